@@ -1,0 +1,156 @@
+// Physical layout of a tensor: a permutation of its logical dimensions plus inner blocks.
+//
+// The one definition of layouts: the nn dialect's #nn.layout, the kernel planners, the artifact and
+// the checkpoint converter all use this struct. Header-only and free of dependencies. Text form:
+// one letter per dimension from n c d h w (o i for weights read as n c), outermost first, upper
+// case if the dimension is blocked, then the blocks as size + letter, outermost first: nchw, nhwc,
+// nChw16c, OIhw16i16o.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlc::rt {
+
+struct Layout {
+  struct Block {
+    uint8_t dim;
+    uint16_t size;
+    bool operator==(const Block &) const = default;
+  };
+  std::vector<uint8_t> order; // logical dims, outermost first
+  std::vector<Block> blocks;  // inner blocks, outermost first
+
+  bool operator==(const Layout &) const = default;
+
+  static Layout rowMajor(size_t rank) {
+    Layout layout;
+    for (size_t dim = 0; dim < rank; ++dim)
+      layout.order.push_back(static_cast<uint8_t>(dim));
+    return layout;
+  }
+  size_t rank() const { return order.size(); }
+  bool isRowMajor() const { return *this == rowMajor(rank()); }
+
+  /// True if `order` is a permutation and every block names an existing dim with a size of at
+  /// least 2.
+  bool isValid() const {
+    std::vector<bool> seen(rank(), false);
+    for (uint8_t dim : order) {
+      if (dim >= rank() || seen[dim])
+        return false;
+      seen[dim] = true;
+    }
+    for (Block block : blocks)
+      if (block.dim >= rank() || block.size < 2)
+        return false;
+    return true;
+  }
+
+  /// Product of the blocks of a dimension: its physical extent is a multiple of this.
+  int64_t blockOf(size_t dim) const {
+    int64_t size = 1;
+    for (Block block : blocks)
+      if (block.dim == dim)
+        size *= block.size;
+    return size;
+  }
+
+  /// Extents of the physical array, outer dims in order, then one per block. [8,32,28,28] in
+  /// nChw16c: [8,2,28,28,16].
+  std::vector<int64_t> physicalShape(const std::vector<int64_t> &logical) const {
+    std::vector<int64_t> physical;
+    for (uint8_t dim : order)
+      physical.push_back((logical[dim] + blockOf(dim) - 1) / blockOf(dim));
+    for (Block block : blocks)
+      physical.push_back(block.size);
+    return physical;
+  }
+
+  /// Elements of the physical array, padding lanes included.
+  int64_t physicalElements(const std::vector<int64_t> &logical) const {
+    int64_t elements = 1;
+    for (int64_t extent : physicalShape(logical))
+      elements *= extent;
+    return elements;
+  }
+
+  /// Position in the physical array of a logical index.
+  int64_t offsetOf(const std::vector<int64_t> &logical, const std::vector<int64_t> &index) const {
+    std::vector<int64_t> rest = index;
+    std::vector<int64_t> inner(blocks.size());
+    for (size_t i = blocks.size(); i-- > 0;) {
+      inner[i] = rest[blocks[i].dim] % blocks[i].size;
+      rest[blocks[i].dim] /= blocks[i].size;
+    }
+    std::vector<int64_t> physical = physicalShape(logical);
+    int64_t offset = 0;
+    for (size_t i = 0; i < order.size(); ++i)
+      offset = offset * physical[i] + rest[order[i]];
+    for (size_t i = 0; i < blocks.size(); ++i)
+      offset = offset * blocks[i].size + inner[i];
+    return offset;
+  }
+
+  /// Letters by rank: 1 n, 2 nc, 3 ncw, 4 nchw, 5 ncdhw.
+  static std::string_view letters(size_t rank) {
+    constexpr std::string_view byRank[] = {"", "n", "nc", "ncw", "nchw", "ncdhw"};
+    return rank <= 5 ? byRank[rank] : std::string_view();
+  }
+
+  std::string toString() const {
+    std::string text;
+    std::string_view names = letters(rank());
+    for (uint8_t dim : order)
+      text += static_cast<char>(blockOf(dim) > 1 ? names[dim] - 'a' + 'A' : names[dim]);
+    for (Block block : blocks)
+      text += std::to_string(block.size) + names[block.dim];
+    return text;
+  }
+
+  /// Reads the text form; nothing if it is not one.
+  static std::optional<Layout> parse(std::string_view text);
+};
+
+inline std::optional<Layout> Layout::parse(std::string_view text) {
+  auto lower = [](char c) {
+    char l = (c >= 'A' && c <= 'Z') ? static_cast<char>(c - 'A' + 'a') : c;
+    return l == 'o' ? 'n' : l == 'i' ? 'c' : l;
+  };
+  auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  size_t rank = 0;
+  while (rank < text.size() && isLetter(text[rank]))
+    ++rank;
+  std::string_view names = letters(rank);
+  if (names.empty())
+    return std::nullopt;
+  Layout layout;
+  std::vector<bool> upper(rank, false);
+  for (size_t i = 0; i < rank; ++i) {
+    size_t dim = names.find(lower(text[i]));
+    if (dim == std::string_view::npos)
+      return std::nullopt;
+    layout.order.push_back(static_cast<uint8_t>(dim));
+    upper[dim] = text[i] >= 'A' && text[i] <= 'Z';
+  }
+  for (size_t i = rank; i < text.size(); ++i) {
+    unsigned size = 0;
+    for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && size < 1000; ++i)
+      size = size * 10 + static_cast<unsigned>(text[i] - '0');
+    size_t dim = i < text.size() ? names.find(lower(text[i])) : std::string_view::npos;
+    if (dim == std::string_view::npos)
+      return std::nullopt;
+    layout.blocks.push_back({static_cast<uint8_t>(dim), static_cast<uint16_t>(size)});
+  }
+  if (!layout.isValid())
+    return std::nullopt;
+  for (size_t dim = 0; dim < rank; ++dim)
+    if (upper[dim] != (layout.blockOf(dim) > 1))
+      return std::nullopt;
+  return layout;
+}
+
+} // namespace dlc::rt

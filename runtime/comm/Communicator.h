@@ -1,0 +1,81 @@
+// Collectives between the ranks of a run.
+//
+// One algorithm for every transport: slice r of a message belongs to rank r, which adds the N
+// contributions in rank order 0..N-1 in f32 and hands the sum to all. So results do not depend on
+// bucket, slice or transport, only on N. All methods are called from the one compute thread, in the
+// same order on every rank. Equivalents: MPI_Iallreduce, ncclAllReduce.
+#pragma once
+
+#include "runtime/artifact/artifact_generated.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+/// Names an operation in messages about faults: "all-reduce of bucket 2 (conv1.weight, ...) in step
+/// 17".
+struct CollectiveLabel {
+  uint32_t bucket = 0;
+  uint64_t step = 0;
+  std::span<const std::string> members;
+};
+
+class Communicator {
+public:
+  using Ticket = uint32_t;
+
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual int localRank() const = 0; // among the ranks of this host
+  virtual int localSize() const = 0;
+
+  /// Memory for the gradients arena, zeroed, 64-byte aligned, page aligned where shared with local
+  /// peers. Collective. Owned by the communicator.
+  virtual std::span<std::byte> allocateShared(size_t bytes) = 0;
+
+  /// Starts the sum over ranks, in place, of `elements` f32 at `data`; `data` lies in
+  /// allocateShared memory (anything else is legal and slower). The memory must not be touched
+  /// until wait returns. `wire` F32 or BF16.
+  virtual Ticket startAllReduce(float *data, size_t elements, artifact::DType wire,
+                                const CollectiveLabel &label) = 0;
+  /// Moves outstanding operations without blocking. Called between kernels.
+  virtual void progress() = 0;
+  /// Blocks until the operation is complete; throws Error(Peer) naming bucket, layers, step and
+  /// late ranks after the timeout.
+  virtual void wait(Ticket ticket) = 0;
+
+  /// Small blocking operations of the host, outside of the step's buckets. Sums are in rank order.
+  virtual void allReduceSum(std::span<double> values) = 0;
+  virtual std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine) = 0;
+  virtual void broadcast(std::span<std::byte> data, int root) = 0;
+  virtual void barrier() = 0;
+  /// Tells peers that this rank is going down, so that they end within seconds.
+  virtual void abort(const std::string &reason) noexcept = 0;
+
+  /// Seconds after which a collective that does not complete is an error.
+  void setTimeout(double seconds) { timeoutSeconds = seconds; }
+
+protected:
+  double timeoutSeconds = 300;
+};
+
+/// One rank, no peers.
+std::unique_ptr<Communicator> makeSingleCommunicator();
+
+/// Runs `body` on `ranks` threads of this process, each with its communicator; rethrows the first
+/// error. For tests.
+void runInProcess(int ranks, const std::function<void(Communicator &)> &body);
+
+/// MPI, loaded on demand; must be called before any other thread makes MPI calls. `timeoutSeconds`
+/// is handed to the communicator.
+std::unique_ptr<Communicator> makeMpiCommunicator(const std::string &modulePath);
+
+} // namespace dlc::rt

@@ -1,0 +1,91 @@
+// The seam between compiler and kernel library: planned at compile time, rebuilt exactly at run
+// time.
+//
+// The compiler asks `candidates` for the implementations of an operation and `finalise` for the
+// bytes that go into the artifact; the device rebuilds exactly that kernel from the bytes or fails.
+// No method throws: the compiler is built without exceptions. All methods may be called from any
+// one thread at a time.
+#pragma once
+
+#include "runtime/artifact/Layout.h"
+#include "runtime/artifact/artifact_generated.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+using DType = artifact::DType;
+
+/// Operand of a library kernel; no layout means the library may choose.
+struct OperandType {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  std::optional<Layout> layout;
+};
+
+/// Operand order of each kind, results last. `?` = present if the flag says so.
+enum class KernelOp : uint8_t {
+  Conv,         // x [N,C,S...], w [O,C/groups,K...], bias? [O] -> y [N,O,S'...]; relu? applies to y
+  ConvGradData, // dy, w, bias? [C] -> dx; also the forward of conv_transpose (bias, relu then apply
+                // to dx)
+  ConvGradFilter, // x, dy -> dw
+  Matmul,      // a [M,K] (or [K,M]), b [K,N] (or [N,K]), bias? [N] -> c [M,N]; relu? applies to c
+  MaxPool,     // x -> y, index (I8, shape and layout of y; position in the window); index absent if
+               // !training
+  MaxPoolGrad, // dy, index -> dx
+  Reorder,     // x -> y, same shape and dtype, other layout
+};
+
+enum class Math : uint8_t { Strict, Fast };
+
+/// One library kernel as the compiler wants it. Spatial vectors have one entry per spatial dim.
+struct KernelRequest {
+  KernelOp op = KernelOp::Conv;
+  std::vector<OperandType> operands;
+  std::vector<int64_t> kernel; // pooling window
+  std::vector<int64_t> strides;
+  std::vector<int64_t> paddingLow, paddingHigh;
+  std::vector<int64_t> dilations; // 1 = dense
+  int64_t groups = 1;
+  bool transposeA = false, transposeB = false;
+  bool bias = false;
+  bool relu = false;
+  bool training = true;
+  Math math = Math::Fast;
+  unsigned threads = 1; // the plan serves teams of 1..threads
+};
+
+struct KernelCandidate {
+  std::vector<Layout> layouts; // one per operand
+  std::string implementation;  // the library's name of it
+  uint64_t workspaceBytes = 0; // maximum over teams of 1..threads
+  uint64_t flops = 0;
+  uint64_t bytes = 0;
+  double nanoseconds = 0; // from the target's table, never timed
+};
+
+/// Either a list (never empty) or the reason why there is none.
+struct CandidateList {
+  std::vector<KernelCandidate> candidates; // cheapest first
+  std::string reason;
+};
+
+class KernelPlanner {
+public:
+  virtual ~KernelPlanner() = default;
+  /// Implementations that fit the request's fixed layouts. Reference code is never offered for
+  /// conv, pooling or norm.
+  virtual CandidateList candidates(const KernelRequest &request) noexcept = 0;
+  /// Bytes from which the device rebuilds exactly this kernel; empty with `reason` set if that
+  /// fails.
+  virtual std::vector<uint8_t> finalise(const KernelRequest &request, const KernelCandidate &choice,
+                                        std::string &reason) noexcept = 0;
+  /// Cost of a generated kernel that moves `bytes` and computes `flops`, in nanoseconds.
+  virtual double generatedCost(uint64_t bytes, uint64_t flops) const noexcept = 0;
+};
+
+} // namespace dlc::rt

@@ -1,0 +1,85 @@
+// An artifact loaded on a device: arenas, kernels and programs, ready to replay.
+//
+// Phases: the constructor verifies, compares schedule hashes over ranks, allocates and prefaults
+// every arena, rebuilds every kernel and initialises the variables; `run` only launches. Not
+// thread-safe: one compute thread makes all calls, except that another thread may fill `input(...,
+// slot)` while a program runs on the other slot.
+#pragma once
+
+#include "runtime/artifact/Artifact.h"
+#include "runtime/comm/Communicator.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+struct SessionOptions {
+  unsigned threads = 0; // 0: min(planned threads, cores / local ranks)
+  uint64_t seed = 0;    // for initialisers
+};
+
+/// (sum, count) of this rank after a run, in the order of the program's results.
+struct Pair {
+  double sum = 0;
+  double count = 0;
+};
+
+/// One executed instruction, for traces and profiles. Times are steady-clock nanoseconds.
+struct TraceEvent {
+  uint32_t instruction;
+  int64_t begin;
+  int64_t end;
+};
+
+class Session {
+public:
+  Session(const Artifact &artifact, Communicator &communicator, const SessionOptions &options);
+  ~Session();
+
+  const Artifact &artifact() const;
+  Communicator &communicator() const;
+  unsigned threads() const;
+
+  /// Draws all variables' start values anew. Called by the constructor; slots are set to their
+  /// constants.
+  void initialize(uint64_t seed);
+
+  /// Logical row-major f32 copy of a variable, whatever its layout; throws if there is none of this
+  /// name or the count differs.
+  std::vector<float> read(const std::string &variable) const;
+  void write(const std::string &variable, std::span<const float> values);
+  /// Host-written scalar (lr, step, seed, inverse_world, first_row, valid_rows); a scalar that the
+  /// model lacks is ignored.
+  void setScalar(const std::string &name, double value);
+  void setScalar(const std::string &name, int64_t value);
+
+  /// Memory of an input of a program in one of the two input arenas, in the input's physical type
+  /// and layout.
+  std::span<std::byte> input(const std::string &program, const std::string &name, unsigned slot);
+
+  /// Replays the program once on the inputs of `slot`; results() and output() are then valid until
+  /// the next run.
+  void run(const std::string &program, unsigned slot, uint64_t step);
+  /// Losses and metrics of the last run of the program, in the artifact's order of its non-output
+  /// results.
+  std::vector<Pair> results(const std::string &program) const;
+  /// Logical row-major f32 copy of an output of the program.
+  std::vector<float> output(const std::string &program, const std::string &name) const;
+
+  /// When set, every instruction of the following runs is appended.
+  void trace(std::vector<TraceEvent> *events);
+
+  /// Bytes allocated for arenas, which equals the sum planned in the artifact.
+  uint64_t arenaBytes() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace dlc::rt
