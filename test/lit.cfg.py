@@ -1,0 +1,30 @@
+"""lit suite of dlc: .mlir, .dl and .test files outside unit/ and e2e/ (those run under ctest)."""
+
+import os
+
+import lit.formats
+
+config.name = "dlc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".dl", ".test"]
+config.excludes = ["Inputs", "unit", "e2e", "reference"]
+config.test_source_root = os.path.dirname(__file__)
+
+# Programs are found on PATH, this build's first. They are not text substitutions: `dlc` would also
+# match inside arguments such as --dlc-nn-pipeline.
+config.environment["PATH"] = os.pathsep.join(
+    [config.dlc_bin_dir, config.llvm_tools_dir, os.environ["PATH"]])
+for name in ("HOME", "DLC_BIN", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+config.substitutions.append(("%python", config.python_executable))
+config.substitutions.append(("%models", os.path.join(config.dlc_source_dir, "models")))
+
+# Tests of instruction sets name their target and run where the host has it: REQUIRES: avx512.
+with open("/proc/cpuinfo") as cpuinfo:
+    flags = next((line for line in cpuinfo if line.startswith("flags")), "").split()
+for feature, flag in (("avx2", "avx2"), ("avx512", "avx512f"), ("avx512-bf16", "avx512_bf16"),
+                      ("amx", "amx_bf16")):
+    if flag in flags:
+        config.available_features.add(feature)
