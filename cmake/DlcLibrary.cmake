@@ -14,11 +14,10 @@ function(dlc_glob OUT DIR)
   set(${OUT} ${sources} PARENT_SCOPE)
 endfunction()
 
-# Flags, include roots and links of one of our targets. MLIR marks compiler code. Its libraries are
-# compiled without exceptions, as LLVM is; programs and tests keep them, since they also call the
-# runtime, which throws.
+# Flags, include roots and links of one of our targets. MLIR marks compiler code: it is compiled without
+# exceptions, as LLVM is. EXCEPTIONS is for the program that also catches the runtime's.
 function(dlc_configure_target NAME)
-  cmake_parse_arguments(ARG "MLIR" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR;EXCEPTIONS" "" "LINK" ${ARGN})
   get_target_property(type ${NAME} TYPE)
   target_include_directories(${NAME} PUBLIC ${DLC_SOURCE_ROOT})
   # The generated headers are not ours to keep free of warnings.
@@ -30,8 +29,13 @@ function(dlc_configure_target NAME)
     # Patterns and interface methods have fixed signatures; few use every parameter.
     target_compile_options(${NAME} PRIVATE -Wno-unused-parameter)
     add_dependencies(${NAME} dlc-tablegen)
-    if(type STREQUAL "STATIC_LIBRARY")
+    if(NOT ARG_EXCEPTIONS)
       target_compile_options(${NAME} PRIVATE -fno-exceptions)
+      if(TARGET dlcMlirPch)
+        target_precompile_headers(${NAME} REUSE_FROM dlcMlirPch)
+        # -fPIC for programs too, as the precompiled header has it.
+        target_compile_options(${NAME} PRIVATE -Xclang -fno-pch-timestamp -fPIC)
+      endif()
     endif()
   endif()
   set(scope PUBLIC)
@@ -76,7 +80,7 @@ function(dlc_add_module NAME)
   dlc_configure_target(${NAME} ${ARG_UNPARSED_ARGUMENTS})
 endfunction()
 
-# dlc_add_program(NAME [MLIR] [LINK item...]): bin/NAME of this directory's sources.
+# dlc_add_program(NAME [MLIR] [EXCEPTIONS] [LINK item...]): bin/NAME of this directory's sources.
 function(dlc_add_program NAME)
   dlc_glob(sources ${CMAKE_CURRENT_SOURCE_DIR})
   if(NOT sources)

@@ -23,11 +23,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 
 # One cache serves all build directories and work trees: paths below the source tree are hashed
-# relative to it.
+# relative to it. The sloppiness is what ccache asks for with precompiled headers.
 find_program(DLC_CCACHE ccache)
 if(DLC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(DLC_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${DLC_SOURCE_ROOT} CCACHE_NOHASHDIR=1
-                   ${DLC_CCACHE})
+                   CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${DLC_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${DLC_LAUNCHER})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${DLC_LAUNCHER})
 endif()
