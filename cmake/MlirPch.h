@@ -1,6 +1,6 @@
-// The headers that nearly every compiler source includes, compiled once (see DlcPch.cmake). LLVM's and
-// MLIR's only: a header of ours here would recompile everything at each change. Sources still include
-// what they use, so that they build without this one (-DDLC_PCH=OFF).
+// The headers that nearly every compiler source includes, compiled once (see DlcPch.cmake). LLVM's
+// and MLIR's only: a header of ours here would recompile everything at each change. Sources still
+// include what they use, so that they build without this one (-DDLC_PCH=OFF).
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
