@@ -1,0 +1,68 @@
+// The nn dialect: ops, attributes, interfaces, and the few helpers that every user of it needs.
+#pragma once
+
+#include "runtime/artifact/Layout.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace dlc::nn {
+
+/// One shape and layout for all operands and results.
+llvm::LogicalResult verifyElementwise(mlir::Operation *op);
+template <typename ConcreteType>
+class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {
+public:
+  static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyElementwise(op); }
+};
+
+/// True if shapes and element types agree pairwise; layouts may differ.
+bool haveSameLogicalTypes(mlir::TypeRange a, mlir::TypeRange b);
+
+} // namespace dlc::nn
+
+#include "dialects/NN/NNDialect.h.inc"
+#include "dialects/NN/NNEnums.h.inc"
+#include "dialects/NN/NNInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/NN/NNAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/NN/NNOps.h.inc"
+
+namespace dlc::nn {
+
+/// Layout of a tensor type; row-major if it has no encoding.
+rt::Layout layoutOf(mlir::RankedTensorType type);
+/// The type with another layout (none for row-major).
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type, const rt::Layout &layout);
+/// The type without layout.
+mlir::RankedTensorType logicalType(mlir::RankedTensorType type);
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+/// Bytes of one element as stored; i1 takes one byte.
+int64_t elementBytes(mlir::Type element);
+/// Bytes of a tensor as stored, padding lanes included.
+int64_t physicalBytes(mlir::RankedTensorType type);
+
+/// A constant with every element `value`.
+mlir::Value splat(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
+                  double value);
+/// The splat value if the value is such a constant (or a broadcast of one).
+std::optional<double> splatValue(mlir::Value value);
+
+/// Layer name of a location (the innermost NameLoc), or empty.
+llvm::StringRef layerName(mlir::Location loc);
+
+} // namespace dlc::nn

@@ -1,0 +1,164 @@
+// The nn dialect's registration, attributes and type helpers.
+
+#include "dialects/NN/NN.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+#include "dialects/NN/NNDialect.cpp.inc"
+#include "dialects/NN/NNEnums.cpp.inc"
+#include "dialects/NN/NNInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/NN/NNAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/NN/NNOps.cpp.inc"
+
+void NNDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/NN/NNOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/NN/NNAttrs.cpp.inc"
+      >();
+}
+
+Operation *NNDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                          Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  return elements ? ConstantOp::create(builder, loc, type, elements) : nullptr;
+}
+
+//===- Attributes -----------------------------------------------------------------------------===//
+
+LayoutAttr LayoutAttr::get(MLIRContext *context, const rt::Layout &layout) {
+  return get(context, StringRef(layout.toString()));
+}
+
+rt::Layout LayoutAttr::getLayout() const {
+  return *rt::Layout::parse({getText().data(), getText().size()});
+}
+
+Attribute LayoutAttr::parse(AsmParser &parser, Type) {
+  std::string text;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeywordOrString(&text) || parser.parseGreater())
+    return {};
+  std::optional<rt::Layout> layout = rt::Layout::parse(text);
+  if (!layout) {
+    parser.emitError(loc, "'") << text << "' is not a layout such as nhwc, nChw16c or OIhw16i16o";
+    return {};
+  }
+  return get(parser.getContext(), *layout);
+}
+
+void LayoutAttr::print(AsmPrinter &printer) const { printer << '<' << getText() << '>'; }
+
+LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef text) {
+  std::optional<rt::Layout> layout = rt::Layout::parse({text.data(), text.size()});
+  if (!layout || layout->toString() != text)
+    return emitError() << "'" << text << "' is not the canonical text of a layout";
+  return success();
+}
+
+LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                         function_ref<InFlightDiagnostic()> emitError) const {
+  if (getLayout().rank() != shape.size())
+    return emitError() << "layout " << getText() << " is for rank " << getLayout().rank()
+                       << ", the tensor has rank " << shape.size();
+  return success();
+}
+
+Attribute InitializerAttr::parse(AsmParser &parser, Type) {
+  StringRef keyword;
+  double a = 0, b = 0;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&keyword) || parser.parseComma() ||
+      parser.parseFloat(a) || parser.parseComma() || parser.parseFloat(b) || parser.parseGreater())
+    return {};
+  std::optional<InitializerKind> kind = symbolizeInitializerKind(keyword);
+  if (!kind) {
+    parser.emitError(loc, "expected constant, normal or uniform");
+    return {};
+  }
+  return get(parser.getContext(), *kind, a, b);
+}
+
+void InitializerAttr::print(AsmPrinter &printer) const {
+  printer << '<' << stringifyInitializerKind(getKind()) << ", ";
+  printer.printFloat(getFirst());
+  printer << ", ";
+  printer.printFloat(getSecond());
+  printer << '>';
+}
+
+//===- Types ----------------------------------------------------------------------------------===//
+
+bool nn::haveSameLogicalTypes(TypeRange a, TypeRange b) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
+           auto x = dyn_cast<RankedTensorType>(std::get<0>(pair));
+           auto y = dyn_cast<RankedTensorType>(std::get<1>(pair));
+           return x && y && x.getShape() == y.getShape() &&
+                  x.getElementType() == y.getElementType();
+         });
+}
+
+rt::Layout nn::layoutOf(RankedTensorType type) {
+  if (auto layout = dyn_cast_if_present<LayoutAttr>(type.getEncoding()))
+    return layout.getLayout();
+  return rt::Layout::rowMajor(type.getRank());
+}
+
+RankedTensorType nn::withLayout(RankedTensorType type, const rt::Layout &layout) {
+  Attribute encoding;
+  if (!layout.isRowMajor())
+    encoding = LayoutAttr::get(type.getContext(), layout);
+  return RankedTensorType::get(type.getShape(), type.getElementType(), encoding);
+}
+
+RankedTensorType nn::logicalType(RankedTensorType type) {
+  return RankedTensorType::get(type.getShape(), type.getElementType());
+}
+
+int64_t nn::elementBytes(Type element) {
+  return std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8);
+}
+
+int64_t nn::physicalBytes(RankedTensorType type) {
+  return layoutOf(type).physicalElements(type.getShape().vec()) *
+         elementBytes(type.getElementType());
+}
+
+//===- Values ---------------------------------------------------------------------------------===//
+
+Value nn::splat(OpBuilder &builder, Location loc, RankedTensorType type, double value) {
+  return ConstantOp::create(builder, loc, type, value);
+}
+
+std::optional<double> nn::splatValue(Value value) {
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    return splatValue(broadcast.getX());
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!dense || !dense.isSplat())
+    return std::nullopt;
+  if (isa<FloatType>(dense.getElementType()))
+    return dense.getSplatValue<APFloat>().convertToDouble();
+  const APInt integer = dense.getSplatValue<APInt>();
+  return integer.getBitWidth() == 1 ? integer.getZExtValue() : double(integer.getSExtValue());
+}
+
+StringRef nn::layerName(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (StringRef name = layerName(part); !name.empty())
+        return name;
+  return {};
+}

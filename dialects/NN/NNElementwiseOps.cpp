@@ -1,0 +1,129 @@
+// Elementwise ops: result types, verification, folding.
+
+#include "dialects/NN/NN.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc::nn {
+/// Operands that are scalars by definition (seed, step, first_row of dropout) take no part.
+static auto fullOperands(Operation *op) {
+  return llvm::make_filter_range(op->getOperands(), [op](Value operand) {
+    return !isa<DropoutOp>(op) || operand == op->getOperand(0);
+  });
+}
+
+LogicalResult verifyElementwise(Operation *op) {
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  for (Value operand : fullOperands(op)) {
+    auto other = dyn_cast<RankedTensorType>(operand.getType());
+    if (!type || !other || other.getShape() != type.getShape())
+      return op->emitOpError("is elementwise, but an operand has type ")
+             << operand.getType() << " and the result " << op->getResult(0).getType();
+    if (other.getEncoding() != type.getEncoding())
+      return op->emitOpError("is elementwise, but layouts differ: ")
+             << operand.getType() << " and " << op->getResult(0).getType();
+  }
+  return success();
+}
+} // namespace dlc::nn
+
+//===- Result types ---------------------------------------------------------------------------===//
+
+#define DLC_INFER_SAME_AS(OP, OPERAND)                                                             \
+  LogicalResult OP::inferReturnTypes(MLIRContext *, std::optional<Location>, Adaptor adaptor,      \
+                                     SmallVectorImpl<Type> &types) {                               \
+    types.push_back(logicalType(tensorType(adaptor.OPERAND())));                                   \
+    return success();                                                                              \
+  }
+DLC_INFER_SAME_AS(NegOp, getX)
+DLC_INFER_SAME_AS(AbsOp, getX)
+DLC_INFER_SAME_AS(ExpOp, getX)
+DLC_INFER_SAME_AS(LogOp, getX)
+DLC_INFER_SAME_AS(SqrtOp, getX)
+DLC_INFER_SAME_AS(RsqrtOp, getX)
+DLC_INFER_SAME_AS(TanhOp, getX)
+DLC_INFER_SAME_AS(ReluOp, getX)
+DLC_INFER_SAME_AS(SigmoidOp, getX)
+DLC_INFER_SAME_AS(SoftplusOp, getX)
+DLC_INFER_SAME_AS(AddOp, getA)
+DLC_INFER_SAME_AS(SubOp, getA)
+DLC_INFER_SAME_AS(MulOp, getA)
+DLC_INFER_SAME_AS(DivOp, getA)
+DLC_INFER_SAME_AS(MaxOp, getA)
+DLC_INFER_SAME_AS(MinOp, getA)
+DLC_INFER_SAME_AS(PowOp, getA)
+DLC_INFER_SAME_AS(AndOp, getA)
+DLC_INFER_SAME_AS(OrOp, getA)
+DLC_INFER_SAME_AS(NotOp, getX)
+DLC_INFER_SAME_AS(SelectOp, getA)
+DLC_INFER_SAME_AS(DropoutOp, getX)
+#undef DLC_INFER_SAME_AS
+
+LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
+                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  types.push_back(
+      RankedTensorType::get(tensorType(adaptor.getA()).getShape(), IntegerType::get(context, 1)));
+  return success();
+}
+
+//===- Verification ---------------------------------------------------------------------------===//
+
+LogicalResult CompareOp::verify() {
+  if (tensorType(getA()).getElementType() != tensorType(getB()).getElementType())
+    return emitOpError("compares ") << getA().getType() << " with " << getB().getType();
+  return success();
+}
+
+LogicalResult SelectOp::verify() {
+  if (getA().getType() != getB().getType())
+    return emitOpError("chooses between ") << getA().getType() << " and " << getB().getType();
+  return success();
+}
+
+LogicalResult CastOp::verify() {
+  if (tensorType(getY()).getElementType().isInteger(1))
+    return emitOpError("to i1 is spelled nn.compare");
+  return success();
+}
+
+LogicalResult DropoutOp::verify() {
+  double rate = getRate().convertToDouble();
+  if (!(rate >= 0 && rate < 1))
+    return emitOpError("rate is ") << rate << ", expected 0 <= rate < 1";
+  for (Value scalar : {getSeed(), getStep(), getFirstRow()})
+    if (tensorType(scalar).getRank() != 0 || !tensorType(scalar).getElementType().isInteger(64))
+      return emitOpError("takes seed, step and first_row as tensor<i64>, got ") << scalar.getType();
+  if (getStream() < 0 || getStream() > int64_t{UINT32_MAX})
+    return emitOpError("stream must fit in 32 bits");
+  return success();
+}
+
+//===- Folding --------------------------------------------------------------------------------===//
+
+OpFoldResult AddOp::fold(FoldAdaptor) {
+  if (splatValue(getB()) == 0.0 && getA().getType() == getType())
+    return getA();
+  return {};
+}
+
+OpFoldResult SubOp::fold(FoldAdaptor) {
+  if (splatValue(getB()) == 0.0 && getA().getType() == getType())
+    return getA();
+  return {};
+}
+
+OpFoldResult MulOp::fold(FoldAdaptor) {
+  if (splatValue(getB()) == 1.0 && getA().getType() == getType())
+    return getA();
+  if (splatValue(getA()) == 1.0 && getB().getType() == getType())
+    return getB();
+  return {};
+}
+
+OpFoldResult DivOp::fold(FoldAdaptor) {
+  if (splatValue(getB()) == 1.0 && getA().getType() == getType())
+    return getA();
+  return {};
+}

@@ -1,0 +1,246 @@
+// Convolution, pooling, normalisation, matrix product, losses: result types and verification.
+
+#include "dialects/NN/NN.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+/// Window geometry of convolution and pooling along all spatial dimensions.
+struct Window {
+  SmallVector<int64_t> kernel, strides, low, high, dilations;
+
+  /// Extents after sliding the window; nothing if the lists do not fit or an extent is below 1.
+  FailureOr<SmallVector<int64_t>> apply(ArrayRef<int64_t> spatial) const {
+    size_t rank = spatial.size();
+    for (size_t size : {kernel.size(), strides.size(), low.size(), high.size(), dilations.size()})
+      if (size != rank)
+        return failure();
+    SmallVector<int64_t> result;
+    for (size_t i = 0; i < rank; ++i) {
+      if (strides[i] < 1 || dilations[i] < 1 || low[i] < 0 || high[i] < 0 || kernel[i] < 1)
+        return failure();
+      int64_t room = spatial[i] + low[i] + high[i] - dilations[i] * (kernel[i] - 1) - 1;
+      if (room < 0)
+        return failure();
+      result.push_back(room / strides[i] + 1);
+    }
+    return result;
+  }
+};
+
+/// Shape of conv(x, weight); constraint numbers are those of nn.conv's description.
+template <typename Adaptor>
+static FailureOr<SmallVector<int64_t>> convShape(std::optional<Location> loc, Adaptor adaptor,
+                                                 RankedTensorType x, RankedTensorType weight) {
+  auto groups = static_cast<int64_t>(adaptor.getGroups());
+  if (x.getRank() < 3 || x.getRank() != weight.getRank())
+    return emitOptionalError(loc, "convolves ", x, " with ", weight,
+                             ": both need the same rank of 3 to 5");
+  if (groups < 1 || x.getDimSize(1) != groups * weight.getDimSize(1)) // 1.
+    return emitOptionalError(loc, "input ", x, " has ", x.getDimSize(1), " channels, weight ",
+                             weight, " is for ", groups * weight.getDimSize(1));
+  if (weight.getDimSize(0) % groups != 0) // 2.
+    return emitOptionalError(loc, weight.getDimSize(0), " output channels do not divide into ",
+                             groups, " groups");
+  Window window{
+      SmallVector<int64_t>(weight.getShape().drop_front(2)),
+      SmallVector<int64_t>(adaptor.getStrides()), SmallVector<int64_t>(adaptor.getPaddingLow()),
+      SmallVector<int64_t>(adaptor.getPaddingHigh()), SmallVector<int64_t>(adaptor.getDilations())};
+  FailureOr<SmallVector<int64_t>> spatial = window.apply(x.getShape().drop_front(2)); // 3. 4.
+  if (failed(spatial))
+    return emitOptionalError(loc, "the window of ", weight, " with strides [", adaptor.getStrides(),
+                             "], padding [", adaptor.getPaddingLow(), "] and [",
+                             adaptor.getPaddingHigh(), "] does not fit on ", x);
+  SmallVector<int64_t> shape{x.getDimSize(0), weight.getDimSize(0)};
+  shape.append(*spatial);
+  return shape;
+}
+
+static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels) {
+  if (bias && tensorType(bias).getShape() != ArrayRef<int64_t>(channels))
+    return op->emitOpError("bias has type ")
+           << bias.getType() << ", expected " << channels << " elements";
+  return success();
+}
+
+//===- Convolutions ---------------------------------------------------------------------------===//
+
+LogicalResult ConvOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                       SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX());
+  FailureOr<SmallVector<int64_t>> shape =
+      convShape(loc, adaptor, x, tensorType(adaptor.getWeight()));
+  if (failed(shape))
+    return failure();
+  types.push_back(RankedTensorType::get(*shape, x.getElementType()));
+  return success();
+}
+
+LogicalResult ConvOp::verify() {
+  return verifyBias(*this, getBias(), tensorType(getY()).getDimSize(1));
+}
+
+/// `big` convolved with `weight` gives `small`.
+template <typename Op>
+static LogicalResult verifyConvRelation(Op op, RankedTensorType big, RankedTensorType weight,
+                                        RankedTensorType small) {
+  FailureOr<SmallVector<int64_t>> shape = convShape(op.getLoc(), op, big, weight);
+  if (failed(shape))
+    return failure();
+  if (ArrayRef<int64_t>(*shape) != small.getShape())
+    return op.emitOpError("convolving ") << big << " with " << weight << " does not give " << small;
+  return success();
+}
+
+LogicalResult ConvTransposeOp::verify() {
+  if (failed(verifyConvRelation(*this, tensorType(getY()), tensorType(getWeight()),
+                                tensorType(getX()))))
+    return failure();
+  return verifyBias(*this, getBias(), tensorType(getY()).getDimSize(1));
+}
+
+LogicalResult ConvGradDataOp::verify() {
+  return verifyConvRelation(*this, tensorType(getDx()), tensorType(getWeight()),
+                            tensorType(getDy()));
+}
+
+LogicalResult ConvGradFilterOp::verify() {
+  return verifyConvRelation(*this, tensorType(getX()), tensorType(getDw()), tensorType(getDy()));
+}
+
+//===- Matmul ---------------------------------------------------------------------------------===//
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto a = tensorType(adaptor.getA()), b = tensorType(adaptor.getB());
+  if (a.getRank() != 2 || b.getRank() != 2)
+    return emitOptionalError(loc, "multiplies ", a, " by ", b, ": both need rank 2");
+  bool ta = adaptor.getTransposeA(), tb = adaptor.getTransposeB();
+  if (a.getDimSize(ta ? 0 : 1) != b.getDimSize(tb ? 1 : 0))
+    return emitOptionalError(loc, "multiplies ", a, " by ", b, ": inner dimensions are ",
+                             a.getDimSize(ta ? 0 : 1), " and ", b.getDimSize(tb ? 1 : 0));
+  types.push_back(RankedTensorType::get({a.getDimSize(ta ? 1 : 0), b.getDimSize(tb ? 0 : 1)},
+                                        a.getElementType()));
+  return success();
+}
+
+LogicalResult MatmulOp::verify() {
+  return verifyBias(*this, getBias(), tensorType(getY()).getDimSize(1));
+}
+
+//===- Pooling --------------------------------------------------------------------------------===//
+
+template <typename Op>
+static FailureOr<SmallVector<int64_t>> poolShape(std::optional<Location> loc, Op op,
+                                                 RankedTensorType x) {
+  Window window{SmallVector<int64_t>(op.getKernel()), SmallVector<int64_t>(op.getStrides()),
+                SmallVector<int64_t>(op.getPaddingLow()), SmallVector<int64_t>(op.getPaddingHigh()),
+                SmallVector<int64_t>(op.getKernel().size(), 1)};
+  int64_t elements = 1;
+  for (int64_t extent : op.getKernel())
+    elements = extent > 127 ? 128 : elements * extent;
+  if (elements > 127)
+    return emitOptionalError(loc, "the window [", op.getKernel(), "] has more than 127 elements");
+  FailureOr<SmallVector<int64_t>> spatial = x.getRank() < 3
+                                                ? FailureOr<SmallVector<int64_t>>()
+                                                : window.apply(x.getShape().drop_front(2));
+  if (failed(spatial))
+    return emitOptionalError(loc, "the window [", op.getKernel(), "] does not fit on ", x);
+  SmallVector<int64_t> shape(x.getShape().take_front(2));
+  shape.append(*spatial);
+  return shape;
+}
+
+LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
+                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX());
+  FailureOr<SmallVector<int64_t>> shape = poolShape(loc, adaptor, x);
+  if (failed(shape))
+    return failure();
+  types.push_back(RankedTensorType::get(*shape, x.getElementType()));
+  types.push_back(RankedTensorType::get(*shape, IntegerType::get(context, 8)));
+  return success();
+}
+
+LogicalResult MaxPoolOp::verify() { return success(); }
+
+LogicalResult MaxPoolGradOp::verify() {
+  auto dx = tensorType(getDx()), dy = tensorType(getDy());
+  FailureOr<SmallVector<int64_t>> shape = poolShape(getLoc(), *this, dx);
+  if (failed(shape))
+    return failure();
+  if (ArrayRef<int64_t>(*shape) != dy.getShape() ||
+      dy.getShape() != tensorType(getIndex()).getShape())
+    return emitOpError("pooling ")
+           << dx << " does not give " << dy << " and " << getIndex().getType();
+  return success();
+}
+
+//===- Normalisation --------------------------------------------------------------------------===//
+
+static bool isPerChannel(Value value, RankedTensorType x) {
+  return tensorType(value).getRank() == 1 && tensorType(value).getDimSize(0) == x.getDimSize(1);
+}
+
+LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX());
+  if (x.getRank() < 2)
+    return emitOptionalError(loc, "normalises ", x, ", which has no channels");
+  for (Value value :
+       {adaptor.getScale(), adaptor.getBias(), adaptor.getRunningMean(), adaptor.getRunningVar()})
+    if (!isPerChannel(value, x))
+      return emitOptionalError(loc, "scale, bias and statistics need ", x.getDimSize(1),
+                               " elements, got ", value.getType());
+  types.push_back(logicalType(x));
+  types.append(2, logicalType(tensorType(adaptor.getRunningMean())));
+  return success();
+}
+
+LogicalResult BatchNormOp::verify() {
+  if (!(getEpsilon().convertToDouble() > 0))
+    return emitOpError("epsilon must be positive");
+  return success();
+}
+
+LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX());
+  if (x.getRank() < 2 || x.getShape() != tensorType(adaptor.getDy()).getShape())
+    return emitOptionalError(loc, "dy and x differ: ", adaptor.getDy().getType(), " and ", x);
+  for (Value value : {adaptor.getScale(), adaptor.getMean(), adaptor.getVar()})
+    if (!isPerChannel(value, x))
+      return emitOptionalError(loc, "scale and statistics need ", x.getDimSize(1),
+                               " elements, got ", value.getType());
+  types.push_back(logicalType(x));
+  types.append(2, logicalType(tensorType(adaptor.getScale())));
+  return success();
+}
+
+//===- Losses ---------------------------------------------------------------------------------===//
+
+LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                                      Adaptor adaptor,
+                                                      SmallVectorImpl<Type> &types) {
+  auto logits = tensorType(adaptor.getLogits()), label = tensorType(adaptor.getLabel());
+  if (logits.getRank() != 2 || label.getRank() != 1 || logits.getDimSize(0) != label.getDimSize(0))
+    return emitOptionalError(loc, "takes logits [N, C] and label [N], got ", logits, " and ",
+                             label);
+  types.push_back(RankedTensorType::get(label.getShape(), logits.getElementType()));
+  return success();
+}
+
+LogicalResult SoftmaxCrossEntropyOp::verify() {
+  double smoothing = getSmoothing().convertToDouble();
+  if (!(smoothing >= 0 && smoothing < 1))
+    return emitOpError("smoothing is ") << smoothing << ", expected 0 <= smoothing < 1";
+  return success();
+}
+
+LogicalResult SoftmaxCrossEntropyGradOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                                          Adaptor adaptor,
+                                                          SmallVectorImpl<Type> &types) {
+  types.push_back(logicalType(tensorType(adaptor.getLogits())));
+  return success();
+}

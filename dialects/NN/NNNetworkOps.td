@@ -1,0 +1,121 @@
+// Convolution, pooling, normalisation, matrix product, losses: the ops that a library implements as one kernel, and the
+// gradient ops among them.
+
+#ifndef DLC_NN_NETWORK_OPS
+#define DLC_NN_NETWORK_OPS
+
+include "dialects/NN/NNBase.td"
+
+defvar NN_ConvAttributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
+    DenseI64ArrayAttr:$padding_high, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups);
+
+def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable]> {
+  let summary = "convolution (cross-correlation)";
+  let description = [{
+    x [N, C, S...], weight [O, C/groups, K...], bias [O] -> [N, O, S'...] with S' = (S + low + high - dilation (K - 1) - 1) / stride + 1,
+    rounded down. 1. C = groups * weight dim 1. 2. groups divides O. 3. Attribute lists have one entry per spatial dimension,
+    strides and dilations >= 1, padding >= 0. 4. S' >= 1. `relu` (set by dlc-fuse) applies max(., 0) to the result.
+    Source: torch.nn.ConvNd.
+  }];
+  let arguments = !con((ins NN_FloatTensor:$x, NN_FloatTensor:$weight, Optional<NN_FloatTensor>:$bias), NN_ConvAttributes,
+                       (ins UnitAttr:$relu));
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable]> {
+  let summary = "transposed convolution";
+  let description = [{
+    x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that maps y to x.
+    The result's shape is stated (output padding): convolving it gives x's shape. Source: torch.nn.ConvTransposeNd.
+  }];
+  let arguments = !con((ins NN_FloatTensor:$x, NN_FloatTensor:$weight, Optional<NN_FloatTensor>:$bias), NN_ConvAttributes,
+                       (ins UnitAttr:$relu));
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_ConvGradDataOp : NN_TypedOp<"conv_grad_data", [NN_Differentiable]> {
+  let summary = "gradient of a convolution's x";
+  let arguments = !con((ins NN_FloatTensor:$dy, NN_FloatTensor:$weight), NN_ConvAttributes);
+  let results = (outs NN_FloatTensor:$dx);
+  let hasVerifier = 1;
+}
+
+def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter"> {
+  let summary = "gradient of a convolution's weight";
+  let arguments = !con((ins NN_FloatTensor:$x, NN_FloatTensor:$dy), NN_ConvAttributes);
+  let results = (outs NN_FloatTensor:$dw);
+  let hasVerifier = 1;
+}
+
+def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable]> {
+  let summary = "matrix product a b + bias";
+  let description = "a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv.";
+  let arguments = (ins NN_FloatTensor:$a, NN_FloatTensor:$b, Optional<NN_FloatTensor>:$bias, UnitAttr:$transpose_a,
+                       UnitAttr:$transpose_b, UnitAttr:$relu);
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+
+defvar NN_PoolAttributes = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
+                                DenseI64ArrayAttr:$padding_high);
+
+def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable]> {
+  let summary = "maximum over windows, and where it was";
+  let description = [{
+    y [N, C, S'...] with S' = (S + low + high - K) / stride + 1; index: position of the first maximum in the window, row-major, i8 (the
+    window has at most 127 elements). Padding never wins; NaN wins.
+  }];
+  let arguments = !con((ins NN_FloatTensor:$x), NN_PoolAttributes);
+  let results = (outs NN_FloatTensor:$y, RankedTensorOf<[I8]>:$index);
+  let hasVerifier = 1;
+}
+
+def NN_MaxPoolGradOp : NN_TypedOp<"max_pool_grad"> {
+  let summary = "gradient of max_pool's x";
+  let arguments = !con((ins NN_FloatTensor:$dy, RankedTensorOf<[I8]>:$index), NN_PoolAttributes);
+  let results = (outs NN_FloatTensor:$dx);
+  let hasVerifier = 1;
+}
+
+def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable]> {
+  let summary = "normalisation per channel";
+  let description = [{
+    y = scale (x - mean) / sqrt(var + epsilon) + bias over all dimensions but 1. Training: mean and (biased) var of this rank's batch,
+    also results. Inference: the running statistics, passed through as results. The statistics results are stop-gradient.
+    Source: Ioffe, Szegedy 2015; torch.nn.BatchNormNd.
+  }];
+  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$bias, NN_FloatTensor:$running_mean,
+                       NN_FloatTensor:$running_var, F64Attr:$epsilon, BoolAttr:$training);
+  let results = (outs NN_FloatTensor:$y, NN_FloatTensor:$mean, NN_FloatTensor:$var);
+  let hasVerifier = 1;
+}
+
+def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad"> {
+  let summary = "gradients of training batch_norm";
+  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$mean,
+                       NN_FloatTensor:$var, F64Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale, NN_FloatTensor:$dbias);
+}
+
+def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable]> {
+  let summary = "cross entropy of softmax(logits) and a class";
+  let description = [{
+    logits [N, C], label [N] in [0, C) -> loss per row [N]. With smoothing s the target is (1 - s) at the label plus s / C everywhere.
+    Source: torch.nn.CrossEntropyLoss.
+  }];
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$label, DefaultValuedAttr<F64Attr, "0.0">:$smoothing);
+  let results = (outs NN_FloatTensor:$loss);
+  let hasVerifier = 1;
+}
+
+def NN_SoftmaxCrossEntropyGradOp : NN_InferredOp<"softmax_cross_entropy_grad"> {
+  let summary = "gradient of softmax_cross_entropy's logits";
+  let description = "(softmax(logits) - target) * dloss, row by row.";
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$label, NN_FloatTensor:$dloss,
+                       DefaultValuedAttr<F64Attr, "0.0">:$smoothing);
+  let results = (outs NN_FloatTensor:$dlogits);
+}
+
+#endif // DLC_NN_NETWORK_OPS

@@ -1,0 +1,245 @@
+// Ops that move, repeat or reduce elements: result types, verification, folding, syntax.
+
+#include "dialects/NN/NN.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+static bool isIncreasingWithin(ArrayRef<int64_t> dims, int64_t rank) {
+  return llvm::all_of(dims, [&](int64_t dim) { return dim >= 0 && dim < rank; }) &&
+         llvm::adjacent_find(dims, std::greater_equal<int64_t>()) == dims.end();
+}
+
+//===- constant, iota -------------------------------------------------------------------------===//
+
+void ConstantOp::build(OpBuilder &builder, OperationState &state, RankedTensorType type,
+                       double splat) {
+  Type element = type.getElementType();
+  Attribute value = isa<FloatType>(element)
+                        ? Attribute(builder.getFloatAttr(element, splat))
+                        : builder.getIntegerAttr(element, static_cast<int64_t>(splat));
+  // Dense attributes carry no layout: the logical value is the same in each.
+  build(builder, state, type, DenseElementsAttr::get(logicalType(type), value));
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult ConstantOp::verify() {
+  if (!haveSameLogicalTypes(TypeRange(Type(getValue().getShapedType())), TypeRange(getType())))
+    return emitOpError("value has type ") << getValue().getShapedType() << ", result " << getType();
+  if (getType() != logicalType(cast<RankedTensorType>(getType())) && !getValue().isSplat())
+    return emitOpError("with a layout must be a splat");
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  if (getDim() < 0 || static_cast<int64_t>(getDim()) >= tensorType(getY()).getRank())
+    return emitOpError("dim ") << getDim() << " is outside of " << getType();
+  return success();
+}
+
+//===- broadcast ------------------------------------------------------------------------------===//
+
+LogicalResult BroadcastOp::verify() {
+  auto from = tensorType(getX()), to = tensorType(getY());
+  ArrayRef<int64_t> dims = getDims();
+  if (static_cast<int64_t>(dims.size()) != from.getRank() ||
+      !isIncreasingWithin(dims, to.getRank()))
+    return emitOpError("dims [") << dims << "] must be increasing dimensions of " << to
+                                 << ", one per dimension of " << from;
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (from.getDimSize(i) != to.getDimSize(dim))
+      return emitOpError("dimension ")
+             << i << " of " << from << " differs from dimension " << dim << " of " << to;
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("changes the element type from ") << from << " to " << to;
+  return success();
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor) {
+  return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult();
+}
+
+//===- reductions -----------------------------------------------------------------------------===//
+
+template <typename Adaptor>
+static LogicalResult inferReduction(std::optional<Location> loc, Adaptor adaptor,
+                                    SmallVectorImpl<Type> &types) {
+  auto from = tensorType(adaptor.getX());
+  if (!isIncreasingWithin(adaptor.getDims(), from.getRank()))
+    return emitOptionalError(loc, "dims [", adaptor.getDims(),
+                             "] must be increasing dimensions of ", from);
+  SmallVector<int64_t> shape;
+  for (int64_t dim = 0; dim < from.getRank(); ++dim)
+    if (!llvm::is_contained(adaptor.getDims(), dim))
+      shape.push_back(from.getDimSize(dim));
+  types.push_back(RankedTensorType::get(shape, from.getElementType()));
+  return success();
+}
+
+LogicalResult ReduceSumOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferReduction(loc, adaptor, types);
+}
+
+LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferReduction(loc, adaptor, types);
+}
+
+LogicalResult ReduceSumOp::verify() { return success(); }
+
+LogicalResult ReduceMaxOp::verify() {
+  for (int64_t dim : getDims())
+    if (tensorType(getX()).getDimSize(dim) == 0)
+      return emitOpError("has no maximum over an empty dimension");
+  return success();
+}
+
+//===- reshape, transpose, reorder ------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::verify() {
+  auto from = tensorType(getX()), to = tensorType(getY());
+  if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
+    return emitOpError("changes the elements: ") << from << " to " << to;
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  return getX().getType() == getType() ? OpFoldResult(getX()) : OpFoldResult();
+}
+
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto from = tensorType(adaptor.getX());
+  SmallVector<int64_t> sorted(adaptor.getPermutation()), shape;
+  llvm::sort(sorted);
+  if (!llvm::equal(sorted, llvm::seq<int64_t>(0, from.getRank())))
+    return emitOptionalError(loc, "[", adaptor.getPermutation(),
+                             "] is no permutation of the dimensions of ", from);
+  for (int64_t dim : adaptor.getPermutation())
+    shape.push_back(from.getDimSize(dim));
+  types.push_back(RankedTensorType::get(shape, from.getElementType()));
+  return success();
+}
+
+LogicalResult TransposeOp::verify() { return success(); }
+
+LogicalResult ReorderOp::verify() {
+  if (!haveSameLogicalTypes(TypeRange(getX().getType()), TypeRange(getType())))
+    return emitOpError("changes more than the layout: ") << getX().getType() << " to " << getType();
+  return success();
+}
+
+OpFoldResult ReorderOp::fold(FoldAdaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  auto producer = getX().getDefiningOp<ReorderOp>();
+  return producer && producer.getX().getType() == getType() ? producer.getX() : OpFoldResult();
+}
+
+//===- concat, slice, pad ---------------------------------------------------------------------===//
+
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  if (adaptor.getInputs().empty())
+    return emitOptionalError(loc, "concat needs an operand");
+  auto first = tensorType(adaptor.getInputs().front());
+  auto dim = static_cast<int64_t>(adaptor.getDim());
+  if (dim < 0 || dim >= first.getRank())
+    return emitOptionalError(loc, "dim ", dim, " is outside of ", first);
+  SmallVector<int64_t> shape(first.getShape());
+  for (Value input : adaptor.getInputs().drop_front()) {
+    auto type = tensorType(input);
+    if (type.getRank() != first.getRank() || type.getElementType() != first.getElementType())
+      return emitOptionalError(loc, "joins ", type, " to ", first);
+    for (int64_t i = 0; i < first.getRank(); ++i)
+      if (i != dim && type.getDimSize(i) != first.getDimSize(i))
+        return emitOptionalError(loc, "joins ", type, " to ", first, " along dimension ", dim);
+    shape[dim] += type.getDimSize(dim);
+  }
+  types.push_back(RankedTensorType::get(shape, first.getElementType()));
+  return success();
+}
+
+LogicalResult ConcatOp::verify() { return success(); }
+
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                        SmallVectorImpl<Type> &types) {
+  auto from = tensorType(adaptor.getX());
+  ArrayRef<int64_t> start = adaptor.getStart(), size = adaptor.getSize();
+  if (static_cast<int64_t>(start.size()) != from.getRank() || size.size() != start.size())
+    return emitOptionalError(loc, "start and size need one entry per dimension of ", from);
+  for (int64_t i = 0; i < from.getRank(); ++i)
+    if (start[i] < 0 || size[i] < 0 || size[i] > from.getDimSize(i) - start[i])
+      return emitOptionalError(loc, "the box [", start, "] + [", size, "] is outside of ", from);
+  types.push_back(RankedTensorType::get(size, from.getElementType()));
+  return success();
+}
+
+LogicalResult SliceOp::verify() { return success(); }
+
+LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                      SmallVectorImpl<Type> &types) {
+  auto from = tensorType(adaptor.getX());
+  ArrayRef<int64_t> low = adaptor.getLow(), high = adaptor.getHigh();
+  if (static_cast<int64_t>(low.size()) != from.getRank() || high.size() != low.size() ||
+      llvm::any_of(low, [](int64_t n) { return n < 0; }) ||
+      llvm::any_of(high, [](int64_t n) { return n < 0; }))
+    return emitOptionalError(loc, "low and high need one entry >= 0 per dimension of ", from);
+  SmallVector<int64_t> shape(from.getShape());
+  for (int64_t i = 0; i < from.getRank(); ++i)
+    shape[i] += low[i] + high[i];
+  types.push_back(RankedTensorType::get(shape, from.getElementType()));
+  return success();
+}
+
+LogicalResult PadOp::verify() { return success(); }
+
+//===- fused ----------------------------------------------------------------------------------===//
+
+// nn.fused (%a = %x, %b = %y) : (types) -> (types) attributes {...} { ... nn.yield ... }
+ParseResult FusedOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  auto parsePair = [&]() -> ParseResult {
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()));
+  };
+  FunctionType type;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parsePair) ||
+      parser.parseColonType(type) || parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
+    return failure();
+  result.addTypes(type.getResults());
+  for (auto [argument, input] : llvm::zip(arguments, type.getInputs()))
+    argument.type = input;
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+void FusedOp::print(OpAsmPrinter &printer) {
+  printer << " (";
+  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getInputs()), printer, [&](auto pair) {
+    printer.printRegionArgument(std::get<0>(pair), {}, /*omitType=*/true);
+    printer << " = " << std::get<1>(pair);
+  });
+  printer << ") : ";
+  printer.printFunctionalType(*this);
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult FusedOp::verify() {
+  Block &body = getBody().front();
+  if (!llvm::equal(body.getArgumentTypes(), getInputs().getTypes()))
+    return emitOpError("arguments of the region differ from the operands");
+  auto yield = dyn_cast<YieldOp>(body.back());
+  if (!yield || !llvm::equal(yield.getValues().getTypes(), getResultTypes()))
+    return emitOpError("results differ from what nn.yield names");
+  return success();
+}

@@ -1,0 +1,112 @@
+// Ops that move, repeat or reduce elements.
+
+#ifndef DLC_NN_SHAPE_OPS
+#define DLC_NN_SHAPE_OPS
+
+include "dialects/NN/NNBase.td"
+
+def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike]> {
+  let summary = "a constant tensor";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = "attr-dict $value `:` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type, "double":$splat)>];
+}
+
+def NN_IotaOp : NN_TypedOp<"iota"> {
+  let summary = "index along one dimension";
+  let arguments = (ins I64Attr:$dim);
+  let results = (outs NN_IntTensor:$y);
+  let assemblyFormat = "attr-dict `:` type($y)";
+  let hasVerifier = 1;
+}
+
+def NN_BroadcastOp : NN_TypedOp<"broadcast", [NN_Differentiable]> {
+  let summary = "repeats along the dimensions not in `dims`";
+  let description = [{
+    `dims[i]` is the result dimension of operand dimension i; increasing, extents equal. A scalar has dims = [].
+  }];
+  let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$dims);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+class NN_ReduceOp<string mnemonic, string text, list<Trait> traits = []> : NN_InferredOp<mnemonic, traits> {
+  let summary = text;
+  let description = "Reduces `dims` (increasing) and drops them. f32 sums are accumulated in f64 and rounded once.";
+  let arguments = (ins NN_FloatTensor:$x, DenseI64ArrayAttr:$dims);
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+def NN_ReduceSumOp : NN_ReduceOp<"reduce_sum", "sum over dimensions", [NN_Differentiable]>;
+def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions">;
+
+def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable]> {
+  let summary = "same elements in logical row-major order";
+  let arguments = (ins NN_Tensor:$x);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable]> {
+  let summary = "dimension i of the result is dimension permutation[i] of the operand";
+  let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable]> {
+  let summary = "joins tensors along a dimension";
+  let arguments = (ins Variadic<NN_Tensor>:$inputs, I64Attr:$dim);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_SliceOp : NN_InferredOp<"slice", [NN_Differentiable]> {
+  let summary = "the box [start, start + size) of a tensor";
+  let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$start, DenseI64ArrayAttr:$size);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable]> {
+  let summary = "adds `low` and `high` elements of `value` on each side";
+  let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DefaultValuedAttr<F64Attr, "0.0">:$value);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_ReorderOp : NN_TypedOp<"reorder"> {
+  let summary = "same tensor in another physical layout";
+  let arguments = (ins NN_Tensor:$x);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "a cluster that becomes one generated kernel";
+  let description = [{
+    The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, iota and constants over one
+    iteration space, or one data movement (concat, slice, pad, transpose). Results are what nn.yield names.
+  }];
+  let arguments = (ins Variadic<NN_Tensor>:$inputs);
+  let results = (outs Variadic<NN_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, HasParent<"FusedOp">]> {
+  let summary = "results of a cluster";
+  let arguments = (ins Variadic<NN_Tensor>:$values);
+  let builders = [OpBuilder<(ins), [{}]>];
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+}
+
+#endif // DLC_NN_SHAPE_OPS

@@ -1,0 +1,107 @@
+// Container, variables, programs and sinks: syntax and verification.
+
+#include "dialects/NN/NN.h"
+
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+LogicalResult ModelOp::verify() {
+  if (!llvm::is_contained({"nn", "train", "schedule", "exec"}, getStage()))
+    return emitOpError("stage is '") << getStage() << "', expected nn, train, schedule or exec";
+  return success();
+}
+
+LogicalResult VariableOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  if (!type.hasStaticShape())
+    return emitOpError("needs a static shape, got ") << type;
+  if (getKind() == VariableKind::Scalar && type.getRank() != 0)
+    return emitOpError("is of kind scalar and has rank ") << type.getRank();
+  if ((getKind() == VariableKind::Slot) != (getOwner().has_value() && getSlot().has_value()))
+    return emitOpError("owner and slot belong to variables of kind slot, and to all of them");
+  return success();
+}
+
+//===- Program --------------------------------------------------------------------------------===//
+
+ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto buildType = [](Builder &builder, ArrayRef<Type> inputs, ArrayRef<Type> results,
+                      function_interface_impl::VariadicFlag,
+                      std::string &) { return builder.getFunctionType(inputs, results); };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false, getFunctionTypeAttrName(result.name), buildType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void ProgramOp::print(OpAsmPrinter &printer) {
+  function_interface_impl::printFunctionOp(printer, *this, /*isVariadic=*/false,
+                                           getFunctionTypeAttrName(), getArgAttrsAttrName(),
+                                           getResAttrsAttrName());
+}
+
+LogicalResult ProgramOp::verify() {
+  if (!llvm::is_contained({"train", "eval", "predict"}, getSymName()))
+    return emitOpError("is named '") << getSymName() << "', expected train, eval or predict";
+  if (!getFunctionType().getResults().empty())
+    return emitOpError(
+        "has results; they leave through nn.loss, nn.metric, nn.output and nn.assign");
+  for (unsigned i = 0; i < getNumArguments(); ++i)
+    if (getInputName(i).empty())
+      return emitOpError("argument ") << i << " lacks nn.input, the name of an input";
+  llvm::SmallDenseSet<StringRef> assigned;
+  for (auto assign : getBody().getOps<AssignOp>())
+    if (!assigned.insert(assign.getVariable()).second)
+      return assign.emitOpError("is the second one of @") << assign.getVariable();
+  return success();
+}
+
+StringRef ProgramOp::getInputName(unsigned index) {
+  auto name = getArgAttrOfType<StringAttr>(index, "nn.input");
+  return name ? name.getValue() : StringRef();
+}
+
+void ProgramOp::updateFunctionType() {
+  setFunctionType(FunctionType::get(getContext(), getBody().front().getArgumentTypes(), {}));
+}
+
+//===- Uses of variables ----------------------------------------------------------------------===//
+
+/// The variable exists and its type is the value's; `layoutToo` includes the layout.
+static LogicalResult verifyVariableUse(Operation *op, SymbolTableCollection &symbols,
+                                       FlatSymbolRefAttr name, Type type, bool layoutToo) {
+  auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(op, name);
+  if (!variable)
+    return op->emitOpError("names ") << name << ", which is no variable of the model";
+  bool same = layoutToo ? variable.getType() == type
+                        : haveSameLogicalTypes(TypeRange(variable.getType()), TypeRange(type));
+  if (!same)
+    return op->emitOpError("has type ")
+           << type << ", variable " << name << " has " << variable.getType();
+  return success();
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyVariableUse(*this, symbols, getVariableAttr(), getValue().getType(), true);
+}
+
+LogicalResult AssignOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyVariableUse(*this, symbols, getVariableAttr(), getValue().getType(), true);
+}
+
+LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyVariableUse(*this, symbols, getVariableAttr(), getValue().getType(), false);
+}
+
+//===- Sinks ----------------------------------------------------------------------------------===//
+
+static LogicalResult verifyPair(Operation *op, Value sum, Value count) {
+  if (tensorType(sum).getRank() != 0 || tensorType(count).getRank() != 0)
+    return op->emitOpError("takes scalars, got ") << sum.getType() << " and " << count.getType();
+  return success();
+}
+
+LogicalResult LossOp::verify() { return verifyPair(*this, getSum(), getCount()); }
+LogicalResult MetricOp::verify() { return verifyPair(*this, getSum(), getCount()); }

@@ -1,0 +1,113 @@
+// The container, variables, programs, and the sinks of a program.
+
+#ifndef DLC_NN_STRUCTURE_OPS
+#define DLC_NN_STRUCTURE_OPS
+
+include "dialects/NN/NNBase.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+
+def NN_ModelOp : NN_Op<"model", [IsolatedFromAbove, Symbol, SymbolTable, SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "one model: variables and programs";
+  let description = [{
+    The container of every stage. `stage` is nn, train, schedule or exec and says how far it has been lowered; `dlc compile`
+    resumes from there. Attributes: `batch` (rows per rank), `config` (model parameters as set), `train` (optimizer, epochs,
+    schedule, monitor), `data` (sources, chains, validation) and, from the schedule stage on, `target`.
+
+    ```mlir
+    nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+      nn.variable @w : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+      nn.program @predict(%x: tensor<3xf32> {nn.input = "x"}) {
+        %w = nn.read @w : tensor<3xf32>
+        %y = nn.add %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+        nn.output "y", %y : tensor<3xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$stage);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def NN_VariableOp : NN_Op<"variable", [Symbol, HasParent<"ModelOp">]> {
+  let summary = "state of the model between steps";
+  let description = [{
+    Invariant: bitwise equal on all ranks after every step (scalars are set by the host instead). `owner` and `slot` name the
+    parameter and role of an optimizer slot. `trainable = false` freezes a parameter.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<NN_Tensor>:$type, NN_VariableKindAttr:$kind,
+                       NN_InitializerAttr:$init, OptionalAttr<FlatSymbolRefAttr>:$owner, OptionalAttr<StrAttr>:$slot);
+  let assemblyFormat = "$sym_name `:` $type attr-dict";
+  let hasVerifier = 1;
+}
+
+def NN_ProgramOp : NN_Op<"program", [FunctionOpInterface, IsolatedFromAbove, SingleBlock, NoTerminator,
+                                     HasParent<"ModelOp">]> {
+  let summary = "one step: train, eval or predict";
+  let description = [{
+    Arguments are the inputs of a step (`nn.input` names them). Results leave through nn.loss, nn.metric, nn.output and
+    nn.assign.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+    /// Name of an input (`nn.input`).
+    ::llvm::StringRef getInputName(unsigned index);
+    /// Sets the types of the entry block's arguments into the function type.
+    void updateFunctionType();
+  }];
+}
+
+def NN_ReadOp : NN_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "value of a variable at step start";
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let results = (outs NN_Tensor:$value);
+  let assemblyFormat = "$variable attr-dict `:` type($value)";
+}
+
+def NN_AssignOp : NN_Op<"assign", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "value of a variable after the step";
+  let description = "At most one per variable and program, of the variable's type including layout.";
+  let arguments = (ins FlatSymbolRefAttr:$variable, NN_Tensor:$value);
+  let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
+}
+
+def NN_GradientOp : NN_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "the gradient of a parameter";
+  let description = "Made by dlc-differentiate, consumed by dlc-apply-optimizer. Mean over the rank's own rows until reduced.";
+  let arguments = (ins FlatSymbolRefAttr:$variable, NN_FloatTensor:$value);
+  let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
+}
+
+def NN_LossOp : NN_Op<"loss"> {
+  let summary = "one term of the loss: weight * sum / count";
+  let description = "Sum and count are f32 scalars of this rank's valid rows; ranks add both.";
+  let arguments = (ins NN_FloatTensor:$sum, NN_FloatTensor:$count, DefaultValuedAttr<F64Attr, "1.0">:$weight);
+  let assemblyFormat = "$sum `,` $count attr-dict `:` type($sum) `,` type($count)";
+  let hasVerifier = 1;
+}
+
+def NN_MetricOp : NN_Op<"metric"> {
+  let summary = "a metric: sum / count over rows and ranks";
+  let arguments = (ins StrAttr:$metric, NN_FloatTensor:$sum, NN_FloatTensor:$count,
+                       DefaultValuedAttr<BoolAttr, "true">:$higher_is_better);
+  let assemblyFormat = "$metric `,` $sum `,` $count attr-dict `:` type($sum) `,` type($count)";
+  let hasVerifier = 1;
+}
+
+def NN_OutputOp : NN_Op<"output"> {
+  let summary = "a result of prediction";
+  let arguments = (ins StrAttr:$output, NN_Tensor:$value);
+  let assemblyFormat = "$output `,` $value attr-dict `:` type($value)";
+}
+
+#endif // DLC_NN_STRUCTURE_OPS
