@@ -1,0 +1,24 @@
+// The stages as pipelines. Reads as the table of DESIGN's section on the pipeline, with a reason
+// per pass.
+
+#include "passes/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void dlc::buildNNPipeline(OpPassManager &) {}
+
+void dlc::buildTrainPipeline(OpPassManager &) {}
+
+void dlc::registerAllPasses() {
+  registerDlcPasses();
+  PassPipelineRegistration<>("dlc-nn-pipeline", "elaborated model to simplified nn",
+                             buildNNPipeline);
+  PassPipelineRegistration<>("dlc-train-pipeline", "nn to the differentiated training step",
+                             [](OpPassManager &manager) {
+                               buildNNPipeline(manager);
+                               buildTrainPipeline(manager);
+                             });
+}
