@@ -89,7 +89,7 @@ function(dlc_add_program NAME)
   set_property(GLOBAL APPEND PROPERTY DLC_PROGRAMS ${NAME})
 endfunction()
 
-# dlc_add_schema(FILE.fbs): "runtime/artifact/FILE_generated.h" below the build directory.
+# dlc_add_schema(FILE.fbs [flag...]): "runtime/AREA/FILE_generated.h" below the build directory.
 function(dlc_add_schema FBS)
   get_filename_component(stem ${FBS} NAME_WE)
   file(RELATIVE_PATH dir ${DLC_SOURCE_ROOT} ${CMAKE_CURRENT_SOURCE_DIR})
@@ -97,7 +97,7 @@ function(dlc_add_schema FBS)
   add_custom_command(
     OUTPUT ${out}
     COMMAND ${DLC_FLATC} --cpp --cpp-std c++17 --scoped-enums --gen-object-api --gen-name-strings
-            -o ${CMAKE_BINARY_DIR}/${dir} ${FBS}
+            ${ARGN} -o ${CMAKE_BINARY_DIR}/${dir} ${FBS}
     DEPENDS ${FBS}
     COMMENT "Generating ${dir}/${stem}_generated.h")
   add_custom_target(dlc-schema-${stem} DEPENDS ${out})

@@ -34,10 +34,10 @@ enum class KernelOp : uint8_t {
                 // to dx)
   ConvGradFilter, // x, dy -> dw
   Matmul,      // a [M,K] (or [K,M]), b [K,N] (or [N,K]), bias? [N] -> c [M,N]; relu? applies to c
-  MaxPool,     // x -> y, index (I8, shape and layout of y; position in the window); index absent if
-               // !training
+  MaxPool,     // x -> y, index (U8, shape and layout of y; opaque to all but MaxPoolGrad); index
+               // absent if !training
   MaxPoolGrad, // dy, index -> dx
-  Reorder,     // x -> y, same shape and dtype, other layout
+  Reorder,     // x -> y, same shape and dtype, other layout; both layouts given
 };
 
 enum class Math : uint8_t { Strict, Fast };
@@ -60,7 +60,8 @@ struct KernelRequest {
 };
 
 struct KernelCandidate {
-  std::vector<Layout> layouts; // one per operand
+  std::vector<Layout>
+      layouts; // one per operand; a workspace is one more buffer of the dispatch, last
   std::string implementation;  // the library's name of it
   uint64_t workspaceBytes = 0; // maximum over teams of 1..threads
   uint64_t flops = 0;
@@ -74,9 +75,18 @@ struct CandidateList {
   std::string reason;
 };
 
+/// What an artifact that this planner serves must say about its target.
+struct PlannerTarget {
+  std::string name;                  // canonical, never "native": cpu:avx512-bf16
+  std::vector<std::string> features; // instruction sets the code may use, in LLVM's spelling
+  std::string library;               // library and version that planned
+  unsigned vectorBits = 0;           // of the widest f32 vector
+};
+
 class KernelPlanner {
 public:
   virtual ~KernelPlanner() = default;
+  virtual const PlannerTarget &target() const noexcept = 0;
   /// Implementations that fit the request's fixed layouts. Reference code is never offered for
   /// conv, pooling or norm.
   virtual CandidateList candidates(const KernelRequest &request) noexcept = 0;

@@ -1,0 +1,113 @@
+#include "runtime/cpu/CpuPlan.h"
+
+#include "runtime/artifact/LayoutIo.h"
+#include "runtime/core/Error.h"
+#include "runtime/cpu/plan_generated.h"
+
+namespace dlc::rt {
+namespace {
+
+static_assert(static_cast<int>(cpu::Operation::MAX) == static_cast<int>(KernelOp::Reorder),
+              "plan.fbs lists the operations of KernelOp");
+
+size_t operandCount(const KernelRequest &request) {
+  switch (request.op) {
+  case KernelOp::Conv:
+  case KernelOp::ConvGradData:
+  case KernelOp::Matmul:
+    return request.bias ? 4 : 3;
+  case KernelOp::MaxPool:
+    return request.training ? 3 : 2;
+  case KernelOp::ConvGradFilter:
+  case KernelOp::MaxPoolGrad:
+    return 3;
+  case KernelOp::Reorder:
+    return 2;
+  }
+  return 0;
+}
+
+std::vector<int64_t> toVector(const flatbuffers::Vector<int64_t> *values) {
+  return {values->begin(), values->end()};
+}
+
+} // namespace
+
+bool CpuPlan::isConsistent(const KernelRequest &request) {
+  if (request.operands.size() != operandCount(request) || request.groups < 1)
+    return false;
+  size_t rank = request.operands[0].shape.size();
+  for (size_t i = 0; i < request.operands.size(); ++i) {
+    bool bias = request.bias && i == 2;
+    if (request.operands[i].shape.size() != (bias ? 1 : rank))
+      return false;
+  }
+  if (request.op == KernelOp::Reorder)
+    return rank >= 1 && rank <= 5;
+  if (request.op == KernelOp::Matmul)
+    return rank == 2;
+  bool pool = request.op == KernelOp::MaxPool || request.op == KernelOp::MaxPoolGrad;
+  return rank >= 3 && rank <= 5 && request.strides.size() == rank - 2 &&
+         request.paddingLow.size() == rank - 2 && request.paddingHigh.size() == rank - 2 &&
+         request.dilations.size() == rank - 2 && (!pool || request.kernel.size() == rank - 2);
+}
+
+std::vector<uint8_t> CpuPlan::serialize() const {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<artifact::TensorType>> operands;
+  for (const OperandType &operand : request.operands)
+    operands.push_back(writeTensorType(builder, operand.dtype, operand.shape, *operand.layout));
+  cpu::FinishPlanBuffer(
+      builder,
+      cpu::CreatePlan(
+          builder, static_cast<cpu::Operation>(request.op), builder.CreateVector(operands),
+          builder.CreateVector(request.kernel), builder.CreateVector(request.strides),
+          builder.CreateVector(request.paddingLow), builder.CreateVector(request.paddingHigh),
+          builder.CreateVector(request.dilations), request.groups, request.transposeA,
+          request.transposeB, request.bias, request.relu, request.training, winograd,
+          request.threads, builder.CreateString(implementation), workspaceBytes));
+  return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+CpuPlan CpuPlan::deserialize(std::span<const uint8_t> bytes, const std::string &kernel) {
+  // The bytes lie at any address; FlatBuffers wants them aligned.
+  std::vector<uint64_t> aligned((bytes.size() + 7) / 8);
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t *>(aligned.data()));
+  const auto *data = reinterpret_cast<const uint8_t *>(aligned.data());
+  flatbuffers::Verifier verifier(data, bytes.size());
+  Error malformed(ErrorCode::Artifact, "kernel " + kernel + ": its plan is not a CPU plan");
+  if (bytes.size() < 16 || !cpu::VerifyPlanBuffer(verifier))
+    throw malformed;
+  const cpu::Plan *stored = cpu::GetPlan(data);
+  CpuPlan plan;
+  KernelRequest &request = plan.request;
+  if (stored->operation() > cpu::Operation::MAX)
+    throw malformed;
+  request.op = static_cast<KernelOp>(stored->operation());
+  for (const artifact::TensorType *type : *stored->operands()) {
+    std::optional<Layout> layout = readLayout(*type);
+    if (!layout || !type->shape())
+      throw malformed;
+    request.operands.push_back({type->dtype(), toVector(type->shape()), layout});
+  }
+  request.kernel = toVector(stored->kernel());
+  request.strides = toVector(stored->strides());
+  request.paddingLow = toVector(stored->padding_low());
+  request.paddingHigh = toVector(stored->padding_high());
+  request.dilations = toVector(stored->dilations());
+  request.groups = stored->groups();
+  request.transposeA = stored->transpose_a();
+  request.transposeB = stored->transpose_b();
+  request.bias = stored->bias();
+  request.relu = stored->relu();
+  request.training = stored->training();
+  request.threads = stored->threads();
+  plan.winograd = stored->winograd();
+  plan.implementation = stored->implementation()->str();
+  plan.workspaceBytes = stored->workspace();
+  if (!isConsistent(request))
+    throw malformed;
+  return plan;
+}
+
+} // namespace dlc::rt

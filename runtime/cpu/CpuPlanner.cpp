@@ -1,0 +1,285 @@
+// Free operands are tried in a few combinations: what the library picks, plain, channels last, and
+// blocked for activations; what the library picks and plain for weights. Each combination gives the
+// library's first implementation that is not reference code, and the Winograd one where allowed.
+
+#include "runtime/cpu/CpuPlanner.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/ParallelFor.h"
+#include "runtime/cpu/CpuPlan.h"
+#include "runtime/cpu/OneDnnOperation.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace dlc::rt {
+namespace {
+
+enum class Order { Library, Plain, ChannelsLast, Blocked };
+
+enum class Role { Activation, Weight, Bias };
+
+Role roleOf(const KernelRequest &request, size_t operand) {
+  switch (request.op) {
+  case KernelOp::Conv:
+  case KernelOp::ConvGradData:
+  case KernelOp::Matmul:
+    if (operand == 1)
+      return Role::Weight;
+    return request.bias && operand == 2 ? Role::Bias : Role::Activation;
+  case KernelOp::ConvGradFilter:
+    return operand == 2 ? Role::Weight : Role::Activation;
+  default:
+    return Role::Activation;
+  }
+}
+
+bool isConvolution(KernelOp op) {
+  return op == KernelOp::Conv || op == KernelOp::ConvGradData || op == KernelOp::ConvGradFilter;
+}
+
+std::optional<Layout> layoutOf(Order order, size_t rank, unsigned lanes) {
+  Layout layout = Layout::rowMajor(rank);
+  switch (order) {
+  case Order::Library:
+    return std::nullopt;
+  case Order::Plain:
+    break;
+  case Order::ChannelsLast:
+    std::rotate(layout.order.begin() + 1, layout.order.begin() + 2, layout.order.end());
+    break;
+  case Order::Blocked:
+    layout.blocks.push_back({1, static_cast<uint16_t>(lanes)});
+    break;
+  }
+  return layout;
+}
+
+std::vector<LayoutChoice> layoutChoices(const KernelRequest &request, unsigned lanes) {
+  // Pooling takes any layout but wants to be told.
+  std::vector<Order> activations{Order::Blocked, Order::ChannelsLast, Order::Plain};
+  if (request.op == KernelOp::Matmul || request.op == KernelOp::Reorder)
+    activations = {Order::Plain};
+  else if (isConvolution(request.op))
+    activations.insert(activations.begin(), Order::Library);
+  std::vector<LayoutChoice> choices;
+  for (Order activation : activations)
+    for (Order weight : {Order::Library, Order::Plain}) {
+      LayoutChoice choice;
+      for (size_t i = 0; i < request.operands.size(); ++i) {
+        const OperandType &operand = request.operands[i];
+        Role role = roleOf(request, i);
+        Order order = role == Role::Weight ? weight
+                      : role == Role::Bias ? Order::Plain
+                                           : activation;
+        choice.push_back(operand.layout ? operand.layout
+                                        : layoutOf(order, operand.shape.size(), lanes));
+      }
+      if (std::ranges::find(choices, choice) == choices.end())
+        choices.push_back(choice);
+    }
+  return choices;
+}
+
+LayoutChoice fixedLayouts(const std::vector<Layout> &layouts) {
+  return {layouts.begin(), layouts.end()};
+}
+
+int64_t product(const std::vector<int64_t> &values, size_t from = 0) {
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(from), values.end(),
+                         int64_t{1}, std::multiplies<>());
+}
+
+uint64_t flopsOf(const KernelRequest &request) {
+  const std::vector<OperandType> &operands = request.operands;
+  switch (request.op) {
+  case KernelOp::Conv:
+    return 2 * product(operands.back().shape) * product(operands[1].shape, 1);
+  case KernelOp::ConvGradData:
+    return 2 * product(operands[0].shape) * product(operands[1].shape, 1);
+  case KernelOp::ConvGradFilter:
+    return 2 * product(operands[1].shape) * product(operands[2].shape, 1);
+  case KernelOp::Matmul:
+    return 2 * product(operands.back().shape) * operands[0].shape[request.transposeA ? 0 : 1];
+  case KernelOp::MaxPool:
+    return product(operands[1].shape) * product(request.kernel);
+  case KernelOp::MaxPoolGrad:
+    return product(operands[0].shape) * product(request.kernel);
+  case KernelOp::Reorder:
+    return 0;
+  }
+  return 0;
+}
+
+// FLOPs grow with padded channels: a one-channel output in nChw16c is computed 16-fold.
+double paddingFactor(const KernelRequest &request, const std::vector<Layout> &layouts) {
+  if (!isConvolution(request.op))
+    return 1;
+  double factor = 1;
+  for (size_t i = 0; i < layouts.size(); ++i)
+    if (roleOf(request, i) == Role::Weight)
+      factor = static_cast<double>(layouts[i].physicalElements(request.operands[i].shape)) /
+               product(request.operands[i].shape);
+  return factor;
+}
+
+int64_t channelsOf(const KernelRequest &request) {
+  if (!isConvolution(request.op))
+    return 0;
+  const std::vector<int64_t> &weight =
+      request.operands[request.op == KernelOp::ConvGradFilter ? 2 : 1].shape;
+  return std::min(weight[0] / request.groups, weight[1]);
+}
+
+/// Restores the calling thread's team when it goes.
+class TeamScope {
+public:
+  TeamScope() : size(teamSize()) {}
+  ~TeamScope() { setTeamSize(size); }
+  TeamScope(const TeamScope &) = delete;
+  TeamScope &operator=(const TeamScope &) = delete;
+
+private:
+  unsigned size;
+};
+
+// The workspace of the named implementation, as the maximum over teams; nothing if a team lacks it.
+std::optional<uint64_t> workspaceOf(const dnnl::engine &engine, const KernelRequest &request,
+                                    const std::vector<Layout> &layouts, const std::string &name) {
+  TeamScope scope;
+  uint64_t bytes = 0;
+  LayoutChoice fixed = fixedLayouts(layouts);
+  bool winograd = name.find("wino") != std::string::npos;
+  for (unsigned threads = 1; threads <= std::max(request.threads, 1u); ++threads) {
+    setTeamSize(threads);
+    OneDnnOperation operation(engine, request, fixed, winograd);
+    bool found = operation.anyOf([&](const OneDnnImplementation &implementation) {
+      if (implementation.name != name)
+        return false;
+      bytes = std::max(bytes, implementation.workspaceBytes);
+      return true;
+    });
+    if (!found)
+      return std::nullopt;
+  }
+  return bytes;
+}
+
+// Everything that a candidate's workspace and cost derive from is in these two.
+bool sameKernel(const KernelCandidate &a, const KernelCandidate &b) {
+  return a.layouts == b.layouts && a.implementation == b.implementation;
+}
+
+} // namespace
+
+void limitInstructionSets(const CpuTarget &target) {
+  dnnl_set_max_cpu_isa(target.isa());
+  if (dnnl_get_effective_cpu_isa() != target.isa())
+    throw Error(ErrorCode::BadInput,
+                "cannot plan for " + target.name() +
+                    ": this process has used oneDNN for other instruction sets already");
+}
+
+CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
+    : costs(targetName, threads) {
+  limitInstructionSets(costs);
+  engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
+  const dnnl_version_t *version = dnnl_version();
+  description = {costs.name(), costs.features(),
+                 "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
+                     "." + std::to_string(version->patch),
+                 costs.vectorBits()};
+}
+
+CandidateList CpuPlanner::search(const KernelRequest &request) {
+  CandidateList list;
+  std::string skipped;
+  std::vector<bool> algorithms{false};
+  if (request.math == Math::Fast && isConvolution(request.op))
+    algorithms.push_back(true);
+  bool acceptReference = request.op == KernelOp::Reorder || request.op == KernelOp::Matmul;
+  for (const LayoutChoice &choice : layoutChoices(request, costs.vectorBits() / 32))
+    for (bool winograd : algorithms) {
+      OneDnnOperation operation(engine, request, choice, winograd);
+      operation.anyOf([&](const OneDnnImplementation &found) {
+        if (isReferenceCode(found.name) && !acceptReference) {
+          skipped = found.name;
+          return false;
+        }
+        KernelCandidate candidate{found.layouts, found.name};
+        if (std::ranges::any_of(list.candidates, [&](const KernelCandidate &other) {
+              return sameKernel(candidate, other);
+            }))
+          return true;
+        std::optional<uint64_t> workspace = workspaceOf(engine, request, found.layouts, found.name);
+        if (!workspace)
+          return false;
+        candidate.workspaceBytes = *workspace;
+        candidate.flops = flopsOf(request);
+        for (size_t i = 0; i < request.operands.size(); ++i)
+          candidate.bytes += dnnl_memory_desc_get_size(&found.operands[i]);
+        // A transposed convolution adds bias and ReLU in a second pass over its result.
+        if (request.op == KernelOp::ConvGradData && (request.bias || request.relu))
+          candidate.bytes += 2 * dnnl_memory_desc_get_size(&found.operands.back());
+        candidate.nanoseconds =
+            costs.kernelCost(request.op, request.operands[0].dtype, found.name, channelsOf(request),
+                             static_cast<uint64_t>(static_cast<double>(candidate.flops) *
+                                                   paddingFactor(request, found.layouts)),
+                             candidate.bytes);
+        auto place = std::ranges::upper_bound(list.candidates, candidate.nanoseconds, {},
+                                              &KernelCandidate::nanoseconds);
+        list.candidates.insert(place, std::move(candidate));
+        return true;
+      });
+    }
+  if (list.candidates.empty())
+    list.reason = skipped.empty()
+                      ? "oneDNN has no implementation for these operands"
+                      : "oneDNN has only reference code (" + skipped + ") for these operands";
+  return list;
+}
+
+CandidateList CpuPlanner::candidates(const KernelRequest &request) noexcept {
+  try {
+    if (!CpuPlan::isConsistent(request))
+      return {{}, "the request's operands do not fit its operation"};
+    return search(request);
+  } catch (const std::exception &error) {
+    return {{}, error.what()};
+  }
+}
+
+std::vector<uint8_t> CpuPlanner::finalise(const KernelRequest &request,
+                                          const KernelCandidate &choice,
+                                          std::string &reason) noexcept {
+  try {
+    CpuPlan plan{request, choice.implementation.find("wino") != std::string::npos,
+                 choice.implementation, choice.workspaceBytes};
+    for (size_t i = 0; i < request.operands.size(); ++i)
+      plan.request.operands[i].layout = choice.layouts.at(i);
+    std::optional<uint64_t> workspace =
+        workspaceOf(engine, plan.request, choice.layouts, choice.implementation);
+    if (workspace == choice.workspaceBytes)
+      return plan.serialize();
+    reason = "oneDNN no longer offers " + choice.implementation + " as planned";
+  } catch (const std::exception &error) {
+    reason = error.what();
+  }
+  return {};
+}
+
+double CpuPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept {
+  return costs.generatedCost(bytes, flops);
+}
+
+std::unique_ptr<KernelPlanner> makeCpuPlanner(const std::string &targetName, unsigned threads,
+                                              std::string &reason) noexcept {
+  try {
+    return std::make_unique<CpuPlanner>(targetName, threads);
+  } catch (const std::exception &error) {
+    reason = error.what();
+    return nullptr;
+  }
+}
+
+} // namespace dlc::rt

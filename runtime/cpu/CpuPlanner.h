@@ -1,0 +1,44 @@
+// Plans kernels for CPUs on oneDNN.
+//
+// oneDNN picks implementations by the instruction sets it may use, which is fixed for a process
+// before its first use: one process plans for one target.
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+#include "runtime/cpu/CpuTarget.h"
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <memory>
+#include <string>
+
+namespace dlc::rt {
+
+class CpuPlanner final : public KernelPlanner {
+public:
+  /// Throws Error if the target is unknown, not for this machine, or other than the one that this
+  /// process plans for already.
+  CpuPlanner(const std::string &targetName, unsigned threads);
+
+  const PlannerTarget &target() const noexcept override { return description; }
+  CandidateList candidates(const KernelRequest &request) noexcept override;
+  std::vector<uint8_t> finalise(const KernelRequest &request, const KernelCandidate &choice,
+                                std::string &reason) noexcept override;
+  double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override;
+
+private:
+  CandidateList search(const KernelRequest &request);
+
+  CpuTarget costs;
+  PlannerTarget description;
+  dnnl::engine engine;
+};
+
+/// The planner for a target, or null with `reason` set. Costs assume teams of `threads`.
+std::unique_ptr<KernelPlanner> makeCpuPlanner(const std::string &targetName, unsigned threads,
+                                              std::string &reason) noexcept;
+
+/// Lets oneDNN use these instruction sets and no others; throws Error if it is too late for that.
+void limitInstructionSets(const CpuTarget &target);
+
+} // namespace dlc::rt

@@ -1,0 +1,192 @@
+#include "runtime/cpu/CpuTarget.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/HostFeatures.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+namespace dlc::rt {
+namespace {
+
+struct EmbeddedTable {
+  std::string_view isa;
+  std::string_view json;
+};
+constexpr EmbeddedTable embeddedTables[] = {
+#include "runtime/cpu/targets.inc"
+};
+
+struct InstructionSet {
+  const char *name;
+  dnnl_cpu_isa_t isa;
+  unsigned vectorBits;
+  std::vector<std::string> added; // features beyond those of the row before
+};
+
+// Weakest first; each includes the ones before it.
+const InstructionSet instructionSets[] = {
+    {"avx2", dnnl_cpu_isa_avx2, 256, {"avx2", "fma", "f16c", "bmi2"}},
+    {"avx512",
+     dnnl_cpu_isa_avx512_core,
+     512,
+     {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}},
+    {"avx512-bf16", dnnl_cpu_isa_avx512_core_bf16, 512, {"avx512vnni", "avx512bf16"}},
+    {"amx", dnnl_cpu_isa_avx512_core_amx, 512, {"amx-tile", "amx-int8", "amx-bf16"}},
+};
+
+std::vector<std::string> featuresUpTo(const InstructionSet &set) {
+  std::vector<std::string> features;
+  for (const InstructionSet *row = instructionSets; row <= &set; ++row)
+    features.insert(features.end(), row->added.begin(), row->added.end());
+  return features;
+}
+
+std::string join(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+const InstructionSet *findSet(std::string_view name) {
+  for (const InstructionSet &set : instructionSets)
+    if (name == set.name)
+      return &set;
+  return nullptr;
+}
+
+const InstructionSet &nativeSet() {
+  const InstructionSet *best = nullptr;
+  for (const InstructionSet &set : instructionSets)
+    if (missingFeatures(featuresUpTo(set)).empty())
+      best = &set;
+  if (!best)
+    throw Error(ErrorCode::Runtime, "this processor (" + hostProcessor() +
+                                        ") lacks AVX2, the least that dlc can plan for");
+  return *best;
+}
+
+nlohmann::json readFile(const std::string &path) {
+  std::ifstream file(path);
+  if (!file)
+    throw Error(ErrorCode::BadInput, "cannot open the target description " + path);
+  return nlohmann::json::parse(file);
+}
+
+const char *operationKey(KernelOp op) {
+  switch (op) {
+  case KernelOp::Conv:
+    return "conv";
+  case KernelOp::ConvGradData:
+    return "conv_grad_data";
+  case KernelOp::ConvGradFilter:
+    return "conv_grad_filter";
+  default:
+    return "other";
+  }
+}
+
+} // namespace
+
+CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::max(threads, 1u)) {
+  std::string_view variant = name;
+  if (!variant.starts_with("cpu:"))
+    throw Error(ErrorCode::BadInput,
+                "'" + name + "' is not a CPU target (cpu:native, cpu:avx2, ...)");
+  variant.remove_prefix(4);
+  std::optional<nlohmann::json> table;
+  try {
+    const InstructionSet *set = nullptr;
+    if (variant == "native") {
+      set = &nativeSet();
+    } else if (variant.ends_with(".json")) {
+      table = readFile(std::string(variant));
+      set = findSet(table->at("isa").get<std::string>());
+    } else {
+      set = findSet(variant);
+    }
+    if (!set)
+      throw Error(ErrorCode::BadInput,
+                  "unknown target '" + name +
+                      "'; known are cpu:native, cpu:avx2, cpu:avx512, cpu:avx512-bf16, cpu:amx and "
+                      "cpu:FILE.json");
+    canonicalName = std::string("cpu:") + set->name;
+    requiredFeatures = featuresUpTo(*set);
+    maxIsa = set->isa;
+    vectorWidth = set->vectorBits;
+    for (const EmbeddedTable &embedded : embeddedTables)
+      if (!table && embedded.isa == set->name)
+        table = nlohmann::json::parse(embedded.json);
+    readTable(*table);
+  } catch (const nlohmann::json::exception &error) {
+    throw Error(ErrorCode::BadInput, "target description of " + name + ": " + error.what());
+  }
+  if (std::vector<std::string> missing = missingFeatures(requiredFeatures); !missing.empty())
+    throw Error(ErrorCode::BadInput,
+                "cannot plan for " + canonicalName + " here: this processor (" + hostProcessor() +
+                    ") lacks " + join(missing) + "; oneDNN plans only for what the host can run");
+}
+
+void CpuTarget::readTable(const nlohmann::json &table) {
+  gflopsF32 = table.at("gflops_per_core").at("f32");
+  gflopsBF16 = table.at("gflops_per_core").at("bf16");
+  // Bandwidth by number of cores; it saturates with the last entry.
+  std::vector<double> byCores = table.at("bandwidth_gb_per_s");
+  bandwidth = byCores.at(std::min<size_t>(threads, byCores.size()) - 1);
+  overheadNanoseconds = table.at("kernel_overhead_ns");
+  for (const nlohmann::json &entry : table.at("efficiency")) {
+    Row row{entry.at("implementation"), {}};
+    for (const auto &[key, value] : entry.items()) {
+      if (key == "implementation")
+        continue;
+      std::vector<Step> steps;
+      if (value.is_number())
+        steps.push_back({0, value});
+      else
+        for (const nlohmann::json &step : value)
+          steps.push_back({step.at(0), step.at(1)});
+      row.operations.emplace_back(key, steps);
+    }
+    rows.push_back(row);
+  }
+}
+
+double CpuTarget::efficiency(KernelOp op, const std::string &implementation,
+                             int64_t channels) const {
+  for (const Row &row : rows) {
+    if (implementation.find(row.match) == std::string::npos)
+      continue;
+    for (const auto &[key, steps] : row.operations) {
+      if (key != operationKey(op) && key != "other")
+        continue;
+      double found = steps.empty() ? 1.0 : steps.front().efficiency;
+      for (const Step &step : steps)
+        if (channels >= step.channels)
+          found = step.efficiency;
+      return found;
+    }
+  }
+  return 0.5;
+}
+
+double CpuTarget::peak(DType dtype) const {
+  return threads * (dtype == DType::BF16 ? gflopsBF16 : gflopsF32);
+}
+
+double CpuTarget::kernelCost(KernelOp op, DType dtype, const std::string &implementation,
+                             int64_t channels, uint64_t flops, uint64_t bytes) const {
+  // GFLOP/s is FLOP per nanosecond, GB/s byte per nanosecond.
+  double compute = flops / (peak(dtype) * efficiency(op, implementation, channels));
+  return overheadNanoseconds + std::max(compute, bytes / bandwidth);
+}
+
+double CpuTarget::generatedCost(uint64_t bytes, uint64_t flops) const {
+  return overheadNanoseconds + std::max(flops / peak(DType::F32), bytes / bandwidth);
+}
+
+} // namespace dlc::rt
