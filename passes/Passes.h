@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/Comm/Comm.h"
+#include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
 
 #include "mlir/Pass/Pass.h"

@@ -1,0 +1,185 @@
+// The exec dialect: the scheduled program, one-to-one with the artifact.
+
+#ifndef DLC_EXEC
+#define DLC_EXEC
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let summary = "Arenas, buffers, kernels and instructions of a planned program";
+  let description = [{
+    Lives inside an nn.model of stage exec. No op of the network survives here by name: an exec.dispatch refers to a kernel (a library
+    plan or a generated cluster) and its buffers. The order of instructions is the order of execution.
+  }];
+  let cppNamespace = "::dlc::exec";
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Exec_Enum<string name, string text, list<I32EnumAttrCase> cases> : I32EnumAttr<name, text, cases> {
+  let cppNamespace = "::dlc::exec";
+  let genSpecializedAttr = 0;
+}
+
+// Values equal the artifact's enums of the same names.
+def Exec_ArenaKind : Exec_Enum<"ArenaKind", "what an arena holds", [
+    I32EnumAttrCase<"Variables", 0, "variables">, I32EnumAttrCase<"Slots", 1, "slots">,
+    I32EnumAttrCase<"Inputs", 2, "inputs">, I32EnumAttrCase<"Transient", 3, "transient">,
+    I32EnumAttrCase<"Gradients", 4, "gradients">]>;
+def Exec_ArenaKindAttr : EnumAttr<Exec_Dialect, Exec_ArenaKind, "arena_kind">;
+
+def Exec_Stream : Exec_Enum<"Stream", "logical stream of an instruction", [
+    I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Comm", 1, "comm">,
+    I32EnumAttrCase<"Copy", 2, "copy">]>;
+def Exec_StreamAttr : EnumAttr<Exec_Dialect, Exec_Stream, "stream">;
+
+def Exec_Phase : Exec_Enum<"Phase", "part of the step", [
+    I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
+    I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Communication", 3, "communication">]>;
+def Exec_PhaseAttr : EnumAttr<Exec_Dialect, Exec_Phase, "phase">;
+
+def Exec_Access : Exec_Enum<"Access", "what a kernel does with an operand", [
+    I32EnumAttrCase<"Read", 1, "read">, I32EnumAttrCase<"Write", 2, "write">,
+    I32EnumAttrCase<"ReadWrite", 3, "readwrite">]>;
+
+def Exec_ResultKind : Exec_Enum<"ResultKind", "what the host reads", [
+    I32EnumAttrCase<"Loss", 0, "loss">, I32EnumAttrCase<"Metric", 1, "metric">,
+    I32EnumAttrCase<"Output", 2, "output">]>;
+def Exec_ResultKindAttr : EnumAttr<Exec_Dialect, Exec_ResultKind, "result">;
+
+def Exec_BufferType : TypeDef<Exec_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "a place in an arena that holds a tensor";
+  let parameters = (ins "::mlir::RankedTensorType":$tensor);
+  let assemblyFormat = "`<` $tensor `>`";
+}
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+def Exec_ArenaOp : Exec_Op<"arena", [Symbol]> {
+  let summary = "one allocation, made before the first step";
+  let description = "`bytes` and `lower_bound` (most bytes live at one time) are set by dlc-plan-memory.";
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_ArenaKindAttr:$kind, OptionalAttr<I64Attr>:$bytes,
+                       OptionalAttr<I64Attr>:$lower_bound);
+  let assemblyFormat = "$sym_name attr-dict";
+}
+
+def Exec_ClusterOp : Exec_Op<"cluster", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "the body of a generated kernel";
+  let description = "The region of one nn.fused; kernels of all its stages refer to it.";
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name $body attr-dict";
+}
+
+def Exec_KernelOp : Exec_Op<"kernel", [Symbol]> {
+  let summary = "what a dispatch runs";
+  let description = [{
+    A library kernel has a `plan`, the bytes from which the device rebuilds it. A generated one is stage `stage` of `cluster`:
+    function `function`, called for consecutive chunks of `chunk` iterations of [0, extent).
+    1. Exactly one of plan and cluster. 2. One access per operand.
+
+    ```mlir
+    exec.kernel @k [tensor<8xf32>, tensor<8xf32>] access array<i32: 1, 2> {category = "pointwise", plan = array<i8: 1, 2>,
+      implementation = "jit", flops = 8 : i64, bytes = 64 : i64, nanoseconds = 10 : i64}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeArrayAttr:$types, DenseI32ArrayAttr:$access, StrAttr:$category,
+      StrAttr:$implementation, OptionalAttr<DenseI8ArrayAttr>:$plan, OptionalAttr<FlatSymbolRefAttr>:$cluster,
+      DefaultValuedAttr<I64Attr, "0">:$stage, OptionalAttr<StrAttr>:$function, DefaultValuedAttr<I64Attr, "1">:$extent,
+      DefaultValuedAttr<I64Attr, "1">:$chunk, I64Attr:$flops, I64Attr:$bytes, I64Attr:$nanoseconds);
+  let assemblyFormat = "$sym_name $types `access` $access attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
+  let summary = "the instructions of one step, in order";
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
+  let summary = "a tensor's place";
+  let description = [{
+    `variable` or `input` say what it holds, if it is one; `label` names the layer for messages. `offset` in bytes is set by dlc-plan-memory.
+  }];
+  let arguments = (ins Exec_ArenaKindAttr:$arena, OptionalAttr<I64Attr>:$offset, OptionalAttr<StrAttr>:$label,
+                       OptionalAttr<FlatSymbolRefAttr>:$variable, OptionalAttr<StrAttr>:$input);
+  let results = (outs Exec_BufferType:$buffer);
+  let assemblyFormat = "attr-dict `:` type($buffer)";
+}
+
+def Exec_ViewOp : Exec_Op<"view", [Pure]> {
+  let summary = "a tensor at a byte offset inside another buffer";
+  let description = "Bucket slices and in-place results. The view lies inside its source.";
+  let arguments = (ins Exec_BufferType:$source, DefaultValuedAttr<I64Attr, "0">:$offset, OptionalAttr<StrAttr>:$label);
+  let results = (outs Exec_BufferType:$view);
+  let assemblyFormat = "$source `[` $offset `]` attr-dict `:` type($source) `->` type($view)";
+  let hasVerifier = 1;
+}
+
+class Exec_Instruction<string mnemonic, list<Trait> traits = []> : Exec_Op<mnemonic, traits>;
+
+def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "runs a kernel on buffers";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_BufferType>:$buffers, Exec_PhaseAttr:$phase,
+                       OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$kernel `(` $buffers `)` attr-dict `:` type($buffers)";
+}
+
+def Exec_StartOp : Exec_Instruction<"start"> {
+  let summary = "starts the all-reduce of a bucket";
+  let arguments = (ins Exec_BufferType:$bucket, I64Attr:$collective, TypeAttr:$wire, StrArrayAttr:$members,
+                       OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$bucket attr-dict `:` type($bucket)";
+}
+
+def Exec_WaitOp : Exec_Instruction<"wait"> {
+  let summary = "the all-reduce is complete from here on";
+  let arguments = (ins I64Attr:$collective, OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$collective attr-dict";
+}
+
+def Exec_RecordOp : Exec_Instruction<"record"> {
+  let summary = "records an event on a stream";
+  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let assemblyFormat = "$event attr-dict";
+}
+
+def Exec_WaitEventOp : Exec_Instruction<"wait_event"> {
+  let summary = "a stream waits for an event";
+  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let assemblyFormat = "$event attr-dict";
+}
+
+def Exec_CopyOp : Exec_Instruction<"copy", [AllTypesMatch<["source", "destination"]>]> {
+  let summary = "copies a tensor of the same type and layout";
+  let arguments = (ins Exec_BufferType:$source, Exec_BufferType:$destination, Exec_PhaseAttr:$phase,
+                       OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$source `,` $destination attr-dict `:` type($source)";
+}
+
+def Exec_FillOp : Exec_Instruction<"fill"> {
+  let summary = "sets every byte";
+  let arguments = (ins Exec_BufferType:$buffer, I64Attr:$value, Exec_PhaseAttr:$phase,
+                       OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+}
+
+def Exec_HostReadOp : Exec_Instruction<"host_read"> {
+  let summary = "a result of the program is final";
+  let description = "Losses and metrics read (sum, count), an output one tensor.";
+  let arguments = (ins StrAttr:$result, Exec_ResultKindAttr:$kind, Variadic<Exec_BufferType>:$buffers,
+                       DefaultValuedAttr<F64Attr, "1.0">:$weight, DefaultValuedAttr<BoolAttr, "true">:$higher_is_better,
+                       OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$result `(` $buffers `)` attr-dict `:` type($buffers)";
+  let hasVerifier = 1;
+}
+
+#endif // DLC_EXEC
