@@ -1,0 +1,89 @@
+#include "runtime/data/Array.h"
+
+#include "runtime/core/Error.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace dlc::rt {
+
+size_t bytesOf(ElementType type) {
+  return visitType(type, [](auto zero) { return sizeof(zero); });
+}
+
+std::string_view nameOf(ElementType type) {
+  constexpr std::string_view names[] = {"u8",  "i8",  "u16", "i16", "u32", "i32",
+                                        "i64", "f16", "f32", "f64", "bool"};
+  return names[static_cast<size_t>(type)];
+}
+
+bool isInteger(ElementType type) {
+  return type != ElementType::F16 && type != ElementType::F32 && type != ElementType::F64;
+}
+
+std::string shapeText(std::span<const int64_t> shape) {
+  if (shape.empty())
+    return "a scalar";
+  std::string text;
+  for (int64_t extent : shape)
+    text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text;
+}
+
+float halfToFloat(uint16_t bits) {
+  int exponent = (bits >> 10) & 31;
+  int mantissa = bits & 1023;
+  float magnitude;
+  if (exponent == 31)
+    magnitude = mantissa ? NAN : INFINITY;
+  else if (exponent == 0)
+    magnitude = std::ldexp(static_cast<float>(mantissa), -24);
+  else
+    magnitude = std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+
+float bfloatToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+Array::Array(std::string path, ElementType type, std::vector<int64_t> shape,
+             std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+    : source(std::move(path)), elementType(type), extents(std::move(shape)), data(bytes),
+      owner(std::move(owner)) {
+  for (int64_t extent : extents)
+    if (extent < 0 || __builtin_mul_overflow(count, extent, &count))
+      throw Error(ErrorCode::BadInput, "'" + source + "' claims an impossible shape");
+  uint64_t wanted;
+  if (__builtin_mul_overflow(static_cast<uint64_t>(count), bytesOf(type), &wanted) ||
+      wanted != data.size())
+    throw Error(ErrorCode::BadInput,
+                "'" + source + "' is truncated or damaged: its header promises " +
+                    shapeText(extents) + " " + std::string(nameOf(type)) + ", it holds " +
+                    std::to_string(data.size()) + " bytes of them");
+}
+
+double Array::at(int64_t position) const {
+  return visitType(elementType, [&](auto zero) {
+    decltype(zero) value;
+    std::memcpy(&value, data.data() + static_cast<size_t>(position) * sizeof(value), sizeof(value));
+    return static_cast<double>(value);
+  });
+}
+
+void Array::read(int64_t first, int64_t stride, std::span<float> out) const {
+  visitType(elementType, [&](auto zero) {
+    for (size_t i = 0; i < out.size(); ++i) {
+      decltype(zero) element;
+      auto position = static_cast<size_t>(first + static_cast<int64_t>(i) * stride);
+      // Files promise no alignment.
+      std::memcpy(&element, data.data() + position * sizeof(element), sizeof(element));
+      out[i] = static_cast<float>(element);
+    }
+  });
+}
+
+Array Array::reshaped(std::vector<int64_t> shape) const {
+  return Array(source, elementType, std::move(shape), data, owner);
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,101 @@
+// A dense array read from a file: element type, shape, bytes.
+//
+// Invariant: the bytes are row-major, in this machine's byte order, and as many as shape and type
+// say. They are mapped from the file where its format allows, else decoded into memory. Immutable;
+// may be used from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlc::rt {
+
+/// What files store. Inputs of a model are converted from it.
+enum class ElementType : uint8_t { U8, I8, U16, I16, U32, I32, I64, F16, F32, F64, Bool };
+
+size_t bytesOf(ElementType type);
+std::string_view nameOf(ElementType type); // "u8", "f32", ...
+bool isInteger(ElementType type);          // Bool counts as one
+
+/// "104 x 256 x 256"; "a scalar" for rank 0.
+std::string shapeText(std::span<const int64_t> shape);
+
+/// IEEE half and bfloat16 to f32.
+float halfToFloat(uint16_t bits);
+float bfloatToFloat(uint16_t bits);
+
+class Array {
+public:
+  /// `owner` keeps the bytes alive.
+  Array(std::string path, ElementType type, std::vector<int64_t> shape,
+        std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+
+  /// Where it came from, for messages.
+  const std::string &path() const { return source; }
+  ElementType type() const { return elementType; }
+  const std::vector<int64_t> &shape() const { return extents; }
+  size_t rank() const { return extents.size(); }
+  int64_t elements() const { return count; }
+  std::span<const std::byte> bytes() const { return data; }
+
+  /// Element at a row-major position, as a number.
+  double at(int64_t position) const;
+  /// Elements `first`, `first + stride`, ... converted to f32.
+  void read(int64_t first, int64_t stride, std::span<float> out) const;
+
+  /// The same bytes under another shape with as many elements.
+  Array reshaped(std::vector<int64_t> shape) const;
+
+private:
+  std::string source;
+  ElementType elementType;
+  std::vector<int64_t> extents;
+  int64_t count = 1;
+  std::span<const std::byte> data;
+  std::shared_ptr<const void> owner;
+};
+
+/// Calls `body` with a value of the C++ type of `type`; halves come as a class that converts to
+/// float.
+struct Half {
+  uint16_t bits;
+  operator float() const { return halfToFloat(bits); }
+};
+
+template <typename Body> decltype(auto) visitType(ElementType type, Body &&body) {
+  switch (type) {
+  case ElementType::I8:
+    return body(int8_t{});
+  case ElementType::U16:
+    return body(uint16_t{});
+  case ElementType::I16:
+    return body(int16_t{});
+  case ElementType::U32:
+    return body(uint32_t{});
+  case ElementType::I32:
+    return body(int32_t{});
+  case ElementType::I64:
+    return body(int64_t{});
+  case ElementType::F16:
+    return body(Half{});
+  case ElementType::F32:
+    return body(float{});
+  case ElementType::F64:
+    return body(double{});
+  case ElementType::U8:
+  case ElementType::Bool:
+    break;
+  }
+  return body(uint8_t{});
+}
+
+/// Reads `.npy`, IDX or gzipped IDX, told apart by content. Throws Error(BadInput) for missing,
+/// truncated and foreign files.
+Array readArray(const std::string &path);
+
+} // namespace dlc::rt

@@ -1,0 +1,31 @@
+// A file that appears whole or not at all.
+//
+// Bytes go to a temporary file in the target's directory; commit() makes them durable and renames.
+// Without commit the temporary file is removed and the old target stays. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace dlc::rt {
+
+class AtomicFile {
+public:
+  /// All throw Error(Runtime) naming the target.
+  explicit AtomicFile(const std::string &path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void commit();
+
+private:
+  [[noreturn]] void fail(int error) const;
+
+  std::string path, temporary;
+  int descriptor = -1;
+};
+
+} // namespace dlc::rt

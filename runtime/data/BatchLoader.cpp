@@ -1,0 +1,68 @@
+#include "runtime/data/BatchLoader.h"
+
+namespace dlc::rt {
+
+BatchLoader::BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstStep,
+                         const Augmentation &augmentation,
+                         const std::vector<InputDestination> &destinations)
+    : dataset(dataset), plan(std::move(plan)), augmentation(augmentation),
+      destinations(destinations), thread([this, firstStep] { work(firstStep); }) {}
+
+BatchLoader::~BatchLoader() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void BatchLoader::work(int64_t firstStep) {
+  try {
+    for (int64_t step = firstStep; step < plan.steps(); ++step) {
+      {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return stopping || filled - released < 2; });
+        if (stopping)
+          return;
+      }
+      Batch batch = plan.at(step);
+      auto slot = static_cast<unsigned>(filled % 2);
+      fill(batch, slot);
+      std::lock_guard lock(mutex);
+      batches[slot] = std::move(batch);
+      ++filled;
+      changed.notify_all();
+    }
+  } catch (...) {
+    std::lock_guard lock(mutex);
+    failure = std::current_exception();
+    changed.notify_all();
+  }
+}
+
+void BatchLoader::fill(const Batch &batch, unsigned slot) {
+  for (size_t row = 0; row < batch.samples.size(); ++row) {
+    std::vector<Sample> samples = dataset.sample(batch.samples[row], augmentation);
+    for (size_t input = 0; input < samples.size(); ++input)
+      destinations[input].writer.writeRow(static_cast<int64_t>(row), samples[input].values,
+                                          destinations[input].slots[slot]);
+  }
+}
+
+BatchLoader::Loaded BatchLoader::acquire() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return filled > taken || failure; });
+  if (filled == taken)
+    std::rethrow_exception(failure);
+  auto slot = static_cast<unsigned>(taken++ % 2);
+  return {slot, batches[slot]};
+}
+
+void BatchLoader::release() {
+  std::lock_guard lock(mutex);
+  ++released;
+  changed.notify_all();
+}
+
+} // namespace dlc::rt

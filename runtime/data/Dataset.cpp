@@ -1,0 +1,259 @@
+// Names of the data block become numbers of values once; a sample is a vector of values, of which a
+// chain moves its inputs to its outputs position by position. Values that this program does not
+// need stay empty and pass through chains untouched.
+#include "runtime/data/Dataset.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/Philox.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace dlc::rt {
+
+static std::string joined(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
+                 const std::vector<std::string> &knownInputs, const DataPaths &paths)
+    : specs(std::move(inputs)) {
+  buildChains(pipeline);
+  for (const std::string &name : knownInputs)
+    valueOf(name);
+  bindSources(pipeline, paths);
+}
+
+size_t Dataset::valueOf(const std::string &name) {
+  auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    names.push_back(name);
+    made.push_back(false);
+    return names.size() - 1;
+  }
+  return static_cast<size_t>(found - names.begin());
+}
+
+void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
+  for (const auto &source : pipeline.sources)
+    valueOf(source->name);
+  for (const auto &from : pipeline.chains) {
+    Chain &chain = chains.emplace_back();
+    for (const std::string &name : from->inputs)
+      chain.inputs.push_back(valueOf(name));
+    for (const std::string &name : from->outputs) {
+      bool isNew = std::find(names.begin(), names.end(), name) == names.end();
+      chain.outputs.push_back(valueOf(name));
+      made[chain.outputs.back()] = made[chain.outputs.back()] || isNew;
+    }
+    std::string path = "data." + std::to_string(chains.size() - 1);
+    for (const auto &call : from->steps) {
+      chain.streams.push_back(
+          randomStream(path + "." + std::to_string(chain.steps.size()) + "." + call->name));
+      chain.steps.push_back(makeStep(*call));
+    }
+    if (chain.inputs.size() != chain.outputs.size())
+      throw Error(ErrorCode::Artifact, "data chain of " + joined(from->inputs) +
+                                           " does not end in as many names as it starts with");
+  }
+}
+
+std::vector<size_t> Dataset::sourceValues() const {
+  std::vector<size_t> values;
+  for (size_t value = 0; value < names.size(); ++value)
+    if (!made[value])
+      values.push_back(value);
+  return values;
+}
+
+std::vector<const InputSpec *> Dataset::inputsFrom(size_t source) const {
+  std::vector<bool> reached(names.size(), false);
+  reached[source] = true;
+  for (const Chain &chain : chains)
+    for (size_t i = 0; i < chain.inputs.size(); ++i)
+      if (chain.inputs[i] != chain.outputs[i])
+        reached[chain.outputs[i]] = reached[chain.inputs[i]];
+  std::vector<const InputSpec *> inputs;
+  for (const InputSpec &spec : specs)
+    for (size_t value = 0; value < names.size(); ++value)
+      if (reached[value] && names[value] == spec.name)
+        inputs.push_back(&spec);
+  return inputs;
+}
+
+void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths) {
+  std::vector<std::string> known;
+  for (size_t value : sourceValues())
+    known.push_back(names[value]);
+  for (const auto &[name, path] : paths) {
+    auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end())
+      throw Error(ErrorCode::BadInput, "--data " + name + "=" + path +
+                                           ": the model reads no data of this name; it reads " +
+                                           joined(known));
+    size_t value = valueOf(name);
+    if (sources.contains(value))
+      throw Error(ErrorCode::BadInput, "data for " + name + " is given twice");
+    if (inputsFrom(value).empty()) {
+      remarks.push_back(name + " is not needed here and is not read");
+      continue;
+    }
+    std::string axes;
+    for (const auto &source : pipeline.sources)
+      if (source->name == name)
+        axes = source->axes;
+    sources.emplace(value, openSource(value, path, axes));
+  }
+  for (size_t value : sourceValues())
+    if (!sources.contains(value) && !inputsFrom(value).empty())
+      throw Error(ErrorCode::BadInput, "there is no data for " + names[value] + "; add --data " +
+                                           names[value] + "=PATH");
+  const Source *first = nullptr;
+  for (const auto &[value, source] : sources) {
+    if (first && first->samples() != source.samples())
+      throw Error(ErrorCode::BadInput, "'" + first->array().path() + "' has " +
+                                           std::to_string(first->samples()) + " samples, '" +
+                                           source.array().path() + "' has " +
+                                           std::to_string(source.samples()));
+    first = first ? first : &source;
+  }
+  count = first ? first->samples() : 0;
+}
+
+Source Dataset::openSource(size_t value, const std::string &path, const std::string &axes) {
+  std::vector<const InputSpec *> fed = inputsFrom(value);
+  Source source(names[value], readArray(path), axes, fed.front()->shape.size());
+  bool forPrediction = std::any_of(fed.begin(), fed.end(),
+                                   [](const InputSpec *spec) { return spec->neededByPredict; });
+  if (!forPrediction && source.readAsBinaryMask())
+    remarks.push_back(names[value] + " holds 0 and 255 alone and is read as 0 and 1 ('" + path +
+                      "')");
+  for (const InputSpec *spec : fed)
+    checkInput(*spec, source);
+  return source;
+}
+
+void Dataset::checkInput(const InputSpec &spec, const Source &source) const {
+  const Array &array = source.array();
+  std::vector<int64_t> wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
+  std::vector<int64_t> got = source.sampleShape();
+  bool lacksChannel = got.size() == wanted.size() + 1 && got[0] == 1 &&
+                      std::equal(wanted.begin(), wanted.end(), got.begin() + 1);
+  if (got != wanted && !lacksChannel)
+    throw Error(ErrorCode::BadInput, "'" + array.path() + "' (" + shapeText(array.shape()) +
+                                         ") gives samples of shape " + shapeText(got) +
+                                         ", but the model's input " + spec.name + " takes " +
+                                         shapeText(wanted));
+  if (spec.dtype != artifact::DType::F32 && !isInteger(array.type()))
+    throw Error(ErrorCode::BadInput,
+                "'" + array.path() + "' holds " + std::string(nameOf(array.type())) +
+                    " elements, but the model's input " + spec.name + " takes integers");
+  if (spec.labelRange > 0 && isInteger(array.type()))
+    source.checkRange(spec.labelRange);
+}
+
+std::vector<Sample> Dataset::readSources(int64_t index) const {
+  std::vector<Sample> values(names.size());
+  for (const auto &[value, source] : sources)
+    source.read(index, values[value]);
+  return values;
+}
+
+void Dataset::runChains(std::vector<Sample> &values, int64_t index,
+                        const Augmentation &augmentation, const DataStep *stopBefore) const {
+  auto sample = static_cast<uint64_t>(index);
+  for (const Chain &chain : chains) {
+    std::vector<Sample *> members;
+    for (size_t value : chain.inputs)
+      if (!values[value].values.empty())
+        members.push_back(&values[value]);
+    for (size_t i = 0; i < chain.steps.size(); ++i) {
+      if (&chain.steps[i] == stopBefore)
+        return;
+      if (isAugmentation(chain.steps[i]) && !augmentation.enabled)
+        continue;
+      applyStep(chain.steps[i], members,
+                philox(augmentation.seed,
+                       {static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32),
+                        chain.streams[i], augmentation.epoch}));
+    }
+    std::vector<Sample> results;
+    for (size_t value : chain.inputs)
+      results.push_back(std::move(values[value]));
+    for (size_t i = 0; i < results.size(); ++i)
+      values[chain.outputs[i]] = std::move(results[i]);
+  }
+}
+
+std::vector<Sample> Dataset::sample(int64_t index, const Augmentation &augmentation) const {
+  std::vector<Sample> values = readSources(index);
+  runChains(values, index, augmentation, nullptr);
+  std::vector<Sample> inputs;
+  for (const InputSpec &spec : specs) {
+    auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
+    inputs.push_back(std::move(values[static_cast<size_t>(value)]));
+  }
+  return inputs;
+}
+
+std::pair<std::vector<float>, std::vector<float>>
+Dataset::channelStatistics(const DataStep &step, size_t value,
+                           const std::vector<int64_t> &samples) const {
+  std::vector<double> sums, squares;
+  double count = 0;
+  for (int64_t index : samples) {
+    std::vector<Sample> values = readSources(index);
+    runChains(values, index, {}, &step);
+    const Sample &sample = values[value];
+    size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
+    sums.resize(channels);
+    squares.resize(channels);
+    size_t perChannel = sample.values.size() / channels;
+    for (size_t i = 0; i < sample.values.size(); ++i) {
+      double number = sample.values[i];
+      sums[i / perChannel] += number;
+      squares[i / perChannel] += number * number;
+    }
+    count += static_cast<double>(perChannel);
+  }
+  std::vector<float> means, deviations;
+  for (size_t channel = 0; channel < sums.size(); ++channel) {
+    double mean = sums[channel] / count;
+    means.push_back(static_cast<float>(mean));
+    deviations.push_back(
+        static_cast<float>(std::sqrt(std::max(0.0, squares[channel] / count - mean * mean))));
+  }
+  return {means, deviations};
+}
+
+void Dataset::measureStatistics(const std::vector<int64_t> &samples) {
+  for (Chain &chain : chains)
+    for (DataStep &step : chain.steps)
+      if (auto *normalize = std::get_if<NormalizeChannels>(&step);
+          normalize && normalize->measured && sources.contains(chain.inputs[0])) {
+        std::tie(normalize->mean, normalize->deviation) =
+            channelStatistics(step, chain.inputs[0], samples);
+        measured["data." + names[chain.inputs[0]] + ".mean"] = normalize->mean;
+        measured["data." + names[chain.inputs[0]] + ".std"] = normalize->deviation;
+      }
+}
+
+void Dataset::setStatistics(const Statistics &statistics) {
+  for (Chain &chain : chains)
+    for (DataStep &step : chain.steps)
+      if (auto *normalize = std::get_if<NormalizeChannels>(&step);
+          normalize && normalize->measured && sources.contains(chain.inputs[0])) {
+        std::string base = "data." + names[chain.inputs[0]];
+        auto mean = statistics.find(base + ".mean"), deviation = statistics.find(base + ".std");
+        if (mean == statistics.end() || deviation == statistics.end())
+          throw Error(ErrorCode::BadInput, "the weights lack the tensors " + base + ".mean and " +
+                                               base + ".std, which normalize(dataset) needs");
+        measured[mean->first] = normalize->mean = mean->second;
+        measured[deviation->first] = normalize->deviation = deviation->second;
+      }
+}
+
+} // namespace dlc::rt

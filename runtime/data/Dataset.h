@@ -1,0 +1,89 @@
+// The data block of a model bound to files: sample i as the values of the model's inputs.
+//
+// Sources are read, chains of steps applied in order, and what carries the name of an input at the
+// end feeds it. Augmentation happens in training alone and depends on (seed, epoch, sample) only.
+// Immutable after statistics are set; sample() may be called from any thread.
+#pragma once
+
+#include "runtime/data/Source.h"
+#include "runtime/data/Steps.h"
+
+#include <map>
+#include <utility>
+
+namespace dlc::rt {
+
+/// An input of one program of the model.
+struct InputSpec {
+  std::string name;
+  artifact::DType dtype = artifact::DType::F32;
+  std::vector<int64_t> shape; // logical, batch first
+  int64_t labelRange = 0;     // exclusive bound, 0 if none
+  bool neededByPredict = false;
+};
+
+/// INPUT=PATH of the command line, in order.
+using DataPaths = std::vector<std::pair<std::string, std::string>>;
+
+/// Whether and how a pass draws random numbers.
+struct Augmentation {
+  bool enabled = false;
+  uint64_t seed = 0;
+  uint32_t epoch = 0;
+};
+
+class Dataset {
+public:
+  /// Statistics of normalize(dataset) by tensor name: `data.<source>.mean`, `data.<source>.std`.
+  using Statistics = std::map<std::string, std::vector<float>>;
+
+  /// Reads what `inputs` need. Throws Error(BadInput) for names that are unknown, inputs without
+  /// data, shapes, types and labels that do not fit. `knownInputs` are all inputs of the model.
+  Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
+          const std::vector<std::string> &knownInputs, const DataPaths &paths);
+
+  int64_t samples() const { return count; }
+  const std::vector<InputSpec> &inputs() const { return specs; }
+  /// One line each: what was read otherwise than stored.
+  const std::vector<std::string> &notices() const { return remarks; }
+
+  /// Measures the statistics of normalize(dataset) over these samples.
+  void measureStatistics(const std::vector<int64_t> &samples);
+  /// Takes over measured ones; throws if one is missing.
+  void setStatistics(const Statistics &statistics);
+  const Statistics &statistics() const { return measured; }
+
+  /// Values of the inputs, in the order of inputs().
+  std::vector<Sample> sample(int64_t index, const Augmentation &augmentation) const;
+
+private:
+  struct Chain {
+    std::vector<size_t> inputs, outputs; // values
+    std::vector<DataStep> steps;
+    std::vector<uint32_t> streams; // random stream of each step
+  };
+
+  size_t valueOf(const std::string &name);
+  void buildChains(const artifact::DataPipelineT &pipeline);
+  void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
+  Source openSource(size_t value, const std::string &path, const std::string &axes);
+  void checkInput(const InputSpec &spec, const Source &source) const;
+  std::vector<const InputSpec *> inputsFrom(size_t source) const;
+  std::vector<size_t> sourceValues() const;
+  std::vector<Sample> readSources(int64_t index) const;
+  void runChains(std::vector<Sample> &values, int64_t index, const Augmentation &augmentation,
+                 const DataStep *stopBefore) const;
+  std::pair<std::vector<float>, std::vector<float>>
+  channelStatistics(const DataStep &step, size_t value, const std::vector<int64_t> &samples) const;
+
+  std::vector<InputSpec> specs;
+  std::vector<std::string> names; // of values: sources, inputs and what chains make
+  std::vector<bool> made;         // per value: by a chain that does not read it
+  std::vector<Chain> chains;
+  std::map<size_t, Source> sources; // by value
+  int64_t count = 0;
+  Statistics measured;
+  std::vector<std::string> remarks;
+};
+
+} // namespace dlc::rt

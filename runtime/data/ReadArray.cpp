@@ -1,0 +1,25 @@
+#include "runtime/core/Error.h"
+#include "runtime/data/MappedFile.h"
+#include "runtime/data/Readers.h"
+
+#include <algorithm>
+
+namespace dlc::rt {
+
+Array readArray(const std::string &path) {
+  std::string magic;
+  {
+    MappedFile file(path);
+    std::span<const std::byte> bytes = file.bytes();
+    magic.assign(reinterpret_cast<const char *>(bytes.data()), std::min<size_t>(bytes.size(), 6));
+  }
+  using namespace std::string_view_literals;
+  if (magic == "\x93NUMPY"sv)
+    return readNpy(path);
+  if (magic.starts_with("\0\0"sv) || magic.starts_with("\x1f\x8b"sv))
+    return readIdx(path);
+  throw Error(ErrorCode::BadInput,
+              "'" + path + "' has a format that is not known; wanted .npy, IDX or IDX.gz");
+}
+
+} // namespace dlc::rt

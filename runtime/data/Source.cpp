@@ -1,0 +1,127 @@
+#include "runtime/data/Source.h"
+
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dlc::rt {
+
+/// Axes of an array of `rank` dimensions that feeds an input of `inputRank`.
+static std::string axesByRank(size_t rank, size_t inputRank) {
+  constexpr std::string_view spatial = "ZYX";
+  if (inputRank <= 1)
+    return rank == 1 ? "N" : "";
+  size_t spatialRank = std::min<size_t>(inputRank - 2, spatial.size());
+  std::string tail(spatial.substr(spatial.size() - spatialRank));
+  if (rank == inputRank)
+    return "NC" + tail;
+  return rank + 1 == inputRank ? "N" + tail : "";
+}
+
+Source::Source(std::string name, Array array, std::string axes, size_t inputRank)
+    : label(std::move(name)), data(std::move(array)) {
+  bool stated = !axes.empty();
+  if (!stated)
+    axes = axesByRank(data.rank(), inputRank);
+  if (axes.size() != data.rank() || axes.empty())
+    throw Error(ErrorCode::BadInput,
+                "'" + data.path() + "' has shape " + shapeText(data.shape()) + ", but " + label +
+                    " wants " +
+                    (stated ? "axes " + axes
+                            : "as many dimensions as the model's input (" +
+                                  std::to_string(inputRank) + "), or one less"));
+  std::vector<int64_t> fileStrides(axes.size(), 1);
+  for (size_t i = axes.size() - 1; i > 0; --i)
+    fileStrides[i - 1] = fileStrides[i] * data.shape()[i];
+  for (char axis : std::string_view("NCZYX")) {
+    size_t at = axes.find(axis);
+    if (at != std::string::npos && axis == 'N') {
+      count = data.shape()[at];
+      sampleStride = fileStrides[at];
+    } else if (at != std::string::npos) {
+      shape.push_back(data.shape()[at]);
+      strides.push_back(fileStrides[at]);
+    } else if (axis == 'C' && axes != "N") {
+      shape.push_back(1);
+      strides.push_back(0);
+    }
+  }
+  if (std::any_of(axes.begin(), axes.end(), [&](char axis) {
+        return std::string_view("NCZYX").find(axis) == std::string_view::npos ||
+               std::count(axes.begin(), axes.end(), axis) != 1;
+      }))
+    throw Error(ErrorCode::BadInput,
+                "axes '" + axes + "' of " + label + " are not distinct letters of N, C, Z, Y, X");
+  if (count == 0)
+    throw Error(ErrorCode::BadInput, "'" + data.path() + "' holds no samples");
+}
+
+bool Source::readAsBinaryMask() {
+  if (!isInteger(data.type()))
+    return false;
+  bool has255 = false;
+  bool only = visitType(data.type(), [&](auto zero) {
+    using T = decltype(zero);
+    for (size_t at = 0; at < data.bytes().size(); at += sizeof(T)) {
+      T value;
+      std::memcpy(&value, data.bytes().data() + at, sizeof(T));
+      auto number = static_cast<double>(value);
+      if (number != 0 && number != 255)
+        return false;
+      has255 |= number == 255;
+    }
+    return true;
+  });
+  binaryMask = only && has255;
+  return binaryMask;
+}
+
+void Source::checkRange(int64_t range) const {
+  int64_t wrong = visitType(data.type(), [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < data.elements(); ++i) {
+      T value;
+      std::memcpy(&value, data.bytes().data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+      double number = static_cast<double>(value) / (binaryMask ? 255 : 1);
+      if (!(number >= 0 && number < static_cast<double>(range)))
+        return i;
+    }
+    return int64_t{-1};
+  });
+  if (wrong < 0)
+    return;
+  int64_t sample = sampleStride ? wrong / sampleStride % count : 0;
+  throw Error(ErrorCode::BadInput,
+              "'" + data.path() + "': sample " + std::to_string(sample) + " has label " +
+                  std::to_string(static_cast<int64_t>(data.at(wrong))) +
+                  ", but the model's loss takes 0.." + std::to_string(range - 1));
+}
+
+void Source::read(int64_t sample, Sample &into) const {
+  int64_t elements = 1;
+  for (int64_t extent : shape)
+    elements *= extent;
+  into.shape = shape;
+  into.values.resize(static_cast<size_t>(elements));
+  int64_t base = sample * sampleStride;
+  size_t rank = shape.size();
+  int64_t inner = rank ? shape.back() : 1;
+  int64_t innerStride = rank ? strides.back() : 1;
+  std::vector<int64_t> index(rank, 0);
+  for (int64_t next = 0; next < elements; next += inner) {
+    int64_t outer = base;
+    for (size_t dim = 0; dim + 1 < rank; ++dim)
+      outer += index[dim] * strides[dim];
+    data.read(
+        outer, innerStride,
+        std::span(into.values).subspan(static_cast<size_t>(next), static_cast<size_t>(inner)));
+    for (size_t dim = rank; dim > 1 && ++index[dim - 2] == shape[dim - 2]; --dim)
+      index[dim - 2] = 0;
+  }
+  if (binaryMask)
+    for (float &value : into.values)
+      value = value != 0 ? 1.0f : 0.0f;
+}
+
+} // namespace dlc::rt

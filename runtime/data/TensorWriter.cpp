@@ -1,0 +1,83 @@
+#include "runtime/data/TensorWriter.h"
+
+#include "runtime/core/Error.h"
+
+#include <cstring>
+
+namespace dlc::rt {
+
+static size_t bytesOf(artifact::DType dtype) {
+  switch (dtype) {
+  case artifact::DType::F32:
+  case artifact::DType::I32:
+    return 4;
+  case artifact::DType::U8:
+  case artifact::DType::I8:
+  case artifact::DType::Bool:
+    return 1;
+  default:
+    throw Error(ErrorCode::Artifact,
+                std::string("inputs of type ") + artifact::EnumNameDType(dtype) + " cannot be fed");
+  }
+}
+
+TensorWriter::TensorWriter(artifact::DType dtype, std::vector<int64_t> shape, const Layout &layout)
+    : dtype(dtype), shape(std::move(shape)),
+      physicalElements(layout.physicalElements(this->shape)) {
+  bytesOf(dtype);
+  for (size_t dim = 0; dim < this->shape.size(); ++dim) {
+    std::vector<int64_t> index(this->shape.size(), 0);
+    std::vector<int64_t> &places = this->places.emplace_back();
+    for (index[dim] = 0; index[dim] < this->shape[dim]; ++index[dim])
+      places.push_back(layout.offsetOf(this->shape, index));
+    if (dim > 0)
+      elementsPerRow *= this->shape[dim];
+  }
+}
+
+size_t TensorWriter::tensorBytes() const {
+  return static_cast<size_t>(physicalElements) * bytesOf(dtype);
+}
+
+template <typename T>
+void TensorWriter::writeAs(int64_t row, std::span<const float> values,
+                           std::span<std::byte> tensor) const {
+  auto put = [&](int64_t offset, float value) {
+    T converted = static_cast<T>(value);
+    std::memcpy(tensor.data() + static_cast<size_t>(offset) * sizeof(T), &converted, sizeof(T));
+  };
+  size_t rank = shape.size();
+  int64_t base = rank ? places[0][static_cast<size_t>(row)] : 0;
+  if (rank <= 1) {
+    put(base, values[0]);
+    return;
+  }
+  const std::vector<int64_t> &inner = places[rank - 1];
+  std::vector<int64_t> index(rank, 0); // of the outer dimensions 1..rank-2
+  for (size_t next = 0; next < values.size(); next += inner.size()) {
+    int64_t outer = base;
+    for (size_t dim = 1; dim + 1 < rank; ++dim)
+      outer += places[dim][static_cast<size_t>(index[dim])];
+    for (size_t i = 0; i < inner.size(); ++i)
+      put(outer + inner[i], values[next + i]);
+    for (size_t dim = rank - 2; dim >= 1 && ++index[dim] == shape[dim]; --dim)
+      index[dim] = 0;
+  }
+}
+
+void TensorWriter::writeRow(int64_t row, std::span<const float> values,
+                            std::span<std::byte> tensor) const {
+  switch (dtype) {
+  case artifact::DType::I32:
+    return writeAs<int32_t>(row, values, tensor);
+  case artifact::DType::I8:
+    return writeAs<int8_t>(row, values, tensor);
+  case artifact::DType::U8:
+  case artifact::DType::Bool:
+    return writeAs<uint8_t>(row, values, tensor);
+  default:
+    return writeAs<float>(row, values, tensor);
+  }
+}
+
+} // namespace dlc::rt

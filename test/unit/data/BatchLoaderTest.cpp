@@ -1,0 +1,55 @@
+#include "runtime/data/BatchLoader.h"
+#include "runtime/core/Error.h"
+#include "test/unit/data/TestFiles.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace dlc::rt::test {
+namespace {
+
+class BatchLoaderTest : public ::testing::Test {
+protected:
+  BatchLoaderTest()
+      : memory{std::vector<float>(8), std::vector<float>(8)},
+        destinations{{TensorWriter(artifact::DType::F32, {2, 4}, Layout::rowMajor(2)),
+                      {std::as_writable_bytes(std::span(memory[0])),
+                       std::as_writable_bytes(std::span(memory[1]))}}} {
+    std::vector<float> values(5 * 4);
+    std::iota(values.begin(), values.end(), 0.0f);
+    writeFile(directory / "x.npy", npyBytes("<f4", "5, 4", bytesOfVector(values)));
+  }
+  Dataset open(std::vector<int64_t> shape) {
+    return Dataset({}, {{"x", artifact::DType::F32, std::move(shape), 0, true}}, {"x"},
+                   {{"x", directory / "x.npy"}});
+  }
+
+  TemporaryDirectory directory;
+  std::vector<float> memory[2];
+  std::vector<InputDestination> destinations;
+};
+
+TEST_F(BatchLoaderTest, FillsTheSlotsInTurn) {
+  Dataset dataset = open({2, 4});
+  BatchLoader loader(dataset, BatchPlan::evaluation({0, 1, 2, 3, 4}, {0, 1, 2}), 0, {},
+                     destinations);
+  for (unsigned step = 0; step < 3; ++step) {
+    BatchLoader::Loaded loaded = loader.acquire();
+    EXPECT_EQ(loaded.slot, step % 2);
+    EXPECT_EQ(memory[loaded.slot][0], 8.0f * static_cast<float>(step));
+    EXPECT_EQ(loaded.batch.valid, step == 2 ? 1 : 2);
+    loader.release();
+  }
+  EXPECT_EQ(memory[0][4], 16.0f); // the last batch repeats its sample
+}
+
+TEST_F(BatchLoaderTest, StartsInTheMiddleAndStopsEarly) {
+  Dataset dataset = open({2, 4});
+  BatchLoader loader(dataset, BatchPlan::evaluation({0, 1, 2, 3, 4}, {0, 1, 2}), 1, {},
+                     destinations);
+  EXPECT_EQ(memory[loader.acquire().slot][0], 8.0f);
+}
+
+} // namespace
+} // namespace dlc::rt::test

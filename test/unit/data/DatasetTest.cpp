@@ -1,0 +1,245 @@
+#include "runtime/data/Dataset.h"
+#include "runtime/core/Error.h"
+#include "test/unit/data/TestFiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace dlc::rt::test {
+namespace {
+
+using artifact::DType;
+
+std::unique_ptr<artifact::CallT> call(const std::string &name, const std::string &mode = "") {
+  auto result = std::make_unique<artifact::CallT>();
+  result->name = name;
+  if (!mode.empty()) {
+    result->arguments.push_back(std::make_unique<artifact::ArgumentT>());
+    result->arguments[0]->text = mode;
+  }
+  return result;
+}
+
+std::unique_ptr<artifact::DataChainT> chain(std::vector<std::string> inputs,
+                                            std::vector<std::unique_ptr<artifact::CallT>> steps) {
+  auto result = std::make_unique<artifact::DataChainT>();
+  result->inputs = inputs;
+  result->outputs = inputs;
+  result->steps = std::move(steps);
+  return result;
+}
+
+/// The data block of a U-Net, and files for it.
+class DatasetTest : public ::testing::Test {
+protected:
+  void source(const std::string &name, const std::string &axes) {
+    pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
+    pipeline.sources.back()->name = name;
+    pipeline.sources.back()->axes = axes;
+  }
+
+  template <typename... Calls> void addChain(std::vector<std::string> inputs, Calls... calls) {
+    std::vector<std::unique_ptr<artifact::CallT>> steps;
+    (steps.push_back(std::move(calls)), ...);
+    pipeline.chains.push_back(chain(std::move(inputs), std::move(steps)));
+  }
+
+  void unetFiles() {
+    std::vector<uint8_t> image(3 * 4 * 4), mask(3 * 4 * 4);
+    std::iota(image.begin(), image.end(), 1);
+    for (size_t i = 0; i < mask.size(); ++i)
+      mask[i] = image[i] % 3 ? 255 : 0;
+    writeFile(directory / "image.npy", npyBytes("|u1", "3, 4, 4", bytesOfVector(image)));
+    writeFile(directory / "mask.npy", npyBytes("|u1", "3, 4, 4", bytesOfVector(mask)));
+  }
+
+  std::vector<InputSpec> unetInputs() {
+    return {{"image", DType::F32, {2, 1, 4, 4}, 0, true},
+            {"mask", DType::F32, {2, 1, 4, 4}, 0, false}};
+  }
+
+  Dataset open(std::vector<InputSpec> inputs, const DataPaths &paths) {
+    return Dataset(pipeline, std::move(inputs), {"image", "mask"}, paths);
+  }
+  Dataset openUnet() {
+    unetFiles();
+    return open(unetInputs(),
+                {{"image", directory / "image.npy"}, {"mask", directory / "mask.npy"}});
+  }
+
+  std::string failure(std::vector<InputSpec> inputs, const DataPaths &paths) {
+    try {
+      open(std::move(inputs), paths);
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  TemporaryDirectory directory;
+  artifact::DataPipelineT pipeline;
+};
+
+TEST_F(DatasetTest, WithoutADataBlockInputsAreUnscaled) {
+  Dataset dataset = openUnet();
+  EXPECT_EQ(dataset.samples(), 3);
+  std::vector<Sample> sample = dataset.sample(1, {});
+  EXPECT_EQ(sample[0].shape, (std::vector<int64_t>{1, 4, 4}));
+  EXPECT_EQ(sample[0].values[0], 17);
+}
+
+TEST_F(DatasetTest, MasksOf255AreReadAsOneWithANotice) {
+  Dataset dataset = openUnet();
+  EXPECT_EQ(dataset.sample(0, {})[1].values[0], 1); // image 1, mask 255
+  EXPECT_EQ(dataset.sample(0, {})[1].values[2], 0);
+  ASSERT_EQ(dataset.notices().size(), 1u);
+  EXPECT_NE(dataset.notices()[0].find("mask holds 0 and 255"), std::string::npos);
+  // An input of the prediction keeps its units.
+  writeFile(directory / "two.npy", npyBytes("|u1", "1, 4, 4", std::string(16, '\xff')));
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 4, 4}, 0, true}};
+  EXPECT_EQ(open(inputs, {{"image", directory / "two.npy"}}).sample(0, {})[0].values[0], 255);
+}
+
+TEST_F(DatasetTest, NormalizesPerImage) {
+  addChain({"image"}, call("normalize", "per_image"));
+  std::vector<float> values = openUnet().sample(2, {})[0].values;
+  double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  double squares = std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
+  EXPECT_NEAR(sum, 0, 1e-5);
+  EXPECT_NEAR(squares / 16, 1, 1e-5);
+}
+
+TEST_F(DatasetTest, NormalizesByTheStatisticsOfTheTrainingPart) {
+  addChain({"image"}, call("normalize", "dataset"));
+  Dataset dataset = openUnet();
+  dataset.measureStatistics({0, 2});
+  const std::vector<float> &mean = dataset.statistics().at("data.image.mean");
+  ASSERT_EQ(mean.size(), 1u);
+  EXPECT_FLOAT_EQ(mean[0], 24.5f); // of 1..16 and 33..48
+  float deviation = dataset.statistics().at("data.image.std")[0];
+  EXPECT_NEAR(deviation, std::sqrt(256 + 255.0 / 12), 1e-3);
+  EXPECT_FLOAT_EQ(dataset.sample(0, {})[0].values[0], (1 - 24.5f) / (deviation + 1e-6f));
+
+  Dataset other = openUnet();
+  EXPECT_THROW(other.setStatistics({}), Error);
+  other.setStatistics(dataset.statistics());
+  EXPECT_EQ(other.sample(1, {})[0].values, dataset.sample(1, {})[0].values);
+}
+
+TEST_F(DatasetTest, NormalizesByGivenFigures) {
+  auto step = std::make_unique<artifact::CallT>();
+  step->name = "normalize";
+  for (double value : {3.0, 2.0}) {
+    step->arguments.push_back(std::make_unique<artifact::ArgumentT>());
+    step->arguments.back()->floats = {value};
+  }
+  addChain({"image"}, std::move(step));
+  EXPECT_EQ(openUnet().sample(0, {})[0].values[0], -1.0f);
+}
+
+/// Image and mask stay aligned: the mask follows from the image's values.
+TEST_F(DatasetTest, AChainMakesOneDrawForAllItsMembers) {
+  addChain({"image", "mask"}, call("flip"), call("rotate90"));
+  Dataset dataset = openUnet();
+  bool moved = false;
+  for (uint32_t epoch = 0; epoch < 20; ++epoch)
+    for (int64_t index = 0; index < 3; ++index) {
+      std::vector<Sample> sample = dataset.sample(index, {true, 9, epoch});
+      for (size_t i = 0; i < 16; ++i)
+        EXPECT_EQ(sample[1].values[i], std::fmod(sample[0].values[i], 3) != 0 ? 1 : 0);
+      moved |= sample[0].values != dataset.sample(index, {})[0].values;
+      EXPECT_EQ(sample[0].values, dataset.sample(index, {true, 9, epoch})[0].values);
+    }
+  EXPECT_TRUE(moved);
+}
+
+TEST_F(DatasetTest, FlipAndRotateReachAllEightOrientations) {
+  addChain({"image"}, call("flip"), call("rotate90"));
+  Dataset dataset = openUnet();
+  std::vector<std::vector<float>> seen;
+  for (uint32_t epoch = 0; epoch < 100; ++epoch) {
+    std::vector<float> values = dataset.sample(0, {true, 1, epoch})[0].values;
+    if (std::find(seen.begin(), seen.end(), values) == seen.end())
+      seen.push_back(values);
+  }
+  EXPECT_EQ(seen.size(), 8u);
+}
+
+TEST_F(DatasetTest, ChainsRenameSourcesToInputs) {
+  source("volume", "NYX");
+  addChain({"volume"}, call("normalize", "per_image"));
+  pipeline.chains[0]->outputs = {"image"};
+  unetFiles();
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 4, 4}, 0, true}};
+  Dataset dataset = open(inputs, {{"volume", directory / "image.npy"}});
+  EXPECT_EQ(dataset.sample(0, {})[0].values.size(), 16u);
+  EXPECT_NE(failure(inputs, {{"image", directory / "image.npy"}}).find("it reads volume"),
+            std::string::npos);
+}
+
+TEST_F(DatasetTest, AxesMayComeInAnyOrder) {
+  source("image", "YXNC");
+  std::vector<uint8_t> values(2 * 3 * 2 * 2);
+  std::iota(values.begin(), values.end(), 0);
+  writeFile(directory / "a.npy", npyBytes("|u1", "2, 3, 2, 2", bytesOfVector(values)));
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 2, 2, 3}, 0, true}};
+  Dataset dataset = open(inputs, {{"image", directory / "a.npy"}});
+  ASSERT_EQ(dataset.samples(), 2);
+  EXPECT_EQ(dataset.sample(1, {})[0].values,
+            (std::vector<float>{2, 6, 10, 14, 18, 22, 3, 7, 11, 15, 19, 23}));
+}
+
+TEST_F(DatasetTest, PredictionNeedsOnlyItsInputs) {
+  addChain({"image", "mask"}, call("flip"));
+  unetFiles();
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {1, 1, 4, 4}, 0, true}};
+  Dataset dataset = open(inputs, {{"image", directory / "image.npy"}, {"mask", "/none"}});
+  EXPECT_EQ(dataset.sample(0, {}).size(), 1u);
+  EXPECT_EQ(dataset.notices().size(), 1u);
+}
+
+TEST_F(DatasetTest, NamesWhatDoesNotFit) {
+  unetFiles();
+  std::string image = directory / "image.npy", mask = directory / "mask.npy";
+  auto expect = [&](std::vector<InputSpec> inputs, const DataPaths &paths,
+                    const std::string &text) {
+    std::string message = failure(std::move(inputs), paths);
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+  };
+  expect(unetInputs(), {{"image", image}}, "add --data mask=PATH");
+  expect(unetInputs(), {{"picture", image}}, "it reads image, mask");
+  expect(unetInputs(), {{"image", image}, {"image", image}}, "given twice");
+  std::vector<InputSpec> larger = unetInputs();
+  larger[0].shape = {2, 1, 8, 8};
+  expect(larger, {{"image", image}, {"mask", mask}}, "samples of shape 1 x 4 x 4");
+  expect(larger, {{"image", image}, {"mask", mask}}, "takes 1 x 8 x 8");
+  writeFile(directory / "few.npy", npyBytes("|u1", "1, 4, 4", std::string(16, '\0')));
+  expect(unetInputs(), {{"image", image}, {"mask", directory / "few.npy"}}, "few.npy' has 1");
+  writeFile(directory / "flat.npy", npyBytes("|u1", "48,", std::string(48, '\0')));
+  expect(unetInputs(), {{"image", directory / "flat.npy"}}, "or one less");
+}
+
+TEST_F(DatasetTest, ChecksLabels) {
+  auto labels = [&](const std::string &descr, const std::string &bytes) {
+    writeFile(directory / "label.npy", npyBytes(descr, "3,", bytes));
+    std::vector<InputSpec> inputs = {{"mask", DType::I32, {2}, 10, false}};
+    return failure(inputs, {{"mask", directory / "label.npy"}});
+  };
+  EXPECT_EQ(labels("|u1", bytesOfVector<uint8_t>({0, 9, 3})), "no error");
+  EXPECT_NE(labels("|u1", bytesOfVector<uint8_t>({0, 9, 10}))
+                .find("sample 2 has label 10, but the model's loss takes 0..9"),
+            std::string::npos);
+  EXPECT_NE(labels("|i1", bytesOfVector<int8_t>({0, -1, 3})).find("label -1"), std::string::npos);
+  EXPECT_NE(labels("<f4", bytesOfVector<float>({0, 1, 3})).find("takes integers"),
+            std::string::npos);
+}
+
+TEST_F(DatasetTest, UnknownStepsAreNamed) {
+  addChain({"image"}, call("blind_spot"));
+  EXPECT_NE(failure(unetInputs(), {}).find("'blind_spot' is not known"), std::string::npos);
+}
+
+} // namespace
+} // namespace dlc::rt::test
