@@ -1,0 +1,44 @@
+// What a kernel library is asked for an op of the graph.
+//
+// The one translation from nn ops to rt::KernelRequest: layout assignment, kernel planning and the
+// conversion to exec all ask with it, so they speak of the same kernel.
+#pragma once
+
+#include "dialects/NN/NN.h"
+#include "runtime/core/KernelPlanner.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace dlc {
+
+/// True if a library runs the op: convolutions, matrix products, pooling, reorders.
+bool isLibraryOp(mlir::Operation *op);
+
+/// The kernel of a library op, nothing for others. The request's operands are the op's operands and
+/// results in order, with the layouts of their types.
+std::optional<rt::KernelRequest> kernelRequest(mlir::Operation *op, rt::Math math,
+                                               unsigned threads);
+
+/// What a model is planned for: attributes `target`, `threads` and `math` of the nn.model from the
+/// schedule stage on, written by dlc-assign-layouts.
+struct PlanningTarget {
+  std::string name = "cpu:native";
+  unsigned threads = 1;
+  rt::Math math = rt::Math::Fast;
+
+  /// Nothing if the model has no target yet.
+  static std::optional<PlanningTarget> of(nn::ModelOp model);
+  void writeTo(nn::ModelOp model) const;
+};
+
+/// The planner of a target, or null with `reason` set. `test` is a planner that follows fixed rules
+/// on any machine.
+std::unique_ptr<rt::KernelPlanner> openPlanner(const std::string &target, unsigned threads,
+                                               std::string &reason);
+
+/// The planner of the model's target, or null after a diagnostic at the model.
+std::unique_ptr<rt::KernelPlanner> openPlanner(nn::ModelOp model);
+
+} // namespace dlc

@@ -1,0 +1,137 @@
+// Each operation is a short list of rows: name, factor on the cost, layout of each operand.
+
+#include "passes/TestPlanner.h"
+
+#include <algorithm>
+
+using namespace dlc;
+using rt::KernelOp;
+using rt::Layout;
+
+static constexpr uint16_t lanes = 16;
+
+static Layout channelsLast(size_t rank) {
+  Layout layout = Layout::rowMajor(rank);
+  std::rotate(layout.order.begin() + 1, layout.order.begin() + 2, layout.order.end());
+  return layout;
+}
+
+static Layout blockedChannels(size_t rank) {
+  Layout layout = Layout::rowMajor(rank);
+  layout.blocks.push_back({1, lanes});
+  return layout;
+}
+
+/// Weights [O, I, K...] with both channels blocked; `inner` is the innermost of the two.
+static Layout blockedWeight(const std::vector<int64_t> &shape, uint8_t inner) {
+  Layout layout = Layout::rowMajor(shape.size());
+  for (uint8_t dim : {static_cast<uint8_t>(1 - inner), inner})
+    if (shape[dim] >= lanes)
+      layout.blocks.push_back({dim, lanes});
+  return layout;
+}
+
+static size_t weightOperand(KernelOp op) { return op == KernelOp::ConvGradFilter ? 2 : 1; }
+
+static std::vector<Layout> blockedLayouts(const rt::KernelRequest &request) {
+  bool pool = request.op == KernelOp::MaxPool || request.op == KernelOp::MaxPoolGrad;
+  std::vector<Layout> layouts;
+  for (size_t i = 0; i < request.operands.size(); ++i) {
+    const std::vector<int64_t> &shape = request.operands[i].shape;
+    if (shape.size() < 3)
+      layouts.push_back(Layout::rowMajor(shape.size()));
+    else if (!pool && i == weightOperand(request.op))
+      layouts.push_back(blockedWeight(shape, request.op == KernelOp::ConvGradData ? 1 : 0));
+    else
+      layouts.push_back(pool || shape[1] >= lanes ? blockedChannels(shape.size())
+                                                  : Layout::rowMajor(shape.size()));
+  }
+  return layouts;
+}
+
+static std::vector<Layout> uniformLayouts(const rt::KernelRequest &request,
+                                          Layout (*layoutOf)(size_t rank)) {
+  std::vector<Layout> layouts;
+  for (const rt::OperandType &operand : request.operands)
+    layouts.push_back(operand.shape.size() < 3 ? Layout::rowMajor(operand.shape.size())
+                                               : layoutOf(operand.shape.size()));
+  return layouts;
+}
+
+static uint64_t elementsOf(const std::vector<int64_t> &shape, size_t from = 0) {
+  uint64_t elements = 1;
+  for (size_t dim = from; dim < shape.size(); ++dim)
+    elements *= static_cast<uint64_t>(shape[dim]);
+  return elements;
+}
+
+static uint64_t flopsOf(const rt::KernelRequest &request) {
+  const std::vector<rt::OperandType> &operands = request.operands;
+  switch (request.op) {
+  case KernelOp::Conv:
+    return 2 * elementsOf(operands.back().shape) * elementsOf(operands[1].shape, 1);
+  case KernelOp::ConvGradData:
+    return 2 * elementsOf(operands[0].shape) * elementsOf(operands[1].shape, 1);
+  case KernelOp::ConvGradFilter:
+    return 2 * elementsOf(operands[1].shape) * elementsOf(operands[2].shape, 1);
+  case KernelOp::Matmul:
+    return 2 * elementsOf(operands.back().shape) *
+           static_cast<uint64_t>(operands[0].shape[request.transposeA ? 0 : 1]);
+  default:
+    return 0;
+  }
+}
+
+static bool fits(const rt::KernelRequest &request, const std::vector<Layout> &layouts) {
+  for (size_t i = 0; i < layouts.size(); ++i)
+    if (request.operands[i].layout && *request.operands[i].layout != layouts[i])
+      return false;
+  return true;
+}
+
+TestPlanner::TestPlanner() : description{"test", {}, "rules", 512} {}
+
+double TestPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept {
+  return 1000 + std::max(static_cast<double>(bytes) / 32, static_cast<double>(flops) / 256);
+}
+
+rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noexcept {
+  rt::CandidateList list;
+  auto offer = [&](const char *name, double factor, const std::vector<Layout> &layouts) {
+    if (!fits(request, layouts))
+      return;
+    rt::KernelCandidate candidate{layouts, name};
+    candidate.flops = flopsOf(request);
+    for (size_t i = 0; i < layouts.size(); ++i)
+      candidate.bytes +=
+          4 * static_cast<uint64_t>(layouts[i].physicalElements(request.operands[i].shape));
+    candidate.nanoseconds = factor * generatedCost(candidate.bytes, candidate.flops);
+    list.candidates.push_back(candidate);
+  };
+  if (request.op == KernelOp::Reorder) {
+    if (request.operands[0].layout && request.operands[1].layout)
+      offer("test_reorder", 1, {*request.operands[0].layout, *request.operands[1].layout});
+  } else if (request.op == KernelOp::Matmul) {
+    offer("test_plain", 1, uniformLayouts(request, Layout::rowMajor));
+  } else {
+    offer("test_blocked", 1, blockedLayouts(request));
+    offer("test_channels_last", 1.5, uniformLayouts(request, channelsLast));
+    if (request.op != KernelOp::MaxPool && request.op != KernelOp::MaxPoolGrad)
+      offer("test_plain", 2, uniformLayouts(request, Layout::rowMajor));
+  }
+  if (list.candidates.empty())
+    list.reason = "no rule of the test planner fits these layouts";
+  return list;
+}
+
+std::vector<uint8_t> TestPlanner::finalise(const rt::KernelRequest &request,
+                                           const rt::KernelCandidate &choice,
+                                           std::string &) noexcept {
+  std::string text = choice.implementation;
+  for (size_t i = 0; i < choice.layouts.size(); ++i) {
+    text += ' ' + choice.layouts[i].toString();
+    for (int64_t extent : request.operands[i].shape)
+      text += ',' + std::to_string(extent);
+  }
+  return {text.begin(), text.end()};
+}

@@ -1,0 +1,27 @@
+// A planner that follows fixed rules, so that tests of the schedule stage give the same text on
+// every machine and with every version of a library.
+//
+// Convolutions: tensors with 16 channels or more in nChw16c and the rest plain, or all channels
+// last at 1.5 times the cost, or all plain at twice. Pooling: blocked or channels last, plain is
+// refused. Matrix products: plain. Reorders: any.
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+
+namespace dlc {
+
+class TestPlanner final : public rt::KernelPlanner {
+public:
+  TestPlanner();
+  const rt::PlannerTarget &target() const noexcept override { return description; }
+  rt::CandidateList candidates(const rt::KernelRequest &request) noexcept override;
+  /// A line of text that names the kernel and its layouts; no device can run it.
+  std::vector<uint8_t> finalise(const rt::KernelRequest &request, const rt::KernelCandidate &choice,
+                                std::string &reason) noexcept override;
+  double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override;
+
+private:
+  rt::PlannerTarget description;
+};
+
+} // namespace dlc
