@@ -24,11 +24,15 @@ inline uint64_t sizeOf(artifact::DType dtype) {
   }
 }
 
-/// Layout of a stored type, row-major if it names none; nothing if it is malformed or its rank
-/// differs from the shape's.
+/// Layout of a stored type, row-major if it names none; nothing if it is malformed, its rank
+/// differs from the shape's, or rank or blocks are beyond reason.
 inline std::optional<Layout> readLayout(const artifact::TensorType &type) {
+  constexpr size_t maxRank = 8;
+  constexpr uint64_t maxBlock = 1 << 20;
   size_t rank = type.shape() ? type.shape()->size() : 0;
   const artifact::Layout *stored = type.layout();
+  if (rank > maxRank)
+    return std::nullopt;
   if (!stored)
     return Layout::rowMajor(rank);
   Layout layout;
@@ -37,9 +41,14 @@ inline std::optional<Layout> readLayout(const artifact::TensorType &type) {
   size_t blocks = stored->block_dims() ? stored->block_dims()->size() : 0;
   if (blocks != (stored->block_sizes() ? stored->block_sizes()->size() : 0))
     return std::nullopt;
-  for (size_t i = 0; i < blocks; ++i)
+  uint64_t product = 1;
+  for (size_t i = 0; i < blocks; ++i) {
     layout.blocks.push_back({stored->block_dims()->Get(static_cast<unsigned>(i)),
                              stored->block_sizes()->Get(static_cast<unsigned>(i))});
+    product *= layout.blocks.back().size;
+    if (product > maxBlock)
+      return std::nullopt;
+  }
   return layout.rank() == rank && layout.isValid() ? std::optional(layout) : std::nullopt;
 }
 

@@ -1,0 +1,110 @@
+#include "runtime/artifact/Artifact.h"
+
+#include "runtime/artifact/Hash.h"
+#include "runtime/artifact/Verifier.h"
+#include "runtime/artifact/Writer.h"
+#include "runtime/core/Error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dlc::rt {
+namespace {
+
+struct Mapping {
+  const void *address;
+  size_t bytes;
+};
+
+[[noreturn]] void cannotRead(const std::string &path) {
+  throw Error(ErrorCode::BadInput, "cannot read " + path + ": " + std::strerror(errno));
+}
+
+std::shared_ptr<const Mapping> mapFile(const std::string &path) {
+  struct Descriptor {
+    int number;
+    ~Descriptor() { close(number); }
+  } file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat status = {};
+  if (file.number < 0 || fstat(file.number, &status) != 0)
+    cannotRead(path);
+  if (!S_ISREG(status.st_mode))
+    throw Error(ErrorCode::BadInput, path + " is not a file");
+  auto bytes = static_cast<size_t>(status.st_size);
+  if (bytes == 0)
+    throw Error(ErrorCode::Artifact, path + " is empty, not a dlc artifact");
+  void *address = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.number, 0);
+  if (address == MAP_FAILED)
+    cannotRead(path);
+  return {new Mapping{address, bytes}, [](const Mapping *mapping) {
+            munmap(const_cast<void *>(mapping->address), mapping->bytes);
+            delete mapping;
+          }};
+}
+
+} // namespace
+
+Artifact::Artifact(const std::string &path) : source(path) {
+  std::shared_ptr<const Mapping> mapping = mapFile(path);
+  storage = mapping;
+  verify({static_cast<const uint8_t *>(mapping->address), mapping->bytes});
+}
+
+Artifact::Artifact(std::vector<uint8_t> bytes, std::string name) : source(std::move(name)) {
+  auto owned = std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
+  storage = owned;
+  verify(*owned);
+}
+
+void Artifact::verify(std::span<const uint8_t> file) {
+  auto refuse = [&](const std::string &what) {
+    throw Error(ErrorCode::Artifact, source + " " + what);
+  };
+  // Size prefix, root offset and identifier, and at the end the hash.
+  constexpr size_t head = 12, tail = sizeof(uint64_t);
+  if (file.size() < head + tail || std::memcmp(file.data() + 8, artifact::ArtifactIdentifier(), 4))
+    refuse("is not a dlc artifact");
+  std::span<const uint8_t> covered = file.first(file.size() - tail);
+  uint64_t stored;
+  std::memcpy(&stored, file.data() + covered.size(), tail);
+  hash = hash64(covered);
+  if (stored != hash)
+    refuse("is damaged or truncated: its hash does not match; compile or copy it again");
+  uint64_t flatBytes = uint64_t{flatbuffers::ReadScalar<uint32_t>(file.data())} + 4;
+  uint64_t dataBegin = dataSectionBegin(flatBytes);
+  if (dataBegin > covered.size())
+    refuse("is corrupt: it ends inside its tables");
+  flatbuffers::Verifier verifier(file.data(), flatBytes);
+  if (!artifact::VerifySizePrefixedArtifactBuffer(verifier))
+    refuse("is corrupt: malformed tables");
+  content = artifact::GetSizePrefixedArtifact(file.data());
+  dataSection = covered.subspan(dataBegin);
+  std::vector<std::string> faults = verifyArtifact(*content, dataSection.size());
+  if (faults.empty())
+    return;
+  std::string more =
+      faults.size() > 1 ? " (and " + std::to_string(faults.size() - 1) + " more)" : "";
+  refuse("is corrupt: " + faults.front() + more);
+}
+
+const artifact::Program *Artifact::program(const std::string &name) const {
+  if (content->programs())
+    for (const artifact::Program *program : *content->programs())
+      if (program->name()->string_view() == name)
+        return program;
+  return nullptr;
+}
+
+const artifact::Variable *Artifact::variable(const std::string &name) const {
+  if (content->variables())
+    for (const artifact::Variable *variable : *content->variables())
+      if (variable->name()->string_view() == name)
+        return variable;
+  return nullptr;
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,50 @@
+// An artifact file, mapped and verified.
+//
+// The constructors establish the invariant: whoever holds an Artifact may follow every index, span
+// and pointer in it without looking. Immutable, so any thread may read it.
+#pragma once
+
+#include "runtime/artifact/artifact_generated.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+class Artifact {
+public:
+  /// Maps and verifies the file; throws Error(BadInput) if it cannot be read, Error(Artifact)
+  /// naming the first fault otherwise.
+  explicit Artifact(const std::string &path);
+  /// Verifies bytes in memory; `name` is what messages call them.
+  Artifact(std::vector<uint8_t> bytes, std::string name);
+
+  const artifact::Artifact &root() const { return *content; }
+  const artifact::Artifact *operator->() const { return content; }
+  const std::string &name() const { return source; }
+
+  std::span<const uint8_t> data(const artifact::Span &span) const {
+    return dataSection.subspan(span.offset(), span.bytes());
+  }
+  /// XXH64 of the file's content.
+  uint64_t contentHash() const { return hash; }
+
+  /// Null if the artifact has no program of this name.
+  const artifact::Program *program(const std::string &name) const;
+  /// Null if the artifact has no variable of this name.
+  const artifact::Variable *variable(const std::string &name) const;
+
+private:
+  void verify(std::span<const uint8_t> file);
+
+  std::shared_ptr<const void> storage; // mapping or vector
+  std::string source;
+  const artifact::Artifact *content = nullptr;
+  std::span<const uint8_t> dataSection;
+  uint64_t hash = 0;
+};
+
+} // namespace dlc::rt

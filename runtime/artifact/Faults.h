@@ -1,0 +1,48 @@
+// Helpers of the artifact verifier: where faults are collected, and the buffers as already judged.
+#pragma once
+
+#include "runtime/artifact/artifact_generated.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+class Faults {
+public:
+  void add(const std::string &where, const std::string &what) {
+    if (!full())
+      lines.push_back(where + ": " + what);
+  }
+  bool full() const { return lines.size() >= 20; }
+  std::vector<std::string> take() { return std::move(lines); }
+
+private:
+  std::vector<std::string> lines;
+};
+
+/// A buffer's place and life. Those that are not `valid` have been reported and are skipped.
+struct CheckedBuffer {
+  bool valid = false;
+  uint32_t arena = 0;
+  uint64_t begin = 0, end = 0; // bytes in the arena
+  uint64_t elements = 0;       // physical
+  int32_t program = -1;
+  int32_t aliasOf = -1;
+  uint32_t liveBegin = 0, liveEnd = 0;
+};
+
+/// Size of a vector that may be missing.
+template <typename Vector> uint32_t countOf(const Vector *vector) {
+  return vector ? vector->size() : 0;
+}
+
+/// True if both describe the same physical tensor.
+bool sameType(const artifact::TensorType &a, const artifact::TensorType &b);
+
+/// Checks the program at `index`; every buffer, kernel and arena of `root` has been checked.
+void verifyProgram(const artifact::Artifact &root, const std::vector<CheckedBuffer> &buffers,
+                   uint32_t index, Faults &faults);
+
+} // namespace dlc::rt

@@ -1,0 +1,225 @@
+// One walk over the instructions in artifact order, which is the order that a rank replays. What
+// collectives have in flight is kept by address; nothing else may touch it between start and wait.
+
+#include "runtime/artifact/Faults.h"
+
+#include <map>
+#include <set>
+
+namespace dlc::rt {
+namespace {
+
+class ProgramVerifier {
+public:
+  ProgramVerifier(const artifact::Artifact &root, const std::vector<CheckedBuffer> &buffers,
+                  uint32_t index, Faults &faults)
+      : root(root), program(*root.programs()->Get(index)), buffers(buffers),
+        index(static_cast<int32_t>(index)), faults(faults) {}
+
+  void run();
+
+private:
+  enum class State : uint8_t { Idle, Started, Done };
+  using Place = std::pair<uint32_t, uint64_t>;
+
+  void verifySignature();
+  void verifyCollectives();
+  void verifyInstruction(uint32_t at, const artifact::Instruction &instruction);
+  void verifyDispatch(const artifact::Dispatch &dispatch);
+  void verifyStart(uint32_t collective);
+  void verifyWait(uint32_t collective);
+
+  /// Reports and says no if the buffer is not usable by the instruction being checked.
+  bool verifyUse(uint32_t buffer);
+  bool isVisible(uint32_t buffer) const {
+    return buffer < buffers.size() && buffers[buffer].valid &&
+           (buffers[buffer].program < 0 || buffers[buffer].program == index);
+  }
+  bool isLiveHere(uint32_t buffer) const {
+    return buffers[buffer].liveBegin <= position && position <= buffers[buffer].liveEnd;
+  }
+  bool isInFlight(const CheckedBuffer &buffer) const;
+  void fault(const std::string &what) {
+    faults.add("program '" + program.name()->str() + "' instruction " + std::to_string(position),
+               what);
+  }
+  void faultInSignature(const std::string &what) {
+    faults.add("program '" + program.name()->str() + "'", what);
+  }
+
+  const artifact::Artifact &root;
+  const artifact::Program &program;
+  const std::vector<CheckedBuffer> &buffers;
+  int32_t index;
+  Faults &faults;
+  uint32_t position = 0;
+  std::vector<State> collectives;
+  std::set<uint32_t> recorded;        // events
+  std::map<Place, uint64_t> inFlight; // begin -> end
+};
+
+void ProgramVerifier::verifySignature() {
+  if (program.batch() < 1)
+    faultInSignature("batch 0");
+  for (uint32_t i = 0; i < countOf(program.inputs()); ++i) {
+    const artifact::ProgramInput *input = program.inputs()->Get(i);
+    if (!isVisible(input->buffer()))
+      faultInSignature("input '" + input->name()->str() + "' has no buffer");
+  }
+  for (uint32_t i = 0; i < countOf(program.results()); ++i) {
+    const artifact::Result *result = program.results()->Get(i);
+    std::string name = "result '" + result->name()->str() + "'";
+    if (result->kind() > artifact::ResultKind::MAX) {
+      faultInSignature(name + " has an unknown kind");
+      continue;
+    }
+    bool output = result->kind() == artifact::ResultKind::Output;
+    if (countOf(result->buffers()) != (output ? 1u : 2u)) {
+      faultInSignature(name + " has the wrong number of buffers");
+      continue;
+    }
+    for (uint32_t buffer : *result->buffers())
+      if (!isVisible(buffer))
+        faultInSignature(name + " has no buffer");
+      else if (!output && (buffers[buffer].elements != 1 ||
+                           root.buffers()->Get(buffer)->type()->dtype() != artifact::DType::F32))
+        faultInSignature(name + " is not a pair of f32 scalars");
+  }
+}
+
+void ProgramVerifier::verifyCollectives() {
+  collectives.resize(countOf(program.collectives()), State::Idle);
+  for (uint32_t i = 0; i < collectives.size(); ++i) {
+    const artifact::Collective *collective = program.collectives()->Get(i);
+    std::string name = "collective " + std::to_string(i);
+    if (collective->kind() > artifact::CollectiveKind::MAX)
+      faultInSignature(name + " has an unknown kind");
+    if (collective->wire() != artifact::DType::F32 && collective->wire() != artifact::DType::BF16)
+      faultInSignature(name + " has a wire type other than f32 and bf16");
+    if (!isVisible(collective->buffer()))
+      faultInSignature(name + " has no buffer");
+    else if (buffers[collective->buffer()].elements != collective->elements() ||
+             root.buffers()->Get(collective->buffer())->type()->dtype() != artifact::DType::F32)
+      faultInSignature(name + " is not as large as its buffer or not f32");
+  }
+}
+
+bool ProgramVerifier::isInFlight(const CheckedBuffer &buffer) const {
+  auto above = inFlight.lower_bound({buffer.arena, buffer.begin});
+  if (above != inFlight.end() && above->first.first == buffer.arena &&
+      above->first.second < buffer.end)
+    return true;
+  return above != inFlight.begin() && std::prev(above)->first.first == buffer.arena &&
+         std::prev(above)->second > buffer.begin;
+}
+
+bool ProgramVerifier::verifyUse(uint32_t buffer) {
+  if (!isVisible(buffer)) {
+    fault("no buffer " + std::to_string(buffer));
+    return false;
+  }
+  if (!isLiveHere(buffer))
+    fault("buffer " + std::to_string(buffer) + " is not live here");
+  if (isInFlight(buffers[buffer]))
+    fault("buffer " + std::to_string(buffer) + " is in flight in a collective");
+  return true;
+}
+
+void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
+  if (dispatch.kernel() >= countOf(root.kernels()))
+    return fault("no kernel " + std::to_string(dispatch.kernel()));
+  const artifact::Kernel *kernel = root.kernels()->Get(dispatch.kernel());
+  if (countOf(dispatch.buffers()) != countOf(kernel->operands()))
+    return fault("kernel '" + kernel->name()->str() + "' takes " +
+                 std::to_string(countOf(kernel->operands())) + " buffers, got " +
+                 std::to_string(countOf(dispatch.buffers())));
+  for (uint32_t i = 0; i < countOf(dispatch.buffers()); ++i) {
+    uint32_t buffer = dispatch.buffers()->Get(i);
+    if (verifyUse(buffer) &&
+        !sameType(*root.buffers()->Get(buffer)->type(), *kernel->operands()->Get(i)))
+      fault("buffer " + std::to_string(buffer) + " is not of the type of operand " +
+            std::to_string(i) + " of kernel '" + kernel->name()->str() + "'");
+  }
+}
+
+void ProgramVerifier::verifyStart(uint32_t collective) {
+  if (collective >= collectives.size() || collectives[collective] != State::Idle)
+    return fault("starts collective " + std::to_string(collective) + ", unknown or started before");
+  collectives[collective] = State::Started;
+  uint32_t buffer = program.collectives()->Get(collective)->buffer();
+  if (verifyUse(buffer))
+    inFlight[{buffers[buffer].arena, buffers[buffer].begin}] = buffers[buffer].end;
+}
+
+void ProgramVerifier::verifyWait(uint32_t collective) {
+  if (collective >= collectives.size() || collectives[collective] != State::Started)
+    return fault("waits for collective " + std::to_string(collective) + ", which is not under way");
+  collectives[collective] = State::Done;
+  uint32_t buffer = program.collectives()->Get(collective)->buffer();
+  if (!isVisible(buffer))
+    return;
+  inFlight.erase({buffers[buffer].arena, buffers[buffer].begin});
+  verifyUse(buffer);
+}
+
+void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction &instruction) {
+  position = at;
+  if (instruction.stream() > artifact::Stream::MAX || instruction.phase() > artifact::Phase::MAX)
+    fault("unknown stream or phase");
+  switch (instruction.operation_type()) {
+  case artifact::Operation::Dispatch:
+    return verifyDispatch(*instruction.operation_as_Dispatch());
+  case artifact::Operation::CollectiveStart:
+    return verifyStart(instruction.operation_as_CollectiveStart()->collective());
+  case artifact::Operation::CollectiveWait:
+    return verifyWait(instruction.operation_as_CollectiveWait()->collective());
+  case artifact::Operation::RecordEvent: {
+    uint32_t event = instruction.operation_as_RecordEvent()->event();
+    if (event >= program.events() || !recorded.insert(event).second)
+      fault("records event " + std::to_string(event) + ", unknown or recorded before");
+    return;
+  }
+  case artifact::Operation::WaitEvent: {
+    uint32_t event = instruction.operation_as_WaitEvent()->event();
+    if (!recorded.contains(event))
+      fault("waits for event " + std::to_string(event) + " before it is recorded");
+    return;
+  }
+  case artifact::Operation::Copy: {
+    const artifact::Copy *copy = instruction.operation_as_Copy();
+    if (verifyUse(copy->source()) && verifyUse(copy->destination()) &&
+        !sameType(*root.buffers()->Get(copy->source())->type(),
+                  *root.buffers()->Get(copy->destination())->type()))
+      fault("copies between different types");
+    return;
+  }
+  case artifact::Operation::Fill:
+    verifyUse(instruction.operation_as_Fill()->buffer());
+    return;
+  case artifact::Operation::HostRead:
+    if (instruction.operation_as_HostRead()->result() >= countOf(program.results()))
+      fault("no such result");
+    return;
+  default:
+    fault("unknown operation");
+  }
+}
+
+void ProgramVerifier::run() {
+  verifySignature();
+  verifyCollectives();
+  for (uint32_t i = 0; i < countOf(program.instructions()) && !faults.full(); ++i)
+    verifyInstruction(i, *program.instructions()->Get(i));
+  for (uint32_t i = 0; i < collectives.size(); ++i)
+    if (collectives[i] != State::Done)
+      faultInSignature("collective " + std::to_string(i) + " is never completed");
+}
+
+} // namespace
+
+void verifyProgram(const artifact::Artifact &root, const std::vector<CheckedBuffer> &buffers,
+                   uint32_t index, Faults &faults) {
+  ProgramVerifier(root, buffers, index, faults).run();
+}
+
+} // namespace dlc::rt

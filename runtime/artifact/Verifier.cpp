@@ -1,0 +1,307 @@
+// Tables first, each against those before it: arenas, buffers, variables, modules, kernels; then
+// the programs. Live ranges are checked by a sweep over time that keeps the living buffers of an
+// arena in order of address: a new one may only touch its two neighbours.
+
+#include "runtime/artifact/Verifier.h"
+
+#include "runtime/artifact/Faults.h"
+#include "runtime/artifact/LayoutIo.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace dlc::rt {
+namespace {
+
+constexpr uint64_t maxBytes = uint64_t{1} << 48;
+
+template <typename Enum> bool inRange(Enum value) { return value <= Enum::MAX; }
+
+// Physical elements, or nothing if the type is malformed or absurdly large.
+std::optional<uint64_t> elementsOf(const artifact::TensorType &type) {
+  std::optional<Layout> layout = readLayout(type);
+  if (!inRange(type.dtype()) || !layout)
+    return std::nullopt;
+  std::vector<int64_t> shape = readShape(type);
+  uint64_t elements = 1;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (shape[dim] < 1 || static_cast<uint64_t>(shape[dim]) > maxBytes)
+      return std::nullopt;
+    auto block = static_cast<uint64_t>(layout->blockOf(dim));
+    uint64_t padded = (static_cast<uint64_t>(shape[dim]) + block - 1) / block * block;
+    if (padded > maxBytes / elements)
+      return std::nullopt;
+    elements *= padded;
+  }
+  return elements;
+}
+
+uint64_t logicalElements(const artifact::TensorType &type) {
+  uint64_t elements = 1;
+  for (int64_t extent : readShape(type))
+    elements *= static_cast<uint64_t>(extent);
+  return elements;
+}
+
+class TableVerifier {
+public:
+  TableVerifier(const artifact::Artifact &root, uint64_t dataBytes)
+      : root(root), dataBytes(dataBytes) {}
+
+  std::vector<std::string> run();
+
+private:
+  void verifyArenas();
+  void verifyBuffers();
+  void verifyAliases();
+  void verifyVariables();
+  void verifyModules();
+  void verifyKernels();
+  void verifyInputs();
+  void verifyOverlap(int32_t program);
+
+  bool isData(const artifact::Span &span) const {
+    return span.offset() % 64 == 0 && span.offset() <= dataBytes &&
+           span.bytes() <= dataBytes - span.offset();
+  }
+  static std::string at(const char *table, uint32_t index, const flatbuffers::String *name) {
+    return std::string(table) + " " + std::to_string(index) +
+           (name ? " '" + name->str() + "'" : "");
+  }
+
+  const artifact::Artifact &root;
+  uint64_t dataBytes;
+  std::vector<CheckedBuffer> buffers;
+  Faults faults;
+};
+
+void TableVerifier::verifyArenas() {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < countOf(root.arenas()); ++i) {
+    const artifact::Arena *arena = root.arenas()->Get(i);
+    if (!inRange(arena->kind()))
+      faults.add(at("arena", i, nullptr), "unknown kind");
+    if (arena->bytes() % 64 != 0 || arena->bytes() > maxBytes - total)
+      faults.add(at("arena", i, nullptr), "its size is no multiple of 64 or beyond reason");
+    else
+      total += arena->bytes();
+  }
+}
+
+void TableVerifier::verifyBuffers() {
+  uint32_t programs = countOf(root.programs());
+  buffers.resize(countOf(root.buffers()));
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    const artifact::Buffer *stored = root.buffers()->Get(i);
+    CheckedBuffer &buffer = buffers[i];
+    std::string where = at("buffer", i, stored->name());
+    std::optional<uint64_t> elements = elementsOf(*stored->type());
+    if (!elements || *elements > maxBytes / sizeOf(stored->type()->dtype())) {
+      faults.add(where, "malformed type");
+      continue;
+    }
+    if (stored->arena() >= countOf(root.arenas())) {
+      faults.add(where, "no arena " + std::to_string(stored->arena()));
+      continue;
+    }
+    uint64_t bytes = *elements * sizeOf(stored->type()->dtype());
+    uint64_t arenaBytes = root.arenas()->Get(stored->arena())->bytes();
+    uint64_t alignment = stored->alias_of() >= 0 ? sizeOf(stored->type()->dtype()) : 64;
+    if (stored->offset() % alignment != 0)
+      faults.add(where, "offset " + std::to_string(stored->offset()) + " is not aligned to " +
+                            std::to_string(alignment));
+    else if (stored->offset() > arenaBytes || bytes > arenaBytes - stored->offset())
+      faults.add(where, "exceeds its arena of " + std::to_string(arenaBytes) + " bytes");
+    else if (stored->program() < -1 || stored->program() >= static_cast<int64_t>(programs))
+      faults.add(where, "no program " + std::to_string(stored->program()));
+    else if (stored->live_begin() > stored->live_end())
+      faults.add(where, "lives backwards");
+    else if (stored->alias_of() < -1 || stored->alias_of() >= static_cast<int64_t>(buffers.size()))
+      faults.add(where, "alias of no buffer");
+    else
+      buffer = {true,
+                stored->arena(),
+                stored->offset(),
+                stored->offset() + bytes,
+                *elements,
+                stored->program(),
+                stored->alias_of(),
+                stored->live_begin(),
+                stored->live_end()};
+    if (buffer.valid && buffer.program < 0) {
+      buffer.liveBegin = 0;
+      buffer.liveEnd = std::numeric_limits<uint32_t>::max();
+    }
+  }
+}
+
+void TableVerifier::verifyAliases() {
+  for (uint32_t i = 0; i < buffers.size(); ++i) {
+    CheckedBuffer &buffer = buffers[i];
+    if (!buffer.valid || buffer.aliasOf < 0)
+      continue;
+    const CheckedBuffer &whole = buffers[buffer.aliasOf];
+    std::string where = at("buffer", i, root.buffers()->Get(i)->name());
+    bool sameLife = whole.program < 0 ||
+                    (whole.program == buffer.program && whole.liveBegin <= buffer.liveBegin &&
+                     whole.liveEnd >= buffer.liveEnd);
+    if (!whole.valid || whole.aliasOf >= 0)
+      faults.add(where, "alias of an alias or of a faulty buffer");
+    else if (whole.arena != buffer.arena || whole.begin > buffer.begin || whole.end < buffer.end)
+      faults.add(where, "exceeds the buffer that it is an alias of");
+    else if (!sameLife)
+      faults.add(where, "outlives the buffer that it is an alias of");
+    else
+      continue;
+    buffer.valid = false;
+  }
+}
+
+void TableVerifier::verifyVariables() {
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < countOf(root.variables()); ++i) {
+    const artifact::Variable *variable = root.variables()->Get(i);
+    std::string where = at("variable", i, variable->name());
+    if (!names.insert(variable->name()->string_view()).second)
+      faults.add(where, "defined twice");
+    if (!inRange(variable->kind()))
+      faults.add(where, "unknown kind");
+    if (variable->buffer() >= buffers.size() || !buffers[variable->buffer()].valid) {
+      faults.add(where, "no buffer " + std::to_string(variable->buffer()));
+      continue;
+    }
+    if (buffers[variable->buffer()].program >= 0)
+      faults.add(where, "its buffer belongs to one program");
+    if (variable->parameter() < -1 ||
+        variable->parameter() >= static_cast<int64_t>(root.variables()->size()))
+      faults.add(where, "slot of no variable");
+    const artifact::Initializer *start = variable->initializer();
+    const artifact::TensorType *type = root.buffers()->Get(variable->buffer())->type();
+    if (!inRange(start->kind()))
+      faults.add(where, "unknown initializer");
+    else if (start->kind() == artifact::InitializerKind::Data &&
+             (!start->data() || !isData(*start->data()) ||
+              start->data()->bytes() != logicalElements(*type) * sizeOf(type->dtype())))
+      faults.add(where, "its initial data are not in the file");
+  }
+}
+
+void TableVerifier::verifyModules() {
+  for (uint32_t i = 0; i < countOf(root.modules()); ++i) {
+    const artifact::Span *code = root.modules()->Get(i)->code();
+    if (!code || code->bytes() == 0 || !isData(*code))
+      faults.add(at("module", i, nullptr), "its code is not in the file");
+  }
+}
+
+void TableVerifier::verifyKernels() {
+  for (uint32_t i = 0; i < countOf(root.kernels()); ++i) {
+    const artifact::Kernel *kernel = root.kernels()->Get(i);
+    std::string where = at("kernel", i, kernel->name());
+    if (kernel->kind() == artifact::KernelKind::Library) {
+      if (countOf(kernel->plan()) == 0 || !kernel->implementation())
+        faults.add(where, "library kernel without plan");
+    } else if (kernel->kind() == artifact::KernelKind::Generated) {
+      if (kernel->module_() >= countOf(root.modules()) || countOf(kernel->symbol()) == 0)
+        faults.add(where, "generated kernel without code");
+      if (kernel->extent() < 1 || kernel->chunk() < 1)
+        faults.add(where, "extent and chunk must be positive");
+    } else {
+      faults.add(where, "unknown kind");
+    }
+    if (countOf(kernel->operands()) != countOf(kernel->access()))
+      faults.add(where, "operands and accesses differ in number");
+    for (uint32_t k = 0; k < countOf(kernel->operands()); ++k)
+      if (!elementsOf(*kernel->operands()->Get(k)))
+        faults.add(where, "operand " + std::to_string(k) + " has a malformed type");
+    for (uint32_t k = 0; k < countOf(kernel->access()); ++k) {
+      auto access = static_cast<unsigned>(kernel->access()->Get(k));
+      if (access < 1 || access > 3)
+        faults.add(where, "operand " + std::to_string(k) + " has an unknown access");
+    }
+  }
+}
+
+void TableVerifier::verifyInputs() {
+  for (uint32_t i = 0; i < countOf(root.inputs()); ++i)
+    if (!elementsOf(*root.inputs()->Get(i)->type()))
+      faults.add(at("input", i, root.inputs()->Get(i)->name()), "malformed type");
+}
+
+// Of the buffers that this program sees, no two may share a byte at any instruction.
+void TableVerifier::verifyOverlap(int32_t program) {
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].valid && buffers[i].aliasOf < 0 && buffers[i].begin < buffers[i].end &&
+        (buffers[i].program < 0 || buffers[i].program == program))
+      order.push_back(i);
+  std::ranges::sort(order, {}, [&](uint32_t i) { return std::pair(buffers[i].liveBegin, i); });
+  using Place = std::pair<uint32_t, uint64_t>; // arena, begin
+  std::map<Place, uint32_t> living;
+  std::multimap<uint32_t, Place> deaths;
+  for (uint32_t i : order) {
+    const CheckedBuffer &buffer = buffers[i];
+    for (; !deaths.empty() && deaths.begin()->first < buffer.liveBegin;
+         deaths.erase(deaths.begin()))
+      living.erase(deaths.begin()->second);
+    Place place(buffer.arena, buffer.begin);
+    auto above = living.lower_bound(place);
+    auto meets = [&](uint32_t other) {
+      return buffers[other].arena == buffer.arena && buffers[other].begin < buffer.end &&
+             buffer.begin < buffers[other].end;
+    };
+    std::optional<uint32_t> clash;
+    if (above != living.end() && meets(above->second))
+      clash = above->second;
+    else if (above != living.begin() && meets(std::prev(above)->second))
+      clash = std::prev(above)->second;
+    if (clash) {
+      faults.add(at("buffer", i, root.buffers()->Get(i)->name()),
+                 "shares memory with living " +
+                     at("buffer", *clash, root.buffers()->Get(*clash)->name()));
+      continue;
+    }
+    living.emplace(place, i);
+    deaths.emplace(buffer.liveEnd, place);
+  }
+}
+
+std::vector<std::string> TableVerifier::run() {
+  constexpr uint32_t maxPrograms = 16;
+  if (root.version() != 1)
+    faults.add("artifact", "version " + std::to_string(root.version()) + ", this program reads 1");
+  if (countOf(root.programs()) > maxPrograms)
+    faults.add("artifact", "more than " + std::to_string(maxPrograms) + " programs");
+  if (faults.full() || root.version() != 1 || countOf(root.programs()) > maxPrograms)
+    return faults.take();
+  verifyArenas();
+  verifyBuffers();
+  verifyAliases();
+  verifyVariables();
+  verifyModules();
+  verifyKernels();
+  verifyInputs();
+  std::vector<std::string> found = faults.take();
+  if (!found.empty())
+    return found; // programs are judged against sound tables only
+  for (uint32_t i = 0; i < countOf(root.programs()); ++i) {
+    verifyOverlap(static_cast<int32_t>(i));
+    verifyProgram(root, buffers, i, faults);
+  }
+  return faults.take();
+}
+
+} // namespace
+
+bool sameType(const artifact::TensorType &a, const artifact::TensorType &b) {
+  return a.dtype() == b.dtype() && readShape(a) == readShape(b) && readLayout(a) == readLayout(b);
+}
+
+std::vector<std::string> verifyArtifact(const artifact::Artifact &root, uint64_t dataBytes) {
+  return TableVerifier(root, dataBytes).run();
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,162 @@
+// The smallest artifact that has one of everything: a training step on one weight vector.
+//
+// gradient = weight * image (a generated kernel), all-reduced, then weight -= rate * gradient.
+// Tests change the object form and pack it again.
+#pragma once
+
+#include "runtime/artifact/Writer.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dlc::rt::test {
+
+inline constexpr int64_t tinyElements = 100;
+
+struct TinyArtifact {
+  artifact::ArtifactT root;
+  std::vector<uint8_t> code{0x7f, 'E', 'L', 'F'};
+
+  TinyArtifact() {
+    using namespace artifact;
+    root.model = "tiny";
+    root.producer = "test";
+    root.schedule_hash = 1;
+    root.target = std::make_unique<TargetT>();
+    root.target->name = "cpu:avx2";
+    root.target->features = {"avx2"};
+    root.target->threads = 2;
+    addArena(ArenaKind::Variables, 1024);
+    addArena(ArenaKind::Inputs, 512);
+    addArena(ArenaKind::Transient, 512);
+    addArena(ArenaKind::Gradients, 448);
+    addBuffer("weight", 0, 0, {tinyElements}, -1, 0, 0);
+    addBuffer("lr", 0, 448, {}, -1, 0, 0);
+    addBuffer("image", 1, 0, {tinyElements}, 0, 0, 20);
+    addBuffer("loss.sum", 2, 0, {}, 0, 0, 20);
+    addBuffer("loss.count", 2, 64, {}, 0, 0, 20);
+    addBuffer("gradient", 3, 0, {tinyElements}, 0, 0, 20);
+    addVariable("weight", VariableKind::Parameter, 0, InitializerKind::Normal, 0.0, 1.0);
+    addVariable("lr", VariableKind::Scalar, 1, InitializerKind::Constant, 0.5, 0.0);
+    root.modules.push_back(std::make_unique<CodeModuleT>());
+    addKernel("gradient", "tiny_gradient", {0, 2, 5}, {Access::Read, Access::Read, Access::Write});
+    addKernel("update", "tiny_update", {0, 5, 1}, {Access::ReadWrite, Access::Read, Access::Read});
+    auto input = std::make_unique<InputSignatureT>();
+    input->name = "image";
+    input->type = copy(*root.buffers[2]->type);
+    root.inputs.push_back(std::move(input));
+    addProgram();
+  }
+
+  std::vector<uint8_t> pack() const {
+    ArtifactWriter writer;
+    root.modules[0]->code = std::make_unique<artifact::Span>(writer.addData(code));
+    return writer.finish(artifact::Artifact::Pack(writer.builder(), &root));
+  }
+
+  artifact::ProgramT &program() { return *root.programs[0]; }
+  template <typename T> void addInstruction(artifact::Stream stream, T operation) {
+    auto instruction = std::make_unique<artifact::InstructionT>();
+    instruction->stream = stream;
+    instruction->operation.Set(std::move(operation));
+    program().instructions.push_back(std::move(instruction));
+  }
+  void addDispatch(uint32_t kernel, std::vector<uint32_t> buffers) {
+    artifact::DispatchT dispatch;
+    dispatch.kernel = kernel;
+    dispatch.buffers = std::move(buffers);
+    addInstruction(artifact::Stream::Compute, dispatch);
+  }
+  void addArena(artifact::ArenaKind kind, uint64_t bytes) {
+    auto arena = std::make_unique<artifact::ArenaT>();
+    arena->kind = kind;
+    arena->bytes = arena->lower_bound = bytes;
+    root.arenas.push_back(std::move(arena));
+  }
+  uint32_t addBuffer(std::string name, uint32_t arena, uint64_t offset, std::vector<int64_t> shape,
+                     int32_t program, uint32_t liveBegin, uint32_t liveEnd) {
+    auto buffer = std::make_unique<artifact::BufferT>();
+    buffer->name = std::move(name);
+    buffer->arena = arena;
+    buffer->offset = offset;
+    buffer->type = std::make_unique<artifact::TensorTypeT>();
+    buffer->type->shape = std::move(shape);
+    buffer->program = program;
+    buffer->live_begin = liveBegin;
+    buffer->live_end = liveEnd;
+    root.buffers.push_back(std::move(buffer));
+    return static_cast<uint32_t>(root.buffers.size() - 1);
+  }
+  void addVariable(std::string name, artifact::VariableKind kind, uint32_t buffer,
+                   artifact::InitializerKind start, double a, double b) {
+    auto variable = std::make_unique<artifact::VariableT>();
+    variable->name = std::move(name);
+    variable->kind = kind;
+    variable->buffer = buffer;
+    variable->initializer = std::make_unique<artifact::InitializerT>();
+    variable->initializer->kind = start;
+    variable->initializer->a = a;
+    variable->initializer->b = b;
+    root.variables.push_back(std::move(variable));
+  }
+  void addKernel(std::string name, std::string symbol, const std::vector<uint32_t> &buffers,
+                 std::vector<artifact::Access> access) {
+    auto kernel = std::make_unique<artifact::KernelT>();
+    kernel->name = std::move(name);
+    kernel->kind = artifact::KernelKind::Generated;
+    kernel->implementation = "generated";
+    kernel->symbol = std::move(symbol);
+    kernel->extent = tinyElements;
+    kernel->chunk = 16;
+    for (uint32_t buffer : buffers)
+      kernel->operands.push_back(copy(*root.buffers[buffer]->type));
+    kernel->access = std::move(access);
+    root.kernels.push_back(std::move(kernel));
+  }
+  static std::unique_ptr<artifact::TensorTypeT> copy(const artifact::TensorTypeT &type) {
+    auto result = std::make_unique<artifact::TensorTypeT>();
+    result->dtype = type.dtype;
+    result->shape = type.shape;
+    if (type.layout)
+      result->layout = std::make_unique<artifact::LayoutT>(*type.layout);
+    return result;
+  }
+
+private:
+  void addProgram() {
+    using namespace artifact;
+    root.programs.push_back(std::make_unique<ProgramT>());
+    program().name = "train";
+    program().batch = 1;
+    program().events = 1;
+    auto input = std::make_unique<ProgramInputT>();
+    input->name = "image";
+    input->buffer = 2;
+    program().inputs.push_back(std::move(input));
+    auto loss = std::make_unique<ResultT>();
+    loss->name = "loss";
+    loss->kind = ResultKind::Loss;
+    loss->buffers = {3, 4};
+    program().results.push_back(std::move(loss));
+    auto bucket = std::make_unique<CollectiveT>();
+    bucket->buffer = 5;
+    bucket->elements = tinyElements;
+    bucket->members = {"weight"};
+    program().collectives.push_back(std::move(bucket));
+    for (uint32_t buffer : {3u, 4u}) {
+      FillT fill;
+      fill.buffer = buffer;
+      addInstruction(Stream::Compute, fill);
+    }
+    addDispatch(0, {0, 2, 5});
+    addInstruction(Stream::Compute, RecordEventT());
+    addInstruction(Stream::Comm, WaitEventT());
+    addInstruction(Stream::Comm, CollectiveStartT());
+    addInstruction(Stream::Compute, CollectiveWaitT());
+    addDispatch(1, {0, 5, 1});
+    addInstruction(Stream::Compute, HostReadT());
+  }
+};
+
+} // namespace dlc::rt::test

@@ -1,0 +1,210 @@
+// Artifact files: what is written is read back, and every kind of fault is found and named.
+
+#include "test/unit/artifact/TinyArtifact.h"
+
+#include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Hash.h"
+#include "runtime/core/Error.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+using namespace dlc::rt;
+using dlc::rt::test::TinyArtifact;
+namespace artifact = dlc::artifact;
+
+static std::string messageOf(std::vector<uint8_t> bytes) {
+  try {
+    Artifact artifact(std::move(bytes), "file");
+    return "";
+  } catch (const Error &error) {
+    EXPECT_EQ(error.code, ErrorCode::Artifact);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+}
+
+static std::string messageAfter(const std::function<void(TinyArtifact &)> &change) {
+  TinyArtifact tiny;
+  change(tiny);
+  return messageOf(tiny.pack());
+}
+
+// Test vectors of the xxHash specification's reference implementation.
+TEST(Hash, MatchesXxh64) {
+  auto hash = [](std::string_view text) {
+    return hash64({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+  };
+  EXPECT_EQ(hash(""), 0xEF46DB3751D8E999u);
+  EXPECT_EQ(hash("a"), 0xD24EC4F1A98C6E5Bu);
+  EXPECT_EQ(hash("abc"), 0x44BC2CF5AD770999u);
+  EXPECT_EQ(hash("Nobody inspects the spammish repetition"), 0xFBCEA83C8A378BF1u);
+}
+
+TEST(Artifact, ReadsBackWhatWasWritten) {
+  TinyArtifact tiny;
+  tiny.code.assign(1000, 7);
+  std::string path = ::testing::TempDir() + "/tiny.dlx";
+  EXPECT_EQ(ArtifactWriter::writeFile(path, tiny.pack()), "");
+  Artifact artifact(path);
+  EXPECT_EQ(artifact->model()->str(), "tiny");
+  ASSERT_NE(artifact.program("train"), nullptr);
+  EXPECT_EQ(artifact.program("eval"), nullptr);
+  ASSERT_NE(artifact.variable("lr"), nullptr);
+  std::span<const uint8_t> code = artifact.data(*artifact->modules()->Get(0)->code());
+  EXPECT_EQ(std::vector<uint8_t>(code.begin(), code.end()), tiny.code);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(code.data()) % 64, 0u);
+  std::remove(path.c_str());
+}
+
+TEST(Artifact, RefusesForeignAndDamagedFiles) {
+  EXPECT_THROW(Artifact("/nonexistent.dlx"), Error);
+  EXPECT_NE(messageOf({}), "");
+  EXPECT_NE(messageOf(std::vector<uint8_t>(100, 'x')).find("not a dlc artifact"),
+            std::string::npos);
+  std::vector<uint8_t> file = TinyArtifact().pack();
+  EXPECT_EQ(messageOf(file), "");
+  for (size_t bytes = 0; bytes < file.size(); bytes += 13)
+    EXPECT_NE(messageOf({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(bytes)}), "");
+  file[file.size() / 2] ^= 1;
+  EXPECT_NE(messageOf(file).find("hash"), std::string::npos);
+}
+
+TEST(Artifact, WriteFailureNamesTheReason) {
+  EXPECT_NE(ArtifactWriter::writeFile("/nonexistent/x.dlx", TinyArtifact().pack()), "");
+}
+
+struct FaultCase {
+  const char *name;
+  void (*change)(TinyArtifact &);
+  const char *message;
+};
+
+class ArtifactFault : public ::testing::TestWithParam<FaultCase> {};
+
+TEST_P(ArtifactFault, IsFoundAndNamed) {
+  EXPECT_NE(messageAfter(GetParam().change).find(GetParam().message), std::string::npos)
+      << messageAfter(GetParam().change);
+}
+
+using artifact::DType;
+static const FaultCase faultCases[] = {
+    {"Version", [](TinyArtifact &t) { t.root.version = 2; }, "version 2"},
+    {"ArenaSize", [](TinyArtifact &t) { t.root.arenas[0]->bytes = 1000; }, "multiple of 64"},
+    {"ArenaOfBuffer", [](TinyArtifact &t) { t.root.buffers[0]->arena = 9; }, "no arena 9"},
+    {"Alignment", [](TinyArtifact &t) { t.root.buffers[1]->offset = 452; }, "not aligned"},
+    {"BeyondArena", [](TinyArtifact &t) { t.root.buffers[0]->offset = 960; }, "exceeds its arena"},
+    {"NegativeExtent", [](TinyArtifact &t) { t.root.buffers[0]->type->shape = {-1}; },
+     "malformed type"},
+    {"HugeExtent",
+     [](TinyArtifact &t) { t.root.buffers[0]->type->shape = {1 << 30, 1 << 30, 1 << 30}; },
+     "malformed type"},
+    {"UnknownType", [](TinyArtifact &t) { t.root.buffers[0]->type->dtype = DType(77); },
+     "malformed type"},
+    {"LayoutNoPermutation",
+     [](TinyArtifact &t) {
+       t.root.buffers[0]->type->layout = std::make_unique<artifact::LayoutT>();
+       t.root.buffers[0]->type->layout->order = {3};
+     },
+     "malformed type"},
+    {"LayoutHugeBlocks",
+     [](TinyArtifact &t) {
+       auto layout = std::make_unique<artifact::LayoutT>();
+       layout->order = {0};
+       layout->block_dims.assign(40, 0);
+       layout->block_sizes.assign(40, 60000);
+       t.root.buffers[0]->type->layout = std::move(layout);
+     },
+     "malformed type"},
+    {"LivesBackwards",
+     [](TinyArtifact &t) { t.root.buffers[2]->live_end = 0, t.root.buffers[2]->live_begin = 1; },
+     "lives backwards"},
+    {"Overlap", [](TinyArtifact &t) { t.root.buffers[4]->offset = 0; }, "shares memory"},
+    {"OverlapWithVariable", [](TinyArtifact &t) { t.addBuffer("x", 0, 384, {}, 0, 0, 0); },
+     "shares memory"},
+    {"AliasOutside",
+     [](TinyArtifact &t) { t.root.buffers[t.addBuffer("x", 2, 128, {}, 0, 0, 0)]->alias_of = 3; },
+     "exceeds the buffer"},
+    {"AliasOutlives",
+     [](TinyArtifact &t) { t.root.buffers[t.addBuffer("x", 2, 0, {}, 0, 0, 21)]->alias_of = 3; },
+     "outlives"},
+    {"AliasCycle",
+     [](TinyArtifact &t) { t.root.buffers[3]->alias_of = 4, t.root.buffers[4]->alias_of = 3; },
+     "alias of an alias"},
+    {"VariableTwice", [](TinyArtifact &t) { t.root.variables[1]->name = "weight"; },
+     "defined twice"},
+    {"VariableBuffer", [](TinyArtifact &t) { t.root.variables[1]->buffer = 99; }, "no buffer 99"},
+    {"VariableOfProgram", [](TinyArtifact &t) { t.root.variables[1]->buffer = 3; },
+     "belongs to one program"},
+    {"InitialData",
+     [](TinyArtifact &t) {
+       t.root.variables[0]->initializer->kind = artifact::InitializerKind::Data;
+     },
+     "initial data"},
+    {"ModuleEmpty", [](TinyArtifact &t) { t.code.clear(); }, "its code is not in the file"},
+    {"KernelModule", [](TinyArtifact &t) { t.root.kernels[0]->module_ = 3; }, "without code"},
+    {"KernelChunk", [](TinyArtifact &t) { t.root.kernels[0]->chunk = 0; }, "must be positive"},
+    {"KernelPlan", [](TinyArtifact &t) { t.root.kernels[0]->kind = artifact::KernelKind::Library; },
+     "without plan"},
+    {"KernelAccess", [](TinyArtifact &t) { t.root.kernels[0]->access[0] = artifact::Access(9); },
+     "unknown access"},
+    {"Batch", [](TinyArtifact &t) { t.program().batch = 0; }, "batch 0"},
+    {"ResultPair", [](TinyArtifact &t) { t.program().results[0]->buffers = {3}; },
+     "wrong number of buffers"},
+    {"ResultType", [](TinyArtifact &t) { t.program().results[0]->buffers = {3, 2}; },
+     "pair of f32 scalars"},
+    {"CollectiveSize", [](TinyArtifact &t) { t.program().collectives[0]->elements = 101; },
+     "not as large as its buffer"},
+    {"CollectiveWire", [](TinyArtifact &t) { t.program().collectives[0]->wire = DType::I64; },
+     "wire type"},
+    {"DispatchKernel", [](TinyArtifact &t) { t.addDispatch(7, {}); }, "no kernel 7"},
+    {"DispatchCount", [](TinyArtifact &t) { t.addDispatch(0, {0, 2}); }, "takes 3 buffers"},
+    {"DispatchBuffer", [](TinyArtifact &t) { t.addDispatch(0, {0, 2, 99}); }, "no buffer 99"},
+    {"DispatchType", [](TinyArtifact &t) { t.addDispatch(0, {0, 1, 5}); }, "not of the type"},
+    {"DispatchDead", [](TinyArtifact &t) { t.root.buffers[2]->live_end = 1; }, "not live"},
+    {"UseInFlight",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::swap(list[6], list[7]);
+     },
+     "in flight"},
+    {"StartTwice",
+     [](TinyArtifact &t) {
+       t.addInstruction(artifact::Stream::Comm, artifact::CollectiveStartT());
+     },
+     "started before"},
+    {"WaitBeforeStart",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::swap(list[5], list[6]);
+     },
+     "not under way"},
+    {"NeverCompleted",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       list.erase(list.begin() + 6, list.begin() + 8);
+     },
+     "never completed"},
+    {"EventOrder",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::swap(list[3], list[4]);
+     },
+     "before it is recorded"},
+    {"EventUnknown", [](TinyArtifact &t) { t.program().events = 0; }, "records event 0"},
+    {"CopyTypes",
+     [](TinyArtifact &t) {
+       artifact::CopyT copy;
+       copy.source = 2;
+       copy.destination = 1;
+       t.addInstruction(artifact::Stream::Copy, copy);
+     },
+     "different types"},
+    {"HostRead", [](TinyArtifact &t) { t.program().results.clear(); }, "no such result"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, ArtifactFault, ::testing::ValuesIn(faultCases),
+                         [](const auto &info) { return info.param.name; });
