@@ -55,17 +55,19 @@ Term pow(Term a, Term b) { return {a.g, PowOp::create(a.g, a.value, b.value)}; }
     [[maybe_unused]] Term dy{g, gradients[0]}, x{g, getX()}, y{g, getY()};                         \
     operandGradients[0] = FORMULA;                                                                 \
   }
+// clang-format off: it takes * in arguments of macros for pointers.
 DLC_UNARY_GRADIENT(NegOp, -dy)
 DLC_UNARY_GRADIENT(AbsOp, select(holds(x, Comparison::GT, 0), dy,
                                  select(holds(x, Comparison::LT, 0), -dy, 0)))
-DLC_UNARY_GRADIENT(ExpOp, dy *y)
+DLC_UNARY_GRADIENT(ExpOp, dy * y)
 DLC_UNARY_GRADIENT(LogOp, dy / x)
 DLC_UNARY_GRADIENT(SqrtOp, dy * 0.5 / y)
 DLC_UNARY_GRADIENT(RsqrtOp, dy * -0.5 * (y * y * y))
 DLC_UNARY_GRADIENT(TanhOp, dy * (1 - y * y))
 DLC_UNARY_GRADIENT(ReluOp, select(holds(y, Comparison::GT, 0), dy, 0))
 DLC_UNARY_GRADIENT(SigmoidOp, dy * y * (1 - y))
-DLC_UNARY_GRADIENT(SoftplusOp, dy *sigmoid(x))
+DLC_UNARY_GRADIENT(SoftplusOp, dy * sigmoid(x))
+// clang-format on
 #undef DLC_UNARY_GRADIENT
 
 //===- Two operands ---------------------------------------------------------------------------===//
@@ -80,15 +82,17 @@ DLC_UNARY_GRADIENT(SoftplusOp, dy *sigmoid(x))
     if (wanted[1])                                                                                 \
       operandGradients[1] = FORMULA_B;                                                             \
   }
+// clang-format off
 DLC_BINARY_GRADIENT(AddOp, dy, dy)
 DLC_BINARY_GRADIENT(SubOp, dy, -dy)
-DLC_BINARY_GRADIENT(MulOp, dy *b, dy *a)
-DLC_BINARY_GRADIENT(DivOp, dy / b, -(dy *y / b))
+DLC_BINARY_GRADIENT(MulOp, dy * b, dy * a)
+DLC_BINARY_GRADIENT(DivOp, dy / b, -(dy * y / b))
 DLC_BINARY_GRADIENT(MaxOp, select(holds(a, Comparison::GE, b), dy, 0),
                     select(holds(a, Comparison::GE, b), 0, dy))
 DLC_BINARY_GRADIENT(MinOp, select(holds(a, Comparison::LE, b), dy, 0),
                     select(holds(a, Comparison::LE, b), 0, dy))
 DLC_BINARY_GRADIENT(PowOp, dy * b * pow(a, b - 1), Value())
+// clang-format on
 #undef DLC_BINARY_GRADIENT
 
 //===- The others -----------------------------------------------------------------------------===//

@@ -105,7 +105,7 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTer
 def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, HasParent<"FusedOp">]> {
   let summary = "results of a cluster";
   let arguments = (ins Variadic<NN_Tensor>:$values);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins)>];
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }
 
