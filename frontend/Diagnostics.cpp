@@ -1,0 +1,53 @@
+#include "frontend/Diagnostics.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace dlc::fe {
+
+LogicalResult Diagnostics::error(SMLoc loc, const Twine &message) {
+  ++errors;
+  print(loc, SourceMgr::DK_Error, message);
+  return failure();
+}
+
+void Diagnostics::note(SMLoc loc, const Twine &message) {
+  ++notes;
+  print(loc, SourceMgr::DK_Note, message);
+}
+
+void Diagnostics::print(SMLoc loc, SourceMgr::DiagKind kind, const Twine &message) {
+  if (loc.isValid()) {
+    sources.PrintMessage(os, loc, kind, message, {}, {}, /*ShowColors=*/false);
+    return;
+  }
+  os << (kind == SourceMgr::DK_Error ? "error: " : "note: ") << message << '\n';
+}
+
+std::string didYouMean(StringRef name, ArrayRef<StringRef> candidates) {
+  StringRef best;
+  // A third of the letters may be wrong; more is another word.
+  unsigned limit = name.size() / 3 + 1;
+  for (StringRef candidate : candidates) {
+    unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, limit);
+    if (distance < limit || (distance == limit && best.empty() && distance < name.size())) {
+      best = candidate;
+      limit = distance;
+    }
+  }
+  return best.empty() ? "" : ("; did you mean '" + best + "'?").str();
+}
+
+std::string listNames(ArrayRef<StringRef> names) {
+  constexpr size_t shown = 12;
+  std::string text;
+  for (StringRef name : names.take_front(shown))
+    text += (Twine(text.empty() ? "" : ", ") + "'" + name + "'").str();
+  if (names.size() > shown)
+    text += (Twine(" and ") + Twine(names.size() - shown) + " more").str();
+  return text.empty() ? "none" : text;
+}
+
+} // namespace dlc::fe

@@ -1,0 +1,44 @@
+// Where the frontend's errors go: file:line:column, the source line and a caret, and for errors
+// inside functions the calls that led there. Source text lives in the SourceMgr for the whole
+// compilation, so tokens and syntax trees hold plain pointers into it.
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/LogicalResult.h"
+#include "llvm/Support/SMLoc.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <string>
+
+namespace dlc::fe {
+
+class Diagnostics {
+public:
+  Diagnostics(llvm::SourceMgr &sources, llvm::raw_ostream &os) : sources(sources), os(os) {}
+
+  /// Reports an error. Returns failure, so that `return diags.error(...)` reads well. An invalid
+  /// location prints the message alone.
+  llvm::LogicalResult error(llvm::SMLoc loc, const llvm::Twine &message);
+  void note(llvm::SMLoc loc, const llvm::Twine &message);
+
+  unsigned errorCount() const { return errors; }
+  unsigned noteCount() const { return notes; }
+  llvm::SourceMgr &sourceManager() { return sources; }
+
+private:
+  void print(llvm::SMLoc loc, llvm::SourceMgr::DiagKind kind, const llvm::Twine &message);
+
+  llvm::SourceMgr &sources;
+  llvm::raw_ostream &os;
+  unsigned errors = 0;
+  unsigned notes = 0;
+};
+
+/// "; did you mean 'x'?" for the candidate nearest to `name` by edit distance, else "".
+std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
+
+/// "'a', 'b', 'c'", cut after a dozen names.
+std::string listNames(llvm::ArrayRef<llvm::StringRef> names);
+
+} // namespace dlc::fe

@@ -1,0 +1,123 @@
+#include "frontend/Lexer.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <utility>
+
+using namespace llvm;
+
+namespace dlc::fe {
+
+using Kind = Token::Kind;
+
+// Longer spellings come before their prefixes.
+static constexpr std::pair<StringLiteral, Kind> spellings[] = {
+    {"...", Kind::Ellipsis},   {"..", Kind::DotDot},       {"->", Kind::Arrow},
+    {"+=", Kind::PlusAssign},  {"-=", Kind::MinusAssign},  {"*=", Kind::StarAssign},
+    {"/=", Kind::SlashAssign}, {"<<", Kind::ShiftLeft},    {">>", Kind::ShiftRight},
+    {"<=", Kind::LessEqual},   {">=", Kind::GreaterEqual}, {"==", Kind::Equal},
+    {"!=", Kind::NotEqual},    {"&&", Kind::AndAnd},       {"||", Kind::OrOr},
+    {"(", Kind::LeftParen},    {")", Kind::RightParen},    {"[", Kind::LeftBracket},
+    {"]", Kind::RightBracket}, {"{", Kind::LeftBrace},     {"}", Kind::RightBrace},
+    {",", Kind::Comma},        {";", Kind::Semicolon},     {":", Kind::Colon},
+    {".", Kind::Dot},          {"=", Kind::Assign},        {"+", Kind::Plus},
+    {"-", Kind::Minus},        {"*", Kind::Star},          {"/", Kind::Slash},
+    {"<", Kind::Less},         {">", Kind::Greater},       {"!", Kind::Not},
+};
+
+std::string describe(const Token &token) {
+  if (token.is(Kind::EndOfFile))
+    return "the end of the text";
+  if (token.is(Kind::String))
+    return "a string";
+  return ("'" + token.text.take_front(40) + "'").str();
+}
+
+static bool startsIdentifier(char c) { return isAlpha(c) || c == '_'; }
+
+/// Returns whether a newline was skipped.
+bool Lexer::skipBlanks() {
+  bool newline = false;
+  while (!rest.empty()) {
+    if (rest.starts_with("//")) {
+      rest = rest.drop_until([](char c) { return c == '\n'; });
+      continue;
+    }
+    char c = rest.front();
+    if (c != ' ' && c != '\t' && c != '\r' && c != '\n')
+      break;
+    newline |= c == '\n';
+    rest = rest.drop_front();
+  }
+  return newline;
+}
+
+Token Lexer::take(Kind kind, size_t length) {
+  Token token{kind, rest.take_front(length), sawNewline, nullptr};
+  rest = rest.drop_front(length);
+  return token;
+}
+
+Token Lexer::error(size_t length, const char *message) {
+  Token token = take(Kind::Error, length);
+  token.message = message;
+  return token;
+}
+
+Token Lexer::next() {
+  sawNewline = skipBlanks();
+  if (rest.empty())
+    return take(Kind::EndOfFile, 0);
+  char c = rest.front();
+  if (startsIdentifier(c))
+    return take(Kind::Identifier,
+                rest.take_while([](char c) { return startsIdentifier(c) || isDigit(c); }).size());
+  if (isDigit(c))
+    return number();
+  if (c == '"')
+    return string();
+  return punctuation();
+}
+
+/// digits [. digits] [e [+-] digits]; in `0..n` the dots are a range's.
+Token Lexer::number() {
+  auto digitsFrom = [&](size_t begin) { return rest.drop_front(begin).take_while(isDigit).size(); };
+  size_t length = digitsFrom(0);
+  Kind kind = Kind::Integer;
+  if (rest.drop_front(length).starts_with(".") && digitsFrom(length + 1) > 0) {
+    length += 1 + digitsFrom(length + 1);
+    kind = Kind::Float;
+  }
+  StringRef tail = rest.drop_front(length);
+  if (tail.starts_with_insensitive("e")) {
+    size_t sign = tail.drop_front().starts_with("+") || tail.drop_front().starts_with("-");
+    size_t digits = digitsFrom(length + 1 + sign);
+    if (digits == 0)
+      return error(length + 1, "a number's exponent needs digits");
+    length += 1 + sign + digits;
+    kind = Kind::Float;
+  }
+  if (length < rest.size() && startsIdentifier(rest[length]))
+    return error(length + 1, "a number ends here, but a letter follows");
+  return take(kind, length);
+}
+
+/// A string ends on its line; quotes inside braces would end it too.
+Token Lexer::string() {
+  for (size_t i = 1; i < rest.size() && rest[i] != '\n'; ++i) {
+    if (rest[i] == '"')
+      return take(Kind::String, i + 1);
+    if (rest[i] == '\\' && i + 1 < rest.size() && rest[i + 1] != '\n')
+      ++i;
+  }
+  return error(1, "this string has no closing '\"' on its line");
+}
+
+Token Lexer::punctuation() {
+  for (auto [spelling, kind] : spellings)
+    if (rest.starts_with(spelling))
+      return take(kind, spelling.size());
+  return error(1, "this character has no meaning here");
+}
+
+} // namespace dlc::fe

@@ -1,0 +1,312 @@
+// Expressions by precedence climbing, with C's precedences; `..` binds weakest.
+#include "frontend/Parser.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace llvm;
+
+namespace dlc::fe {
+
+using Kind = Token::Kind;
+
+namespace {
+struct BinaryInfo {
+  BinaryOperator op;
+  StringLiteral text;
+  Kind token; // Identifier for `div` and `mod`
+  unsigned precedence;
+};
+} // namespace
+
+static constexpr BinaryInfo binaryOperators[] = {
+    {BinaryOperator::Range, "..", Kind::DotDot, 1},
+    {BinaryOperator::Or, "||", Kind::OrOr, 2},
+    {BinaryOperator::And, "&&", Kind::AndAnd, 3},
+    {BinaryOperator::Equal, "==", Kind::Equal, 4},
+    {BinaryOperator::NotEqual, "!=", Kind::NotEqual, 4},
+    {BinaryOperator::Less, "<", Kind::Less, 5},
+    {BinaryOperator::LessEqual, "<=", Kind::LessEqual, 5},
+    {BinaryOperator::Greater, ">", Kind::Greater, 5},
+    {BinaryOperator::GreaterEqual, ">=", Kind::GreaterEqual, 5},
+    {BinaryOperator::ShiftLeft, "<<", Kind::ShiftLeft, 6},
+    {BinaryOperator::ShiftRight, ">>", Kind::ShiftRight, 6},
+    {BinaryOperator::Add, "+", Kind::Plus, 7},
+    {BinaryOperator::Subtract, "-", Kind::Minus, 7},
+    {BinaryOperator::Multiply, "*", Kind::Star, 8},
+    {BinaryOperator::Divide, "/", Kind::Slash, 8},
+    {BinaryOperator::Div, "div", Kind::Identifier, 8},
+    {BinaryOperator::Mod, "mod", Kind::Identifier, 8},
+};
+
+static const BinaryInfo &info(BinaryOperator op) {
+  return *find_if(binaryOperators, [&](const BinaryInfo &i) { return i.op == op; });
+}
+
+StringRef spelling(BinaryOperator op) { return info(op).text; }
+
+std::optional<BinaryOperator> Parser::binaryOperator() const {
+  for (const BinaryInfo &info : binaryOperators)
+    if (isPunctuation(info.token) && (info.token != Kind::Identifier || token.text == info.text))
+      return info.op;
+  return std::nullopt;
+}
+
+ExprPtr Parser::finish(ExprPtr expr, unsigned childHeight) {
+  expr->height = childHeight + 1;
+  if (expr->height <= maxHeight)
+    return expr;
+  (void)diags.error(expr->loc, "an expression of more than " + Twine(maxHeight) +
+                                   " levels; split it in parts");
+  return nullptr;
+}
+
+ExprPtr Parser::makeBinary(SMLoc loc, BinaryOperator op, ExprPtr left, ExprPtr right) {
+  auto binary = std::make_unique<BinaryExpr>(loc);
+  binary->op = op;
+  unsigned height = std::max(left->height, right->height);
+  binary->left = std::move(left);
+  binary->right = std::move(right);
+  return finish(std::move(binary), height);
+}
+
+ExprPtr Parser::parseWholeExpression() {
+  ExprPtr expr = parseExpression();
+  if (expr && !token.is(Kind::EndOfFile)) {
+    (void)errorExpected("the end of the expression");
+    return nullptr;
+  }
+  return expr;
+}
+
+ExprPtr Parser::parseExpression() { return parseBinary(1); }
+
+ExprPtr Parser::parseBinary(unsigned minPrecedence) {
+  ExprPtr left = parseUnary();
+  while (left) {
+    std::optional<BinaryOperator> op = binaryOperator();
+    if (!op || info(*op).precedence < minPrecedence)
+      break;
+    SMLoc loc = token.loc();
+    advance();
+    ExprPtr right = parseBinary(info(*op).precedence + 1);
+    if (!right)
+      return nullptr;
+    left = makeBinary(loc, *op, std::move(left), std::move(right));
+  }
+  return left;
+}
+
+ExprPtr Parser::parseUnary() {
+  if (nesting >= maxHeight) {
+    (void)diags.error(token.loc(), "nested deeper than " + Twine(maxHeight) + " levels");
+    return nullptr;
+  }
+  ++nesting;
+  scope_exit leave([&] { --nesting; });
+  if (!token.is(Kind::Minus) && !token.is(Kind::Not))
+    return parsePostfix();
+  auto unary = std::make_unique<UnaryExpr>(token.loc());
+  unary->op = token.is(Kind::Minus) ? UnaryOperator::Negate : UnaryOperator::Not;
+  advance();
+  if (!(unary->operand = parseUnary()))
+    return nullptr;
+  unsigned height = unary->operand->height;
+  return finish(std::move(unary), height);
+}
+
+ExprPtr Parser::parsePostfix() {
+  ExprPtr expr = parsePrimary();
+  while (expr) {
+    unsigned height = expr->height;
+    SMLoc loc = token.loc();
+    if (isPunctuation(Kind::Dot)) {
+      advance();
+      auto member = std::make_unique<MemberExpr>(loc);
+      member->object = std::move(expr);
+      if (failed(expectName("a member: shape, channels or spatial", member->member)))
+        return nullptr;
+      expr = finish(std::move(member), height);
+    } else if (isPunctuation(Kind::LeftBracket)) {
+      advance();
+      ++openBrackets;
+      auto index = std::make_unique<IndexExpr>(loc);
+      index->object = std::move(expr);
+      if (!(index->index = parseExpression()))
+        return nullptr;
+      --openBrackets;
+      if (failed(expect(Kind::RightBracket, "']'")))
+        return nullptr;
+      height = std::max(height, index->index->height);
+      expr = finish(std::move(index), height);
+    } else if (isPunctuation(Kind::LeftParen)) {
+      // A call is where its callee is: that is what a reader looks for.
+      auto call = std::make_unique<CallExpr>(expr->loc);
+      call->callee = std::move(expr);
+      if (failed(parseArguments(*call)))
+        return nullptr;
+      for (const Argument &argument : call->arguments)
+        height = std::max(height, argument.value->height);
+      expr = finish(std::move(call), height);
+    } else {
+      break;
+    }
+  }
+  return expr;
+}
+
+LogicalResult Parser::parseArguments(CallExpr &call) {
+  advance();
+  ++openBrackets;
+  while (!token.is(Kind::RightParen)) {
+    Argument argument;
+    argument.loc = token.loc();
+    if (token.is(Kind::Identifier) && peek().is(Kind::Assign)) {
+      argument.keyword = token.text;
+      for (const Argument &other : call.arguments)
+        if (other.keyword == argument.keyword)
+          return diags.error(argument.loc, "argument '" + argument.keyword + "' is given twice");
+      advance();
+      advance();
+    } else if (!call.arguments.empty() && !call.arguments.back().keyword.empty()) {
+      return diags.error(argument.loc, "an argument without a name follows one with a name");
+    }
+    if (!(argument.value = parseExpression()))
+      return failure();
+    call.arguments.push_back(std::move(argument));
+    if (!consumeIf(Kind::Comma) && !token.is(Kind::RightParen))
+      return errorExpected("',' or ')' in the arguments");
+  }
+  --openBrackets;
+  advance();
+  return success();
+}
+
+ExprPtr Parser::parsePrimary() {
+  SMLoc loc = token.loc();
+  switch (token.kind) {
+  case Kind::Integer:
+  case Kind::Float:
+    return parseNumber();
+  case Kind::String:
+    return parseString();
+  case Kind::LeftBracket:
+    return parseList();
+  case Kind::LeftParen: {
+    advance();
+    ++openBrackets;
+    ExprPtr inner = parseExpression();
+    --openBrackets;
+    if (!inner || failed(expect(Kind::RightParen, "')'")))
+      return nullptr;
+    return inner;
+  }
+  case Kind::Identifier:
+    break;
+  default:
+    (void)errorExpected("a value");
+    return nullptr;
+  }
+  if (token.text == "true" || token.text == "false") {
+    auto literal = std::make_unique<BoolExpr>(loc);
+    literal->value = token.text == "true";
+    advance();
+    return literal;
+  }
+  auto name = std::make_unique<NameExpr>(loc);
+  if (token.text == "training") {
+    name->name = token.text;
+    advance();
+    return name;
+  }
+  return succeeded(expectName("a value", name->name)) ? std::move(name) : nullptr;
+}
+
+ExprPtr Parser::parseNumber() {
+  SMLoc loc = token.loc();
+  StringRef text = token.text;
+  bool isFloat = token.is(Kind::Float);
+  advance();
+  if (isFloat) {
+    auto literal = std::make_unique<FloatExpr>(loc);
+    if (!text.getAsDouble(literal->value, /*AllowInexact=*/true) && std::isfinite(literal->value))
+      return literal;
+    (void)diags.error(loc, "'" + text + "' is too large for a float");
+    return nullptr;
+  }
+  auto literal = std::make_unique<IntegerExpr>(loc);
+  if (!text.getAsInteger(10, literal->value))
+    return literal;
+  (void)diags.error(loc, "'" + text + "' is too large for an int (64 bits)");
+  return nullptr;
+}
+
+/// Escapes are \n \t \" \\ \{ \}. The part between braces is an expression of its own, which may
+/// stand in the same buffer, so that its errors point into the string.
+ExprPtr Parser::parseString() {
+  auto string = std::make_unique<StringExpr>(token.loc());
+  StringRef rest = token.text.drop_front().drop_back();
+  std::string literal;
+  unsigned height = 0;
+  while (!rest.empty()) {
+    char c = rest.front();
+    SMLoc loc = SMLoc::getFromPointer(rest.data());
+    rest = rest.drop_front();
+    if (c == '\\') {
+      static constexpr StringLiteral escapes = "nt\"\\{}";
+      size_t which = rest.empty() ? StringRef::npos : escapes.find(rest.front());
+      if (which == StringRef::npos) {
+        (void)diags.error(loc, "unknown escape; the known are \\n \\t \\\" \\\\ \\{ \\}");
+        return nullptr;
+      }
+      literal += "\n\t\"\\{}"[which];
+      rest = rest.drop_front();
+    } else if (c == '}') {
+      (void)diags.error(loc, "'}' without '{'; write \\} for the character");
+      return nullptr;
+    } else if (c != '{') {
+      literal += c;
+    } else {
+      size_t end = rest.find('}');
+      if (end == StringRef::npos) {
+        (void)diags.error(loc, "'{' without '}'; write \\{ for the character");
+        return nullptr;
+      }
+      Parser inner(rest.take_front(end), diags);
+      inner.nesting = nesting;
+      ExprPtr expr = inner.parseWholeExpression();
+      if (!expr)
+        return nullptr;
+      height = std::max(height, expr->height);
+      string->literals.push_back(std::exchange(literal, {}));
+      string->expressions.push_back(std::move(expr));
+      rest = rest.drop_front(end + 1);
+    }
+  }
+  string->literals.push_back(std::move(literal));
+  advance();
+  return finish(std::move(string), height);
+}
+
+ExprPtr Parser::parseList() {
+  auto list = std::make_unique<ListExpr>(token.loc());
+  unsigned height = 0;
+  advance();
+  ++openBrackets;
+  while (!token.is(Kind::RightBracket)) {
+    ExprPtr item = parseExpression();
+    if (!item)
+      return nullptr;
+    height = std::max(height, item->height);
+    list->items.push_back(std::move(item));
+    if (!consumeIf(Kind::Comma) && !token.is(Kind::RightBracket)) {
+      (void)errorExpected("',' or ']'");
+      return nullptr;
+    }
+  }
+  --openBrackets;
+  advance();
+  return finish(std::move(list), height);
+}
+
+} // namespace dlc::fe

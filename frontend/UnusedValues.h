@@ -1,0 +1,13 @@
+// Finds assignments, inputs and model parameters whose value nothing can use, so that a typo does
+// not vanish.
+#pragma once
+
+#include "frontend/AST.h"
+#include "frontend/Diagnostics.h"
+
+namespace dlc::fe {
+
+/// Checks all functions and the model of a file. Reports every finding.
+llvm::LogicalResult checkUnusedValues(const ModelFile &file, Diagnostics &diags);
+
+} // namespace dlc::fe
