@@ -1,0 +1,402 @@
+#include "frontend/Configuration.h"
+
+#include "frontend/Parser.h"
+
+#include <cmath>
+
+using namespace llvm;
+using mlir::Attribute;
+using mlir::FailureOr;
+
+namespace dlc::fe {
+
+static constexpr StringLiteral trainEntries[] = {"optimizer", "epochs",     "steps_per_epoch",
+                                                 "schedule",  "early_stop", "monitor"};
+static constexpr StringLiteral dataEntries[] = {"validation"};
+
+//===- Settings -------------------------------------------------------------------------------===//
+
+static void setEntry(std::vector<Entry> &entries, Entry entry) {
+  auto old = find_if(entries, [&](const Entry &other) { return other.name == entry.name; });
+  if (old != entries.end())
+    *old = std::move(entry);
+  else
+    entries.push_back(std::move(entry));
+}
+
+LogicalResult applyBlockSettings(ModelFile &file, MutableArrayRef<Setting> settings,
+                                 Diagnostics &diags) {
+  std::pair<StringRef, std::vector<Entry> *> blocks[] = {
+      {"train.", &file.train}, {"data.", &file.data}, {"predict.", &file.predict}};
+  for (Setting &setting : settings)
+    for (auto [prefix, entries] : blocks) {
+      StringRef name = setting.name;
+      if (!name.consume_front(prefix))
+        continue;
+      setting.used = true;
+      ExprPtr value = Parser(setting.text, diags).parseWholeExpression();
+      if (!value)
+        return failure();
+      setEntry(*entries, {SMLoc::getFromPointer(name.data()), name, std::move(value)});
+    }
+  return success();
+}
+
+LogicalResult checkSettingsUsed(const ModelFile &file, ArrayRef<Setting> settings,
+                                Diagnostics &diags) {
+  SmallVector<StringRef> known;
+  for (const Parameter &parameter : file.model->parameters)
+    known.push_back(parameter.name);
+  for (const Setting &setting : settings)
+    if (!setting.used)
+      return diags.error(SMLoc::getFromPointer(setting.name.data()),
+                         "model '" + file.model->name + "' has no parameter '" + setting.name +
+                             "'; it has " + listNames(known) +
+                             ", and the blocks are set by train.NAME, data.NAME, predict.NAME" +
+                             didYouMean(setting.name, known));
+  return success();
+}
+
+//===- Calls ----------------------------------------------------------------------------------===//
+
+static bool isFloats(const ArgumentSpec &argument) {
+  return (argument.accepts & (Float | FloatList)) && !(argument.accepts & (Int | IntList));
+}
+
+static Attribute toAttr(mlir::Builder &builder, const Value &value, bool asFloats) {
+  if (value.isBool())
+    return builder.getBoolAttr(value.asBool());
+  if (value.isNumber() && (asFloats || value.isFloat()))
+    return builder.getF64FloatAttr(value.asDouble());
+  if (value.isInt())
+    return builder.getI64IntegerAttr(value.asInt());
+  if (value.isString())
+    return builder.getStringAttr(value.asString());
+  ArrayRef<Value> items = value.asList();
+  if (!items.empty() && all_of(items, [](const Value &item) { return item.isNumber(); })) {
+    bool floats = asFloats || any_of(items, [](const Value &item) { return item.isFloat(); });
+    if (!floats)
+      return builder.getDenseI64ArrayAttr(
+          to_vector(map_range(items, [](const Value &item) { return item.asIntegral(); })));
+    return builder.getDenseF64ArrayAttr(
+        to_vector(map_range(items, [](const Value &item) { return item.asDouble(); })));
+  }
+  SmallVector<Attribute> attributes;
+  for (const Value &item : items)
+    attributes.push_back(toAttr(builder, item, asFloats));
+  return builder.getArrayAttr(attributes);
+}
+
+/// No optimizer, schedule or data step has a use for negative or non-finite numbers, but for
+/// `mean`.
+LogicalResult Configuration::checkArguments(const CallSpec &spec, SMLoc loc,
+                                            ArrayRef<BoundArgument> bound) {
+  for (auto [argument, value] : zip(spec.arguments, bound)) {
+    auto isGood = [&, name = StringRef(argument.name)](const Value &number) {
+      double v = number.asDouble();
+      bool isShare = name.starts_with("beta");
+      bool isDivisor = name == "std";
+      return std::isfinite(v) && (name == "mean" || v >= 0) && !(isShare && v >= 1) &&
+             !(isDivisor && v <= 0);
+    };
+    SMLoc where = value.loc.isValid() ? value.loc : loc;
+    bool good = true;
+    if (value.value.isNumber())
+      good = isGood(value.value);
+    else if (value.value.isList())
+      for (const Value &item : value.value.asList())
+        good &= !item.isNumber() || isGood(item);
+    if (!good)
+      return diags.error(where, "argument '" + argument.name + "' of " + spec.name + " cannot be " +
+                                    toText(value.value));
+  }
+  if (spec.name != "normalize")
+    return success();
+  bool named = !bound[0].value.isAbsent();
+  bool mean = !bound[1].value.isAbsent(), deviation = !bound[2].value.isAbsent();
+  if (mean != deviation || (named && mean))
+    return diags.error(loc, "normalize takes dataset, or per_image, or both mean and std");
+  return success();
+}
+
+FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
+  const auto *call = dyn_cast<CallExpr>(&expr);
+  const auto *name = dyn_cast<NameExpr>(call ? call->callee.get() : &expr);
+  std::vector<StringRef> known = callNames(kind);
+  const CallSpec *spec = name ? lookupCall(name->name, kind) : nullptr;
+  if (!name)
+    return diags.error(expr.loc,
+                       "expected a call of the kind '" + kindName(kind) + "': " + listNames(known));
+  if (!spec)
+    return diags.error(expr.loc, "unknown " + kindName(kind) + " '" + name->name +
+                                     "'; the known are " + listNames(known) +
+                                     didYouMean(name->name, known));
+  std::vector<GivenArgument> given;
+  for (const Argument &argument : call ? ArrayRef(call->arguments) : ArrayRef<Argument>()) {
+    FailureOr<Value> value = elaborator.evaluateWith(parameters, *argument.value);
+    if (failed(value))
+      return failure();
+    SMLoc loc = argument.keyword.empty() ? argument.value->loc : argument.loc;
+    given.push_back({loc, argument.keyword, *value});
+  }
+  SmallVector<BoundArgument, 8> bound;
+  if (failed(bindArguments(*spec, expr.loc, given, diags, bound)) ||
+      failed(checkArguments(*spec, expr.loc, bound)))
+    return failure();
+  SmallVector<mlir::NamedAttribute> arguments;
+  for (auto [argument, value] : zip(spec->arguments, bound))
+    if (!value.value.isAbsent())
+      arguments.push_back(
+          builder.getNamedAttr(argument.name, toAttr(builder, value.value, isFloats(argument))));
+  if (spec->name == "normalize" && arguments.empty())
+    arguments.push_back(builder.getNamedAttr("mode", builder.getStringAttr("dataset")));
+  return Attribute(builder.getDictionaryAttr(
+      {builder.getNamedAttr("name", builder.getStringAttr(spec->name)),
+       builder.getNamedAttr("args", builder.getDictionaryAttr(arguments))}));
+}
+
+//===- Predict --------------------------------------------------------------------------------===//
+
+LogicalResult Configuration::evaluatePredict(Elaborator::Parameters &overrides) {
+  for (const Entry &entry : file.predict) {
+    SmallVector<StringRef> known;
+    const Value *current = nullptr;
+    for (const auto &[name, value] : parameters) {
+      known.push_back(name);
+      if (name == entry.name)
+        current = &value;
+    }
+    if (!current)
+      return diags.error(entry.loc, "'predict' overrides parameters of the model, which has no '" +
+                                        entry.name + "'; it has " + listNames(known) +
+                                        didYouMean(entry.name, known));
+    FailureOr<Value> value = elaborator.evaluateWith(parameters, *entry.value);
+    if (failed(value))
+      return failure();
+    if (current->isFloat() && value->isInt())
+      value = Value(value->asDouble());
+    bool sameKind =
+        (current->isInt() && value->isInt()) || (current->isFloat() && value->isFloat()) ||
+        (current->isBool() && value->isBool()) || (current->isString() && value->isString()) ||
+        (current->isList() && value->isList());
+    if (!sameKind)
+      return diags.error(entry.value->loc, "'" + entry.name + "' is " + describe(*current) +
+                                               " in training; prediction cannot make it " +
+                                               describe(*value));
+    overrides.emplace_back(entry.name, *value);
+  }
+  return success();
+}
+
+//===- Data -----------------------------------------------------------------------------------===//
+
+Attribute Configuration::strings(ArrayRef<NamedLoc> names) {
+  SmallVector<Attribute> attributes;
+  for (const NamedLoc &name : names)
+    attributes.push_back(builder.getStringAttr(name.name));
+  return builder.getArrayAttr(attributes);
+}
+
+FailureOr<Attribute> Configuration::sourcesAttr() {
+  SmallVector<Attribute> sources;
+  for (const SourceDecl &source : file.sources) {
+    std::string axes;
+    if (source.axes) {
+      FailureOr<Value> value = elaborator.evaluateWith(parameters, *source.axes);
+      if (failed(value))
+        return failure();
+      StringRef text = value->isString() ? StringRef(value->asString()) : "";
+      bool unique = all_of(text, [&](char c) { return text.count(c) == 1; });
+      if (text.empty() || !unique || text.find_first_not_of("NCZYX") != StringRef::npos)
+        return diags.error(source.axes->loc,
+                           "axes are letters of \"NCZYX\", each once, in the order "
+                           "of the file, got " +
+                               describe(*value));
+      axes = text.str();
+    }
+    for (StringRef name : source.names)
+      sources.push_back(
+          builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(name)),
+                                     builder.getNamedAttr("axes", builder.getStringAttr(axes))}));
+  }
+  return Attribute(builder.getArrayAttr(sources));
+}
+
+/// `known`: names that stand for data before this chain; its outputs join them.
+FailureOr<Attribute> Configuration::chainAttr(const ChainDecl &chain, std::vector<StringRef> &known,
+                                              ArrayRef<InputInfo> inputs) {
+  SmallVector<StringRef> inputNames;
+  for (const InputInfo &input : inputs)
+    inputNames.push_back(input.name);
+  for (const NamedLoc &name : chain.inputs)
+    if (!is_contained(known, name.name))
+      return diags.error(name.loc, "unknown source '" + name.name + "'; the known are " +
+                                       listNames(known) + didYouMean(name.name, known));
+  for (const NamedLoc &name : chain.outputs)
+    if (!is_contained(inputNames, name.name))
+      return diags.error(name.loc, "the model has no input '" + name.name + "'; it has " +
+                                       listNames(inputNames) + didYouMean(name.name, inputNames));
+  if (chain.inputs.size() != chain.outputs.size())
+    return diags.error(chain.loc, "this chain makes " + Twine(chain.inputs.size()) +
+                                      " arrays, but names " + Twine(chain.outputs.size()) +
+                                      " inputs of the model");
+  SmallVector<Attribute> steps;
+  for (const ExprPtr &step : chain.steps) {
+    FailureOr<Attribute> call = callAttr(*step, CallKind::DataStep);
+    if (failed(call))
+      return failure();
+    steps.push_back(*call);
+  }
+  for (const NamedLoc &name : chain.outputs)
+    known.push_back(name.name);
+  return Attribute(
+      builder.getDictionaryAttr({builder.getNamedAttr("inputs", strings(chain.inputs)),
+                                 builder.getNamedAttr("steps", builder.getArrayAttr(steps)),
+                                 builder.getNamedAttr("outputs", strings(chain.outputs))}));
+}
+
+FailureOr<Attribute> Configuration::dataAttr(ArrayRef<InputInfo> inputs) {
+  std::vector<StringRef> known;
+  for (const InputInfo &input : inputs)
+    known.push_back(input.name);
+  for (const SourceDecl &source : file.sources)
+    for (StringRef name : source.names) {
+      auto feeds = [&](const ChainDecl &chain) {
+        return any_of(chain.inputs, [&](const NamedLoc &input) { return input.name == name; });
+      };
+      if (!is_contained(known, name) && none_of(file.chains, feeds))
+        return diags.error(source.loc, "source '" + name + "' feeds no input of the model" +
+                                           didYouMean(name, known));
+      if (!is_contained(known, name))
+        known.push_back(name);
+    }
+  FailureOr<Attribute> sources = sourcesAttr();
+  if (failed(sources))
+    return failure();
+  SmallVector<Attribute> chains;
+  for (const ChainDecl &chain : file.chains) {
+    FailureOr<Attribute> attribute = chainAttr(chain, known, inputs);
+    if (failed(attribute))
+      return failure();
+    chains.push_back(*attribute);
+  }
+  double validation = 0;
+  for (const Entry &entry : file.data) {
+    if (!is_contained(dataEntries, entry.name))
+      return diags.error(entry.loc,
+                         "'data' has no setting '" + entry.name + "'; it has " +
+                             listNames(to_vector_of<StringRef>(dataEntries)) +
+                             didYouMean(entry.name, to_vector_of<StringRef>(dataEntries)));
+    FailureOr<Value> value = elaborator.evaluateWith(parameters, *entry.value);
+    if (failed(value))
+      return failure();
+    if (!value->isNumber() || value->asDouble() < 0 || value->asDouble() >= 1)
+      return diags.error(entry.value->loc,
+                         "validation is a share from 0 to below 1, got " + describe(*value));
+    validation = value->asDouble();
+  }
+  return Attribute(builder.getDictionaryAttr(
+      {builder.getNamedAttr("sources", *sources),
+       builder.getNamedAttr("chains", builder.getArrayAttr(chains)),
+       builder.getNamedAttr("validation", builder.getF64FloatAttr(validation))}));
+}
+
+//===- Train ----------------------------------------------------------------------------------===//
+
+FailureOr<Attribute> Configuration::countAttr(const Entry &entry, int64_t low) {
+  constexpr int64_t high = 1'000'000'000;
+  FailureOr<Value> value = elaborator.evaluateWith(parameters, *entry.value);
+  if (failed(value))
+    return failure();
+  if (!value->isInt() || value->asInt() < low || value->asInt() > high)
+    return diags.error(entry.value->loc, "'" + entry.name + "' is an int from " + Twine(low) +
+                                             " to " + Twine(high) + ", got " + describe(*value));
+  return Attribute(builder.getI64IntegerAttr(value->asInt()));
+}
+
+FailureOr<Attribute> Configuration::scheduleAttr(const Expr &expr) {
+  SmallVector<Attribute> entries;
+  const auto *list = dyn_cast<ListExpr>(&expr);
+  SmallVector<const Expr *> items;
+  if (list)
+    for (const ExprPtr &item : list->items)
+      items.push_back(item.get());
+  else
+    items.push_back(&expr);
+  for (const Expr *item : items) {
+    FailureOr<Attribute> call = callAttr(*item, CallKind::Schedule);
+    if (failed(call))
+      return failure();
+    entries.push_back(*call);
+  }
+  return Attribute(builder.getArrayAttr(entries));
+}
+
+FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
+                                                   ArrayRef<StringRef> metrics) {
+  if (entry.name == "optimizer")
+    return callAttr(*entry.value, CallKind::Optimizer);
+  if (entry.name == "schedule")
+    return scheduleAttr(*entry.value);
+  if (entry.name == "early_stop")
+    return callAttr(*entry.value, CallKind::EarlyStop);
+  if (entry.name == "epochs")
+    return countAttr(entry, 1);
+  if (entry.name == "steps_per_epoch")
+    return countAttr(entry, 0);
+  if (entry.name != "monitor") {
+    SmallVector<StringRef> known = to_vector_of<StringRef>(trainEntries);
+    return diags.error(entry.loc, "'train' has no setting '" + entry.name + "'; it has " +
+                                      listNames(known) + didYouMean(entry.name, known));
+  }
+  SmallVector<StringRef> known(metrics);
+  known.push_back("loss");
+  const auto *name = dyn_cast<NameExpr>(entry.value.get());
+  if (!name || !is_contained(known, name->name))
+    return diags.error(entry.value->loc,
+                       "the monitor is a metric of the model or 'loss': " + listNames(known) +
+                           (name ? didYouMean(name->name, known) : ""));
+  return Attribute(builder.getStringAttr(name->name));
+}
+
+FailureOr<Attribute> Configuration::trainAttr(ArrayRef<StringRef> metrics) {
+  mlir::NamedAttrList train;
+  NameExpr adam{SMLoc()};
+  adam.name = "adam";
+  FailureOr<Attribute> optimizer = callAttr(adam, CallKind::Optimizer);
+  if (failed(optimizer))
+    return failure();
+  train.set("optimizer", *optimizer);
+  train.set("epochs", builder.getI64IntegerAttr(10));
+  train.set("steps_per_epoch", builder.getI64IntegerAttr(0));
+  train.set("schedule", builder.getArrayAttr({}));
+  train.set("monitor", builder.getStringAttr("loss"));
+  for (const Entry &entry : file.train) {
+    FailureOr<Attribute> attribute = trainEntryAttr(entry, metrics);
+    if (failed(attribute))
+      return failure();
+    train.set(entry.name, *attribute);
+  }
+  return Attribute(train.getDictionary(builder.getContext()));
+}
+
+LogicalResult Configuration::write(nn::ModelOp model, ArrayRef<InputInfo> inputs,
+                                   ArrayRef<StringRef> metrics) {
+  builder = mlir::Builder(model.getContext());
+  SmallVector<mlir::NamedAttribute> config;
+  for (const auto &[name, value] : parameters)
+    config.push_back(builder.getNamedAttr(name, toAttr(builder, value, /*asFloats=*/false)));
+  FailureOr<Attribute> data = dataAttr(inputs);
+  if (failed(data))
+    return failure();
+  FailureOr<Attribute> train = trainAttr(metrics);
+  if (failed(train))
+    return failure();
+  model->setAttr("batch", builder.getI64IntegerAttr(inputs.front().type.getShape().front()));
+  model->setAttr("config", builder.getDictionaryAttr(config));
+  model->setAttr("data", *data);
+  model->setAttr("train", *train);
+  return success();
+}
+
+} // namespace dlc::fe

@@ -1,0 +1,65 @@
+// The blocks data, train and predict: checked against the table and written as attributes of the
+// nn.model.
+//
+//   config = {NAME = value, ...}                     parameters of the model as resolved
+//   data   = {sources = [{name, axes}], chains = [{inputs = [..], steps = [CALL..], outputs =
+//   [..]}],
+//             validation = 0.2}
+//   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..], early_stop =
+//   CALL,
+//             monitor = "iou"}
+//   CALL   = {name = "adam", args = {lr = 1.0e-3, ...}}
+//
+// Arguments are i64, f64, bool, string, or an array (array<i64>, array<f64>, [strings]); all that
+// have a value are written, defaults included. Without early_stop there is no such entry.
+#pragma once
+
+#include "frontend/Elaborator.h"
+
+namespace dlc::fe {
+
+/// Replaces or adds the entries of blocks that settings name ("train.epochs"), and marks those
+/// settings.
+llvm::LogicalResult applyBlockSettings(ModelFile &file, llvm::MutableArrayRef<Setting> settings,
+                                       Diagnostics &diags);
+/// Reports settings that name neither a parameter nor an entry of a block.
+llvm::LogicalResult checkSettingsUsed(const ModelFile &file, llvm::ArrayRef<Setting> settings,
+                                      Diagnostics &diags);
+
+class Configuration {
+public:
+  Configuration(const ModelFile &file, Elaborator &elaborator, Diagnostics &diags,
+                const Elaborator::Parameters &parameters)
+      : file(file), elaborator(elaborator), diags(diags), parameters(parameters) {}
+
+  /// The block predict as values for parameters.
+  llvm::LogicalResult evaluatePredict(Elaborator::Parameters &overrides);
+  /// Sets config, data and train, after @train has been elaborated.
+  llvm::LogicalResult write(nn::ModelOp model, llvm::ArrayRef<InputInfo> inputs,
+                            llvm::ArrayRef<llvm::StringRef> metrics);
+
+private:
+  mlir::FailureOr<mlir::Attribute> dataAttr(llvm::ArrayRef<InputInfo> inputs);
+  mlir::FailureOr<mlir::Attribute> sourcesAttr();
+  mlir::FailureOr<mlir::Attribute> chainAttr(const ChainDecl &chain,
+                                             std::vector<llvm::StringRef> &known,
+                                             llvm::ArrayRef<InputInfo> inputs);
+  mlir::FailureOr<mlir::Attribute> trainAttr(llvm::ArrayRef<llvm::StringRef> metrics);
+  mlir::FailureOr<mlir::Attribute> trainEntryAttr(const Entry &entry,
+                                                  llvm::ArrayRef<llvm::StringRef> metrics);
+  mlir::FailureOr<mlir::Attribute> scheduleAttr(const Expr &expr);
+  mlir::FailureOr<mlir::Attribute> countAttr(const Entry &entry, int64_t low);
+  /// A call or a bare name of the kind.
+  mlir::FailureOr<mlir::Attribute> callAttr(const Expr &expr, CallKind kind);
+  llvm::LogicalResult checkArguments(const CallSpec &spec, llvm::SMLoc loc,
+                                     llvm::ArrayRef<BoundArgument> bound);
+  mlir::Attribute strings(llvm::ArrayRef<NamedLoc> names);
+
+  const ModelFile &file;
+  Elaborator &elaborator;
+  Diagnostics &diags;
+  const Elaborator::Parameters &parameters;
+  mlir::Builder builder{static_cast<mlir::MLIRContext *>(nullptr)};
+};
+
+} // namespace dlc::fe

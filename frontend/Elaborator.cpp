@@ -1,0 +1,402 @@
+// Statements, and what a program is made of: inputs, losses, metrics, outputs.
+#include "frontend/Elaborator.h"
+
+#include "frontend/Arithmetic.h"
+#include "frontend/Parser.h"
+
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+#include <cmath>
+
+using namespace llvm;
+using mlir::FailureOr;
+
+namespace dlc::fe {
+
+Elaborator::Elaborator(const ModelFile &file, Graph &graph, Diagnostics &diags)
+    : file(file), graph(graph), diags(diags) {}
+
+mlir::Location mlirLocation(mlir::MLIRContext &context, const SourceMgr &sources, SMLoc loc) {
+  unsigned buffer = loc.isValid() ? sources.FindBufferContainingLoc(loc) : 0;
+  if (buffer == 0)
+    return mlir::UnknownLoc::get(&context);
+  auto [line, column] = sources.getLineAndColumn(loc, buffer);
+  StringRef name = sources.getMemoryBuffer(buffer)->getBufferIdentifier();
+  return mlir::FileLineColLoc::get(&context, name, line, column);
+}
+
+void Elaborator::setLocation(SMLoc loc, StringRef path) {
+  mlir::MLIRContext &context = *graph.builder.getContext();
+  mlir::Location place = mlirLocation(context, diags.sourceManager(), loc);
+  graph.loc =
+      path.empty() ? place : mlir::NameLoc::get(mlir::StringAttr::get(&context, path), place);
+}
+
+LogicalResult Elaborator::charge(SMLoc loc, size_t cost) {
+  constexpr size_t budget = 2'000'000;
+  spent += cost;
+  if (spent <= budget)
+    return success();
+  return error(loc, "elaborating the model takes more than " + Twine(budget) +
+                        " steps; is a loop too long?");
+}
+
+const Function *Elaborator::findFunction(StringRef name) const {
+  for (const auto &function : file.functions)
+    if (function->name == name)
+      return function.get();
+  return nullptr;
+}
+
+//===- Programs -------------------------------------------------------------------------------===//
+
+/// `--set name=text` by the type of the default: words and lists need no quotes and brackets.
+static FailureOr<Value> convertSetting(const Setting &setting, const Value &like,
+                                       Diagnostics &diags) {
+  StringRef text = setting.text.trim();
+  SMLoc loc = SMLoc::getFromPointer(setting.text.data());
+  auto mismatch = [&](StringRef wanted) {
+    return diags.error(loc, "'" + setting.name + "' expects " + wanted + " like its default " +
+                                toText(like) + ", got '" + text + "'");
+  };
+  if (like.isString())
+    return Value(text.str());
+  if (like.isBool()) {
+    if (text != "true" && text != "false")
+      return mismatch("true or false");
+    return Value(text == "true");
+  }
+  if (like.isInt()) {
+    int64_t value = 0;
+    if (text.getAsInteger(10, value))
+      return mismatch("an int");
+    return Value(value);
+  }
+  if (like.isFloat()) {
+    double value = 0;
+    if (text.getAsDouble(value) || !std::isfinite(value))
+      return mismatch("a number");
+    return Value(value);
+  }
+  if (!like.isList())
+    return diags.error(loc,
+                       "'" + setting.name + "' cannot be set: its default is " + describe(like));
+  text.consume_front("[");
+  text.consume_back("]");
+  SmallVector<StringRef> parts;
+  text.split(parts, ',', -1, /*KeepEmpty=*/false);
+  std::vector<Value> items;
+  ArrayRef<Value> likeItems = like.asList();
+  for (StringRef part : parts) {
+    Value likeItem = likeItems.empty() ? Value(int64_t{0}) : likeItems.front();
+    if (likeItem.isList())
+      return diags.error(loc, "'" + setting.name + "' is a list of lists; set it in the file");
+    FailureOr<Value> item = convertSetting({setting.name, part}, likeItem, diags);
+    if (failed(item))
+      return failure();
+    items.push_back(*item);
+  }
+  Value list = Value::list(std::move(items));
+  if (list.isAbsent())
+    return mismatch("a shorter list");
+  return list;
+}
+
+LogicalResult Elaborator::resolveParameters(MutableArrayRef<Setting> settings,
+                                            const Parameters &overrides, Parameters &resolved) {
+  for (const Parameter &parameter : file.model->parameters) {
+    FailureOr<Value> value = evaluateWith(resolved, *parameter.defaultValue);
+    if (failed(value))
+      return failure();
+    for (Setting &setting : settings)
+      if (setting.name == parameter.name) {
+        setting.used = true;
+        value = convertSetting(setting, *value, diags);
+        if (failed(value))
+          return failure();
+      }
+    auto named = [&](const auto &pair) { return pair.first == parameter.name; };
+    if (auto given = find_if(overrides, named); given != overrides.end())
+      value = given->second;
+    resolved.emplace_back(parameter.name, *value);
+  }
+  return success();
+}
+
+FailureOr<Value> Elaborator::evaluateWith(const Parameters &parameters, const Expr &expr) {
+  Frame local;
+  local.function = file.model.get();
+  for (const auto &[name, value] : parameters)
+    local.variables[name] = value;
+  SaveAndRestore<Frame *> enter(frame, &local);
+  return evaluate(expr);
+}
+
+LogicalResult Elaborator::elaborate(ProgramKind kind, const Parameters &parameters) {
+  inputInfos.clear();
+  outputNames.clear();
+  metricNames.clear();
+  lossLoc = SMLoc();
+  Frame local;
+  local.function = file.model.get();
+  for (const auto &[name, value] : parameters)
+    local.variables[name] = value;
+  SaveAndRestore<Frame *> enter(frame, &local);
+  graph.beginProgram(kind);
+  if (failed(execute(file.model->body)))
+    return failure();
+  if (!lossLoc.isValid())
+    return error(file.model->loc, "model '" + file.model->name + "' has no loss in @" +
+                                      programName(kind) + "; add 'loss = ...'");
+  graph.endProgram();
+  return success();
+}
+
+//===- Statements -----------------------------------------------------------------------------===//
+
+LogicalResult Elaborator::execute(const Block &block) {
+  for (const auto &statement : block) {
+    if (failed(execute(*statement)))
+      return failure();
+    if (frame->returned)
+      break;
+  }
+  return success();
+}
+
+LogicalResult Elaborator::checkModelStatement(const Stmt &statement) {
+  if (frame->function == file.model.get())
+    return success();
+  return error(statement.loc, "inputs, losses, metrics and outputs belong to the model, not to a "
+                              "function; return the value instead");
+}
+
+LogicalResult Elaborator::execute(const Stmt &statement) {
+  if (failed(charge(statement.loc)))
+    return failure();
+  switch (statement.kind) {
+  case Stmt::Kind::Assign: {
+    const auto &assign = cast<AssignStmt>(statement);
+    FailureOr<Value> value = evaluate(*assign.value);
+    if (failed(value))
+      return failure();
+    frame->variables[assign.name] = std::move(*value);
+    return success();
+  }
+  case Stmt::Kind::For:
+    return executeFor(cast<ForStmt>(statement));
+  case Stmt::Kind::If:
+    return executeIf(cast<IfStmt>(statement));
+  case Stmt::Kind::Require:
+    return executeRequire(cast<RequireStmt>(statement));
+  case Stmt::Kind::Return:
+    return executeReturn(cast<ReturnStmt>(statement));
+  default:
+    break;
+  }
+  if (failed(checkModelStatement(statement)))
+    return failure();
+  switch (statement.kind) {
+  case Stmt::Kind::Input:
+    return executeInput(cast<InputStmt>(statement));
+  case Stmt::Kind::Output:
+    return executeOutput(cast<OutputStmt>(statement));
+  case Stmt::Kind::Loss:
+    return executeLoss(cast<LossStmt>(statement));
+  default:
+    return executeMetric(cast<MetricStmt>(statement));
+  }
+}
+
+LogicalResult Elaborator::bindPattern(const Pattern &pattern, const Value &value) {
+  if (!pattern.name.empty()) {
+    frame->variables[pattern.name] = value;
+    return success();
+  }
+  if (!value.isList() || value.asList().size() != pattern.items.size())
+    return error(pattern.loc, "this takes a list of " + Twine(pattern.items.size()) +
+                                  " values apart, got " + describe(value));
+  for (auto [part, item] : zip(pattern.items, value.asList()))
+    if (failed(bindPattern(part, item)))
+      return failure();
+  return success();
+}
+
+LogicalResult Elaborator::executeFor(const ForStmt &loop) {
+  FailureOr<Value> iterable = evaluate(*loop.iterable);
+  if (failed(iterable))
+    return failure();
+  if (!iterable->isList())
+    return error(loop.iterable->loc,
+                 "'for' expects a list or a range such as 0..n, got " + describe(*iterable));
+  for (const Value &item : iterable->asList()) {
+    if (failed(charge(loop.loc)) || failed(bindPattern(loop.pattern, item)) ||
+        failed(execute(loop.body)))
+      return failure();
+    if (frame->returned)
+      break;
+  }
+  return success();
+}
+
+LogicalResult Elaborator::executeIf(const IfStmt &branch) {
+  FailureOr<Value> condition = evaluate(*branch.condition);
+  if (failed(condition))
+    return failure();
+  if (!condition->isBool())
+    return error(branch.condition->loc,
+                 "'if' expects a bool known at compile time, got " + describe(*condition));
+  return execute(condition->asBool() ? branch.thenBlock : branch.elseBlock);
+}
+
+LogicalResult Elaborator::executeRequire(const RequireStmt &require) {
+  FailureOr<Value> condition = evaluate(*require.condition);
+  if (failed(condition))
+    return failure();
+  if (!condition->isBool())
+    return error(require.condition->loc,
+                 "'require' expects a bool known at compile time, got " + describe(*condition));
+  FailureOr<Value> message = evaluate(*require.message);
+  if (failed(message))
+    return failure();
+  if (!message->isString())
+    return error(require.message->loc,
+                 "the message of 'require' is a string, got " + describe(*message));
+  return condition->asBool() ? success() : error(require.loc, message->asString());
+}
+
+LogicalResult Elaborator::executeReturn(const ReturnStmt &result) {
+  if (frame->function == file.model.get())
+    return error(result.loc,
+                 "a model returns nothing; its results are losses, metrics and outputs");
+  FailureOr<Value> value = evaluate(*result.value);
+  if (failed(value))
+    return failure();
+  frame->result = std::move(*value);
+  frame->returned = true;
+  return success();
+}
+
+//===- Inputs and results ---------------------------------------------------------------------===//
+
+FailureOr<mlir::RankedTensorType> Elaborator::evaluateType(const InputStmt &input) {
+  SmallVector<int64_t> shape;
+  auto append = [&](const Value &value, SMLoc loc) -> LogicalResult {
+    if (!value.isInt() || value.asInt() < 1)
+      return error(loc, "an extent is a positive int, got " + describe(value));
+    shape.push_back(value.asInt());
+    return success();
+  };
+  for (const Dimension &dimension : input.dimensions) {
+    FailureOr<Value> value = evaluate(*dimension.value);
+    if (failed(value))
+      return failure();
+    SMLoc loc = dimension.value->loc;
+    if (!dimension.splice) {
+      if (failed(append(*value, loc)))
+        return failure();
+      continue;
+    }
+    if (!value->isList())
+      return error(loc, "'...' splices a list of ints, got " + describe(*value));
+    for (const Value &item : value->asList())
+      if (failed(append(item, loc)))
+        return failure();
+  }
+  if (shape.size() > 5 || elementCount(shape) > maxElements)
+    return error(input.typeLoc, "an input has at most 5 axes and 2^40 elements");
+  if (input.element == "f32")
+    return graph.f32(shape);
+  if (input.element == "i32")
+    return graph.i32(shape);
+  return error(input.typeLoc, "unknown element type '" + input.element +
+                                  "'; inputs are f32 or i32" +
+                                  didYouMean(input.element, {"f32", "i32"}));
+}
+
+LogicalResult Elaborator::checkFreshName(std::vector<StringRef> &names, StringRef name, SMLoc loc) {
+  if (is_contained(names, name))
+    return error(loc, "a second result named '" + name + "'");
+  names.push_back(name);
+  return success();
+}
+
+LogicalResult Elaborator::executeInput(const InputStmt &input) {
+  FailureOr<mlir::RankedTensorType> type = evaluateType(input);
+  if (failed(type))
+    return failure();
+  for (const InputInfo &other : inputInfos) {
+    if (other.name == input.name)
+      return error(input.loc, "a second input named '" + input.name + "'");
+    if (other.type.getShape().front() != type->getShape().front())
+      return error(input.typeLoc, "the first axis of every input is the batch: '" + input.name +
+                                      "' is " + typeText(*type) + " but '" + other.name + "' is " +
+                                      typeText(other.type));
+  }
+  inputInfos.push_back({input.name, input.loc, *type});
+  setLocation(input.loc, "");
+  frame->variables[input.name] = Value(graph.addInput(input.name, *type));
+  return success();
+}
+
+LogicalResult Elaborator::executeOutput(const OutputStmt &output) {
+  FailureOr<Value> value = evaluate(*output.value);
+  if (failed(value) || failed(checkFreshName(outputNames, output.name, output.loc)))
+    return failure();
+  if (!value->isTensor())
+    return error(output.value->loc, "an output is a tensor, got " + describe(*value));
+  ArrayRef<int64_t> shape = shapeOf(value->asTensor());
+  if (shape.empty() || shape.front() != graph.batch())
+    return error(output.value->loc, "the first axis of an output is the batch, " +
+                                        Twine(graph.batch()) + ", got " + describe(*value));
+  setLocation(output.loc, output.name);
+  if (graph.program() == ProgramKind::Predict)
+    graph.addOutput(output.name, value->asTensor());
+  return success();
+}
+
+LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
+  FailureOr<Value> value = evaluate(*loss.value);
+  if (failed(value))
+    return failure();
+  if (lossLoc.isValid()) {
+    (void)error(loss.loc, "a second loss; several losses are added: loss = a + 0.4 * b");
+    diags.note(lossLoc, "the first one");
+    return failure();
+  }
+  lossLoc = loss.loc;
+  if (!value->isMean())
+    return error(loss.value->loc,
+                 "a loss is a weighted sum of means, such as mean(x) or mse(a, b), "
+                 "got " +
+                     describe(*value));
+  const Mean &mean = value->asMean();
+  if (!mean.differentiable)
+    return error(loss.value->loc, mean.origin + " has no gradient; it can be a metric but no loss");
+  if (any_of(mean.terms, [](const Term &term) { return !std::isfinite(term.weight); }))
+    return error(loss.value->loc, "the weight of a term is too large for a float");
+  setLocation(loss.loc, "loss");
+  if (graph.program() != ProgramKind::Predict)
+    graph.addLoss(mean);
+  return success();
+}
+
+LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
+  FailureOr<Value> value = evaluate(*metric.value);
+  if (failed(value) || failed(checkFreshName(metricNames, metric.name, metric.loc)))
+    return failure();
+  if (metric.name == "loss")
+    return error(metric.loc, "'loss' is the name of the loss; a metric needs another");
+  if (!value->isMean() || value->asMean().terms.size() != 1)
+    return error(metric.value->loc, "a metric is one mean, such as accuracy(...), iou(...) or "
+                                    "mean(x), got " +
+                                        (value->isMean() ? "a sum of them" : describe(*value)));
+  setLocation(metric.loc, metric.name);
+  if (graph.program() != ProgramKind::Predict)
+    graph.addMetric(metric.name, value->asMean());
+  return success();
+}
+
+} // namespace dlc::fe

@@ -1,0 +1,120 @@
+// Runs a parsed model at compile time, once per program, and leaves the nn.model: interpreter of
+// statements and expressions, names of layers, calls of functions and operators. Stops at the first
+// error. Invariant: work and memory are bounded (charge), whatever the program says.
+#pragma once
+
+#include "frontend/AST.h"
+#include "frontend/Graph.h"
+#include "frontend/Operators.h"
+
+namespace dlc::fe {
+
+/// `--set name=value` as an expression: text of a buffer of the SourceMgr.
+struct Setting {
+  llvm::StringRef name;
+  llvm::StringRef text;
+  bool used = false;
+};
+
+struct InputInfo {
+  llvm::StringRef name;
+  llvm::SMLoc loc;
+  mlir::RankedTensorType type;
+};
+
+/// One activation of the model or of a function.
+struct Frame {
+  const Function *function = nullptr;
+  std::string path;                   // of the layers made in it; empty in the model
+  size_t site = 0;                    // hash of the calls that led here
+  llvm::StringMap<unsigned> counters; // unnamed calls so far, per callee
+  llvm::StringMap<Value> variables;
+  bool returned = false;
+  Value result;
+};
+
+class Elaborator {
+public:
+  using Parameters = std::vector<std::pair<llvm::StringRef, Value>>;
+
+  Elaborator(const ModelFile &file, Graph &graph, Diagnostics &diags);
+
+  /// Values of the model's parameters: an entry of `overrides` (of the block predict), else a
+  /// setting, else the default. Settings used are marked.
+  llvm::LogicalResult resolveParameters(llvm::MutableArrayRef<Setting> settings,
+                                        const Parameters &overrides, Parameters &resolved);
+  llvm::LogicalResult elaborate(ProgramKind kind, const Parameters &parameters);
+
+  /// Of the last program elaborated.
+  llvm::ArrayRef<InputInfo> inputs() const { return inputInfos; }
+  llvm::ArrayRef<llvm::StringRef> metrics() const { return metricNames; }
+  bool hasOutputs() const { return !outputNames.empty(); }
+
+  /// Evaluates an expression of a block beside the model, which sees the model's parameters.
+  mlir::FailureOr<Value> evaluateWith(const Parameters &parameters, const Expr &expr);
+
+private:
+  // Statements (Elaborator.cpp).
+  llvm::LogicalResult execute(const Block &block);
+  llvm::LogicalResult execute(const Stmt &statement);
+  llvm::LogicalResult executeFor(const ForStmt &loop);
+  llvm::LogicalResult bindPattern(const Pattern &pattern, const Value &value);
+  llvm::LogicalResult executeIf(const IfStmt &branch);
+  llvm::LogicalResult executeRequire(const RequireStmt &require);
+  llvm::LogicalResult executeReturn(const ReturnStmt &result);
+  llvm::LogicalResult executeInput(const InputStmt &input);
+  mlir::FailureOr<mlir::RankedTensorType> evaluateType(const InputStmt &input);
+  llvm::LogicalResult executeOutput(const OutputStmt &output);
+  llvm::LogicalResult executeLoss(const LossStmt &loss);
+  llvm::LogicalResult executeMetric(const MetricStmt &metric);
+  llvm::LogicalResult checkModelStatement(const Stmt &statement);
+  llvm::LogicalResult checkFreshName(std::vector<llvm::StringRef> &names, llvm::StringRef name,
+                                     llvm::SMLoc loc);
+
+  // Expressions (Evaluate.cpp).
+  mlir::FailureOr<Value> evaluate(const Expr &expr);
+  mlir::FailureOr<Value> evaluateString(const StringExpr &expr);
+  mlir::FailureOr<Value> evaluateList(const ListExpr &expr);
+  mlir::FailureOr<Value> evaluateName(const NameExpr &expr);
+  mlir::FailureOr<Value> evaluateMember(const MemberExpr &expr);
+  mlir::FailureOr<Value> evaluateIndex(const IndexExpr &expr);
+  mlir::FailureOr<Value> evaluateUnary(const UnaryExpr &expr);
+  mlir::FailureOr<Value> evaluateBinary(const BinaryExpr &expr);
+
+  // Calls (Calls.cpp).
+  mlir::FailureOr<Value> evaluateCall(const CallExpr &expr);
+  mlir::FailureOr<std::string> callPath(const CallExpr &expr, llvm::StringRef callee,
+                                        std::vector<GivenArgument> &arguments);
+  mlir::FailureOr<Value> callFunction(const Function &function, const CallExpr &expr,
+                                      std::string path, llvm::ArrayRef<GivenArgument> given);
+  llvm::LogicalResult bindParameters(const Function &function, const CallExpr &expr,
+                                     llvm::ArrayRef<GivenArgument> given, Frame &callee);
+  mlir::FailureOr<Value> callOperator(const CallSpec &spec, const CallExpr &expr, std::string path,
+                                      llvm::ArrayRef<GivenArgument> given);
+
+  llvm::LogicalResult error(llvm::SMLoc loc, const llvm::Twine &message) {
+    return diags.error(loc, message);
+  }
+  /// Pays for work; an error once a program has done too much of it.
+  llvm::LogicalResult charge(llvm::SMLoc loc, size_t cost = 1);
+  const Function *findFunction(llvm::StringRef name) const;
+  void setLocation(llvm::SMLoc loc, llvm::StringRef path);
+
+  const ModelFile &file;
+  Graph &graph;
+  Diagnostics &diags;
+  Frame *frame = nullptr;
+  unsigned depth = 0; // of evaluate, over all frames
+  size_t spent = 0;
+  size_t emitted = 0;
+  std::vector<InputInfo> inputInfos;
+  std::vector<llvm::StringRef> outputNames;
+  std::vector<llvm::StringRef> metricNames;
+  llvm::SMLoc lossLoc;
+};
+
+/// The MLIR location of a place in the source.
+mlir::Location mlirLocation(mlir::MLIRContext &context, const llvm::SourceMgr &sources,
+                            llvm::SMLoc loc);
+
+} // namespace dlc::fe

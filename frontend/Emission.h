@@ -1,0 +1,113 @@
+// One call of an operator while it is emitted: its checked arguments, the graph to build in and the
+// variables of its layer. Emitters report wrong operands themselves; ops they build are valid.
+#pragma once
+
+#include "frontend/Graph.h"
+#include "frontend/Operators.h"
+
+namespace dlc::fe {
+
+class Emission {
+public:
+  Emission(Graph &graph, Diagnostics &diags, const CallSpec &spec,
+           llvm::ArrayRef<BoundArgument> arguments, llvm::StringRef path, Graph::Site site)
+      : graph(graph), path(path), diags(diags), spec(spec), arguments(arguments), site(site) {}
+
+  Graph &graph;
+  const llvm::StringRef path; // "down.0.conv.1"
+
+  //===- Arguments ----------------------------------------------------------------------------===//
+
+  const Value &operator[](llvm::StringRef argument) const { return bound(argument).value; }
+  int64_t integer(llvm::StringRef argument) const { return (*this)[argument].asInt(); }
+  double real(llvm::StringRef argument) const { return (*this)[argument].asDouble(); }
+  bool flag(llvm::StringRef argument) const { return (*this)[argument].asBool(); }
+  /// An int within bounds.
+  mlir::FailureOr<int64_t> integer(llvm::StringRef argument, int64_t low, int64_t high) const;
+  /// A number with low <= value < high.
+  mlir::FailureOr<double> real(llvm::StringRef argument, double low, double high) const;
+  /// An int for all axes or a list with one per axis.
+  mlir::FailureOr<llvm::SmallVector<int64_t>> perAxis(llvm::StringRef argument, size_t axes,
+                                                      int64_t low) const;
+  /// A tensor as f32; means are reduced.
+  mlir::Value tensor(llvm::StringRef argument) const { return graph.toFloat((*this)[argument]); }
+  /// A tensor [N, C, spatial...] with one to three spatial axes.
+  mlir::FailureOr<mlir::Value> image(llvm::StringRef argument) const;
+  /// Axes of a tensor, negative from the end, increasing and without repetition.
+  mlir::FailureOr<llvm::SmallVector<int64_t>> axes(llvm::StringRef argument, size_t rank) const;
+
+  //===- Variables ----------------------------------------------------------------------------===//
+
+  mlir::FailureOr<mlir::Value> parameter(llvm::StringRef leaf, llvm::ArrayRef<int64_t> shape,
+                                         nn::InitializerAttr init) const;
+  mlir::FailureOr<mlir::Value> state(llvm::StringRef leaf, llvm::ArrayRef<int64_t> shape,
+                                     double init) const;
+  void assign(llvm::StringRef leaf, mlir::Value value) const;
+  nn::InitializerAttr constantInit(double value) const;
+  /// The initialiser that argument `init` names, for a weight [out, in, k...].
+  mlir::FailureOr<nn::InitializerAttr> weightInit(llvm::ArrayRef<int64_t> shape) const;
+
+  //===- Results ------------------------------------------------------------------------------===//
+
+  /// Reports an error at the argument, or at the call for the empty name or a default.
+  llvm::LogicalResult error(llvm::StringRef argument, const llvm::Twine &message) const;
+  /// Refuses result shapes that no tensor may have.
+  llvm::LogicalResult checkShape(llvm::ArrayRef<int64_t> shape) const;
+  /// Refuses tensors of different shapes.
+  llvm::LogicalResult checkSameShape(llvm::StringRef a, llvm::StringRef b) const;
+  /// Argument `b` as f32 in the shape of the tensor `a`; a number is repeated.
+  mlir::FailureOr<mlir::Value> sameShape(llvm::StringRef a, llvm::StringRef b) const;
+  /// The shape that two values have in common when axes of size 1 repeat.
+  mlir::FailureOr<llvm::SmallVector<int64_t>> commonShape(llvm::StringRef argument, mlir::Value a,
+                                                          mlir::Value b) const;
+  mlir::Location loc() const { return graph.loc; }
+  llvm::StringRef name() const { return spec.name; }
+
+private:
+  const BoundArgument &bound(llvm::StringRef argument) const;
+  std::string variableName(llvm::StringRef leaf) const { return (path + "." + leaf).str(); }
+
+  Diagnostics &diags;
+  const CallSpec &spec;
+  llvm::ArrayRef<BoundArgument> arguments;
+  Graph::Site site;
+};
+
+using Result = mlir::FailureOr<Value>;
+
+// EmitLayers.cpp
+Result emitConv(Emission &call);
+Result emitConvTranspose(Emission &call);
+Result emitDense(Emission &call);
+Result emitMaxPool(Emission &call);
+Result emitBatchNorm(Emission &call);
+Result emitDropout(Emission &call);
+// EmitPointwise.cpp
+Result emitRelu(Emission &call);
+Result emitSigmoid(Emission &call);
+Result emitExp(Emission &call);
+Result emitLog(Emission &call);
+Result emitAbs(Emission &call);
+Result emitSqrt(Emission &call);
+Result emitTanh(Emission &call);
+Result emitSoftmax(Emission &call);
+Result emitMax(Emission &call);
+Result emitMin(Emission &call);
+// EmitShapes.cpp
+Result emitConcat(Emission &call);
+Result emitFlatten(Emission &call);
+Result emitReshape(Emission &call);
+Result emitSum(Emission &call);
+Result emitMean(Emission &call);
+Result emitLen(Emission &call);
+Result emitEnumerate(Emission &call);
+Result emitReversed(Emission &call);
+// EmitLosses.cpp
+Result emitSoftmaxCrossEntropy(Emission &call);
+Result emitBceWithLogits(Emission &call);
+Result emitMse(Emission &call);
+Result emitMae(Emission &call);
+Result emitAccuracy(Emission &call);
+Result emitIou(Emission &call);
+
+} // namespace dlc::fe

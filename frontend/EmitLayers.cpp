@@ -1,0 +1,321 @@
+// Layers with parameters or state: convolutions, dense, pooling, batch norm, dropout.
+#include "frontend/Emission.h"
+
+#include "runtime/core/Philox.h"
+
+using namespace llvm;
+using mlir::FailureOr;
+
+namespace dlc::fe {
+
+namespace {
+/// Geometry of windows that slide over the spatial axes.
+struct Windows {
+  SmallVector<int64_t> kernel, stride, dilation, low, high;
+  SmallVector<int64_t> output; // spatial extents
+
+  /// Extent of the dilated kernel.
+  int64_t reach(size_t axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
+};
+} // namespace
+
+/// kernel, stride and dilation (1 if the operator has none); not yet padding and output.
+static FailureOr<Windows> windowsOf(const Emission &call, size_t axes, bool dilated) {
+  Windows windows;
+  FailureOr<SmallVector<int64_t>> kernel = call.perAxis("kernel", axes, 1);
+  if (failed(kernel))
+    return failure();
+  windows.kernel = *kernel;
+  windows.stride = *kernel; // pooling's default
+  if (!call["stride"].isAbsent()) {
+    FailureOr<SmallVector<int64_t>> stride = call.perAxis("stride", axes, 1);
+    if (failed(stride))
+      return failure();
+    windows.stride = *stride;
+  }
+  windows.dilation.assign(axes, 1);
+  if (!dilated)
+    return windows;
+  FailureOr<SmallVector<int64_t>> dilation = call.perAxis("dilation", axes, 1);
+  if (failed(dilation))
+    return failure();
+  windows.dilation = *dilation;
+  return windows;
+}
+
+/// Padding and output extents of a convolution or pooling. `same` is TensorFlow's rule: output =
+/// input / stride, rounded up, and an odd element of padding goes to the end.
+static LogicalResult padForward(const Emission &call, ArrayRef<int64_t> spatial, Windows &windows) {
+  size_t axes = spatial.size();
+  const Value &padding = call["padding"];
+  windows.low.assign(axes, 0);
+  if (!padding.isString()) {
+    FailureOr<SmallVector<int64_t>> given = call.perAxis("padding", axes, 0);
+    if (failed(given))
+      return failure();
+    windows.low = *given;
+  }
+  windows.high = windows.low;
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t stride = windows.stride[i];
+    if (padding.isString() && padding.asString() == "same") {
+      int64_t output = (spatial[i] - 1) / stride + 1;
+      int64_t total = std::max<int64_t>(0, (output - 1) * stride + windows.reach(i) - spatial[i]);
+      windows.low[i] = total / 2;
+      windows.high[i] = total - total / 2;
+    }
+    int64_t room = spatial[i] + windows.low[i] + windows.high[i] - windows.reach(i);
+    if (room < 0)
+      return call.error("", call.name() + "'s window of " + Twine(windows.reach(i)) +
+                                " is larger than its padded input of " +
+                                Twine(room + windows.reach(i)) + " along spatial axis " + Twine(i));
+    windows.output.push_back(room / stride + 1);
+  }
+  return success();
+}
+
+/// Padding and output extents of a transposed convolution; `same` gives output = input * stride.
+static LogicalResult padTransposed(const Emission &call, ArrayRef<int64_t> spatial,
+                                   Windows &windows) {
+  size_t axes = spatial.size();
+  const Value &padding = call["padding"];
+  bool same = padding.isString() && padding.asString() == "same";
+  FailureOr<SmallVector<int64_t>> extra = call.perAxis("output_padding", axes, 0);
+  if (failed(extra))
+    return failure();
+  windows.low.assign(axes, 0);
+  if (!padding.isString()) {
+    FailureOr<SmallVector<int64_t>> given = call.perAxis("padding", axes, 0);
+    if (failed(given))
+      return failure();
+    windows.low = *given;
+  }
+  windows.high = windows.low;
+  for (size_t i = 0; i < axes; ++i) {
+    int64_t stride = windows.stride[i];
+    int64_t full = (spatial[i] - 1) * stride + windows.reach(i);
+    int64_t output = full - 2 * windows.low[i] + (*extra)[i];
+    if (same) {
+      output = spatial[i] * stride;
+      int64_t total = std::max<int64_t>(0, full - output);
+      windows.low[i] = total / 2;
+      windows.high[i] = total - total / 2;
+    }
+    if ((*extra)[i] >= stride)
+      return call.error("output_padding", "output_padding must be smaller than the stride, " +
+                                              Twine(stride) + ", got " + Twine((*extra)[i]));
+    if (same && (*extra)[i] != 0)
+      return call.error("output_padding", "padding = same leaves nothing to output_padding");
+    if (output < 1 || windows.low[i] >= windows.reach(i))
+      return call.error("padding", "padding of " + Twine(windows.low[i]) +
+                                       " leaves nothing of the output along spatial axis " +
+                                       Twine(i));
+    windows.output.push_back(output);
+  }
+  return success();
+}
+
+/// weight and, unless `bias = false`, bias of a layer.
+static LogicalResult weightAndBias(const Emission &call, ArrayRef<int64_t> shape, int64_t channels,
+                                   mlir::Value &weight, mlir::Value &bias) {
+  FailureOr<nn::InitializerAttr> init = call.weightInit(shape);
+  if (failed(init))
+    return failure();
+  FailureOr<mlir::Value> made = call.parameter("weight", shape, *init);
+  if (failed(made))
+    return failure();
+  weight = *made;
+  if (!call.flag("bias"))
+    return success();
+  made = call.parameter("bias", {channels}, call.constantInit(0));
+  if (failed(made))
+    return failure();
+  bias = *made;
+  return success();
+}
+
+static FailureOr<int64_t> groupsOf(const Emission &call, int64_t inputs, int64_t outputs) {
+  FailureOr<int64_t> groups = call.integer("groups", 1, 1 << 20);
+  if (failed(groups))
+    return failure();
+  if (inputs % *groups != 0 || outputs % *groups != 0)
+    return call.error("groups", "groups must divide the channels of input and output, " +
+                                    Twine(inputs) + " and " + Twine(outputs) + ", got " +
+                                    Twine(*groups));
+  return *groups;
+}
+
+constexpr int64_t maxChannels = 1 << 24;
+
+Result emitConv(Emission &call) {
+  FailureOr<mlir::Value> x = call.image("x");
+  if (failed(x))
+    return failure();
+  ArrayRef<int64_t> shape = shapeOf(*x);
+  FailureOr<int64_t> channels = call.integer("channels", 1, maxChannels);
+  FailureOr<Windows> windows = windowsOf(call, shape.size() - 2, /*dilated=*/true);
+  if (failed(channels) || failed(windows) ||
+      failed(padForward(call, shape.drop_front(2), *windows)))
+    return failure();
+  FailureOr<int64_t> groups = groupsOf(call, shape[1], *channels);
+  if (failed(groups))
+    return failure();
+  SmallVector<int64_t> weightShape{*channels, shape[1] / *groups};
+  weightShape.append(windows->kernel);
+  SmallVector<int64_t> resultShape{shape[0], *channels};
+  resultShape.append(windows->output);
+  mlir::Value weight, bias;
+  if (failed(call.checkShape(resultShape)) ||
+      failed(weightAndBias(call, weightShape, *channels, weight, bias)))
+    return failure();
+  auto conv = nn::ConvOp::create(call.graph.builder, call.loc(), *x, weight, bias, windows->stride,
+                                 windows->low, windows->high, windows->dilation, *groups);
+  return Value(mlir::Value(conv));
+}
+
+Result emitConvTranspose(Emission &call) {
+  FailureOr<mlir::Value> x = call.image("x");
+  if (failed(x))
+    return failure();
+  ArrayRef<int64_t> shape = shapeOf(*x);
+  FailureOr<int64_t> channels = call.integer("channels", 1, maxChannels);
+  FailureOr<Windows> windows = windowsOf(call, shape.size() - 2, /*dilated=*/true);
+  if (failed(channels) || failed(windows) ||
+      failed(padTransposed(call, shape.drop_front(2), *windows)))
+    return failure();
+  FailureOr<int64_t> groups = groupsOf(call, shape[1], *channels);
+  if (failed(groups))
+    return failure();
+  SmallVector<int64_t> weightShape{shape[1], *channels / *groups};
+  weightShape.append(windows->kernel);
+  SmallVector<int64_t> resultShape{shape[0], *channels};
+  resultShape.append(windows->output);
+  mlir::Value weight, bias;
+  if (failed(call.checkShape(resultShape)) ||
+      failed(weightAndBias(call, weightShape, *channels, weight, bias)))
+    return failure();
+  auto conv = nn::ConvTransposeOp::create(
+      call.graph.builder, call.loc(), call.graph.f32(resultShape), *x, weight, bias,
+      windows->stride, windows->low, windows->high, windows->dilation, *groups);
+  return Value(mlir::Value(conv));
+}
+
+Result emitDense(Emission &call) {
+  mlir::Value x = call.tensor("x");
+  ArrayRef<int64_t> shape = shapeOf(x);
+  if (shape.size() != 2)
+    return call.error("x", "dense expects a tensor [N, features] (flatten makes one), got " +
+                               describe(call["x"]));
+  FailureOr<int64_t> channels = call.integer("channels", 1, maxChannels);
+  mlir::Value weight, bias;
+  if (failed(channels) || failed(call.checkShape({shape[0], *channels})) ||
+      failed(weightAndBias(call, {*channels, shape[1]}, *channels, weight, bias)))
+    return failure();
+  auto product = nn::MatmulOp::create(call.graph.builder, call.loc(), x, weight, bias,
+                                      /*transpose_a=*/false, /*transpose_b=*/true);
+  return Value(mlir::Value(product));
+}
+
+Result emitMaxPool(Emission &call) {
+  FailureOr<mlir::Value> x = call.image("x");
+  if (failed(x))
+    return failure();
+  ArrayRef<int64_t> spatial = shapeOf(*x).drop_front(2);
+  FailureOr<Windows> windows = windowsOf(call, spatial.size(), /*dilated=*/false);
+  if (failed(windows) || failed(padForward(call, spatial, *windows)))
+    return failure();
+  // The position of the maximum is kept in a byte.
+  constexpr int64_t maxWindow = 127;
+  if (elementCount(windows->kernel) > maxWindow)
+    return call.error("kernel", "max_pool's window has at most " + Twine(maxWindow) +
+                                    " elements, got " + toText(call["kernel"]));
+  for (size_t i = 0; i < spatial.size(); ++i)
+    if (std::max(windows->low[i], windows->high[i]) >= windows->kernel[i])
+      return call.error("padding", "padding must be smaller than the window, " +
+                                       Twine(windows->kernel[i]) + ", got " +
+                                       Twine(windows->low[i]));
+  auto pool = nn::MaxPoolOp::create(call.graph.builder, call.loc(), *x, windows->kernel,
+                                    windows->stride, windows->low, windows->high);
+  return Value(mlir::Value(pool.getY()));
+}
+
+/// running = (1 - momentum) running + momentum * observed, torch.nn's momentum.
+static void updateRunning(const Emission &call, StringRef leaf, mlir::Value running,
+                          mlir::Value observed, double momentum) {
+  Graph &graph = call.graph;
+  mlir::RankedTensorType type = nn::tensorType(running);
+  mlir::Value kept =
+      nn::MulOp::create(graph.builder, graph.loc, running, graph.constant(type, 1 - momentum));
+  mlir::Value added =
+      nn::MulOp::create(graph.builder, graph.loc, observed, graph.constant(type, momentum));
+  call.assign(leaf, nn::AddOp::create(graph.builder, graph.loc, kept, added));
+}
+
+Result emitBatchNorm(Emission &call) {
+  const Value &operand = call["x"];
+  if (!operand.isTensor() || shapeOf(operand.asTensor()).size() < 2)
+    return call.error("x",
+                      "batch_norm expects a tensor [N, C, spatial...], got " + describe(operand));
+  mlir::Value x = call.tensor("x");
+  int64_t channels = shapeOf(x)[1];
+  int64_t perChannel = elementCount(shapeOf(x)) / channels;
+  FailureOr<double> epsilon = call.real("eps", 1e-12, 1);
+  FailureOr<double> momentum = call.real("momentum", 0, 1.0000001);
+  if (failed(epsilon) || failed(momentum))
+    return failure();
+  if (call.graph.isTraining() && perChannel < 2)
+    return call.error("x", "batch_norm needs more than one value per channel to train, got " +
+                               describe(operand));
+  Graph &graph = call.graph;
+  mlir::Value scale = nullptr;
+  if (call.flag("scale")) {
+    FailureOr<mlir::Value> made =
+        call.parameter("weight", {channels}, call.constantInit(call.real("init_scale")));
+    if (failed(made))
+      return failure();
+    scale = *made;
+  } else {
+    scale = graph.constant(graph.f32({channels}), 1);
+  }
+  FailureOr<mlir::Value> bias = call.parameter("bias", {channels}, call.constantInit(0));
+  if (failed(bias))
+    return failure();
+  FailureOr<mlir::Value> mean = call.state("running_mean", {channels}, 0);
+  FailureOr<mlir::Value> variance = call.state("running_var", {channels}, 1);
+  if (failed(mean) || failed(variance))
+    return failure();
+  auto norm = nn::BatchNormOp::create(graph.builder, graph.loc, x, scale, *bias, *mean, *variance,
+                                      graph.builder.getF64FloatAttr(*epsilon),
+                                      graph.builder.getBoolAttr(graph.isTraining()));
+  if (graph.isTraining()) {
+    updateRunning(call, "running_mean", *mean, norm.getMean(), *momentum);
+    double unbiased = static_cast<double>(perChannel) / (perChannel - 1);
+    mlir::Value factor = graph.constant(graph.f32({channels}), unbiased);
+    mlir::Value observed = nn::MulOp::create(graph.builder, graph.loc, norm.getVar(), factor);
+    updateRunning(call, "running_var", *variance, observed, *momentum);
+  }
+  return Value(mlir::Value(norm.getY()));
+}
+
+Result emitDropout(Emission &call) {
+  mlir::Value x = call.tensor("x");
+  FailureOr<double> rate = call.real("rate", 0, 1);
+  if (failed(rate))
+    return failure();
+  Graph &graph = call.graph;
+  if (!graph.isTraining() || *rate == 0)
+    return Value(x);
+  if (shapeOf(x).empty() || shapeOf(x).front() != graph.batch())
+    return call.error("x", "dropout expects a tensor whose first axis is the batch, got " +
+                               describe(call["x"]));
+  int64_t stream = rt::randomStream({call.path.data(), call.path.size()});
+  mlir::Value seed = graph.hostScalar("seed");
+  mlir::Value step = graph.hostScalar("step");
+  mlir::Value firstRow = graph.hostScalar("first_row");
+  auto dropout = nn::DropoutOp::create(graph.builder, graph.loc, x, seed, step, firstRow,
+                                       graph.builder.getF64FloatAttr(*rate),
+                                       graph.builder.getI64IntegerAttr(stream));
+  return Value(mlir::Value(dropout));
+}
+
+} // namespace dlc::fe

@@ -1,0 +1,307 @@
+#include "frontend/Graph.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace llvm;
+using namespace mlir;
+using llvm::ArrayRef;
+
+namespace dlc::fe {
+
+StringRef programName(ProgramKind kind) {
+  switch (kind) {
+  case ProgramKind::Train:
+    return "train";
+  case ProgramKind::Eval:
+    return "eval";
+  case ProgramKind::Predict:
+    return "predict";
+  }
+  llvm_unreachable("all programs are named");
+}
+
+int64_t elementCount(ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    if (__builtin_mul_overflow(count, extent, &count) || count > maxElements)
+      return maxElements + 1;
+  return count;
+}
+
+Graph::Graph(MLIRContext &context, Diagnostics &diags, StringRef modelName)
+    : builder(&context), loc(builder.getUnknownLoc()), diags(diags),
+      container(ModuleOp::create(loc)) {
+  builder.setInsertionPointToEnd(container->getBody());
+  modelOp = nn::ModelOp::create(builder, loc, modelName, "nn");
+  modelOp.getBody().emplaceBlock();
+}
+
+//===- Programs -------------------------------------------------------------------------------===//
+
+void Graph::beginProgram(ProgramKind which) {
+  kind = which;
+  builder.setInsertionPointToEnd(&modelOp.getBody().front());
+  programOp =
+      nn::ProgramOp::create(builder, builder.getUnknownLoc(), programName(kind),
+                            builder.getFunctionType({}, {}), /*arg_attrs=*/nullptr, nullptr);
+  if (!firstProgram)
+    firstProgram = programOp;
+  builder.setInsertionPointToEnd(&programOp.getBody().emplaceBlock());
+  inputNames.clear();
+  hostScalars.clear();
+  validMask = nullptr;
+  rows = 0;
+}
+
+mlir::Value Graph::addInput(StringRef name, RankedTensorType type) {
+  inputNames.push_back(
+      builder.getDictionaryAttr(builder.getNamedAttr("nn.input", builder.getStringAttr(name))));
+  rows = type.getShape().front();
+  return programOp.getBody().front().addArgument(type, loc);
+}
+
+void Graph::endProgram() {
+  markInfluential();
+  Block &body = programOp.getBody().front();
+  for (Operation &op : make_early_inc_range(reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  if (kind == ProgramKind::Predict)
+    for (unsigned i = body.getNumArguments(); i-- > 0;)
+      if (body.getArgument(i).use_empty()) {
+        body.eraseArgument(i);
+        inputNames.erase(inputNames.begin() + i);
+      }
+  programOp.updateFunctionType();
+  programOp.setArgAttrsAttr(builder.getArrayAttr(inputNames));
+}
+
+/// Walks from losses, metrics and outputs to what they are computed from. Updates of running
+/// statistics do not count: they only serve the values they are statistics of.
+void Graph::markInfluential() {
+  SmallVector<Operation *> pending;
+  SmallPtrSet<Operation *, 32> seen;
+  for (Operation &op : programOp.getBody().front())
+    if (isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
+      pending.push_back(&op);
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val();
+    if (auto read = dyn_cast<nn::ReadOp>(op))
+      variables.find(read.getVariable())->second.influential = true;
+    for (mlir::Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp(); def && seen.insert(def).second)
+        pending.push_back(def);
+  }
+}
+
+LogicalResult Graph::checkAllParametersUsed() {
+  for (auto variable : modelOp.getBody().getOps<nn::VariableOp>()) {
+    const Variable &info = variables.find(variable.getSymName())->second;
+    if (variable.getKind() == nn::VariableKind::Parameter && !info.influential)
+      return diags.error(info.site.loc, "parameter '" + variable.getSymName() +
+                                            "' influences no loss, metric or output");
+  }
+  return success();
+}
+
+//===- Results --------------------------------------------------------------------------------===//
+
+bool Graph::hasRows(mlir::Value value) const {
+  ArrayRef<int64_t> shape = shapeOf(value);
+  return !shape.empty() && shape.front() == rows;
+}
+
+/// Sum of all elements; in evaluation of the valid rows alone.
+mlir::Value Graph::sumValid(mlir::Value value) {
+  value = toFloat(value);
+  if (kind != ProgramKind::Eval || !hasRows(value))
+    return sumAll(value);
+  if (!validMask) {
+    auto rowType = RankedTensorType::get({rows}, builder.getI64Type());
+    mlir::Value valid = broadcast(hostScalar("valid_rows"), {rows});
+    validMask = compare(nn::Comparison::LT, nn::IotaOp::create(builder, loc, rowType, 0), valid);
+  }
+  SmallVector<int64_t> inner = to_vector(seq<int64_t>(1, shapeOf(value).size()));
+  mlir::Value perRow = sum(value, inner);
+  mlir::Value kept =
+      nn::SelectOp::create(builder, loc, validMask, perRow, constant(f32({rows}), 0));
+  return sum(kept, {0});
+}
+
+std::pair<mlir::Value, mlir::Value> Graph::sumAndCount(const Term &term) {
+  mlir::Value sum = sumValid(term.numerator);
+  if (term.denominator)
+    return {sum, sumValid(term.denominator)};
+  double elements = elementCount(shapeOf(term.numerator));
+  if (kind != ProgramKind::Eval || !hasRows(term.numerator))
+    return {sum, constant(f32({}), elements)};
+  mlir::Value valid = cast(hostScalar("valid_rows"), builder.getF32Type());
+  mlir::Value perRow = constant(f32({}), elements / rows);
+  return {sum, nn::MulOp::create(builder, loc, valid, perRow)};
+}
+
+void Graph::addLoss(const Mean &mean) {
+  for (const Term &term : mean.terms) {
+    auto [sum, count] = sumAndCount(term);
+    nn::LossOp::create(builder, loc, sum, count, builder.getF64FloatAttr(term.weight));
+  }
+}
+
+void Graph::addMetric(StringRef name, const Mean &mean) {
+  const Term &term = mean.terms.front();
+  auto [sum, count] = sumAndCount(term);
+  if (term.weight != 1)
+    sum = nn::MulOp::create(builder, loc, sum, constant(f32({}), term.weight));
+  nn::MetricOp::create(builder, loc, builder.getStringAttr(name), sum, count,
+                       builder.getBoolAttr(mean.higherIsBetter));
+}
+
+void Graph::addOutput(StringRef name, mlir::Value value) {
+  nn::OutputOp::create(builder, loc, builder.getStringAttr(name), value);
+}
+
+//===- Variables ------------------------------------------------------------------------------===//
+
+nn::VariableOp Graph::declare(StringRef name, RankedTensorType type, nn::VariableKind variableKind,
+                              nn::InitializerAttr init) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(firstProgram);
+  return nn::VariableOp::create(builder, loc, name, type, variableKind, init, nullptr, nullptr);
+}
+
+FailureOr<mlir::Value> Graph::variable(StringRef name, ArrayRef<int64_t> shape,
+                                       nn::VariableKind variableKind, nn::InitializerAttr init,
+                                       Site site) {
+  RankedTensorType type = f32(shape);
+  auto found = variables.find(name);
+  if (found == variables.end()) {
+    if (!isTraining())
+      return diags.error(site.loc, "'" + name + "' appears in @" + programName(kind) +
+                                       " but not in @train, so it would never be trained");
+    nn::VariableOp op = declare(name, type, variableKind, init);
+    variables.try_emplace(name, Variable{op, site, kind});
+    return mlir::Value(nn::ReadOp::create(builder, loc, type, name));
+  }
+  Variable &known = found->second;
+  if (known.lastProgram == kind) {
+    (void)diags.error(site.loc, "a second variable named '" + name +
+                                    "'; give one of the calls another name = \"...\"");
+    diags.note(known.site.loc, "the first one");
+    return failure();
+  }
+  if (known.site.path != site.path || known.site.loc != site.loc) {
+    (void)diags.error(site.loc, "'" + name + "' names another layer in @" + programName(kind) +
+                                    " than in @train: calls in 'if training' shift the numbers of "
+                                    "unnamed ones; give these layers a name = \"...\"");
+    diags.note(known.site.loc, "its layer in @train");
+    return failure();
+  }
+  if (known.op.getType() != type)
+    return diags.error(site.loc, "'" + name + "' has shape " + typeText(type) + " in @" +
+                                     programName(kind) + " and " + typeText(known.op.getType()) +
+                                     " in @train");
+  known.lastProgram = kind;
+  return mlir::Value(nn::ReadOp::create(builder, loc, type, name));
+}
+
+void Graph::assign(StringRef name, mlir::Value value) {
+  nn::AssignOp::create(builder, loc, name, value);
+}
+
+mlir::Value Graph::hostScalar(StringRef role) {
+  if (mlir::Value known = hostScalars.lookup(role))
+    return known;
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  if (!variables.contains(role)) {
+    auto zero = nn::InitializerAttr::get(builder.getContext(), nn::InitializerKind::Constant, 0, 0);
+    nn::VariableOp op = declare(role, type, nn::VariableKind::Scalar, zero);
+    variables.try_emplace(role, Variable{op, Site(), kind});
+  }
+  mlir::Value value = nn::ReadOp::create(builder, loc, type, role);
+  hostScalars[role] = value;
+  return value;
+}
+
+//===- Ops ------------------------------------------------------------------------------------===//
+
+RankedTensorType Graph::f32(ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, builder.getF32Type());
+}
+
+RankedTensorType Graph::i32(ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, builder.getI32Type());
+}
+
+mlir::Value Graph::constant(RankedTensorType type, double value) {
+  return nn::ConstantOp::create(builder, loc, type, value);
+}
+
+mlir::Value Graph::cast(mlir::Value value, Type element) {
+  if (nn::tensorType(value).getElementType() == element)
+    return value;
+  return nn::CastOp::create(builder, loc, RankedTensorType::get(shapeOf(value), element), value);
+}
+
+mlir::Value Graph::toFloat(mlir::Value value) { return cast(value, builder.getF32Type()); }
+
+mlir::Value Graph::toFloat(const Value &value) {
+  if (value.isTensor())
+    return toFloat(value.asTensor());
+  if (value.isMean())
+    return materialise(value.asMean());
+  return constant(f32({}), value.asDouble());
+}
+
+mlir::Value Graph::broadcast(mlir::Value value, ArrayRef<int64_t> shape) {
+  ArrayRef<int64_t> from = shapeOf(value);
+  if (from == shape)
+    return value;
+  SmallVector<int64_t> kept, extents;
+  for (auto [axis, extent] : enumerate(from))
+    if (extent == shape[axis]) {
+      kept.push_back(axis);
+      extents.push_back(extent);
+    }
+  return spread(reshape(value, extents), kept, shape);
+}
+
+mlir::Value Graph::spread(mlir::Value value, ArrayRef<int64_t> axes, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, nn::tensorType(value).getElementType());
+  return nn::BroadcastOp::create(builder, loc, type, value, axes);
+}
+
+mlir::Value Graph::reshape(mlir::Value value, ArrayRef<int64_t> shape) {
+  if (shapeOf(value) == shape)
+    return value;
+  auto type = RankedTensorType::get(shape, nn::tensorType(value).getElementType());
+  return nn::ReshapeOp::create(builder, loc, type, value);
+}
+
+mlir::Value Graph::sum(mlir::Value value, ArrayRef<int64_t> axes) {
+  return axes.empty() ? value : mlir::Value(nn::ReduceSumOp::create(builder, loc, value, axes));
+}
+
+mlir::Value Graph::sumAll(mlir::Value value) {
+  return sum(value, to_vector(seq<int64_t>(0, shapeOf(value).size())));
+}
+
+mlir::Value Graph::compare(nn::Comparison predicate, mlir::Value a, mlir::Value b) {
+  return nn::CompareOp::create(builder, loc, predicate, a, b);
+}
+
+mlir::Value Graph::materialise(const Mean &mean) {
+  mlir::Value total;
+  for (const Term &term : mean.terms) {
+    mlir::Value sum = sumAll(toFloat(term.numerator));
+    mlir::Value count = term.denominator ? sumAll(toFloat(term.denominator))
+                                         : constant(f32({}), elementCount(shapeOf(term.numerator)));
+    mlir::Value value = nn::DivOp::create(builder, loc, sum, count);
+    if (term.weight != 1)
+      value = nn::MulOp::create(builder, loc, value, constant(f32({}), term.weight));
+    total = total ? mlir::Value(nn::AddOp::create(builder, loc, total, value)) : value;
+  }
+  return total;
+}
+
+} // namespace dlc::fe

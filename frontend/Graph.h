@@ -1,0 +1,118 @@
+// Builds the nn.model: variables shared by the programs @train, @eval and @predict, and the ops of
+// the program being elaborated. Callers check operands; what reaches this class gives valid ops.
+// Invariant: a variable is named once per program, by the same call path, with one type in all of
+// them.
+#pragma once
+
+#include "dialects/NN/NN.h"
+#include "frontend/Diagnostics.h"
+#include "frontend/Value.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace dlc::fe {
+
+enum class ProgramKind { Train, Eval, Predict };
+llvm::StringRef programName(ProgramKind kind);
+
+constexpr int64_t maxElements = int64_t{1} << 40;
+/// Number of elements, saturating; at most maxElements in any tensor of a model.
+int64_t elementCount(llvm::ArrayRef<int64_t> shape);
+
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return nn::tensorType(value).getShape();
+}
+
+class Graph {
+public:
+  Graph(mlir::MLIRContext &context, Diagnostics &diags, llvm::StringRef modelName);
+
+  mlir::ModuleOp module() { return *container; }
+  nn::ModelOp model() { return modelOp; }
+  mlir::OwningOpRef<mlir::ModuleOp> take() { return std::move(container); }
+
+  //===- Programs -----------------------------------------------------------------------------===//
+
+  void beginProgram(ProgramKind kind);
+  ProgramKind program() const { return kind; }
+  bool isTraining() const { return kind == ProgramKind::Train; }
+  mlir::Value addInput(llvm::StringRef name, mlir::RankedTensorType type);
+  int64_t batch() const { return rows; }
+  /// One term of the loss per term; the rows that pad a batch are left out of evaluation.
+  void addLoss(const Mean &mean);
+  void addMetric(llvm::StringRef name, const Mean &mean);
+  void addOutput(llvm::StringRef name, mlir::Value value);
+  /// Erases what no result needs (in prediction inputs too) and fixes the program's signature.
+  void endProgram();
+  /// Reports parameters that influence no result of any program.
+  llvm::LogicalResult checkAllParametersUsed();
+
+  //===- Variables ----------------------------------------------------------------------------===//
+
+  /// The place of a variable: where it is declared, and a hash of the calls that led there.
+  struct Site {
+    llvm::SMLoc loc;
+    size_t path = 0;
+  };
+  /// Reads the variable, declaring it in the first program. Two of one name are an error.
+  mlir::FailureOr<mlir::Value> variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
+                                        nn::VariableKind kind, nn::InitializerAttr init, Site site);
+  void assign(llvm::StringRef name, mlir::Value value);
+  /// Reads a scalar that the host writes: seed, step, first_row, valid_rows (all i64).
+  mlir::Value hostScalar(llvm::StringRef role);
+
+  //===- Ops ----------------------------------------------------------------------------------===//
+
+  mlir::OpBuilder builder;
+  mlir::Location loc;
+
+  mlir::RankedTensorType f32(llvm::ArrayRef<int64_t> shape);
+  mlir::RankedTensorType i32(llvm::ArrayRef<int64_t> shape);
+  mlir::Value constant(mlir::RankedTensorType type, double value);
+  mlir::Value cast(mlir::Value value, mlir::Type element);
+  /// Ints and bools become f32.
+  mlir::Value toFloat(mlir::Value value);
+  /// Numbers and means too. Numbers give scalars.
+  mlir::Value toFloat(const Value &value);
+  /// Repeats a scalar or axes of size 1.
+  mlir::Value broadcast(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  /// Axis i of the value is axis `axes[i]` of the result; it repeats along all others.
+  mlir::Value spread(mlir::Value value, llvm::ArrayRef<int64_t> axes,
+                     llvm::ArrayRef<int64_t> shape);
+  mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  mlir::Value sum(mlir::Value value, llvm::ArrayRef<int64_t> axes);
+  mlir::Value sumAll(mlir::Value value);
+  mlir::Value compare(nn::Comparison predicate, mlir::Value a, mlir::Value b);
+  /// The mean as a scalar of this rank's batch.
+  mlir::Value materialise(const Mean &mean);
+
+private:
+  struct Variable {
+    nn::VariableOp op;
+    Site site;
+    ProgramKind lastProgram;
+    bool influential = false;
+  };
+
+  std::pair<mlir::Value, mlir::Value> sumAndCount(const Term &term);
+  mlir::Value sumValid(mlir::Value value);
+  bool hasRows(mlir::Value value) const;
+  nn::VariableOp declare(llvm::StringRef name, mlir::RankedTensorType type, nn::VariableKind kind,
+                         nn::InitializerAttr init);
+  void markInfluential();
+
+  Diagnostics &diags;
+  mlir::OwningOpRef<mlir::ModuleOp> container;
+  nn::ModelOp modelOp;
+  nn::ProgramOp programOp;
+  nn::ProgramOp firstProgram;
+  ProgramKind kind = ProgramKind::Train;
+  llvm::SmallVector<mlir::Attribute> inputNames;
+  int64_t rows = 0;
+  llvm::StringMap<Variable> variables;
+  llvm::StringMap<mlir::Value> hostScalars; // read in this program
+  mlir::Value validMask;                    // of this program, once needed
+};
+
+} // namespace dlc::fe

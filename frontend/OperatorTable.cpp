@@ -1,0 +1,204 @@
+// The operators. Arguments, defaults and formulas follow torch.nn unless stated.
+#include "frontend/Emission.h"
+
+using namespace llvm;
+
+namespace dlc::fe {
+
+#define DLC_INITIALISERS "he_normal he_uniform glorot_normal glorot_uniform zeros"
+static constexpr StringLiteral initDoc =
+    "start of the weight: he_normal, he_uniform, glorot_normal, glorot_uniform, zeros, or the "
+    "deviation of a normal distribution";
+static constexpr StringLiteral imageDoc = "tensor [N, C, spatial...], one to three spatial axes";
+static constexpr StringLiteral windowDoc = "int for all spatial axes, or a list";
+
+//===- Layers ---------------------------------------------------------------------------------===//
+
+static constexpr ArgumentSpec convArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"channels", Int, "", "", "channels of the result"},
+    {"kernel", Int | IntList, "", "", windowDoc},
+    {"stride", Int | IntList, "1", "", windowDoc},
+    {"padding", Int | IntList, "0", "valid same",
+     "zeros on both sides; valid is 0, same gives ceil(input / stride) (TensorFlow's rule)"},
+    {"dilation", Int | IntList, "1", "", windowDoc},
+    {"groups", Int, "1", "", "independent groups of channels"},
+    {"bias", Bool, "true", "", "whether a bias is added"},
+    {"init", Float, "he_normal", DLC_INITIALISERS, initDoc},
+};
+
+static constexpr ArgumentSpec convTransposeArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"channels", Int, "", "", "channels of the result"},
+    {"kernel", Int | IntList, "", "", windowDoc},
+    {"stride", Int | IntList, "1", "", windowDoc},
+    {"padding", Int | IntList, "0", "valid same",
+     "taken off both sides of the result; same gives input * stride"},
+    {"output_padding", Int | IntList, "0", "", "added to the end of the result, below the stride"},
+    {"dilation", Int | IntList, "1", "", windowDoc},
+    {"groups", Int, "1", "", "independent groups of channels"},
+    {"bias", Bool, "true", "", "whether a bias is added"},
+    {"init", Float, "he_normal", DLC_INITIALISERS, initDoc},
+};
+
+static constexpr ArgumentSpec denseArguments[] = {
+    {"x", Tensor, "", "", "tensor [N, features]"},
+    {"channels", Int, "", "", "features of the result"},
+    {"bias", Bool, "true", "", "whether a bias is added"},
+    {"init", Float, "he_normal", DLC_INITIALISERS, initDoc},
+};
+
+static constexpr ArgumentSpec maxPoolArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"kernel", Int | IntList, "", "", "window of at most 127 elements"},
+    {"stride", Int | IntList, "=kernel", "", windowDoc},
+    {"padding", Int | IntList, "0", "valid same", "on both sides; padding never wins"},
+};
+
+static constexpr ArgumentSpec batchNormArguments[] = {
+    {"x", Tensor, "", "", "tensor [N, C, spatial...]"},
+    {"eps", Float, "1e-5", "", "added to the variance"},
+    {"momentum", Float, "0.1", "", "share of the new value in the running statistics"},
+    {"scale", Bool, "true", "", "whether the result is scaled by a parameter (weight)"},
+    {"init_scale", Float, "1.0", "", "start of that parameter"},
+};
+
+static constexpr ArgumentSpec dropoutArguments[] = {
+    {"x", Tensor, "", "", "tensor whose first axis is the batch"},
+    {"rate", Float, "0.5", "", "share of elements that become 0"},
+};
+
+//===- Functions ------------------------------------------------------------------------------===//
+
+static constexpr ArgumentSpec pointwiseArguments[] = {
+    {"x", Tensor | Float, "", "", "tensor, or a number at compile time"},
+};
+
+static constexpr ArgumentSpec softmaxArguments[] = {
+    {"x", Tensor, "", "", "tensor [N, C, ...]"},
+};
+
+static constexpr ArgumentSpec extremumArguments[] = {
+    {"values", Anything | Rest, "", "", "numbers and tensors, or one list of them"},
+};
+
+static constexpr ArgumentSpec concatArguments[] = {
+    {"inputs", Tensor | TensorList | Rest, "", "", "tensors, or one list of them"},
+    {"axis", Int, "1", "", "axis along which they are joined"},
+};
+
+static constexpr ArgumentSpec flattenArguments[] = {
+    {"x", Tensor, "", "", "tensor [N, ...]"},
+};
+
+static constexpr ArgumentSpec reshapeArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"shape", IntList, "", "", "extents; one may be -1"},
+};
+
+static constexpr ArgumentSpec reduceArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"axes", Int | IntList, "=all", "", "axes to reduce"},
+    {"keep", Bool, "false", "", "whether they stay as axes of size 1"},
+};
+
+//===- Losses and metrics ---------------------------------------------------------------------===//
+
+static constexpr ArgumentSpec softmaxCrossEntropyArguments[] = {
+    {"logits", Tensor, "", "", "tensor [N, classes]"},
+    {"label", Tensor, "", "", "i32[N], 0 to classes - 1"},
+    {"smoothing", Float, "0.0", "", "share of the target spread evenly over all classes"},
+};
+
+static constexpr ArgumentSpec bceArguments[] = {
+    {"logits", Tensor, "", "", "tensor"},
+    {"target", Tensor | Float, "", "", "tensor of the same shape, 0 to 1"},
+};
+
+static constexpr ArgumentSpec distanceArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"target", Tensor | Float, "", "", "tensor of the same shape"},
+    {"where", Tensor, "=everywhere", "", "mask of the same shape; elements are weighted by it"},
+};
+
+static constexpr ArgumentSpec accuracyArguments[] = {
+    {"logits", Tensor, "", "", "tensor [N, classes]"},
+    {"label", Tensor, "", "", "i32[N], 0 to classes - 1"},
+    {"k", Int, "1", "", "a row is right if its label is among the k largest"},
+};
+
+static constexpr ArgumentSpec iouArguments[] = {
+    {"prediction", Tensor, "", "", "bool tensor, such as logits > 0.0"},
+    {"truth", Tensor, "", "", "bool tensor of the same shape"},
+};
+
+//===- Lists ----------------------------------------------------------------------------------===//
+
+static constexpr ArgumentSpec lenArguments[] = {{"x", Anything, "", "", "list or string"}};
+static constexpr ArgumentSpec listArguments[] = {{"list", Anything, "", "", "list or range"}};
+
+//===- The table ------------------------------------------------------------------------------===//
+
+static constexpr CallKind op = CallKind::Operator;
+
+static constexpr CallSpec operators[] = {
+    {"conv", op, "convolution in 1-D to 3-D", convArguments,
+     "Parameters weight [channels, C / groups, kernel...] and bias [channels]. Each spatial extent "
+     "becomes (S + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down.",
+     emitConv},
+    {"conv_transpose", op, "transposed convolution in 1-D to 3-D", convTransposeArguments,
+     "Parameters weight [C, channels / groups, kernel...] and bias [channels]. Each spatial extent "
+     "becomes (S - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.",
+     emitConvTranspose},
+    {"dense", op, "fully connected layer", denseArguments,
+     "Parameters weight [channels, features] and bias [channels].", emitDense},
+    {"max_pool", op, "maximum over windows", maxPoolArguments, "", emitMaxPool},
+    {"batch_norm", op, "normalisation per channel", batchNormArguments,
+     "Parameters weight and bias, states running_mean and running_var, all [C]. Training uses the "
+     "statistics of the rank's own batch and updates the running ones (variance over n - 1); "
+     "evaluation uses the running ones. Source: Ioffe and Szegedy 2015.",
+     emitBatchNorm},
+    {"dropout", op, "zeroes a random share while training", dropoutArguments,
+     "What is kept is divided by 1 - rate. Source: Srivastava et al. 2014.", emitDropout},
+
+    {"relu", op, "max(x, 0)", pointwiseArguments, "", emitRelu},
+    {"sigmoid", op, "1 / (1 + e^-x)", pointwiseArguments, "", emitSigmoid},
+    {"tanh", op, "hyperbolic tangent", pointwiseArguments, "", emitTanh},
+    {"exp", op, "e^x", pointwiseArguments, "", emitExp},
+    {"log", op, "natural logarithm", pointwiseArguments, "", emitLog},
+    {"sqrt", op, "square root", pointwiseArguments, "", emitSqrt},
+    {"abs", op, "absolute value", pointwiseArguments, "", emitAbs},
+    {"max", op, "the largest, elementwise", extremumArguments, "", emitMax},
+    {"min", op, "the smallest, elementwise", extremumArguments, "", emitMin},
+    {"softmax", op, "e^x, scaled to a sum of 1 along axis 1", softmaxArguments, "", emitSoftmax},
+
+    {"concat", op, "joins tensors", concatArguments, "", emitConcat},
+    {"flatten", op, "[N, ...] to [N, features]", flattenArguments, "", emitFlatten},
+    {"reshape", op, "same elements in another shape", reshapeArguments, "", emitReshape},
+    {"sum", op, "sum over axes", reduceArguments, "", emitSum},
+    {"mean", op, "mean over axes", reduceArguments,
+     "The mean of everything can be a loss or a metric; it is then taken over all rows of all "
+     "ranks.",
+     emitMean},
+
+    {"softmax_cross_entropy", op, "cross entropy of softmax(logits) and a class",
+     softmaxCrossEntropyArguments, "A loss: the mean over rows.", emitSoftmaxCrossEntropy},
+    {"bce_with_logits", op, "binary cross entropy of sigmoid(logits) and a target", bceArguments,
+     "A loss: the mean over elements.", emitBceWithLogits},
+    {"mse", op, "mean squared difference", distanceArguments,
+     "A loss: the sum over the mask divided by the mask's sum.", emitMse},
+    {"mae", op, "mean absolute difference", distanceArguments,
+     "A loss: the sum over the mask divided by the mask's sum.", emitMae},
+    {"accuracy", op, "share of rows whose class is right", accuracyArguments,
+     "A metric, higher is better. Of equal logits the first counts as the largest.", emitAccuracy},
+    {"iou", op, "intersection over union", iouArguments,
+     "A metric, higher is better: pooled over the whole evaluation and all ranks.", emitIou},
+
+    {"len", op, "number of values of a list", lenArguments, "", emitLen},
+    {"enumerate", op, "pairs [index, value] of a list", listArguments, "", emitEnumerate},
+    {"reversed", op, "a list from its end", listArguments, "", emitReversed},
+};
+
+ArrayRef<CallSpec> operatorTable() { return operators; }
+
+} // namespace dlc::fe
