@@ -10,7 +10,7 @@ using namespace mlir;
 
 void dlc::buildNNPipeline(OpPassManager &) {}
 
-void dlc::buildTrainPipeline(OpPassManager &) {}
+void dlc::buildTrainPipeline(OpPassManager &manager) { manager.addPass(createDifferentiate()); }
 
 void dlc::registerAllPasses() {
   registerDlcPasses();

@@ -9,6 +9,21 @@ using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
 
+/// The type of a constant is its value's, unless one with a layout follows:
+/// `dense<0.0> : tensor<2x16xf32> : tensor<2x16xf32, #nn.layout<..>>`.
+static ParseResult parseConstantValue(OpAsmParser &parser, ElementsAttr &value, Type &type) {
+  if (parser.parseAttribute(value))
+    return failure();
+  type = value.getType();
+  return succeeded(parser.parseOptionalColon()) ? parser.parseType(type) : success();
+}
+
+static void printConstantValue(OpAsmPrinter &printer, Operation *, ElementsAttr value, Type type) {
+  printer << value;
+  if (type != value.getType())
+    printer << " : " << type;
+}
+
 #include "dialects/NN/NNDialect.cpp.inc"
 #include "dialects/NN/NNEnums.cpp.inc"
 #include "dialects/NN/NNInterfaces.cpp.inc"

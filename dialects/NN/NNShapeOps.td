@@ -9,7 +9,7 @@ def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike]> {
   let summary = "a constant tensor";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs NN_Tensor:$result);
-  let assemblyFormat = "attr-dict $value `:` type($result)";
+  let assemblyFormat = "attr-dict custom<ConstantValue>($value, type($result))";
   let hasFolder = 1;
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type, "double":$splat)>];

@@ -1,0 +1,143 @@
+// dlc-differentiate: reverse-mode differentiation of @train.
+//
+// A forward walk marks the values that depend on a parameter. A reverse walk starts from the losses
+// and asks each op that has a gradient for those of its marked operands; a value used several times
+// has the sum of what its users contribute. Both restrictions together mean that no gradient is
+// built that no parameter needs. Invariant: when the reverse walk reaches an op, the gradients of
+// its results are complete, since all users lie behind it.
+
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc {
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+static bool isTrained(VariableOp variable) {
+  auto trainable = variable->getAttrOfType<BoolAttr>("trainable");
+  return variable.getKind() == VariableKind::Parameter && (!trainable || trainable.getValue());
+}
+
+namespace {
+class DifferentiatePass : public dlc::impl::DifferentiateBase<DifferentiatePass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModelOp model = getOperation();
+    model.setStage("train");
+    auto train = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, "train"));
+    if (!train)
+      return;
+    Block &body = train.getBody().front();
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    SmallVector<Operation *> forward = llvm::map_to_vector(body, [](Operation &op) { return &op; });
+    markDependants(model, forward);
+    seedLosses(builder, train);
+    for (Operation *op : llvm::reverse(forward))
+      if (failed(propagate(builder, op)))
+        return signalPassFailure();
+    emitGradients(builder, model, forward);
+  }
+
+private:
+  /// Fills `origin`. Integers, booleans and batch statistics are constants to the gradient.
+  void markDependants(ModelOp model, ArrayRef<Operation *> forward) {
+    origin.clear();
+    gradients.clear();
+    SymbolTable symbols(model);
+    for (Operation *op : forward) {
+      auto read = dyn_cast<ReadOp>(op);
+      if (read && !isTrained(symbols.lookup<VariableOp>(read.getVariable())))
+        continue;
+      for (Value operand : op->getOperands())
+        if (!read)
+          read = origin.lookup(operand);
+      if (!read)
+        continue;
+      for (OpResult result : op->getResults())
+        if (isa<FloatType>(tensorType(result).getElementType()) &&
+            !(isa<BatchNormOp>(op) && result.getResultNumber() != 0))
+          origin[result] = read;
+    }
+  }
+
+  void accumulate(OpBuilder &builder, Value value, Value gradient) {
+    Value &sum = gradients[value];
+    sum = sum ? AddOp::create(builder, gradient.getLoc(), sum, gradient) : gradient;
+  }
+
+  /// d loss / d sum = weight / count; the count is a constant to the gradient.
+  void seedLosses(OpBuilder &builder, ProgramOp train) {
+    for (auto loss : llvm::make_early_inc_range(train.getBody().getOps<LossOp>())) {
+      if (!origin.contains(loss.getSum()))
+        continue;
+      Location loc = loss.getLoc();
+      auto type = tensorType(loss.getSum());
+      double weight = loss.getWeight().convertToDouble();
+      if (std::optional<double> count = splatValue(loss.getCount()))
+        accumulate(builder, loss.getSum(), splat(builder, loc, type, weight / *count));
+      else
+        accumulate(builder, loss.getSum(),
+                   DivOp::create(builder, loc, splat(builder, loc, type, weight), loss.getCount()));
+    }
+  }
+
+  /// Adds the op's contributions to the gradients of its operands.
+  LogicalResult propagate(OpBuilder &builder, Operation *op) {
+    SmallVector<Value> resultGradients = llvm::map_to_vector(
+        op->getResults(), [&](Value result) { return gradients.lookup(result); });
+    if (isa<ReadOp>(op) || llvm::none_of(resultGradients, [](Value v) { return bool(v); }))
+      return success();
+    auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+    SmallVector<bool> wanted = llvm::map_to_vector(
+        op->getOperands(), [&](Value operand) { return origin.contains(operand); });
+    SmallVector<Value> operandGradients(op->getNumOperands());
+    if (differentiable)
+      differentiable.buildGradient(builder, resultGradients, wanted, operandGradients);
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      if (!wanted[i])
+        continue;
+      if (!operandGradients[i])
+        return reportMissingRule(op, i, bool(differentiable));
+      accumulate(builder, operand, operandGradients[i]);
+    }
+    return success();
+  }
+
+  LogicalResult reportMissingRule(Operation *op, unsigned operand, bool differentiable) {
+    InFlightDiagnostic error = op->emitOpError("is not differentiable");
+    if (differentiable)
+      error << " in operand " << operand;
+    return error << ", but the loss depends on parameter @"
+                 << origin.lookup(op->getOperand(operand)).getVariable() << " through it";
+  }
+
+  /// One nn.gradient per parameter, in the order of their declaration.
+  void emitGradients(OpBuilder &builder, ModelOp model, ArrayRef<Operation *> forward) {
+    llvm::StringMap<Value> sums;
+    for (Operation *op : forward) {
+      auto read = dyn_cast<ReadOp>(op);
+      Value gradient = read ? gradients.lookup(read.getValue()) : Value();
+      if (!gradient)
+        continue;
+      Value &sum = sums[read.getVariable()];
+      sum = sum ? AddOp::create(builder, read.getLoc(), sum, gradient) : gradient;
+    }
+    for (auto variable : model.getBody().getOps<VariableOp>()) {
+      if (Value sum = sums.lookup(variable.getSymName()))
+        GradientOp::create(builder, sum.getLoc(), variable.getSymName(), sum);
+      else if (isTrained(variable))
+        variable.emitWarning("parameter @")
+            << variable.getSymName() << " gets no gradient: no loss depends on it";
+    }
+  }
+
+  llvm::DenseMap<Value, ReadOp> origin;   // value -> a trained parameter that it depends on
+  llvm::DenseMap<Value, Value> gradients; // value -> sum of the contributions so far
+};
+} // namespace
