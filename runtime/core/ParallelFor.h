@@ -17,6 +17,9 @@ namespace dlc::rt {
 void setTeamSize(unsigned threads);
 unsigned teamSize();
 
+/// Makes the calling thread treat denormals as zero.
+void flushDenormals();
+
 /// Runs `function(context, thread)` on every thread of the team, the caller being thread 0.
 void runOnTeam(void (*function)(void *context, unsigned thread), void *context);
 

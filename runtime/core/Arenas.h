@@ -1,0 +1,32 @@
+// All memory of a session: one allocation per arena, made before the first step.
+//
+// The Inputs arena exists twice, so that one can be filled while a program runs on the other.
+#pragma once
+
+#include "runtime/artifact/Artifact.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/core/Device.h"
+
+#include <array>
+#include <span>
+#include <vector>
+
+namespace dlc::rt {
+
+class Arenas {
+public:
+  /// Collective: gradients are allocated by the communicator, in the artifact's order of arenas.
+  Arenas(const Artifact &artifact, Communicator &communicator, Device &device);
+
+  /// Memory of a buffer when the program runs on input arena `slot`.
+  std::span<std::byte> memory(uint32_t buffer, unsigned slot) const;
+  /// Bytes of all allocations, both input arenas included.
+  uint64_t bytes() const { return total; }
+
+private:
+  const Artifact &artifact;
+  std::vector<std::array<std::span<std::byte>, 2>> arenas; // equal but for inputs
+  uint64_t total = 0;
+};
+
+} // namespace dlc::rt

@@ -1,0 +1,37 @@
+// Back ends are shared modules, opened on demand: dlc_cpu.so serves targets cpu:*.
+//
+// One module holds planner and device, so that what plans a kernel is what rebuilds it; the
+// compiler uses the one, the runtime the other.
+#pragma once
+
+#include "runtime/core/Device.h"
+#include "runtime/core/KernelPlanner.h"
+
+#include <memory>
+#include <string>
+
+namespace dlc::rt {
+
+/// What a module's `dlc_back_end` returns.
+struct BackEnd {
+  static constexpr uint32_t currentVersion = 1;
+
+  uint32_t version;
+  /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of
+  /// `threads`.
+  std::unique_ptr<KernelPlanner> (*makePlanner)(const std::string &target, unsigned threads,
+                                                std::string &reason) noexcept;
+  /// A device for the artifact's target, run by a team of `threads`, which is the calling thread's
+  /// from now on. Throws Error if the machine or the library cannot serve it.
+  std::unique_ptr<Device> (*makeDevice)(const artifact::Target &target, unsigned threads);
+  /// One line: library, version, what it may use here.
+  std::string (*describe)();
+};
+
+/// The back end of a target, "cpu:..." by its part before the colon; null with `reason` set if its
+/// module is missing or of another version. Modules stay open.
+const BackEnd *findBackEnd(const std::string &target, std::string &reason) noexcept;
+
+} // namespace dlc::rt
+
+extern "C" const dlc::rt::BackEnd *dlc_back_end();

@@ -1,0 +1,124 @@
+#include "runtime/core/Program.h"
+
+#include <chrono>
+
+namespace dlc::rt {
+namespace {
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+} // namespace
+
+Program::Program(const artifact::Program &program, const Arenas &arenas, Device &device,
+                 std::span<const Device::Kernel> kernels)
+    : program(program) {
+  if (program.collectives())
+    for (const artifact::Collective *collective : *program.collectives()) {
+      Message message{reinterpret_cast<float *>(arenas.memory(collective->buffer(), 0).data()),
+                      collective->elements(),
+                      collective->wire(),
+                      {}};
+      if (collective->members())
+        for (const flatbuffers::String *member : *collective->members())
+          message.members.push_back(member->str());
+      messages.push_back(std::move(message));
+    }
+  if (program.instructions())
+    for (const artifact::Instruction *instruction : *program.instructions())
+      steps.push_back(translate(*instruction, arenas, device, kernels));
+}
+
+Program::Step Program::translate(const artifact::Instruction &instruction, const Arenas &arenas,
+                                 Device &device, std::span<const Device::Kernel> kernels) const {
+  Step step;
+  auto place = [&](uint32_t buffer) {
+    return std::array{arenas.memory(buffer, 0).data(), arenas.memory(buffer, 1).data()};
+  };
+  switch (instruction.operation_type()) {
+  case artifact::Operation::Dispatch: {
+    const artifact::Dispatch *dispatch = instruction.operation_as_Dispatch();
+    step.kind = Kind::Launch;
+    std::array<std::vector<void *>, 2> buffers;
+    if (dispatch->buffers())
+      for (uint32_t buffer : *dispatch->buffers())
+        for (unsigned slot : {0u, 1u})
+          buffers[slot].push_back(arenas.memory(buffer, slot).data());
+    step.launches[0] = device.bind(kernels[dispatch->kernel()], buffers[0]);
+    step.launches[1] = buffers[0] == buffers[1]
+                           ? step.launches[0]
+                           : device.bind(kernels[dispatch->kernel()], buffers[1]);
+    break;
+  }
+  case artifact::Operation::CollectiveStart:
+    step.kind = Kind::Start;
+    step.collective = instruction.operation_as_CollectiveStart()->collective();
+    break;
+  case artifact::Operation::CollectiveWait:
+    step.kind = Kind::Wait;
+    step.collective = instruction.operation_as_CollectiveWait()->collective();
+    break;
+  case artifact::Operation::Copy: {
+    const artifact::Copy *copy = instruction.operation_as_Copy();
+    step.kind = Kind::Copy;
+    step.to = place(copy->destination());
+    step.from = place(copy->source());
+    step.bytes = arenas.memory(copy->source(), 0).size();
+    break;
+  }
+  case artifact::Operation::Fill: {
+    const artifact::Fill *fill = instruction.operation_as_Fill();
+    step.kind = Kind::Fill;
+    step.to = place(fill->buffer());
+    step.bytes = arenas.memory(fill->buffer(), 0).size();
+    step.value = fill->value();
+    break;
+  }
+  default: // events and host reads order streams, and here is only one
+    break;
+  }
+  return step;
+}
+
+void Program::execute(const Step &step, Device &device, Communicator &communicator, unsigned slot,
+                      uint64_t number) {
+  switch (step.kind) {
+  case Kind::Launch:
+    device.launch(step.launches[slot]);
+    return communicator.progress();
+  case Kind::Start: {
+    Message &message = messages[step.collective];
+    message.ticket = communicator.startAllReduce(message.data, message.elements, message.wire,
+                                                 {step.collective, number, message.members});
+    return;
+  }
+  case Kind::Wait:
+    return communicator.wait(messages[step.collective].ticket);
+  case Kind::Copy:
+    device.copy(step.to[slot], step.from[slot], step.bytes);
+    return communicator.progress();
+  case Kind::Fill:
+    return device.fill(step.to[slot], step.value, step.bytes);
+  case Kind::Nothing:
+    return;
+  }
+}
+
+void Program::run(Device &device, Communicator &communicator, unsigned slot, uint64_t step,
+                  std::vector<TraceEvent> *events) {
+  if (!events) {
+    for (const Step &instruction : steps)
+      execute(instruction, device, communicator, slot % 2, step);
+    return;
+  }
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    int64_t begin = now();
+    execute(steps[i], device, communicator, slot % 2, step);
+    events->push_back({i, begin, now()});
+  }
+}
+
+} // namespace dlc::rt

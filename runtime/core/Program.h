@@ -1,0 +1,54 @@
+// One program of the artifact, flattened for replay: every kernel bound, every address resolved.
+//
+// Instructions run in artifact order; streams and events only matter to devices that have them.
+#pragma once
+
+#include "runtime/core/Arenas.h"
+#include "runtime/core/Session.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+class Program {
+public:
+  /// `kernels` are the artifact's, loaded on the device.
+  Program(const artifact::Program &program, const Arenas &arenas, Device &device,
+          std::span<const Device::Kernel> kernels);
+
+  const artifact::Program &definition() const { return program; }
+  /// Replays the program once; appends to `events` unless it is null.
+  void run(Device &device, Communicator &communicator, unsigned slot, uint64_t step,
+           std::vector<TraceEvent> *events);
+
+private:
+  enum class Kind : uint8_t { Launch, Start, Wait, Copy, Fill, Nothing };
+  struct Step {
+    Kind kind = Kind::Nothing;
+    uint8_t value = 0;                         // Fill
+    uint32_t collective = 0;                   // Start, Wait
+    std::array<Device::Binding, 2> launches{}; // Launch, by input slot
+    std::array<std::byte *, 2> to{}, from{};   // Copy, Fill, by input slot
+    size_t bytes = 0;
+  };
+  struct Message {
+    float *data;
+    size_t elements;
+    artifact::DType wire;
+    std::vector<std::string> members;
+    Communicator::Ticket ticket = 0;
+  };
+
+  Step translate(const artifact::Instruction &instruction, const Arenas &arenas, Device &device,
+                 std::span<const Device::Kernel> kernels) const;
+  void execute(const Step &step, Device &device, Communicator &communicator, unsigned slot,
+               uint64_t number);
+
+  const artifact::Program &program;
+  std::vector<Step> steps;
+  std::vector<Message> messages;
+};
+
+} // namespace dlc::rt

@@ -1,0 +1,229 @@
+// Phases in the constructor's order: device, schedule hash, arenas, kernels, programs, start
+// values.
+
+#include "runtime/core/Session.h"
+
+#include "runtime/core/Arenas.h"
+#include "runtime/core/BackEnd.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Initialize.h"
+#include "runtime/core/ParallelFor.h"
+#include "runtime/core/Program.h"
+#include "runtime/core/TensorIo.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sched.h>
+
+namespace dlc::rt {
+namespace {
+
+unsigned usableCores() {
+  cpu_set_t mask;
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask))
+                                                       : 1;
+}
+
+unsigned chooseThreads(const artifact::Target &target, const Communicator &communicator,
+                       unsigned wanted) {
+  unsigned planned = std::max(target.threads(), 1u);
+  if (wanted > planned)
+    throw Error(ErrorCode::BadInput, std::to_string(wanted) +
+                                         " threads asked for, but the artifact was planned for at "
+                                         "most " +
+                                         std::to_string(planned) +
+                                         "; compile it with --threads=" + std::to_string(wanted));
+  unsigned share = usableCores() / static_cast<unsigned>(std::max(communicator.localSize(), 1));
+  return wanted ? wanted : std::clamp(share, 1u, planned);
+}
+
+std::unique_ptr<Device> openDevice(const Artifact &artifact, unsigned threads) {
+  std::string reason;
+  const BackEnd *backEnd = findBackEnd(artifact->target()->name()->str(), reason);
+  if (!backEnd)
+    throw Error(ErrorCode::Runtime, reason);
+  return backEnd->makeDevice(*artifact->target(), threads);
+}
+
+// Ranks that would run different collectives would hang or add up garbage: so none starts.
+void compareSchedules(const Artifact &artifact, Communicator &communicator) {
+  uint64_t mine = artifact->schedule_hash();
+  std::vector<std::vector<std::byte>> all =
+      communicator.allGather(std::as_bytes(std::span(&mine, 1)));
+  std::string others;
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0])
+      others += (others.empty() ? "" : ", ") + std::to_string(rank);
+  if (!others.empty())
+    throw Error(ErrorCode::Peer, "ranks run different artifacts: rank " + others +
+                                     " differs from rank 0; give every rank the same file");
+}
+
+} // namespace
+
+struct Session::Impl {
+  Impl(const Artifact &artifact, Communicator &communicator, const SessionOptions &options);
+
+  Program &program(const std::string &name);
+  const artifact::Variable &variable(const std::string &name) const;
+  PhysicalType typeOf(uint32_t buffer) const {
+    return PhysicalType(*artifact->buffers()->Get(buffer)->type());
+  }
+  std::vector<float> read(uint32_t buffer, unsigned slot) const;
+  void write(uint32_t buffer, std::span<const float> values);
+  template <typename Value> void setScalar(const std::string &name, Value value);
+
+  const Artifact &artifact;
+  Communicator &communicator;
+  unsigned threads;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Arenas> arenas;
+  std::vector<Program> programs;
+  std::vector<TraceEvent> *events = nullptr;
+  unsigned lastSlot = 0;
+};
+
+Session::Impl::Impl(const Artifact &artifact, Communicator &communicator,
+                    const SessionOptions &options)
+    : artifact(artifact), communicator(communicator),
+      threads(chooseThreads(*artifact->target(), communicator, options.threads)),
+      device(openDevice(artifact, threads)) {
+  compareSchedules(artifact, communicator);
+  arenas = std::make_unique<Arenas>(artifact, communicator, *device);
+  std::vector<Device::Kernel> kernels;
+  if (artifact->kernels())
+    for (const artifact::Kernel *kernel : *artifact->kernels())
+      kernels.push_back(device->load(artifact, *kernel));
+  if (artifact->programs())
+    for (const artifact::Program *program : *artifact->programs())
+      programs.emplace_back(*program, *arenas, *device, kernels);
+}
+
+Program &Session::Impl::program(const std::string &name) {
+  for (Program &candidate : programs)
+    if (candidate.definition().name()->string_view() == name)
+      return candidate;
+  throw Error(ErrorCode::BadInput, artifact.name() + " has no program '" + name + "'");
+}
+
+const artifact::Variable &Session::Impl::variable(const std::string &name) const {
+  const artifact::Variable *found = artifact.variable(name);
+  if (!found)
+    throw Error(ErrorCode::BadInput, artifact.name() + " has no variable '" + name + "'");
+  return *found;
+}
+
+std::vector<float> Session::Impl::read(uint32_t buffer, unsigned slot) const {
+  PhysicalType type = typeOf(buffer);
+  std::vector<std::byte> physical(type.bytes());
+  device->copy(physical.data(), arenas->memory(buffer, slot).data(), physical.size());
+  std::vector<float> values(type.logicalElements());
+  readTensor(type, physical, values);
+  return values;
+}
+
+void Session::Impl::write(uint32_t buffer, std::span<const float> values) {
+  PhysicalType type = typeOf(buffer);
+  std::vector<std::byte> physical(type.bytes());
+  writeTensor(type, values, physical);
+  device->copy(arenas->memory(buffer, 0).data(), physical.data(), physical.size());
+}
+
+template <typename Value> void Session::Impl::setScalar(const std::string &name, Value value) {
+  const artifact::Variable *scalar = artifact.variable(name);
+  if (!scalar || scalar->kind() != artifact::VariableKind::Scalar)
+    return;
+  PhysicalType type = typeOf(scalar->buffer());
+  std::byte bytes[8];
+  // A seed has 64 significant bits, more than a double holds.
+  if (type.dtype == artifact::DType::I64 && std::is_integral_v<Value>)
+    std::memcpy(bytes, &value, sizeof value);
+  else
+    writeScalar(type.dtype, bytes, static_cast<double>(value));
+  device->copy(arenas->memory(scalar->buffer(), 0).data(), bytes, sizeOf(type.dtype));
+}
+
+Session::Session(const Artifact &artifact, Communicator &communicator,
+                 const SessionOptions &options)
+    : impl(std::make_unique<Impl>(artifact, communicator, options)) {
+  initialize(options.seed);
+}
+
+Session::~Session() = default;
+
+const Artifact &Session::artifact() const { return impl->artifact; }
+Communicator &Session::communicator() const { return impl->communicator; }
+unsigned Session::threads() const { return impl->threads; }
+uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
+void Session::trace(std::vector<TraceEvent> *events) { impl->events = events; }
+
+void Session::initialize(uint64_t seed) {
+  if (!impl->artifact->variables())
+    return;
+  std::vector<float> values;
+  for (const artifact::Variable *variable : *impl->artifact->variables()) {
+    values.resize(impl->typeOf(variable->buffer()).logicalElements());
+    drawInitialValues(impl->artifact, *variable, seed, values);
+    impl->write(variable->buffer(), values);
+  }
+}
+
+std::vector<float> Session::read(const std::string &variable) const {
+  return impl->read(impl->variable(variable).buffer(), 0);
+}
+
+void Session::write(const std::string &variable, std::span<const float> values) {
+  uint32_t buffer = impl->variable(variable).buffer();
+  size_t wanted = impl->typeOf(buffer).logicalElements();
+  if (values.size() != wanted)
+    throw Error(ErrorCode::BadInput, "variable '" + variable + "' has " + std::to_string(wanted) +
+                                         " elements, got " + std::to_string(values.size()));
+  impl->write(buffer, values);
+}
+
+void Session::setScalar(const std::string &name, double value) { impl->setScalar(name, value); }
+void Session::setScalar(const std::string &name, int64_t value) { impl->setScalar(name, value); }
+
+std::span<std::byte> Session::input(const std::string &program, const std::string &name,
+                                    unsigned slot) {
+  const artifact::Program &definition = impl->program(program).definition();
+  if (definition.inputs())
+    for (const artifact::ProgramInput *input : *definition.inputs())
+      if (input->name()->string_view() == name)
+        return impl->arenas->memory(input->buffer(), slot);
+  throw Error(ErrorCode::BadInput, "program '" + program + "' has no input '" + name + "'");
+}
+
+void Session::run(const std::string &program, unsigned slot, uint64_t step) {
+  impl->lastSlot = slot;
+  setTeamSize(impl->threads); // of this thread, whichever constructed the session
+  flushDenormals();
+  impl->program(program).run(*impl->device, impl->communicator, slot, step, impl->events);
+}
+
+std::vector<Pair> Session::results(const std::string &program) const {
+  std::vector<Pair> pairs;
+  const artifact::Program &definition = impl->program(program).definition();
+  if (!definition.results())
+    return pairs;
+  for (const artifact::Result *result : *definition.results()) {
+    if (result->kind() == artifact::ResultKind::Output)
+      continue;
+    Pair pair;
+    pair.sum = impl->read(result->buffers()->Get(0), impl->lastSlot)[0];
+    pair.count = impl->read(result->buffers()->Get(1), impl->lastSlot)[0];
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+std::vector<float> Session::output(const std::string &program, const std::string &name) const {
+  const artifact::Program &definition = impl->program(program).definition();
+  if (definition.results())
+    for (const artifact::Result *result : *definition.results())
+      if (result->kind() == artifact::ResultKind::Output && result->name()->string_view() == name)
+        return impl->read(result->buffers()->Get(0), impl->lastSlot);
+  throw Error(ErrorCode::BadInput, "program '" + program + "' has no output '" + name + "'");
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,45 @@
+// Tensors between their physical form (dtype and layout) and logical row-major f32.
+//
+// The one routine through which variables, checkpoints and outputs pass, whatever the layout.
+// Padding lanes are written as zero.
+#pragma once
+
+#include "runtime/artifact/LayoutIo.h"
+
+#include <cstddef>
+#include <span>
+
+namespace dlc::rt {
+
+/// A physical tensor's type.
+struct PhysicalType {
+  artifact::DType dtype;
+  std::vector<int64_t> shape;
+  Layout layout;
+
+  /// Of a verified artifact.
+  explicit PhysicalType(const artifact::TensorType &type)
+      : dtype(type.dtype()), shape(readShape(type)), layout(*readLayout(type)) {}
+  PhysicalType(artifact::DType dtype, std::vector<int64_t> shape, Layout layout)
+      : dtype(dtype), shape(std::move(shape)), layout(std::move(layout)) {}
+
+  size_t logicalElements() const {
+    int64_t elements = 1;
+    for (int64_t extent : shape)
+      elements *= extent;
+    return static_cast<size_t>(elements);
+  }
+  size_t bytes() const { return physicalBytes(dtype, shape, layout); }
+};
+
+/// `values` has logicalElements(), `physical` bytes(). Integers are rounded to nearest.
+void writeTensor(const PhysicalType &type, std::span<const float> values,
+                 std::span<std::byte> physical);
+void readTensor(const PhysicalType &type, std::span<const std::byte> physical,
+                std::span<float> values);
+
+/// One element.
+double readScalar(artifact::DType dtype, const std::byte *at);
+void writeScalar(artifact::DType dtype, std::byte *at, double value);
+
+} // namespace dlc::rt

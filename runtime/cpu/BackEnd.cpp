@@ -1,0 +1,29 @@
+// The module's one entry.
+
+#include "runtime/core/BackEnd.h"
+
+#include "runtime/cpu/CpuDevice.h"
+#include "runtime/cpu/CpuPlanner.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+namespace dlc::rt {
+namespace {
+
+std::unique_ptr<Device> makeCpuDevice(const artifact::Target &target, unsigned threads) {
+  return std::make_unique<CpuDevice>(target, threads);
+}
+
+std::string describeCpu() {
+  const dnnl_version_t *version = dnnl_version();
+  CpuTarget native("cpu:native", 1);
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch) + ", native target " + native.name();
+}
+
+const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeCpuDevice, describeCpu};
+
+} // namespace
+} // namespace dlc::rt
+
+extern "C" const dlc::rt::BackEnd *dlc_back_end() { return &dlc::rt::backEnd; }
