@@ -47,10 +47,18 @@ void OneDnnOperation::describe(bool winograd) {
   }
 }
 
+OperandType OneDnnOperation::libraryOperand(size_t operand) const {
+  OperandType type = request.operands[operand];
+  // A pooling's index is u8 there; positions stay below 128, so both types read alike.
+  if (arguments[operand] == DNNL_ARG_WORKSPACE && type.dtype == DType::I8)
+    type.dtype = DType::U8;
+  return type;
+}
+
 void OneDnnOperation::addOperand(int argument, OperandView view) {
   size_t index = arguments.size();
-  const OperandType &operand = request.operands[index];
   arguments.push_back(argument);
+  OperandType operand = libraryOperand(index);
   views.push_back(view);
   if (const std::optional<Layout> &layout = layouts[index]) {
     std::optional<dnnl_memory_desc_t> fixed = toMemoryDesc(operand, *layout, view);
@@ -225,17 +233,17 @@ OneDnnOperation::examine(std::shared_ptr<dnnl_primitive_desc> pd) const {
   OneDnnImplementation found;
   found.arguments = arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
+    OperandType operand = libraryOperand(i);
     const dnnl_memory_desc_t *desc =
         dnnl_primitive_desc_query_md(pd.get(), dnnl_query_exec_arg_md, arguments[i]);
-    if (!desc || desc->ndims == 0 || desc->data_type != toDnnl(request.operands[i].dtype))
+    if (!desc || desc->ndims == 0 || desc->data_type != toDnnl(operand.dtype))
       return std::nullopt;
     std::optional<Layout> layout = toLayout(*desc, views[i]);
     if (!layout)
       return std::nullopt;
     // An equal descriptor may print as another layout where extents are 1; the fixed name stands.
     if (layouts[i] && *layouts[i] != *layout) {
-      std::optional<dnnl_memory_desc_t> fixed =
-          toMemoryDesc(request.operands[i], *layouts[i], views[i]);
+      std::optional<dnnl_memory_desc_t> fixed = toMemoryDesc(operand, *layouts[i], views[i]);
       if (!fixed || !dnnl_memory_desc_equal(&*fixed, desc))
         return std::nullopt;
       layout = layouts[i];

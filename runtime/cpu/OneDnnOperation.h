@@ -52,6 +52,8 @@ private:
   void describeReorder();
 
   const dnnl_memory_desc_t &desc(size_t operand) const { return descs[operand]; }
+  /// The operand as the library types it.
+  OperandType libraryOperand(size_t operand) const;
   void addOperand(int argument, OperandView view = {});
   void setPostOps();
   std::optional<OneDnnImplementation> examine(std::shared_ptr<dnnl_primitive_desc> pd) const;
