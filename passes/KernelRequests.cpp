@@ -2,6 +2,7 @@
 
 #include "passes/KernelRequests.h"
 
+#include "passes/CachingPlanner.h"
 #include "passes/TestPlanner.h"
 #include "runtime/cpu/CpuPlanner.h"
 
@@ -132,9 +133,14 @@ void PlanningTarget::writeTo(nn::ModelOp model) const {
 
 std::unique_ptr<rt::KernelPlanner> dlc::openPlanner(const std::string &target, unsigned threads,
                                                     std::string &reason) {
+  std::unique_ptr<rt::KernelPlanner> planner;
   if (target == "test")
-    return std::make_unique<TestPlanner>();
-  return rt::makeCpuPlanner(target, threads, reason);
+    planner = std::make_unique<TestPlanner>();
+  else
+    planner = rt::makeCpuPlanner(target, threads, reason);
+  if (!planner)
+    return nullptr;
+  return std::make_unique<CachingPlanner>(std::move(planner));
 }
 
 std::unique_ptr<rt::KernelPlanner> dlc::openPlanner(nn::ModelOp model) {

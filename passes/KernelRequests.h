@@ -21,6 +21,18 @@ bool isLibraryOp(mlir::Operation *op);
 std::optional<rt::KernelRequest> kernelRequest(mlir::Operation *op, rt::Math math,
                                                unsigned threads);
 
+/// The discardable attribute in which dlc-plan-kernels writes a #nn.kernel. (Pooling ops have a
+/// `kernel` of their own, the window.)
+inline constexpr llvm::StringLiteral plannedKernelName = "nn.kernel";
+
+/// What was planned for the op, or null.
+inline nn::KernelAttr plannedKernel(mlir::Operation *op) {
+  return op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
+}
+
+/// Forecast of a cluster as one generated kernel.
+nn::KernelAttr generatedKernel(nn::FusedOp op, const rt::KernelPlanner &planner);
+
 /// What a model is planned for: attributes `target`, `threads` and `math` of the nn.model from the
 /// schedule stage on, written by dlc-assign-layouts.
 struct PlanningTarget {

@@ -87,7 +87,7 @@ def NN_InitializerKind : I32EnumAttr<"InitializerKind", "distribution of a start
 def NN_KernelAttr : NN_Attr<"Kernel", "kernel"> {
   let summary = "planned implementation of an op";
   let description = [{
-    Written by dlc-plan-kernels on every op that a library runs and on every nn.fused. `implementation` is the library's name or
+    Written by dlc-plan-kernels as `nn.kernel` on every op that a library runs and on every nn.fused. `implementation` is the library's name or
     "generated"; the workspace is one more buffer of the dispatch; `nanoseconds` is the forecast on the target.
   }];
   let parameters = (ins StringRefParameter<>:$implementation, "uint64_t":$workspace, "uint64_t":$flops,

@@ -1,0 +1,165 @@
+// Each family is walked twice through the training program: first with free weights, to learn which
+// layout the filter gradients want, which becomes that of parameter, slots and gradient; then with
+// those fixed. The other programs conform.
+
+#include "passes/LayoutSolver.h"
+
+#include "dialects/Comm/Comm.h"
+#include "passes/FamilyWalk.h"
+
+using namespace mlir;
+using namespace dlc;
+using rt::Layout;
+
+static constexpr LayoutFamily families[] = {LayoutFamily::Plain, LayoutFamily::ChannelsLast,
+                                            LayoutFamily::Blocked};
+
+StringRef dlc::nameOf(LayoutFamily family) {
+  switch (family) {
+  case LayoutFamily::Plain:
+    return "plain";
+  case LayoutFamily::ChannelsLast:
+    return "channels last";
+  case LayoutFamily::Blocked:
+    return "blocked";
+  }
+  return {};
+}
+
+Layout dlc::familyLayout(LayoutFamily family, size_t rank, unsigned lanes) {
+  Layout layout = Layout::rowMajor(rank);
+  if (rank < 3)
+    return layout;
+  if (family == LayoutFamily::ChannelsLast)
+    std::rotate(layout.order.begin() + 1, layout.order.begin() + 2, layout.order.end());
+  if (family == LayoutFamily::Blocked)
+    layout.blocks.push_back({1, static_cast<uint16_t>(lanes)});
+  return layout;
+}
+
+bool dlc::canMoveIn(Operation *op, const Layout &layout) {
+  auto isAligned = [&](size_t dim, int64_t position) {
+    return position % layout.blockOf(dim) == 0;
+  };
+  if (auto concat = dyn_cast<nn::ConcatOp>(op)) {
+    auto dim = static_cast<size_t>(concat.getDim());
+    return llvm::all_of(concat.getInputs().drop_back(), [&](Value input) {
+      return isAligned(dim, nn::tensorType(input).getDimSize(dim));
+    });
+  }
+  if (auto slice = dyn_cast<nn::SliceOp>(op)) {
+    // A cut inside a block would leave values in what is padding of the result.
+    ArrayRef<int64_t> shape = nn::tensorType(slice.getX()).getShape();
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      int64_t end = slice.getStart()[dim] + slice.getSize()[dim];
+      if (!isAligned(dim, slice.getStart()[dim]) || (end != shape[dim] && !isAligned(dim, end)))
+        return false;
+    }
+    return true;
+  }
+  if (auto pad = dyn_cast<nn::PadOp>(op)) {
+    for (size_t dim = 0; dim < pad.getLow().size(); ++dim)
+      if (layout.blockOf(dim) > 1 && (pad.getLow()[dim] != 0 || pad.getHigh()[dim] != 0))
+        return false;
+    return true;
+  }
+  return layout.isRowMajor();
+}
+
+Layout LayoutPlan::layoutOf(Value value) const {
+  auto entry = values.find(value);
+  return entry == values.end()
+             ? Layout::rowMajor(static_cast<size_t>(nn::tensorType(value).getRank()))
+             : entry->second;
+}
+
+/// Follows a new value of a parameter back through the optimizer's arithmetic and the all-reduce to
+/// the filter gradients it derives from.
+void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
+  for (auto assign : program.getBody().getOps<nn::AssignOp>()) {
+    ArrayRef<int64_t> shape = nn::tensorType(assign.getValue()).getShape();
+    auto variable =
+        SymbolTable::lookupNearestSymbolFrom<nn::VariableOp>(program, assign.getVariableAttr());
+    if (!variable || variable.getKind() != nn::VariableKind::Parameter || shape.size() < 3)
+      continue;
+    SmallVector<Value> worklist{assign.getValue()};
+    llvm::SmallDenseSet<Value> seen;
+    while (!worklist.empty()) {
+      Value value = worklist.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op || nn::tensorType(value).getShape() != shape || !seen.insert(value).second)
+        continue;
+      if (isa<nn::ConvGradFilterOp>(op))
+        filterGradients[value] = variable.getSymName();
+      else if (isa<comm::AllReduceOp>(op))
+        worklist.push_back(op->getOperand(cast<OpResult>(value).getResultNumber()));
+      else if (op->hasTrait<nn::Elementwise>())
+        llvm::append_range(worklist, op->getOperands());
+    }
+  }
+}
+
+std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family) {
+  FamilyWalkContext context{planner, math, threads, family, filterGradients};
+  auto programs = llvm::to_vector(model.getBody().getOps<nn::ProgramOp>());
+  auto walk = [&](nn::ProgramOp program,
+                  LayoutPlan &plan) -> std::optional<llvm::StringMap<Layout>> {
+    FamilyWalk walk(context, plan);
+    if (walk.run(program))
+      return std::move(walk.wishes);
+    refused = walk.refused;
+    reason = walk.reason;
+    return std::nullopt;
+  };
+  LayoutPlan result;
+  // The program that decides comes first.
+  llvm::sort(programs, [](nn::ProgramOp a, nn::ProgramOp b) {
+    auto key = [](nn::ProgramOp it) {
+      return std::pair(it.getSymName() != "train", it.getSymName());
+    };
+    return key(a) < key(b);
+  });
+  for (nn::ProgramOp program : programs) {
+    context.variables = nullptr;
+    LayoutPlan trial;
+    std::optional<llvm::StringMap<Layout>> wishes = walk(program, trial);
+    if (!wishes)
+      return std::nullopt;
+    for (auto &wish : *wishes)
+      result.variables.try_emplace(wish.getKey(), wish.getValue());
+    for (auto variable : model.getBody().getOps<nn::VariableOp>())
+      if (variable.getOwner() && result.variables.contains(*variable.getOwner()) &&
+          cast<RankedTensorType>(variable.getType()).getRank() ==
+              static_cast<int64_t>(result.variables.lookup(*variable.getOwner()).rank()))
+        result.variables.try_emplace(variable.getSymName(),
+                                     result.variables.lookup(*variable.getOwner()));
+    context.variables = &result.variables;
+    double decisive = result.nanoseconds;
+    if (!walk(program, result))
+      return std::nullopt;
+    if (program != programs.front())
+      result.nanoseconds = decisive;
+  }
+  return result;
+}
+
+FailureOr<LayoutSolution> LayoutSolver::solve() {
+  for (auto program : model.getBody().getOps<nn::ProgramOp>())
+    if (program.getSymName() == "train")
+      findFilterGradients(program);
+  LayoutSolution best;
+  bool found = false;
+  for (auto [index, family] : llvm::enumerate(families)) {
+    std::optional<LayoutPlan> plan = solveFamily(family);
+    best.milliseconds[index] =
+        plan ? plan->nanoseconds * 1e-6 : std::numeric_limits<double>::infinity();
+    if (!plan || (found && plan->nanoseconds >= best.plan.nanoseconds))
+      continue;
+    best.family = family;
+    best.plan = std::move(*plan);
+    found = true;
+  }
+  if (!found)
+    return refused->emitOpError("has no kernel on this target in any layout: ") << reason;
+  return best;
+}

@@ -1,0 +1,69 @@
+// Chooses the physical layout of every tensor of a model.
+//
+// Three families of activation layouts (plain, channels last, blocked channels) are each carried
+// through the training program; the cheapest in all, planned kernels and reorders together, wins.
+// Within a family each library op takes its cheapest candidate given what its operands have, so an
+// op that refuses the family gets explicit reorders. Read-only: the pass writes the plan into the
+// IR. Invariants: arguments and sinks are row-major; every variable has one layout in all programs.
+#pragma once
+
+#include "dialects/NN/NN.h"
+#include "runtime/core/KernelPlanner.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <limits>
+
+namespace dlc {
+
+enum class LayoutFamily { Plain, ChannelsLast, Blocked };
+llvm::StringRef nameOf(LayoutFamily family);
+
+/// Layout of an activation [N, C, S...] in a family; `lanes` channels make a block.
+rt::Layout familyLayout(LayoutFamily family, size_t rank, unsigned lanes);
+
+/// True if a concatenation, slice or padding can be done in this layout: no block is cut.
+bool canMoveIn(mlir::Operation *op, const rt::Layout &layout);
+
+struct LayoutPlan {
+  llvm::DenseMap<mlir::Value, rt::Layout> values; // row-major if absent
+  llvm::DenseMap<mlir::OpOperand *, rt::Layout>
+      operands;                          // uses that need another than their value's
+  llvm::DenseSet<mlir::Value> flexible;  // made anew in any layout for nothing
+  llvm::StringMap<rt::Layout> variables; // row-major if absent
+  double nanoseconds = 0;
+
+  rt::Layout layoutOf(mlir::Value value) const;
+};
+
+struct LayoutSolution {
+  LayoutFamily family = LayoutFamily::Plain;
+  LayoutPlan plan;
+  /// Cost of each family's training step in milliseconds, for the remark; infinite if impossible.
+  std::array<double, 3> milliseconds;
+};
+
+class LayoutSolver {
+public:
+  LayoutSolver(nn::ModelOp model, rt::KernelPlanner &planner, rt::Math math, unsigned threads)
+      : model(model), planner(planner), math(math), threads(threads) {}
+
+  /// Emits a diagnostic at the first op that the library cannot run in any family.
+  llvm::FailureOr<LayoutSolution> solve();
+
+private:
+  std::optional<LayoutPlan> solveFamily(LayoutFamily family);
+  void findFilterGradients(nn::ProgramOp program);
+
+  nn::ModelOp model;
+  rt::KernelPlanner &planner;
+  rt::Math math;
+  unsigned threads;
+  llvm::DenseMap<mlir::Value, llvm::StringRef> filterGradients; // value -> its parameter
+  mlir::Operation *refused = nullptr;
+  std::string reason;
+};
+
+} // namespace dlc

@@ -1,0 +1,96 @@
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-assign-layouts=target=test | FileCheck %s
+
+// A parameter, its slot and its gradient share the filter gradient's layout; the data gradient, which
+// wants another, gets a reorder of the weight; the one-channel image stays plain.
+// CHECK-LABEL: nn.model @train_step
+// CHECK-SAME: math = "fast", stage = "schedule", target = "test", threads = 1 : i64
+// CHECK: nn.variable @w0 : tensor<32x1x3x3xf32, #nn.layout<Nchw16n>>
+// CHECK: nn.variable @w1 : tensor<64x32x3x3xf32, #nn.layout<NChw16c16n>>
+// CHECK: nn.variable @m1 : tensor<64x32x3x3xf32, #nn.layout<NChw16c16n>>
+nn.model @train_step attributes {stage = "train"} {
+  nn.variable @w0 : tensor<32x1x3x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @w1 : tensor<64x32x3x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @m1 : tensor<64x32x3x3xf32> {kind = #nn<kind slot>, init = #nn.init<constant, 0.0, 0.0>, owner = @w1, slot = "momentum"}
+  // CHECK: nn.program @train(%[[IMAGE:.*]]: tensor<8x1x28x28xf32> {
+  nn.program @train(%image: tensor<8x1x28x28xf32> {nn.input = "image"}) {
+    %w0 = nn.read @w0 : tensor<32x1x3x3xf32>
+    // CHECK: %[[W1:.*]] = nn.read @w1 : tensor<64x32x3x3xf32, #nn.layout<NChw16c16n>>
+    %w1 = nn.read @w1 : tensor<64x32x3x3xf32>
+    %m1 = nn.read @m1 : tensor<64x32x3x3xf32>
+    // CHECK: nn.conv %[[IMAGE]], {{.*}} -> tensor<8x32x26x26xf32, #nn.layout<nChw16c>>
+    %y0 = nn.conv %image, %w0 {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<8x1x28x28xf32>, tensor<32x1x3x3xf32>) -> tensor<8x32x26x26xf32>
+    // CHECK-NEXT: %[[A0:.*]] = nn.relu
+    %a0 = nn.relu %y0 : (tensor<8x32x26x26xf32>) -> tensor<8x32x26x26xf32>
+    // CHECK-NEXT: %[[Y1:.*]] = nn.conv %[[A0]], %[[W1]]
+    %y1 = nn.conv %a0, %w1 {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<8x32x26x26xf32>, tensor<64x32x3x3xf32>) -> tensor<8x64x24x24xf32>
+    // A reshape takes logical order.
+    // CHECK-NEXT: %[[PLAIN:.*]] = nn.reorder %[[Y1]]
+    // CHECK-NEXT: nn.reshape %[[PLAIN]]
+    %f = nn.reshape %y1 : (tensor<8x64x24x24xf32>) -> tensor<8x36864xf32>
+    %s = nn.reduce_sum %f {dims = array<i64: 0, 1>} : (tensor<8x36864xf32>) -> tensor<f32>
+    %c = nn.constant dense<8.0> : tensor<f32> : tensor<f32>
+    nn.loss %s, %c : tensor<f32>, tensor<f32>
+    // A broadcast is made in the layout of its user.
+    // CHECK: nn.broadcast {{.*}} -> tensor<8x64x24x24xf32, #nn.layout<nChw16c>>
+    %g = nn.broadcast %c {dims = array<i64>} : (tensor<f32>) -> tensor<8x64x24x24xf32>
+    %dy = nn.mul %g, %y1 : (tensor<8x64x24x24xf32>, tensor<8x64x24x24xf32>) -> tensor<8x64x24x24xf32>
+    // CHECK: nn.conv_grad_filter %[[A0]], {{.*}} -> tensor<64x32x3x3xf32, #nn.layout<NChw16c16n>>
+    %dw1 = nn.conv_grad_filter %a0, %dy {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<8x32x26x26xf32>, tensor<8x64x24x24xf32>) -> tensor<64x32x3x3xf32>
+    // CHECK: %[[W1D:.*]] = nn.reorder %[[W1]] : {{.*}} -> tensor<64x32x3x3xf32, #nn.layout<NChw16n16c>>
+    // CHECK-NEXT: nn.conv_grad_data %{{.*}}, %[[W1D]]
+    %da = nn.conv_grad_data %dy, %w1 {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<8x64x24x24xf32>, tensor<64x32x3x3xf32>) -> tensor<8x32x26x26xf32>
+    // CHECK: nn.conv_grad_filter %[[IMAGE]]
+    %dw0 = nn.conv_grad_filter %image, %da {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<8x1x28x28xf32>, tensor<8x32x26x26xf32>) -> tensor<32x1x3x3xf32>
+    %r0 = comm.all_reduce %dw0 : tensor<32x1x3x3xf32>
+    // CHECK: comm.all_reduce %{{.*}} : tensor<64x32x3x3xf32, #nn.layout<NChw16c16n>>
+    %r1 = comm.all_reduce %dw1 : tensor<64x32x3x3xf32>
+    %n1 = nn.add %m1, %r1 : (tensor<64x32x3x3xf32>, tensor<64x32x3x3xf32>) -> tensor<64x32x3x3xf32>
+    nn.assign @m1, %n1 : tensor<64x32x3x3xf32>
+    %n2 = nn.sub %w1, %n1 : (tensor<64x32x3x3xf32>, tensor<64x32x3x3xf32>) -> tensor<64x32x3x3xf32>
+    // CHECK-NOT: nn.reorder
+    // CHECK: nn.assign @w1
+    nn.assign @w1, %n2 : tensor<64x32x3x3xf32>
+    %n3 = nn.sub %w0, %r0 : (tensor<32x1x3x3xf32>, tensor<32x1x3x3xf32>) -> tensor<32x1x3x3xf32>
+    nn.assign @w0, %n3 : tensor<32x1x3x3xf32>
+  }
+  // The other programs read the variables as training laid them out.
+  // CHECK: nn.program @predict
+  nn.program @predict(%image: tensor<2x1x28x28xf32> {nn.input = "image"}) {
+    // CHECK: nn.read @w0 : tensor<32x1x3x3xf32, #nn.layout<Nchw16n>>
+    %w0 = nn.read @w0 : tensor<32x1x3x3xf32>
+    %y0 = nn.conv %image, %w0 {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x1x28x28xf32>, tensor<32x1x3x3xf32>) -> tensor<2x32x26x26xf32>
+    // CHECK: %[[P:.*]] = nn.reorder
+    // CHECK-NEXT: nn.output "y", %[[P]] : tensor<2x32x26x26xf32>
+    nn.output "y", %y0 : tensor<2x32x26x26xf32>
+  }
+}
+
+// -----
+
+// A concatenation stays blocked where no block is cut, and falls back to logical order where one is.
+// CHECK-LABEL: nn.model @concat
+nn.model @concat attributes {stage = "train"} {
+  nn.program @predict(%x: tensor<1x32x8x8xf32> {nn.input = "x"}) {
+    %p, %i = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>) -> (tensor<1x32x4x4xf32>, tensor<1x32x4x4xi8>)
+    // CHECK: %[[POOL:.*]], %{{.*}} = nn.max_pool {{.*}} -> (tensor<1x32x4x4xf32, #nn.layout<nChw16c>>, tensor<1x32x4x4xi8, #nn.layout<nChw16c>>)
+    // CHECK: nn.concat %[[POOL]], %[[POOL]] {{.*}} -> tensor<1x64x4x4xf32, #nn.layout<nChw16c>>
+    %c = nn.concat %p, %p {dim = 1 : i64} : (tensor<1x32x4x4xf32>, tensor<1x32x4x4xf32>) -> tensor<1x64x4x4xf32>
+    // CHECK: nn.slice {{.*}} -> tensor<1x16x4x4xf32, #nn.layout<nChw16c>>
+    %s = nn.slice %c {start = array<i64: 0, 16, 0, 0>, size = array<i64: 1, 16, 4, 4>} : (tensor<1x64x4x4xf32>) -> tensor<1x16x4x4xf32>
+    // CHECK: nn.slice {{.*}} -> tensor<1x8x4x4xf32>
+    %t = nn.slice %c {start = array<i64: 0, 24, 0, 0>, size = array<i64: 1, 8, 4, 4>} : (tensor<1x64x4x4xf32>) -> tensor<1x8x4x4xf32>
+    nn.output "s", %s : tensor<1x16x4x4xf32>
+    nn.output "t", %t : tensor<1x8x4x4xf32>
+  }
+}
+
+// -----
+
+// An op that the library cannot run in any layout is an error.
+nn.model @refused attributes {stage = "train"} {
+  nn.program @predict(%x: tensor<2x3xf64> {nn.input = "x"}) {
+    // expected-error @below {{has no kernel on this target in any layout: the test planner has no rules for f64}}
+    %y = nn.matmul %x, %x {transpose_b} : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x2xf64>
+    nn.output "y", %y : tensor<2x2xf64>
+  }
+}

@@ -1,0 +1,38 @@
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-plan-kernels | FileCheck %s
+
+#blocked = #nn.layout<nChw16c>
+// Library ops take the planner's cheapest implementation for the layouts that they have.
+// CHECK-LABEL: nn.model @library
+nn.model @library attributes {stage = "schedule", target = "test", threads = 2 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}, %w: tensor<16x16x3x3xf32, #nn.layout<OIhw16i16o>> {nn.input = "w"}) {
+    // CHECK: nn.reorder {{.*}}nn.kernel = #nn.kernel<"test_reorder", workspace = 0, flops = 0, bytes = 8192, ns = 1256>
+    %xb = nn.reorder %x : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32, #blocked>
+    // CHECK: nn.conv {{.*}}nn.kernel = #nn.kernel<"test_blocked", workspace = 0, flops = 294912,
+    %y = nn.conv %xb, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x16x8x8xf32, #blocked>, tensor<16x16x3x3xf32, #nn.layout<OIhw16i16o>>) -> tensor<1x16x8x8xf32, #blocked>
+    // CHECK: nn.fused {{.*}}nn.kernel = #nn.kernel<"generated", workspace = 0, flops = 1024, bytes = 8192, ns = 1256>
+    %z = nn.fused (%a = %y) : (tensor<1x16x8x8xf32, #blocked>) -> tensor<1x16x8x8xf32, #blocked> {
+      %r = nn.relu %a : (tensor<1x16x8x8xf32, #blocked>) -> tensor<1x16x8x8xf32, #blocked>
+      nn.yield %r : tensor<1x16x8x8xf32, #blocked>
+    }
+    %p = nn.reorder %z : (tensor<1x16x8x8xf32, #blocked>) -> tensor<1x16x8x8xf32>
+    nn.output "z", %p : tensor<1x16x8x8xf32>
+  }
+}
+
+// -----
+
+// Layouts for which the library has no kernel are an error with the reason.
+nn.model @refused attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}) {
+    // expected-error @below {{has no kernel on test: no rule of the test planner fits these layouts}}
+    %y, %i = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x16x8x8xf32>) -> (tensor<1x16x4x4xf32>, tensor<1x16x4x4xi8>)
+    nn.output "y", %y : tensor<1x16x4x4xf32>
+  }
+}
+
+// -----
+
+// Nothing is planned for a model without a target.
+// expected-error @below {{has no target, threads and math; run dlc-assign-layouts first}}
+nn.model @untargeted attributes {stage = "schedule"} {
+}
