@@ -1,0 +1,115 @@
+// A cluster as loop nests over physical memory: what planning and emission of generated kernels
+// share.
+//
+// Everything a loop touches - addresses, coordinates, bounds - is a linear form over the loops, so
+// collapsing and splitting loops is arithmetic on weights. Invariant: a plan depends on the
+// cluster's body alone.
+#pragma once
+
+#include "passes/GeneratedKernels.h"
+
+#include "mlir/IR/AffineExpr.h"
+
+#include <optional>
+#include <vector>
+
+namespace dlc {
+
+/// sum(weights[i] * index of loop i) + offset.
+struct LinearForm {
+  llvm::SmallVector<int64_t, 6> weights;
+  int64_t offset = 0;
+
+  static LinearForm constant(unsigned loops, int64_t offset) {
+    return {llvm::SmallVector<int64_t, 6>(loops, 0), offset};
+  }
+  bool operator==(const LinearForm &) const = default;
+  void add(const LinearForm &other, int64_t factor = 1);
+  /// Smallest and largest value over loops of these extents.
+  std::pair<int64_t, int64_t> range(llvm::ArrayRef<int64_t> extents) const;
+  mlir::AffineExpr expression(mlir::MLIRContext *context) const;
+};
+
+/// 0 <= form < extent.
+struct Bound {
+  LinearForm form;
+  int64_t extent;
+};
+
+/// A value at one point of the iteration space.
+struct ClusterNode {
+  enum class Kind {
+    Read,     // element of a buffer
+    Index,    // a coordinate as a number
+    Inside,   // all bounds hold
+    Select,   // operands: condition, a, b
+    Constant, // splat of an nn.constant
+    Fill,     // the value that nn.pad adds
+    Op        // an elementwise nn op
+  };
+  Kind kind = Kind::Op;
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<unsigned> operands = {};
+  mlir::Type element = {};
+  unsigned buffer = 0;
+  /// Read: the address if it is linear; Index: the coordinate; dropout: the logical index.
+  std::optional<LinearForm> form = std::nullopt;
+  /// Read: the address where it is not linear, over the loops.
+  mlir::AffineExpr address = {};
+  /// Read: where the element exists (zero elsewhere); Inside: the condition.
+  llvm::SmallVector<Bound> bounds = {};
+};
+
+/// One result of a stage, or one accumulator of a reduction.
+struct ClusterWrite {
+  unsigned node = 0;
+  unsigned buffer = 0;
+  LinearForm address;
+  mlir::Type element;
+  /// nn.reduce_sum or nn.reduce_max, null for a plain result.
+  mlir::Operation *reduction = nullptr;
+  /// Coordinates of real elements; a plain write is zero and a reduction skips elsewhere.
+  llvm::SmallVector<Bound> valid;
+};
+
+/// One perfect loop nest.
+struct StagePlan {
+  struct Loop {
+    int64_t extent = 1;
+    bool reduced = false;
+    /// Decoded from the iteration number (in order); the others run inside.
+    bool item = false;
+  };
+  /// The innermost loop runs in vectors.
+  llvm::SmallVector<Loop> loops;
+  std::vector<ClusterNode> nodes;
+  std::vector<ClusterWrite> writes;
+  int64_t items = 1;
+  int64_t chunk = 1;
+
+  llvm::SmallVector<int64_t> extents() const;
+  bool hasReduction() const;
+};
+
+struct ClusterPlan {
+  std::vector<StagePlan> stages;
+  llvm::SmallVector<mlir::RankedTensorType> scratch;
+  /// Types of all buffers: operands, results, scratch.
+  llvm::SmallVector<mlir::RankedTensorType> buffers;
+};
+
+/// Plans a cluster; with an op that no kernel can be generated for, says why there.
+mlir::FailureOr<ClusterPlan> planCluster(mlir::Block &cluster);
+
+/// Decides the loops of a stage whose nodes and writes are over one loop per raw dimension:
+/// collapses what is contiguous everywhere, splits and marks items, sets the chunk.
+void planLoops(StagePlan &stage);
+
+/// Buffers of a stage in its function's order: what it reads, then what it writes.
+llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
+                                         llvm::SmallVector<exec::Access> *access = nullptr);
+
+/// Type in which a reduction accumulates.
+mlir::Type accumulatorType(mlir::Operation *reduction);
+
+} // namespace dlc

@@ -1,0 +1,85 @@
+// The view of a cluster's plan that other passes build on: stages with their buffers, scratch, and
+// which results may take an operand's memory.
+
+#include "passes/ClusterPlan.h"
+
+using namespace mlir;
+using namespace dlc;
+
+/// Elements of a buffer that a stage touches at most.
+static int64_t touchedElements(const StagePlan &stage, RankedTensorType type) {
+  int64_t iterations = 1;
+  for (const StagePlan::Loop &loop : stage.loops)
+    iterations *= loop.extent;
+  return std::min(iterations, nn::layoutOf(type).physicalElements(type.getShape().vec()));
+}
+
+SmallVector<unsigned> dlc::stageBuffers(const StagePlan &stage, SmallVector<exec::Access> *access) {
+  llvm::SetVector<unsigned> reads, writes;
+  for (const ClusterNode &node : stage.nodes)
+    if (node.kind == ClusterNode::Kind::Read)
+      reads.insert(node.buffer);
+  for (const ClusterWrite &write : stage.writes)
+    writes.insert(write.buffer);
+  SmallVector<unsigned> buffers(reads.getArrayRef());
+  llvm::append_range(buffers, writes);
+  if (access) {
+    access->assign(reads.size(), exec::Access::Read);
+    access->append(writes.size(), exec::Access::Write);
+  }
+  return buffers;
+}
+
+GeneratedKernel dlc::planGeneratedKernel(Block &cluster) {
+  GeneratedKernel kernel;
+  FailureOr<ClusterPlan> plan = planCluster(cluster);
+  if (failed(plan))
+    return kernel;
+  kernel.scratch.assign(plan->scratch.begin(), plan->scratch.end());
+  for (const StagePlan &stage : plan->stages) {
+    GeneratedStage &planned = kernel.stages.emplace_back();
+    planned.extent = stage.items;
+    planned.chunk = stage.chunk;
+    planned.buffers = stageBuffers(stage, &planned.access);
+    uint64_t operations = 0, iterations = 1;
+    for (const ClusterNode &node : stage.nodes)
+      operations += node.kind == ClusterNode::Kind::Op;
+    for (const ClusterWrite &write : stage.writes)
+      operations += write.reduction != nullptr;
+    for (const StagePlan::Loop &loop : stage.loops)
+      iterations *= loop.extent;
+    planned.flops = operations * iterations;
+    for (unsigned buffer : planned.buffers) {
+      RankedTensorType type = plan->buffers[buffer];
+      planned.bytes += touchedElements(stage, type) * nn::elementBytes(type.getElementType());
+    }
+  }
+  return kernel;
+}
+
+bool dlc::canShareBuffer(Block &cluster, unsigned operand, unsigned result) {
+  FailureOr<ClusterPlan> plan = planCluster(cluster);
+  if (failed(plan))
+    return false;
+  unsigned target = cluster.getNumArguments() + result;
+  if (plan->buffers[operand] != plan->buffers[target])
+    return false;
+  const ClusterWrite *written = nullptr;
+  const StagePlan *writer = nullptr;
+  for (const StagePlan &stage : plan->stages)
+    for (const ClusterWrite &write : stage.writes)
+      if (write.buffer == target) {
+        if (written || write.reduction)
+          return false;
+        written = &write;
+        writer = &stage;
+      }
+  for (const StagePlan &stage : plan->stages)
+    for (const ClusterNode &node : stage.nodes) {
+      if (node.kind != ClusterNode::Kind::Read || node.buffer != operand)
+        continue;
+      if (&stage != writer || node.form != written->address || !node.bounds.empty())
+        return false;
+    }
+  return written != nullptr;
+}
