@@ -5,4 +5,40 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ConvertNNToExec : Pass<"dlc-convert-nn-to-exec", "::dlc::nn::ModelOp"> {
+  let summary = "destination-passing: tensors become buffers, ops become dispatches";
+  let description = [{
+    Precondition: stage schedule; every op is a sink, a library op with a kernel, an nn.fused, a reshape that moves nothing, or a
+    collective. Effect: nn.programs become exec.programs; kernels and clusters are collected and shared; gradients are written in
+    place into their bucket where their producer can; variables are updated in place where no other reader comes later. Buffers have
+    no offsets yet.
+  }];
+  let dependentDialects = ["::dlc::exec::ExecDialect"];
+}
+
+def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {
+  let summary = "puts instructions on streams and orders streams by events";
+  let description = [{
+    Kernels and copies go to compute, collectives to comm. Before a collective starts, comm waits for an event that compute records behind
+    the bucket's last writer; waiting for a collective is itself the order between comm and compute.
+  }];
+}
+
+def PlanMemory : Pass<"dlc-plan-memory", "::dlc::nn::ModelOp"> {
+  let summary = "gives every buffer its offset and every arena its size";
+  let description = [{
+    Variables and slots lie one behind the other. Inputs, transient and gradient buffers are placed per program by decreasing-size best
+    fit over live intervals; a bucket in flight lives until its wait, results until the end. Programs share the arenas.
+  }];
+}
+
+def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
+  let summary = "checks an exec program before export (read-only)";
+  let description = [{
+    1. Every buffer has an offset and lies inside its arena. 2. Buffers live at the same time do not overlap, views excepted. 3. A buffer is
+    written before it is read, unless it is a variable or input. 4. Collectives start in the order of their numbers and are
+    waited for once. 5. No instruction touches a bucket in flight. 6. Every instruction has a stream.
+  }];
+}
+
 #endif // DLC_EXEC_PASSES

@@ -1,6 +1,8 @@
-// Generated kernels: how a cluster becomes functions, and the emission of all clusters into one shared object.
+// Generated kernels: how a cluster becomes functions, and the emission of all clusters into one
+// shared object.
 //
-// Planning is a pure function of the cluster's body, so convert-nn-to-exec, the planner and the emitter agree without talking.
+// Planning is a pure function of the cluster's body, so convert-nn-to-exec, the planner and the
+// emitter agree without talking.
 #pragma once
 
 #include "dialects/Exec/Exec.h"
@@ -10,19 +12,22 @@
 
 namespace dlc {
 
-/// One function of a cluster: void f(void *const *buffers, int64_t begin, int64_t end), called for consecutive chunks of [0, extent).
-/// Bits depend on the chunk, which is fixed here from the shape alone, never on the number of threads.
+/// One function of a cluster: void f(void *const *buffers, int64_t begin, int64_t end), called for
+/// consecutive chunks of [0, extent). Bits depend on the chunk, which is fixed here from the shape
+/// alone, never on the number of threads.
 struct GeneratedStage {
   int64_t extent = 1;
   int64_t chunk = 1;
-  /// Buffers in the function's order: indices into operands, then results, then scratch of the cluster.
+  /// Buffers in the function's order: indices into operands, then results, then scratch of the
+  /// cluster.
   llvm::SmallVector<unsigned> buffers;
   llvm::SmallVector<exec::Access> access;
   uint64_t bytes = 0; // read + written
   uint64_t flops = 0;
 };
 
-/// A cluster as a sequence of stages. Reductions have two: partials per chunk, then their sum in chunk order.
+/// A cluster as a sequence of stages. Reductions have two: partials per chunk, then their sum in
+/// chunk order.
 struct GeneratedKernel {
   llvm::SmallVector<GeneratedStage> stages;
   llvm::SmallVector<mlir::RankedTensorType> scratch;
@@ -31,7 +36,8 @@ struct GeneratedKernel {
 /// Plans a cluster: the block's arguments are the operands, its nn.yield names the results.
 GeneratedKernel planGeneratedKernel(mlir::Block &cluster);
 
-/// True if result `result` may be written to the memory of operand `operand`: every element is read before it is written.
+/// True if result `result` may be written to the memory of operand `operand`: every element is read
+/// before it is written.
 bool canShareBuffer(mlir::Block &cluster, unsigned operand, unsigned result);
 
 /// What to emit code for.
@@ -41,9 +47,11 @@ struct CodeTarget {
   unsigned vectorBytes = 64;
 };
 
-/// Emits every exec.cluster of the model, one function `CLUSTER_STAGE` per stage, into one shared object. `text` of the stages
-/// linalg and llvm is printed to the streams that are given. Diagnostics go to the context.
-llvm::LogicalResult emitClusters(nn::ModelOp model, const CodeTarget &target, std::string &sharedObject,
-                                 llvm::raw_ostream *linalgText = nullptr, llvm::raw_ostream *llvmText = nullptr);
+/// Emits every exec.cluster of the model, one function `CLUSTER_STAGE` per stage, into one shared
+/// object. `text` of the stages linalg and llvm is printed to the streams that are given.
+/// Diagnostics go to the context.
+llvm::LogicalResult emitClusters(nn::ModelOp model, const CodeTarget &target,
+                                 std::string &sharedObject, llvm::raw_ostream *linalgText = nullptr,
+                                 llvm::raw_ostream *llvmText = nullptr);
 
 } // namespace dlc

@@ -20,6 +20,7 @@ namespace dlc {
 /// stage's verifier.
 void buildNNPipeline(mlir::OpPassManager &manager);
 void buildTrainPipeline(mlir::OpPassManager &manager);
+void buildExecPipeline(mlir::OpPassManager &manager);
 
 /// Registers passes and the pipelines --dlc-{nn,train,schedule,exec}-pipeline (each runs all stages
 /// up to its own).

@@ -1,0 +1,72 @@
+// Decreasing-size best fit: buffers are placed from the largest to the smallest; each goes into the
+// smallest gap between the already placed buffers that are live at the same time and is large
+// enough (lowest offset on ties). Source: Pisarchyk, Lee 2020, "Efficient memory management for
+// deep neural net inference" (greedy by size).
+
+#include "passes/MemoryPlanner.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace {
+struct Placed {
+  int64_t offset, bytes, begin, end;
+};
+
+/// Offset of the smallest sufficient gap among the placed buffers that are live together with
+/// `buffer`.
+int64_t bestFit(const std::vector<Placed> &byOffset, const dlc::BufferInterval &buffer,
+                int64_t bytes) {
+  int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), reached = 0;
+  for (const Placed &other : byOffset) {
+    if (other.end < buffer.begin || other.begin > buffer.end)
+      continue;
+    int64_t gap = other.offset - reached;
+    if (gap >= bytes && gap < bestGap) {
+      best = reached;
+      bestGap = gap;
+    }
+    reached = std::max(reached, other.offset + other.bytes);
+  }
+  return best >= 0 ? best : reached;
+}
+
+int64_t mostLiveBytes(const std::vector<dlc::BufferInterval> &buffers, int64_t alignment) {
+  std::map<int64_t, int64_t> change;
+  for (const dlc::BufferInterval &buffer : buffers) {
+    int64_t bytes = (buffer.bytes + alignment - 1) / alignment * alignment;
+    change[buffer.begin] += bytes;
+    change[buffer.end + 1] -= bytes;
+  }
+  int64_t live = 0, most = 0;
+  for (auto [time, delta] : change)
+    most = std::max(most, live += delta);
+  return most;
+}
+} // namespace
+
+dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int64_t alignment) {
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
+  });
+  MemoryPlan plan;
+  plan.offsets.resize(buffers.size());
+  plan.lowerBound = mostLiveBytes(buffers, alignment);
+  std::vector<Placed> byOffset;
+  for (size_t i : order) {
+    int64_t bytes = (buffers[i].bytes + alignment - 1) / alignment * alignment;
+    int64_t offset = bestFit(byOffset, buffers[i], bytes);
+    plan.offsets[i] = offset;
+    plan.bytes = std::max(plan.bytes, offset + bytes);
+    Placed placed{offset, bytes, buffers[i].begin, buffers[i].end};
+    auto position =
+        std::upper_bound(byOffset.begin(), byOffset.end(), placed,
+                         [](const Placed &a, const Placed &b) { return a.offset < b.offset; });
+    byOffset.insert(position, placed);
+  }
+  return plan;
+}

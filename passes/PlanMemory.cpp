@@ -1,0 +1,84 @@
+// dlc-plan-memory: offsets of buffers and sizes of arenas. The placement itself is MemoryPlanner.
+
+#include "passes/Liveness.h"
+#include "passes/MemoryPlanner.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::exec;
+
+namespace dlc {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+namespace {
+struct ArenaSize {
+  int64_t bytes = 0;
+  int64_t lowerBound = 0;
+};
+
+class PlanMemoryPass : public dlc::impl::PlanMemoryBase<PlanMemoryPass> {
+public:
+  using Base::Base;
+  void runOnOperation() override {
+    DenseMap<ArenaKind, ArenaSize> sizes;
+    placeVariables(sizes);
+    for (auto program : getOperation().getBody().getOps<exec::ProgramOp>())
+      placeProgram(program, sizes);
+    for (auto arena : getOperation().getBody().getOps<ArenaOp>()) {
+      Builder builder(arena);
+      arena.setBytesAttr(builder.getI64IntegerAttr(sizes[arena.getKind()].bytes));
+      arena.setLowerBoundAttr(builder.getI64IntegerAttr(sizes[arena.getKind()].lowerBound));
+    }
+  }
+
+private:
+  static void setOffset(BufferOp buffer, int64_t offset) {
+    buffer.setOffsetAttr(Builder(buffer).getI64IntegerAttr(offset));
+  }
+
+  /// Variables keep their place over programs: one behind the other, in the order of the model.
+  void placeVariables(DenseMap<ArenaKind, ArenaSize> &sizes) {
+    DenseMap<StringRef, int64_t> offsets;
+    for (auto variable : getOperation().getBody().getOps<nn::VariableOp>()) {
+      ArenaKind arena =
+          variable.getKind() == nn::VariableKind::Slot ? ArenaKind::Slots : ArenaKind::Variables;
+      ArenaSize &size = sizes[arena];
+      offsets[variable.getSymName()] = size.bytes;
+      variable->setAttr("offset", Builder(variable).getI64IntegerAttr(size.bytes));
+      size.bytes += alignUp(nn::physicalBytes(cast<RankedTensorType>(variable.getType())));
+      size.lowerBound = size.bytes;
+    }
+    getOperation().walk([&](BufferOp buffer) {
+      if (buffer.getVariable())
+        setOffset(buffer, offsets.lookup(*buffer.getVariable()));
+    });
+  }
+
+  static void placeProgram(exec::ProgramOp program, DenseMap<ArenaKind, ArenaSize> &sizes) {
+    Liveness liveness(program);
+    for (ArenaKind arena : {ArenaKind::Inputs, ArenaKind::Transient, ArenaKind::Gradients}) {
+      SmallVector<BufferOp> buffers;
+      std::vector<BufferInterval> intervals;
+      for (auto [op, live] : liveness.intervals()) {
+        auto buffer = cast<BufferOp>(op);
+        if (buffer.getArena() != arena)
+          continue;
+        buffers.push_back(buffer);
+        // The host fills inputs before the step and may fill the next step's while this one runs.
+        int64_t last = static_cast<int64_t>(liveness.instructions().size()) - 1;
+        bool whole = arena == ArenaKind::Inputs;
+        intervals.push_back({nn::physicalBytes(buffer.getType().getTensor()),
+                             whole ? 0 : live.begin, whole ? last : live.end});
+      }
+      MemoryPlan plan = planMemory(intervals, bufferAlignment);
+      for (auto [buffer, offset] : llvm::zip(buffers, plan.offsets))
+        setOffset(buffer, offset);
+      sizes[arena].bytes = std::max(sizes[arena].bytes, plan.bytes);
+      sizes[arena].lowerBound = std::max(sizes[arena].lowerBound, plan.lowerBound);
+    }
+  }
+};
+} // namespace

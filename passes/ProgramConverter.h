@@ -1,0 +1,54 @@
+// Turns one nn.program into an exec.program: decides where every value lives and what runs on it.
+#pragma once
+
+#include "passes/KernelTable.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace dlc {
+
+class ProgramConverter {
+public:
+  ProgramConverter(nn::ProgramOp program, KernelTable &kernels);
+
+  /// Builds the exec.program before the nn.program. Failures have been reported at their op.
+  llvm::LogicalResult convert();
+
+private:
+  // Where values live.
+  void placeInputs();
+  void placeBuckets();
+  void placeAssigned();
+  bool canUpdateInPlace(nn::FusedOp producer, unsigned result, llvm::StringRef variable);
+  mlir::Value variableBuffer(llvm::StringRef name);
+  mlir::Value bufferOf(mlir::Value value);
+  mlir::Value newBuffer(mlir::RankedTensorType type, exec::ArenaKind arena, mlir::Location loc);
+  mlir::Value shareOperand(nn::FusedOp op, unsigned result);
+  bool isLastUse(mlir::Value value, mlir::Operation *user);
+  void bind(mlir::Value value, mlir::Value buffer);
+
+  // What runs.
+  void findPhases();
+  llvm::LogicalResult convertOp(mlir::Operation *op);
+  llvm::LogicalResult dispatch(mlir::Operation *op, const KernelUse &use);
+  void start(mlir::Operation *op);
+  void view(mlir::Operation *op, mlir::Value source, mlir::Value result);
+  void assignRemaining();
+  void hostRead(mlir::Operation *op);
+
+  nn::ProgramOp program;
+  KernelTable &kernels;
+  mlir::OpBuilder buffers; // exec.buffer and exec.view of placed values, ahead of all instructions
+  mlir::OpBuilder instructions; // appended in program order
+  exec::ProgramOp result;
+
+  llvm::DenseMap<mlir::Value, mlir::Value> placed; // tensor -> buffer
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>>
+      inhabitants; // buffer -> tensors that live in it
+  llvm::StringMap<mlir::Value> variables;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> buckets; // comm.start -> bucket
+  llvm::DenseSet<mlir::Operation *> inPlaceAssigns;
+  llvm::DenseMap<mlir::Operation *, exec::Phase> phases;
+};
+
+} // namespace dlc
