@@ -6,6 +6,7 @@
 
 #include "passes/Liveness.h"
 #include "runtime/artifact/Hash.h"
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/Writer.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -87,19 +88,8 @@ private:
 //===- Types and constant arguments -----------------------------------------------------------===//
 
 fb::Offset<artifact::TensorType> Exporter::type(RankedTensorType tensor) {
-  fb::Offset<artifact::Layout> layout;
-  if (rt::Layout physical = nn::layoutOf(tensor); !physical.isRowMajor()) {
-    std::vector<uint8_t> dims;
-    std::vector<uint16_t> sizes;
-    for (rt::Layout::Block block : physical.blocks) {
-      dims.push_back(block.dim);
-      sizes.push_back(block.size);
-    }
-    layout = artifact::CreateLayoutDirect(builder, &physical.order, &dims, &sizes);
-  }
-  std::vector<int64_t> shape = tensor.getShape().vec();
-  return artifact::CreateTensorTypeDirect(builder, dtypeOf(tensor.getElementType()), &shape,
-                                          layout);
+  return rt::writeTensorType(builder, dtypeOf(tensor.getElementType()), tensor.getShape().vec(),
+                             nn::layoutOf(tensor));
 }
 
 fb::Offset<artifact::Argument> Exporter::argument(NamedAttribute attribute) {

@@ -1,0 +1,28 @@
+// What `dlc inspect FILE.dlx` tells: facts of an artifact as JSON, and the same as text.
+#pragma once
+
+#include "passes/OverlapSimulator.h"
+#include "runtime/artifact/Artifact.h"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <ostream>
+
+namespace dlc {
+
+/// For which run the communication is forecast; what is not given is as planned.
+struct InspectOptions {
+  std::optional<Link> link;
+  std::optional<unsigned> ranks;
+};
+
+/// Target, parameters, arenas, and per program its kernels, buckets and forecast. Bytes,
+/// nanoseconds, FLOPs.
+nlohmann::ordered_json describeArtifact(const rt::Artifact &artifact,
+                                        const InspectOptions &options);
+
+/// The description as tables for people.
+void printDescription(const nlohmann::ordered_json &description, std::ostream &out);
+
+} // namespace dlc
