@@ -102,7 +102,7 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTer
   let hasVerifier = 1;
 }
 
-def NN_YieldOp : NN_Op<"yield", [Pure, Terminator, HasParent<"FusedOp">]> {
+def NN_YieldOp : NN_Op<"yield", [Pure, Terminator]> {
   let summary = "results of a cluster";
   let arguments = (ins Variadic<NN_Tensor>:$values);
   let builders = [OpBuilder<(ins)>];

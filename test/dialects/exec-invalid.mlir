@@ -1,0 +1,44 @@
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics
+
+nn.model @kernel attributes {stage = "exec"} {
+  // expected-error @below {{needs either a plan or a cluster}}
+  exec.kernel @k [tensor<8xf32>] access [1] {category = "pointwise", implementation = "x", flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+}
+
+// -----
+
+nn.model @access attributes {stage = "exec"} {
+  // expected-error @below {{has 1 operands and 2 accesses}}
+  exec.kernel @k [tensor<8xf32>] access [1, 2] {category = "pointwise", implementation = "x", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+}
+
+// -----
+
+nn.model @view attributes {stage = "exec"} {
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
+    // expected-error @below {{ends at byte 96, outside of}}
+    %b = exec.view %a[64] : <tensor<16xf32>> -> <tensor<8xf32>>
+  }
+}
+
+// -----
+
+nn.model @dispatch attributes {stage = "exec"} {
+  exec.kernel @k [tensor<8xf32>] access [1] {category = "pointwise", implementation = "x", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
+    // expected-error @below {{takes 'tensor<8xf32>'}}
+    exec.dispatch @k(%a) {phase = #exec<phase forward>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @read attributes {stage = "exec"} {
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<f32>>
+    // expected-error @below {{reads 1 buffers, a loss has 2}}
+    exec.host_read "loss"(%a) {kind = #exec<result loss>} : !exec.buffer<tensor<f32>>
+  }
+}

@@ -1,0 +1,91 @@
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-verify-exec
+
+// A whole program passes.
+nn.model @good attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
+// expected-error @below {{is at stage 'schedule', expected exec}}
+nn.model @early attributes {stage = "schedule"} {
+}
+
+// -----
+
+nn.model @unplaced attributes {stage = "exec"} {
+  exec.program @train {
+    // expected-error @below {{has no offset; run dlc-plan-memory first}}
+    %a = exec.buffer {arena = #exec<arena_kind transient>} : <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @outside attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.program @train {
+    // expected-error @below {{lies at [64, 128) of an arena of 64 bytes}}
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @overlap attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 128 : i64}
+  exec.program @train {
+    // expected-note @below {{the other buffer}}
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<32xf32>>
+    // expected-error @below {{overlaps another buffer that is live at the same time}}
+    %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<32xf32>>
+    exec.fill %b {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.host_read "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<32xf32>>
+  }
+}
+
+// -----
+
+nn.model @unwritten attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<16xf32>>
+    // expected-error @below {{reads a buffer that nothing has written}}
+    exec.host_read "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @in_flight attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
+    // expected-error @below {{touches the bucket of collective 0 while it is in flight}}
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
+nn.model @unwaited attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    // expected-error @below {{ends the program with a collective in flight}}
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
+  }
+}
