@@ -1,0 +1,64 @@
+"""What the end-to-end tests share: running the programs, small data sets, comparing files."""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("DLC_BIN", ROOT / "build" / "dev" / "bin"))
+MODELS = ROOT / "models"
+
+
+def run(*command, expect=0, **options):
+    """Runs a program and returns (stdout, stderr); the exit code must be `expect`."""
+    command = [str(part) for part in command]
+    command[0] = str(BIN / command[0])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, **options)
+    if done.returncode != expect:
+        sys.exit(f"exit code {done.returncode}, expected {expect}: {' '.join(command)}\n{done.stdout}\n{done.stderr}")
+    return done.stdout, done.stderr
+
+
+def check(condition, message):
+    if not condition:
+        sys.exit("FAILED: " + message)
+
+
+def workspace():
+    return pathlib.Path(tempfile.mkdtemp(prefix="dlc-e2e-"))
+
+
+def digits(directory, count=96, seed=0):
+    """Learnable 28 x 28 images: class k has a bright square at place k. Returns the --data arguments."""
+    random = np.random.default_rng(seed)
+    label = random.integers(0, 10, count)
+    image = random.integers(0, 60, (count, 28, 28))
+    for i, k in enumerate(label):
+        row, column = 4 + 12 * (k // 5), 2 + 5 * (k % 5)
+        image[i, row:row + 6, column:column + 4] += 150
+    np.save(directory / "image.npy", image.astype(np.uint8))
+    np.save(directory / "label.npy", label.astype(np.uint8))
+    return ["--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy"]
+
+
+def read_safetensors(path):
+    """Name -> f32 array."""
+    blob = pathlib.Path(path).read_bytes()
+    size = struct.unpack("<Q", blob[:8])[0]
+    header = json.loads(blob[8:8 + size])
+    kinds = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
+    tensors = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            begin, end = (8 + size + offset for offset in entry["data_offsets"])
+            tensors[name] = np.frombuffer(blob[begin:end], kinds[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def same_file(a, b, what):
+    check(pathlib.Path(a).read_bytes() == pathlib.Path(b).read_bytes(), f"{what}: {a} and {b} differ")
