@@ -1,5 +1,5 @@
-// libFuzzer target of the artifact loader. The hash is recomputed, so that the structural verifier is
-// what is fuzzed; no code of an artifact is ever loaded.
+// libFuzzer target of the artifact loader. The hash is recomputed, so that the structural verifier
+// is what is fuzzed; no code of an artifact is ever loaded.
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/artifact/Writer.h"
