@@ -4,7 +4,7 @@
 
 #include "passes/CachingPlanner.h"
 #include "passes/TestPlanner.h"
-#include "runtime/cpu/CpuPlanner.h"
+#include "runtime/core/BackEnd.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -136,8 +136,8 @@ std::unique_ptr<rt::KernelPlanner> dlc::openPlanner(const std::string &target, u
   std::unique_ptr<rt::KernelPlanner> planner;
   if (target == "test")
     planner = std::make_unique<TestPlanner>();
-  else
-    planner = rt::makeCpuPlanner(target, threads, reason);
+  else if (const rt::BackEnd *backEnd = rt::findBackEnd(target, reason))
+    planner = backEnd->makePlanner(target, threads, reason);
   if (!planner)
     return nullptr;
   return std::make_unique<CachingPlanner>(std::move(planner));
