@@ -35,4 +35,27 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {
+  let summary = "joins all-reduces to buckets";
+  let description = [{
+    Precondition: kernels planned. Effect: one variadic comm.all_reduce per bucket, right behind the producer of its last operand.
+    Buckets are runs of the operands in the order in which they become ready; the last is at most 1 MB. Operands that depend on another
+    all-reduce are never in its bucket. An operand that has other users, or that no kernel writes, is copied by a cluster,
+    so that every operand can be computed in place.
+
+    ```mlir
+    %0 = comm.all_reduce %a : tensor<3xf32>
+    %1 = comm.all_reduce %b : tensor<4xf32>
+    // becomes
+    %0:2 = comm.all_reduce %a, %b : tensor<3xf32>, tensor<4xf32>
+    ```
+  }];
+  let options = [
+    Option<"bucketSize", "bucket-size", "uint64_t", "0", "bytes of a bucket; 0: from the link, 4 to 25 MB">,
+    Option<"link", "link", "std::string", "\"10:30\"", "GBIT[:US] or shm">];
+  let statistics = [Statistic<"buckets", "buckets", "collectives left">,
+                    Statistic<"copies", "copies", "operands copied into their bucket">];
+  let dependentDialects = ["::dlc::comm::CommDialect"];
+}
+
 #endif // DLC_SCHEDULE_PASSES
