@@ -1,9 +1,12 @@
-// dlopen wants a file: an anonymous one, so that nothing touches a disk or outlives the process.
+// dlopen wants a file: an anonymous one, so that nothing touches a disk or outlives the process. It
+// also takes files of one name for one object, and descriptors are reused, so that every load needs
+// a name of its own.
 
 #include "runtime/cpu/GeneratedCode.h"
 
 #include "runtime/core/Error.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
@@ -11,6 +14,19 @@
 #include <unistd.h>
 
 namespace dlc::rt {
+namespace {
+
+// The path of a descriptor, written in a way that no other call writes: the serial number's bits
+// are empty and "." components.
+std::string uniquePath(int file) {
+  static std::atomic<unsigned> loads{0};
+  std::string path = "/proc/self/fd/";
+  for (unsigned serial = ++loads; serial > 0; serial >>= 1)
+    path += serial & 1 ? "./" : "/";
+  return path + std::to_string(file);
+}
+
+} // namespace
 
 GeneratedCode::GeneratedCode(std::span<const uint8_t> elf) {
   int file = memfd_create("dlc-kernels", MFD_CLOEXEC);
@@ -29,7 +45,7 @@ GeneratedCode::GeneratedCode(std::span<const uint8_t> elf) {
     }
     done += static_cast<size_t>(written);
   }
-  handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  handle = dlopen(uniquePath(file).c_str(), RTLD_NOW | RTLD_LOCAL);
   const char *reason = handle ? nullptr : dlerror();
   close(file);
   if (!handle)

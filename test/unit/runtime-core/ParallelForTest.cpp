@@ -1,0 +1,51 @@
+// The team of threads: every chunk once, bounds independent of the team.
+
+#include "runtime/core/ParallelFor.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <set>
+#include <thread>
+
+using namespace dlc::rt;
+
+TEST(ParallelFor, CoversEveryChunkOnce) {
+  for (unsigned threads : {1u, 2u, 3u}) {
+    setTeamSize(threads);
+    std::mutex mutex;
+    std::set<std::pair<int64_t, int64_t>> chunks;
+    parallelFor(100, 7, [&](int64_t begin, int64_t end) {
+      std::lock_guard<std::mutex> lock(mutex);
+      EXPECT_TRUE(chunks.emplace(begin, end).second);
+    });
+    EXPECT_EQ(chunks.size(), 15u);
+    for (int64_t begin = 0; begin < 100; begin += 7)
+      EXPECT_TRUE(chunks.contains({begin, std::min<int64_t>(begin + 7, 100)}));
+  }
+}
+
+TEST(ParallelFor, RunsOnAsManyThreadsAsAsked) {
+  setTeamSize(3);
+  EXPECT_EQ(teamSize(), 3u);
+  struct Context {
+    std::mutex mutex;
+    std::set<unsigned> numbers;
+    std::set<std::thread::id> threads;
+  } context;
+  runOnTeam(
+      [](void *opaque, unsigned thread) {
+        auto &seen = *static_cast<Context *>(opaque);
+        std::lock_guard<std::mutex> lock(seen.mutex);
+        seen.numbers.insert(thread);
+        seen.threads.insert(std::this_thread::get_id());
+      },
+      &context);
+  EXPECT_EQ(context.numbers, (std::set<unsigned>{0, 1, 2}));
+  EXPECT_EQ(context.threads.size(), 3u);
+  EXPECT_TRUE(context.threads.contains(std::this_thread::get_id()));
+}
+
+TEST(ParallelFor, NothingToDoIsNothing) {
+  parallelFor(0, 8, [](int64_t, int64_t) { FAIL(); });
+}
