@@ -1,0 +1,322 @@
+// Semantics of convolution, pooling, normalisation, matrix product and losses, and of their
+// gradient ops.
+//
+// conv, its two gradients and conv_transpose are one sum of products over (big, weight, small),
+// where big convolved with weight gives small; they differ in which of the three is the result.
+
+#include "test/reference/Evaluator.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+using namespace dlc::reference;
+
+//===- Convolution ----------------------------------------------------------------------------===//
+
+namespace {
+/// Geometry of a convolution along depth, height, width; missing dimensions have extent 1.
+struct Convolution {
+  int64_t batch, groups, outChannels, inChannels; // channels per group
+  std::array<int64_t, 3> big{1, 1, 1}, kernel{1, 1, 1}, small{1, 1, 1};
+  std::array<int64_t, 3> stride{1, 1, 1}, low{0, 0, 0}, dilation{1, 1, 1};
+
+  template <typename Op>
+  Convolution(Op op, ArrayRef<int64_t> bigShape, ArrayRef<int64_t> weight,
+              ArrayRef<int64_t> smallShape)
+      : batch(bigShape[0]), groups(op.getGroups()), outChannels(weight[0] / groups),
+        inChannels(weight[1]) {
+    size_t rank = weight.size() - 2;
+    for (size_t i = 0; i < rank; ++i) {
+      size_t dim = 3 - rank + i;
+      big[dim] = bigShape[i + 2];
+      kernel[dim] = weight[i + 2];
+      small[dim] = smallShape[i + 2];
+      stride[dim] = op.getStrides()[i];
+      low[dim] = op.getPaddingLow()[i];
+      dilation[dim] = op.getDilations()[i];
+    }
+  }
+
+  /// Positions [first, second) of `small` along a dimension whose tap k lies inside `big`.
+  std::pair<int64_t, int64_t> range(size_t dim, int64_t k) const {
+    int64_t shift = k * dilation[dim] - low[dim];
+    int64_t first = shift >= 0 ? 0 : (-shift + stride[dim] - 1) / stride[dim];
+    int64_t last = big[dim] - 1 - shift;
+    return {first, last < 0 ? 0 : std::min(small[dim], last / stride[dim] + 1)};
+  }
+
+  /// Calls body(big row, stride in it, weight, small row, elements) for all rows that meet at a
+  /// weight.
+  template <typename Body>
+  void forEachRow(double *bigData, double *weights, double *smallData, Body body) const {
+    int64_t bigVolume = big[0] * big[1] * big[2], smallVolume = small[0] * small[1] * small[2];
+    int64_t taps = kernel[0] * kernel[1] * kernel[2];
+    for (int64_t n = 0; n < batch; ++n)
+      for (int64_t o = 0; o < groups * outChannels; ++o)
+        for (int64_t c = 0; c < inChannels; ++c) {
+          int64_t channel = o / outChannels * inChannels + c;
+          forEachTap(bigData + (n * groups * inChannels + channel) * bigVolume,
+                     weights + (o * inChannels + c) * taps,
+                     smallData + (n * groups * outChannels + o) * smallVolume, body);
+        }
+  }
+
+private:
+  template <typename Body>
+  void forEachTap(double *bigPlane, double *weights, double *smallPlane, Body body) const {
+    for (int64_t kd = 0; kd < kernel[0]; ++kd)
+      for (int64_t kh = 0; kh < kernel[1]; ++kh)
+        for (int64_t kw = 0; kw < kernel[2]; ++kw, ++weights) {
+          auto [d0, d1] = range(0, kd);
+          auto [h0, h1] = range(1, kh);
+          auto [w0, w1] = range(2, kw);
+          for (int64_t d = d0; d < d1; ++d)
+            for (int64_t h = h0; h < h1; ++h)
+              body(bigPlane + (at(0, d, kd) * big[1] + at(1, h, kh)) * big[2] + at(2, w0, kw),
+                   stride[2], *weights, smallPlane + (d * small[1] + h) * small[2] + w0, w1 - w0);
+        }
+  }
+
+  int64_t at(size_t dim, int64_t position, int64_t k) const {
+    return position * stride[dim] + k * dilation[dim] - low[dim];
+  }
+};
+} // namespace
+
+/// The sum of products that ends in `small`, `big` or `weight`, according to `body`.
+template <typename Op, typename Body>
+static void convolve(Op op, Tensor &big, Tensor &weight, Tensor &small, Body body) {
+  Convolution(op, big.shape, weight.shape, small.shape)
+      .forEachRow(big.data.data(), weight.data.data(), small.data.data(), body);
+}
+
+static void addIntoSmall(const double *big, int64_t step, double weight, double *small, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    small[i] += weight * big[i * step];
+}
+
+static void addIntoBig(double *big, int64_t step, double weight, const double *small, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    big[i * step] += weight * small[i];
+}
+
+static void addIntoWeight(const double *big, int64_t step, double &weight, const double *small,
+                          int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i)
+    sum += big[i * step] * small[i];
+  weight += sum;
+}
+
+/// Adds the bias of a channel, then max(., 0), for ops that have them.
+template <typename Op> static Tensor epilogue(Op op, Tensor y, const Tensor *bias) {
+  int64_t channels = y.shape[1], inner = y.size() / (y.shape[0] * channels);
+  for (int64_t i = 0; i < y.size(); ++i) {
+    if (bias)
+      y.data[i] += bias->data[i / inner % channels];
+    if (op.getRelu() && y.data[i] < 0)
+      y.data[i] = 0;
+  }
+  return y;
+}
+
+static const Tensor *biasOf(Operands operands) {
+  return operands.size() > 2 ? operands[2] : nullptr;
+}
+
+static Tensor conv(ConvOp op, Operands operands) {
+  Tensor x = *operands[0], weight = *operands[1], y = zerosFor(op.getY());
+  convolve(op, x, weight, y, addIntoSmall);
+  return epilogue(op, std::move(y), biasOf(operands));
+}
+
+static Tensor convTranspose(ConvTransposeOp op, Operands operands) {
+  Tensor x = *operands[0], weight = *operands[1], y = zerosFor(op.getY());
+  convolve(op, y, weight, x, addIntoBig);
+  return epilogue(op, std::move(y), biasOf(operands));
+}
+
+static Tensor convGradData(ConvGradDataOp op, Operands operands) {
+  Tensor dy = *operands[0], weight = *operands[1], dx = zerosFor(op.getDx());
+  convolve(op, dx, weight, dy, addIntoBig);
+  return dx;
+}
+
+static Tensor convGradFilter(ConvGradFilterOp op, Operands operands) {
+  Tensor x = *operands[0], dy = *operands[1], dw = zerosFor(op.getDw());
+  convolve(op, x, dw, dy, addIntoWeight);
+  return dw;
+}
+
+static Tensor matmul(MatmulOp op, Operands operands) {
+  const Tensor &a = *operands[0], &b = *operands[1];
+  Tensor y = zerosFor(op.getY());
+  bool ta = op.getTransposeA(), tb = op.getTransposeB();
+  int64_t inner = a.shape[ta ? 0 : 1];
+  for (int64_t m = 0; m < y.shape[0]; ++m)
+    for (int64_t k = 0; k < inner; ++k)
+      for (int64_t n = 0; n < y.shape[1]; ++n)
+        y.at({m, n}) += (ta ? a.at({k, m}) : a.at({m, k})) * (tb ? b.at({n, k}) : b.at({k, n}));
+  return epilogue(op, std::move(y), biasOf(operands));
+}
+
+//===- Pooling --------------------------------------------------------------------------------===//
+
+/// Index in x of an element of the window that starts y[to]; nothing if it lies in the padding.
+template <typename Op>
+static std::optional<Shape> windowElement(Op op, ArrayRef<int64_t> to, ArrayRef<int64_t> element,
+                                          ArrayRef<int64_t> xShape) {
+  Shape from(to);
+  for (size_t i = 0; i < element.size(); ++i) {
+    from[i + 2] = to[i + 2] * op.getStrides()[i] + element[i] - op.getPaddingLow()[i];
+    if (from[i + 2] < 0 || from[i + 2] >= xShape[i + 2])
+      return std::nullopt;
+  }
+  return from;
+}
+
+static std::vector<Tensor> maxPool(MaxPoolOp op, const Tensor &x) {
+  Tensor y(tensorType(op.getY()).getShape(), -std::numeric_limits<double>::infinity());
+  Tensor index = zerosFor(op.getIndex());
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> to) {
+    double &best = y.at(to), position = 0;
+    bool found = false;
+    forEachIndex(op.getKernel(), [&](ArrayRef<int64_t> element) {
+      if (std::optional<Shape> from = windowElement(op, to, element, x.shape)) {
+        double value = x.at(*from);
+        if (!found || value > best || (std::isnan(value) && !std::isnan(best))) {
+          best = value;
+          index.at(to) = position;
+          found = true;
+        }
+      }
+      ++position;
+    });
+  });
+  return {std::move(y), std::move(index)};
+}
+
+static Tensor maxPoolGrad(MaxPoolGradOp op, const Tensor &dy, const Tensor &index) {
+  Tensor dx = zerosFor(op.getDx());
+  forEachIndex(dy.shape, [&](ArrayRef<int64_t> to) {
+    double position = 0;
+    forEachIndex(op.getKernel(), [&](ArrayRef<int64_t> element) {
+      std::optional<Shape> from = windowElement(op, to, element, dx.shape);
+      if (from && position == index.at(to))
+        dx.at(*from) += dy.at(to);
+      ++position;
+    });
+  });
+  return dx;
+}
+
+//===- Normalisation --------------------------------------------------------------------------===//
+
+/// Calls body(channel, position) for all elements.
+template <typename Body> static void forEachChannelElement(const Tensor &x, Body body) {
+  int64_t channels = x.shape[1], inner = x.size() / (x.shape[0] * channels);
+  for (int64_t i = 0; i < x.size(); ++i)
+    body(i / inner % channels, i);
+}
+
+static std::vector<Tensor> batchNorm(BatchNormOp op, Operands operands) {
+  const Tensor &x = *operands[0], &scale = *operands[1], &bias = *operands[2];
+  Tensor mean = *operands[3], var = *operands[4], y(x.shape);
+  double count = double(x.size() / x.shape[1]);
+  if (op.getTraining()) {
+    mean = var = Tensor(scale.shape);
+    forEachChannelElement(x, [&](int64_t c, int64_t i) { mean.data[c] += x.data[i] / count; });
+    forEachChannelElement(x, [&](int64_t c, int64_t i) {
+      var.data[c] += (x.data[i] - mean.data[c]) * (x.data[i] - mean.data[c]) / count;
+    });
+  }
+  double epsilon = op.getEpsilon().convertToDouble();
+  forEachChannelElement(x, [&](int64_t c, int64_t i) {
+    double normalised = (x.data[i] - mean.data[c]) / std::sqrt(var.data[c] + epsilon);
+    y.data[i] = scale.data[c] * normalised + bias.data[c];
+  });
+  return {std::move(y), std::move(mean), std::move(var)};
+}
+
+static std::vector<Tensor> batchNormGrad(BatchNormGradOp op, Operands operands) {
+  const Tensor &dy = *operands[0], &x = *operands[1], &scale = *operands[2];
+  const Tensor &mean = *operands[3], &var = *operands[4];
+  Tensor dx(x.shape), dscale(scale.shape), dbias(scale.shape);
+  double epsilon = op.getEpsilon().convertToDouble(), count = double(x.size() / x.shape[1]);
+  auto deviation = [&](int64_t c) { return std::sqrt(var.data[c] + epsilon); };
+  auto normalised = [&](int64_t c, int64_t i) { return (x.data[i] - mean.data[c]) / deviation(c); };
+  forEachChannelElement(x, [&](int64_t c, int64_t i) {
+    dscale.data[c] += dy.data[i] * normalised(c, i);
+    dbias.data[c] += dy.data[i];
+  });
+  forEachChannelElement(x, [&](int64_t c, int64_t i) {
+    dx.data[i] = scale.data[c] / deviation(c) *
+                 (dy.data[i] - dbias.data[c] / count - normalised(c, i) * dscale.data[c] / count);
+  });
+  return {std::move(dx), std::move(dscale), std::move(dbias)};
+}
+
+//===- Loss -----------------------------------------------------------------------------------===//
+
+/// log(softmax(logits)) of a row, and the target distribution.
+template <typename Op>
+static std::pair<std::vector<double>, std::vector<double>>
+crossEntropyRow(Op op, const Tensor &logits, const Tensor &label, int64_t row) {
+  int64_t classes = logits.shape[1];
+  ArrayRef<double> values(&logits.data[row * classes], classes);
+  double largest = *llvm::max_element(values), sum = 0;
+  for (double value : values)
+    sum += std::exp(value - largest);
+  double smoothing = op.getSmoothing().convertToDouble();
+  std::vector<double> logProbability, target(classes, smoothing / double(classes));
+  for (double value : values)
+    logProbability.push_back(value - largest - std::log(sum));
+  target[static_cast<int64_t>(label.data[row])] += 1 - smoothing;
+  return {logProbability, target};
+}
+
+static Tensor crossEntropy(SoftmaxCrossEntropyOp op, const Tensor &logits, const Tensor &label) {
+  Tensor loss = zerosFor(op.getLoss());
+  for (int64_t row = 0; row < loss.size(); ++row) {
+    auto [logProbability, target] = crossEntropyRow(op, logits, label, row);
+    for (auto [p, t] : llvm::zip(logProbability, target))
+      loss.data[row] -= t * p;
+  }
+  return loss;
+}
+
+static Tensor crossEntropyGrad(SoftmaxCrossEntropyGradOp op, const Tensor &logits,
+                               const Tensor &label, const Tensor &dloss) {
+  Tensor dlogits(logits.shape);
+  for (int64_t row = 0; row < logits.shape[0]; ++row) {
+    auto [logProbability, target] = crossEntropyRow(op, logits, label, row);
+    for (int64_t c = 0; c < logits.shape[1]; ++c)
+      dlogits.at({row, c}) = (std::exp(logProbability[c]) - target[c]) * dloss.data[row];
+  }
+  return dlogits;
+}
+
+Results reference::evaluateNetwork(Operation *op, Operands x) {
+  auto one = [](Tensor y) -> Results { return std::vector<Tensor>{std::move(y)}; };
+  return TypeSwitch<Operation *, Results>(op)
+      .Case([&](ConvOp op) { return one(conv(op, x)); })
+      .Case([&](ConvTransposeOp op) { return one(convTranspose(op, x)); })
+      .Case([&](ConvGradDataOp op) { return one(convGradData(op, x)); })
+      .Case([&](ConvGradFilterOp op) { return one(convGradFilter(op, x)); })
+      .Case([&](MatmulOp op) { return one(matmul(op, x)); })
+      .Case([&](MaxPoolOp op) { return maxPool(op, *x[0]); })
+      .Case([&](MaxPoolGradOp op) { return one(maxPoolGrad(op, *x[0], *x[1])); })
+      .Case([&](BatchNormOp op) { return batchNorm(op, x); })
+      .Case([&](BatchNormGradOp op) { return batchNormGrad(op, x); })
+      .Case([&](SoftmaxCrossEntropyOp op) { return one(crossEntropy(op, *x[0], *x[1])); })
+      .Case([&](SoftmaxCrossEntropyGradOp op) {
+        return one(crossEntropyGrad(op, *x[0], *x[1], *x[2]));
+      })
+      .Default(Results());
+}

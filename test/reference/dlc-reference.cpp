@@ -1,0 +1,165 @@
+// dlc-reference: evaluates a program of a model in f64 on simulated ranks and writes loss,
+// gradients and results.
+//
+// A model at stage nn is differentiated first, its types promoted to f64, so that no rounding to
+// f32 is left but that of the weights and constants given. Gradients are those of the global loss:
+// means over ranks.
+
+#include "frontend/Frontend.h"
+#include "passes/Passes.h"
+#include "runtime/core/Error.h"
+#include "test/reference/Evaluator.h"
+#include "test/reference/Promote.h"
+#include "test/reference/TensorFiles.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+using namespace dlc::reference;
+using rt::Error;
+using rt::ErrorCode;
+
+static llvm::cl::opt<std::string> modelPath(llvm::cl::Positional, llvm::cl::Required,
+                                            llvm::cl::desc("MODEL.dl|MODEL.mlir"));
+static llvm::cl::list<std::string> sets("set", llvm::cl::desc("model parameter NAME=VALUE"));
+static llvm::cl::list<std::string> inputPaths("input",
+                                              llvm::cl::desc("NAME=FILE.npy, global batch"));
+static llvm::cl::list<std::string> scalars("scalar", llvm::cl::desc("NAME=VALUE: lr, step, seed"));
+static llvm::cl::opt<std::string> weights("weights", llvm::cl::desc("W.safetensors"));
+static llvm::cl::opt<std::string> programName("program", llvm::cl::init("train"));
+static llvm::cl::opt<unsigned> ranks("ranks", llvm::cl::init(1));
+static llvm::cl::opt<std::string> output("o", llvm::cl::desc("OUT.safetensors, in f64"));
+
+static std::pair<std::string, std::string> splitPair(StringRef text) {
+  auto [name, value] = text.split('=');
+  if (value.empty())
+    throw Error(ErrorCode::BadInput, "'" + text.str() + "' is not of the form NAME=VALUE");
+  return {name.str(), value.str()};
+}
+
+static OwningOpRef<ModuleOp> load(MLIRContext &context) {
+  fe::Options options;
+  options.sets = sets;
+  OwningOpRef<ModuleOp> module = StringRef(modelPath).ends_with(".mlir")
+                                     ? parseSourceFile<ModuleOp>(modelPath, &context)
+                                     : fe::elaborateFile(modelPath, options, context, llvm::errs());
+  if (!module || module->getOps<ModelOp>().empty())
+    throw Error(ErrorCode::BadInput, "cannot read a model from '" + modelPath + "'");
+  return module;
+}
+
+/// At stage nn: promotion to f64 and differentiation.
+static void prepare(ModuleOp module, ModelOp model) {
+  if (model.getStage() != "nn")
+    return;
+  promoteToF64(model);
+  PassManager manager(module.getContext());
+  manager.addNestedPass<ModelOp>(createDifferentiate());
+  if (failed(manager.run(module)))
+    throw Error(ErrorCode::BadInput, "cannot differentiate '" + modelPath + "'");
+}
+
+static std::vector<Tensors> readInputs(ProgramOp program) {
+  std::map<std::string, std::string> paths;
+  for (const std::string &text : inputPaths)
+    paths.insert(splitPair(text));
+  std::vector<Tensors> inputs(ranks);
+  for (BlockArgument argument : program.getBody().getArguments()) {
+    std::string name = program.getInputName(argument.getArgNumber()).str();
+    auto path = paths.find(name);
+    if (path == paths.end())
+      throw Error(ErrorCode::BadInput, "no --input for '" + name + "'");
+    ArrayRef<int64_t> shape = tensorType(argument).getShape();
+    for (auto [rank, rankInputs] : llvm::enumerate(inputs)) {
+      Tensor rows = readRows(path->second, static_cast<int64_t>(rank) * shape[0], shape[0]);
+      if (rows.size() == llvm::product_of(shape))
+        rows.shape = Shape(shape);
+      rankInputs[name] = std::move(rows);
+    }
+  }
+  return inputs;
+}
+
+static Tensors readVariables() {
+  Tensors variables;
+  if (!weights.empty())
+    variables = readWeights(weights);
+  for (const std::string &text : scalars) {
+    auto [name, value] = splitPair(text);
+    variables[name] = Tensor({}, std::stod(value));
+  }
+  return variables;
+}
+
+/// One value for all ranks: the mean of gradients and assigned statistics, the concatenation of
+/// outputs.
+static Tensors collect(const std::vector<Outcome> &outcomes) {
+  Tensors result;
+  result["loss"] = Tensor({}, totalLoss(outcomes));
+  auto addMean = [&](const std::string &name, const Tensor &part) {
+    Tensor &mean = result.try_emplace(name, part.shape).first->second;
+    for (auto [sum, value] : llvm::zip(mean.data, part.data))
+      sum += value / double(outcomes.size());
+  };
+  for (const Outcome &rank : outcomes) {
+    for (const auto &[name, gradient] : rank.gradients)
+      addMean("gradient." + name, gradient);
+    for (const auto &[name, value] : rank.assigned)
+      addMean("assigned." + name, value);
+    for (const auto &[name, value] : rank.outputs) {
+      auto [rows, isNew] = result.try_emplace("output." + name, value);
+      if (isNew)
+        continue;
+      rows->second.shape[0] += value.shape[0];
+      llvm::append_range(rows->second.data, value.data);
+    }
+  }
+  return result;
+}
+
+static void printSummary(const std::vector<Outcome> &outcomes) {
+  llvm::outs() << llvm::format("{\"loss\": %.17g", totalLoss(outcomes));
+  for (size_t i = 0; i < outcomes.front().metrics.size(); ++i) {
+    double sum = 0, count = 0;
+    for (const Outcome &rank : outcomes) {
+      sum += rank.metrics[i].sum;
+      count += rank.metrics[i].count;
+    }
+    llvm::outs() << ", \"" << outcomes.front().metrics[i].name
+                 << "\": " << llvm::format("%.17g", sum / count);
+  }
+  llvm::outs() << "}\n";
+}
+
+static void run() {
+  MLIRContext context;
+  context.loadDialect<NNDialect, comm::CommDialect>();
+  OwningOpRef<ModuleOp> module = load(context);
+  ModelOp model = *module->getOps<ModelOp>().begin();
+  prepare(*module, model);
+  auto program = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, programName));
+  if (!program)
+    throw Error(ErrorCode::BadInput, "the model has no program '" + programName + "'");
+  FailureOr<std::vector<Outcome>> outcomes =
+      evaluate(program, readVariables(), readInputs(program));
+  if (failed(outcomes))
+    throw Error(ErrorCode::BadInput, "cannot evaluate '" + programName + "'");
+  printSummary(*outcomes);
+  if (!output.empty())
+    writeTensors(output, collect(*outcomes));
+}
+
+int main(int argc, char **argv) {
+  llvm::cl::ParseCommandLineOptions(argc, argv, "reference evaluation of a model in f64\n");
+  try {
+    run();
+    return 0;
+  } catch (const std::exception &error) {
+    llvm::errs() << "dlc-reference: " << error.what() << '\n';
+    return 1;
+  }
+}
