@@ -261,6 +261,9 @@ FailureOr<Value> Operation::tensors(const Value &a, const Value &b) const {
     if (value->isMean() && !value->asMean().differentiable)
       return error(value->asMean().origin + " makes a metric; it can be scaled by a number but "
                                             "takes part in no other arithmetic");
+  for (const Value *value : {&a, &b})
+    if (value->isNumber() && !fitsF32(value->asDouble()))
+      return error(toText(*value) + " is too large for a tensor of f32");
   auto isInt32 = [](const Value &value) {
     return isIntTensor(value) || (value.isInt() && isInt<32>(value.asInt()));
   };

@@ -29,9 +29,10 @@ FailureOr<std::string> Elaborator::callPath(const CallExpr &expr, StringRef call
   auto given = find_if(arguments, [](const auto &argument) { return argument.keyword == "name"; });
   if (given != arguments.end()) {
     if (!given->value.isString() || !isPath(given->value.asString()))
-      return error(given->loc, "a name consists of letters, digits, '_' and '-', with dots between "
-                               "components, got " +
-                                   describe(given->value));
+      return error(given->valueLoc,
+                   "a name consists of letters, digits, '_' and '-', with dots between "
+                   "components, got " +
+                       describe(given->value));
     own = given->value.asString();
     arguments.erase(given);
   } else {
@@ -55,9 +56,12 @@ FailureOr<Value> Elaborator::evaluateCall(const CallExpr &expr) {
     FailureOr<Value> value = evaluate(*argument.value);
     if (failed(value))
       return failure();
-    SMLoc loc = argument.keyword.empty() ? argument.value->loc : argument.loc;
-    given.push_back({loc, argument.keyword, std::move(*value)});
+    given.push_back({argument.loc, argument.value->loc, argument.keyword, std::move(*value)});
   }
+  constexpr unsigned maxCalls = 64;
+  if (calls >= maxCalls)
+    return error(expr.loc, "calls nested deeper than " + Twine(maxCalls) +
+                               " levels; does a function call itself without end?");
   Callable target = callee->asCallable();
   StringRef name = target.op ? StringRef(target.op->name) : target.function->name;
   FailureOr<std::string> path = callPath(expr, name, given);
@@ -110,6 +114,7 @@ FailureOr<Value> Elaborator::callFunction(const Function &function, const CallEx
   if (failed(bindParameters(function, expr, given, callee)))
     return failure();
   SaveAndRestore<Frame *> enter(frame, &callee);
+  SaveAndRestore<unsigned> nested(calls, calls + 1);
   LogicalResult executed = execute(function.body);
   if (succeeded(executed) && callee.returned)
     return std::move(callee.result);

@@ -136,8 +136,7 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
     FailureOr<Value> value = elaborator.evaluateWith(parameters, *argument.value);
     if (failed(value))
       return failure();
-    SMLoc loc = argument.keyword.empty() ? argument.value->loc : argument.loc;
-    given.push_back({loc, argument.keyword, *value});
+    given.push_back({argument.loc, argument.value->loc, argument.keyword, *value});
   }
   SmallVector<BoundArgument, 8> bound;
   if (failed(bindArguments(*spec, expr.loc, given, diags, bound)) ||

@@ -54,9 +54,10 @@ static constexpr ArgumentSpec plateauArguments[] = {
 };
 
 static constexpr ArgumentSpec normalizeArguments[] = {
-    {"mode", 0, "=constant with mean and std, else dataset", "dataset per_image",
+    {"mode", 0, "=dataset", "dataset per_image",
      "dataset: per channel over the training part; per_image: (x - mean) / (std + 1e-6) per "
-     "sample"},
+     "sample; "
+     "neither if mean and std are given"},
     {"mean", Float | FloatList, "=none", "",
      "subtracted, in the stored units; per channel if a list"},
     {"std", Float | FloatList, "=none", "", "divided by"},

@@ -28,11 +28,14 @@ void Diagnostics::print(SMLoc loc, SourceMgr::DiagKind kind, const Twine &messag
 
 std::string didYouMean(StringRef name, ArrayRef<StringRef> candidates) {
   StringRef best;
-  // A third of the letters may be wrong; more is another word.
+  // A third of the letters may be wrong; more is another word. Of two as near, the longer word of
+  // which the name is the beginning.
   unsigned limit = name.size() / 3 + 1;
   for (StringRef candidate : candidates) {
     unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, limit);
-    if (distance < limit || (distance == limit && best.empty() && distance < name.size())) {
+    bool beginning = candidate.starts_with(name) && !best.starts_with(name);
+    bool first = best.empty() && distance < name.size();
+    if (distance < limit || (distance == limit && (first || beginning))) {
       best = candidate;
       limit = distance;
     }

@@ -105,6 +105,7 @@ private:
   Diagnostics &diags;
   Frame *frame = nullptr;
   unsigned depth = 0; // of evaluate, over all frames
+  unsigned calls = 0; // frames of functions
   size_t spent = 0;
   size_t emitted = 0;
   std::vector<InputInfo> inputInfos;

@@ -179,6 +179,8 @@ LogicalResult Emission::checkSameShape(StringRef a, StringRef b) const {
 FailureOr<mlir::Value> Emission::sameShape(StringRef a, StringRef b) const {
   mlir::Value x = tensor(a);
   const Value &other = (*this)[b];
+  if (other.isNumber() && !fitsF32(other.asDouble()))
+    return error(b, toText(other) + " is too large for a tensor of f32");
   if (other.isNumber())
     return graph.constant(nn::tensorType(x), other.asDouble());
   mlir::Value y = tensor(b);

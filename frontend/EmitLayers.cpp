@@ -260,8 +260,9 @@ Result emitBatchNorm(Emission &call) {
   int64_t channels = shapeOf(x)[1];
   int64_t perChannel = elementCount(shapeOf(x)) / channels;
   FailureOr<double> epsilon = call.real("eps", 1e-12, 1);
-  FailureOr<double> momentum = call.real("momentum", 0, 1.0000001);
-  if (failed(epsilon) || failed(momentum))
+  FailureOr<double> momentum = call.real("momentum", 0, 1);
+  FailureOr<double> initScale = call.real("init_scale", -1e6, 1e6);
+  if (failed(epsilon) || failed(momentum) || failed(initScale))
     return failure();
   if (call.graph.isTraining() && perChannel < 2)
     return call.error("x", "batch_norm needs more than one value per channel to train, got " +
@@ -270,7 +271,7 @@ Result emitBatchNorm(Emission &call) {
   mlir::Value scale = nullptr;
   if (call.flag("scale")) {
     FailureOr<mlir::Value> made =
-        call.parameter("weight", {channels}, call.constantInit(call.real("init_scale")));
+        call.parameter("weight", {channels}, call.constantInit(*initScale));
     if (failed(made))
       return failure();
     scale = *made;

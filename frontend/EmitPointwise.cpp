@@ -68,6 +68,8 @@ template <typename Op> static Result emitExtremum(Emission &call, bool largest) 
     if (!value.isNumber() && !value.isTensor())
       return call.error("values",
                         call.name() + " expects numbers and tensors, got " + describe(value));
+    if (value.isNumber() && !fitsF32(value.asDouble()))
+      return call.error("values", toText(value) + " is too large");
     if (&value == &values.front())
       continue;
     if (best.isNumber() && value.isNumber()) {

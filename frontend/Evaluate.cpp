@@ -10,10 +10,11 @@ using mlir::FailureOr;
 namespace dlc::fe {
 
 FailureOr<Value> Elaborator::evaluate(const Expr &expr) {
-  // Bounds the stack: function calls nest evaluations beyond the height of one expression.
+  // Bounds the stack: calls nest evaluations beyond the height of one expression.
   constexpr unsigned maxDepth = 800;
   if (depth >= maxDepth)
-    return error(expr.loc, "calls nested too deeply; does a function call itself without end?");
+    return error(expr.loc,
+                 "expressions in nested calls are more than " + Twine(maxDepth) + " levels deep");
   if (failed(charge(expr.loc)))
     return failure();
   ++depth;
@@ -88,14 +89,13 @@ FailureOr<Value> Elaborator::evaluateName(const NameExpr &expr) {
     return Value(Callable{function, nullptr});
   if (const CallSpec *op = lookupCall(name, CallKind::Operator))
     return Value(Callable{nullptr, op});
-  if (isArgumentWord(name))
+  if (is_contained(argumentWords(), name))
     return Value(name.str());
-  std::vector<StringRef> known = callNames(CallKind::Operator);
-  for (const auto &function : file.functions)
-    known.push_back(function->name);
+  std::vector<StringRef> known;
   for (const auto &variable : frame->variables)
     known.push_back(variable.first());
-  return error(expr.loc, "unknown name '" + name + "'" + didYouMean(name, known));
+  append_range(known, argumentWords());
+  return error(expr.loc, "nothing named '" + name + "' has a value here" + didYouMean(name, known));
 }
 
 FailureOr<Value> Elaborator::evaluateMember(const MemberExpr &expr) {

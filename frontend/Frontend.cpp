@@ -2,9 +2,9 @@
 // programs.
 #include "frontend/Frontend.h"
 
+#include "frontend/CheckNames.h"
 #include "frontend/Configuration.h"
 #include "frontend/Parser.h"
-#include "frontend/UnusedValues.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"
@@ -36,10 +36,10 @@ private:
 };
 } // namespace
 
-static LogicalResult checkDefinitions(const ModelFile &file, Diagnostics &diags) {
+static LogicalResult checkDefinitions(const ModelFile &file, SMLoc start, Diagnostics &diags) {
   if (!file.model)
-    return diags.error(SMLoc(),
-                       "the file has no model: model NAME(parameter = default, ...) { ... }");
+    return diags.error(start,
+                       "this file has no model: model NAME(parameter = default, ...) { ... }");
   for (const Parameter &parameter : file.model->parameters)
     if (!parameter.defaultValue)
       return diags.error(parameter.loc,
@@ -57,13 +57,14 @@ static LogicalResult checkDefinitions(const ModelFile &file, Diagnostics &diags)
       if (parameter.name == "name")
         return diags.error(parameter.loc, "every call has a 'name' already: that of the layer");
   }
-  return checkUnusedValues(file, diags);
+  return checkNames(file, diags);
 }
 
 LogicalResult Loader::load(std::unique_ptr<MemoryBuffer> buffer, ModelFile &file) {
   imported.insert(sys::path::remove_leading_dotslash(buffer->getBufferIdentifier()));
+  SMLoc start = SMLoc::getFromPointer(buffer->getBufferStart());
   unsigned id = sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
-  return failed(parse(id, file, 0)) ? failure() : checkDefinitions(file, diags);
+  return failed(parse(id, file, 0)) ? failure() : checkDefinitions(file, start, diags);
 }
 
 LogicalResult Loader::parse(unsigned buffer, ModelFile &file, unsigned depth) {
@@ -148,11 +149,18 @@ static LogicalResult elaboratePrograms(const ModelFile &file, MutableArrayRef<Se
       failed(elaborator.elaborate(ProgramKind::Eval, parameters)))
     return failure();
   Elaborator::Parameters overrides, predictParameters;
-  if (elaborator.hasOutputs() || !file.predict.empty())
+  if (elaborator.hasOutputs() || !file.predict.empty()) {
     if (failed(configuration.evaluatePredict(overrides)) ||
-        failed(elaborator.resolveParameters(settings, overrides, predictParameters)) ||
-        failed(elaborator.elaborate(ProgramKind::Predict, predictParameters)))
+        failed(elaborator.resolveParameters(settings, overrides, predictParameters)))
       return failure();
+    if (failed(elaborator.elaborate(ProgramKind::Predict, predictParameters))) {
+      std::string values;
+      for (const auto &[name, value] : overrides)
+        values += (values.empty() ? ", where " : ", ") + name.str() + " = " + toText(value);
+      diags.note(SMLoc(), "this is in the program for prediction" + values);
+      return failure();
+    }
+  }
   return graph.checkAllParametersUsed();
 }
 

@@ -11,6 +11,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <cmath>
+#include <limits>
+
 namespace dlc::fe {
 
 enum class ProgramKind { Train, Eval, Predict };
@@ -19,6 +22,8 @@ llvm::StringRef programName(ProgramKind kind);
 constexpr int64_t maxElements = int64_t{1} << 40;
 /// Number of elements, saturating; at most maxElements in any tensor of a model.
 int64_t elementCount(llvm::ArrayRef<int64_t> shape);
+
+inline bool fitsF32(double value) { return std::fabs(value) <= std::numeric_limits<float>::max(); }
 
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return nn::tensorType(value).getShape();

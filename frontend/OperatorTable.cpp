@@ -7,8 +7,7 @@ namespace dlc::fe {
 
 #define DLC_INITIALISERS "he_normal he_uniform glorot_normal glorot_uniform zeros"
 static constexpr StringLiteral initDoc =
-    "start of the weight: he_normal, he_uniform, glorot_normal, glorot_uniform, zeros, or the "
-    "deviation of a normal distribution";
+    "start of the weight; a number is the deviation of a normal distribution";
 static constexpr StringLiteral imageDoc = "tensor [N, C, spatial...], one to three spatial axes";
 static constexpr StringLiteral windowDoc = "int for all spatial axes, or a list";
 

@@ -2,7 +2,6 @@
 #include "frontend/Operators.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 using mlir::FailureOr;
@@ -50,17 +49,18 @@ static SmallVector<StringRef> split(StringRef words) {
   return list;
 }
 
-bool isArgumentWord(StringRef word) {
-  static const StringSet<> known = [] {
-    StringSet<> words;
+ArrayRef<StringRef> argumentWords() {
+  static const SmallVector<StringRef> known = [] {
+    SmallVector<StringRef> words;
     for (ArrayRef<CallSpec> table : {operatorTable(), configurationTable()})
       for (const CallSpec &spec : table)
         for (const ArgumentSpec &argument : spec.arguments)
           for (StringRef word : split(argument.words))
-            words.insert(word);
+            if (!is_contained(words, word))
+              words.push_back(word);
     return words;
   }();
-  return known.contains(word);
+  return known;
 }
 
 std::string describe(const ArgumentSpec &argument) {
@@ -185,7 +185,7 @@ LogicalResult bindArguments(const CallSpec &spec, SMLoc callLoc, ArrayRef<GivenA
     else
       target.value = argument.value;
     if (!target.loc.isValid())
-      target.loc = argument.loc;
+      target.loc = argument.valueLoc;
   }
   if (!rest.empty()) {
     bool isOneList = rest.size() == 1 && rest.front().isList();

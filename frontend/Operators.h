@@ -59,11 +59,12 @@ const CallSpec *lookupCall(llvm::StringRef name, CallKind kind);
 std::vector<llvm::StringRef> callNames(CallKind kind);
 /// "optimizer", "data step", for messages.
 llvm::StringRef kindName(CallKind kind);
-/// Whether any argument takes this word: `padding = same`.
-bool isArgumentWord(llvm::StringRef word);
+/// The words that some argument takes, such as `same` of padding; elsewhere they are strings.
+llvm::ArrayRef<llvm::StringRef> argumentWords();
 
 struct GivenArgument {
   llvm::SMLoc loc;
+  llvm::SMLoc valueLoc;
   llvm::StringRef keyword; // empty: by position
   Value value;
 };

@@ -8,6 +8,6 @@
 namespace dlc::fe {
 
 /// Checks all functions and the model of a file. Reports every finding.
-llvm::LogicalResult checkUnusedValues(const ModelFile &file, Diagnostics &diags);
+llvm::LogicalResult checkNames(const ModelFile &file, Diagnostics &diags);
 
 } // namespace dlc::fe
