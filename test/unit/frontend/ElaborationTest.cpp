@@ -1,0 +1,282 @@
+// What the programs of a model contain.
+#include "test/unit/frontend/TestModel.h"
+
+#include "frontend/Operators.h"
+#include "gtest/gtest.h"
+
+using namespace dlc;
+using namespace dlc::fe;
+
+static std::string textOf(mlir::Attribute attribute) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << attribute;
+  return text;
+}
+
+//===- The models of the repository -----------------------------------------------------------===//
+
+struct Models : testing::Test {
+  mlir::OwningOpRef<mlir::ModuleOp> load(const char *file, std::vector<std::string> sets = {}) {
+    std::string diagnostics;
+    llvm::raw_string_ostream os(diagnostics);
+    Options options;
+    options.sets = std::move(sets);
+    auto module = elaborateFile(std::string(DLC_MODELS "/") + file, options, context, os);
+    EXPECT_TRUE(module) << diagnostics;
+    return module;
+  }
+
+  static int64_t parameterCount(mlir::ModuleOp module) {
+    int64_t count = 0;
+    module.walk([&](nn::VariableOp variable) {
+      if (variable.getKind() == nn::VariableKind::Parameter)
+        count += mlir::cast<mlir::RankedTensorType>(variable.getType()).getNumElements();
+    });
+    return count;
+  }
+
+  mlir::MLIRContext context;
+};
+
+TEST_F(Models, MnistHas1199882Parameters) {
+  auto module = load("mnist_cnn.dl");
+  EXPECT_EQ(parameterCount(*module), 1'199'882);
+}
+
+TEST_F(Models, UNetParametersAreNamedByTheirPath) {
+  auto module = load("unet2d.dl", {"base=16", "size=64"});
+  auto model = *module->getOps<nn::ModelOp>().begin();
+  for (const char *name :
+       {"down.0.conv.0.weight", "down.3.norm.1.running_var", "bottom.conv.1.weight",
+        "up.0.expand.weight", "up.0.expand.bias", "up.2.norm.0.bias", "head.weight", "head.bias"})
+    EXPECT_TRUE(model.lookupSymbol(name)) << name;
+  EXPECT_FALSE(model.lookupSymbol("down.0.conv.0.bias"));
+  // Per double_conv (i, o): 9 i o + 9 o o + 4 o; per expand 4 i o + o; head o + 1.
+  EXPECT_EQ(parameterCount(*module), 1'942'289);
+}
+
+TEST_F(Models, UNetWithoutNormHasBiases) {
+  auto module = load("unet2d.dl", {"norm=none"});
+  auto model = *module->getOps<nn::ModelOp>().begin();
+  EXPECT_TRUE(model.lookupSymbol("down.0.conv.0.bias"));
+  EXPECT_FALSE(model.lookupSymbol("down.0.norm.0.weight"));
+}
+
+TEST_F(Models, UNetPredictsFromTheImageAlone) {
+  auto module = load("unet2d.dl");
+  auto model = *module->getOps<nn::ModelOp>().begin();
+  auto predict = mlir::cast<nn::ProgramOp>(model.lookupSymbol("predict"));
+  ASSERT_EQ(predict.getArgumentTypes().size(), 1u);
+  EXPECT_EQ(predict.getInputName(0), "image");
+  auto type = mlir::cast<mlir::RankedTensorType>(predict.getArgumentTypes()[0]);
+  EXPECT_EQ(type.getShape(), (llvm::ArrayRef<int64_t>{1, 1, 512, 512}));
+}
+
+//===- Programs -------------------------------------------------------------------------------===//
+
+TEST(Elaboration, TrainingSeesTheOtherBranch) {
+  Elaborated result(withBody("  y = image\n  if training { y = relu(y) }"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<nn::ReluOp>("train"), 1u);
+  EXPECT_EQ(result.count<nn::ReluOp>("eval"), 0u);
+  EXPECT_EQ(result.count<nn::ReluOp>("predict"), 0u);
+}
+
+TEST(Elaboration, DropoutIsForTrainingAlone) {
+  Elaborated result(withBody("  y = dropout(image, 0.5)"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<nn::DropoutOp>("train"), 1u);
+  EXPECT_EQ(result.count<nn::DropoutOp>("eval"), 0u);
+  EXPECT_TRUE(result.variable("seed"));
+}
+
+TEST(Elaboration, BatchNormUpdatesItsStatisticsInTraining) {
+  Elaborated result(withBody("  y = batch_norm(image, name = \"bn\")"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<nn::AssignOp>("train"), 2u);
+  EXPECT_EQ(result.count<nn::AssignOp>("eval"), 0u);
+  EXPECT_TRUE(result.first<nn::BatchNormOp>("train").getTraining());
+  EXPECT_FALSE(result.first<nn::BatchNormOp>("eval").getTraining());
+  EXPECT_EQ(result.variable("bn.running_var").getKind(), nn::VariableKind::State);
+}
+
+TEST(Elaboration, EvaluationMasksRowsThatPad) {
+  Elaborated result(withBody("  y = image"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<nn::SelectOp>("train"), 0u);
+  EXPECT_EQ(result.count<nn::SelectOp>("eval"), 1u);
+  EXPECT_TRUE(result.variable("valid_rows"));
+}
+
+TEST(Elaboration, WithoutOutputsThereIsNoPrediction) {
+  Elaborated result("model m() { input x : f32[2, 3]; loss = mean(dense(x, 1)) }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_FALSE(result.program("predict"));
+}
+
+TEST(Elaboration, TermsOfTheLossKeepTheirWeights) {
+  Elaborated result("model m() { input x : f32[2, 3]; y = dense(x, 1)\n"
+                    "  loss = mean(y) + 0.4 * mse(y, 0.0) - mae(y, 1) / 2 }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  std::vector<double> weights;
+  for (auto loss : result.program("train").getBody().getOps<nn::LossOp>())
+    weights.push_back(loss.getWeight().convertToDouble());
+  EXPECT_EQ(weights, (std::vector<double>{1, 0.4, -0.5}));
+}
+
+TEST(Elaboration, MasksAreCounted) {
+  Elaborated result("model m() { input x : f32[2, 3]; input m : f32[2, 3]\n"
+                    "  loss = mse(x, 0.0, where = m > 0.5) }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  auto loss = result.first<nn::LossOp>("train");
+  EXPECT_TRUE(loss.getCount().getDefiningOp<nn::ReduceSumOp>());
+}
+
+TEST(Elaboration, MeansInArithmeticAreReduced) {
+  Elaborated result("model m() { input x : f32[2, 3]; loss = mean(abs(x - mean(x))) }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<nn::DivOp>("train"), 1u);
+}
+
+//===- Names and locations --------------------------------------------------------------------===//
+
+TEST(Elaboration, UnnamedCallsAreNumberedPerFunction) {
+  Elaborated result(
+      "fn block(x) { return conv(conv(x, 1, kernel = 1), 1, kernel = 1) }\n" +
+      withBody("  x = block(block(image), name = \"b\")\n  y = conv(x, 1, kernel = 1)"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  for (const char *name : {"block.0.conv.0.weight", "block.0.conv.1.weight", "b.conv.0.bias",
+                           "b.conv.1.weight", "conv.0.weight"})
+    EXPECT_TRUE(result.variable(name)) << name;
+}
+
+TEST(Elaboration, LocationsNameTheLayer) {
+  Elaborated result("fn block(x) { return conv(x, 1, kernel = 1) }\n" +
+                    withBody("  y = block(image, name = \"down\")"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  auto conv = result.first<nn::ConvOp>("train");
+  EXPECT_EQ(nn::layerName(conv.getLoc()), "down.conv.0");
+  auto name = mlir::cast<mlir::NameLoc>(conv.getLoc());
+  auto place = mlir::cast<mlir::FileLineColLoc>(name.getChildLoc());
+  EXPECT_EQ(place.getFilename(), "test.dl");
+  EXPECT_EQ(place.getLine(), 1u);
+  EXPECT_EQ(place.getColumn(), 22u);
+}
+
+//===- Shapes ---------------------------------------------------------------------------------===//
+
+class ShapeOf : public testing::TestWithParam<std::pair<const char *, const char *>> {};
+TEST_P(ShapeOf, IsAsDocumented) {
+  auto [expression, shape] = GetParam();
+  Elaborated result("model m(spatial = [9]) {\n  input a : f32[2, 4, spatial...]\n"
+                    "  input b : f32[2, 4, 9, 8]\n  input c : f32[2, 4, 9, 8, 7]\n  r = " +
+                    std::string(expression) + "\n  require r.shape == " + shape +
+                    ", \"{r.shape}\"\n  loss = mean(r) + mean(a) + mean(b) + mean(c)\n}");
+  EXPECT_TRUE(result.module) << result.diagnostics;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rank, ShapeOf,
+    testing::Values(
+        std::pair("conv(a, 6, kernel = 3)", "[2, 6, 7]"),
+        std::pair("conv(b, 6, kernel = 3, padding = 1, stride = 2)", "[2, 6, 5, 4]"),
+        std::pair("conv(b, 6, kernel = [3, 1], padding = same, stride = 2)", "[2, 6, 5, 4]"),
+        std::pair("conv(c, 6, kernel = 3, dilation = [1, 2, 3], groups = 2)", "[2, 6, 7, 4, 1]"),
+        std::pair("max_pool(a, kernel = 2)", "[2, 4, 4]"),
+        std::pair("max_pool(c, kernel = 3, stride = 2, padding = 1)", "[2, 4, 5, 4, 4]"),
+        std::pair("max_pool(b, kernel = 2, padding = same)", "[2, 4, 5, 4]"),
+        std::pair("conv_transpose(b, 3, kernel = 2, stride = 2)", "[2, 3, 18, 16]"),
+        std::pair("conv_transpose(b, 3, kernel = 3, stride = 2, padding = 1, output_padding = 1)",
+                  "[2, 3, 18, 16]"),
+        std::pair("conv_transpose(c, 3, kernel = 3, stride = 2, padding = same)",
+                  "[2, 3, 18, 16, 14]"),
+        std::pair("conv_transpose(a, 3, kernel = 1, stride = 3, padding = same)", "[2, 3, 27]"),
+        std::pair("batch_norm(c)", "[2, 4, 9, 8, 7]"), std::pair("flatten(b)", "[2, 288]"),
+        std::pair("dense(flatten(a), 5)", "[2, 5]"),
+        std::pair("reshape(b, [2, -1, 8])", "[2, 36, 8]"),
+        std::pair("concat(b, b, conv(b, 1, kernel = 1))", "[2, 9, 9, 8]"),
+        std::pair("concat([b, b], axis = -1)", "[2, 4, 9, 16]"),
+        std::pair("sum(b, axes = 2)", "[2, 4, 8]"),
+        std::pair("mean(c, axes = [2, 3, 4], keep = true)", "[2, 4, 1, 1, 1]"),
+        std::pair("b - mean(b, axes = [-1, -2], keep = true)", "[2, 4, 9, 8]"),
+        std::pair("softmax(b)", "[2, 4, 9, 8]"), std::pair("max(b, 0.5)", "[2, 4, 9, 8]")));
+
+//===- Configuration --------------------------------------------------------------------------===//
+
+static const char *const small =
+    "model m(batch = 2, patch = [4, 4], norm = \"a\") {\n  require norm != \"\", \"no\"\n"
+    "  input x : f32[batch, 1, patch...]\n  loss = mean(conv(x, 1, kernel = 1))\n"
+    "  metric level = mean(x)\n}\n";
+
+TEST(Configuration, SettingsReachParametersAndBlocks) {
+  Options options;
+  options.sets = {"batch=3",
+                  "patch=8,6",
+                  "norm=batch",
+                  "train.epochs=7",
+                  "train.optimizer=sgd(lr=0.5, momentum=0.9, no_decay=[\"*.bias\"])",
+                  "train.monitor=level"};
+  Elaborated result(std::string(small) + "train { epochs = 2 }", options);
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(textOf(result.model()->getAttr("config")),
+            "{batch = 3 : i64, norm = \"batch\", patch = array<i64: 8, 6>}");
+  EXPECT_EQ(textOf(result.model()->getAttr("batch")), "3 : i64");
+  EXPECT_EQ(
+      textOf(result.model()->getAttr("train")),
+      "{epochs = 7 : i64, monitor = \"level\", optimizer = {args = {lr = 5.000000e-01 : f64, "
+      "momentum = 9.000000e-01 : f64, nesterov = false, no_decay = [\"*.bias\"], "
+      "weight_decay = 0.000000e+00 : f64}, name = \"sgd\"}, schedule = [], steps_per_epoch = 0 : "
+      "i64}");
+}
+
+TEST(Configuration, DataChainsAreWritten) {
+  Elaborated result(
+      std::string(small) +
+      "data {\n  source file : axes = \"NYX\"\n  file -> normalize(mean = 1, std = [2, 3])\n"
+      "    -> flip\n    -> x\n  validation = 0.25\n}");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(textOf(result.model()->getAttr("data")),
+            "{chains = [{inputs = [\"file\"], outputs = [\"x\"], steps = [{args = {mean = "
+            "1.000000e+00 : f64, std = array<f64: 2.000000e+00, 3.000000e+00>}, name = "
+            "\"normalize\"}, {args = {}, name = \"flip\"}]}], sources = [{axes = \"NYX\", name = "
+            "\"file\"}], validation = 2.500000e-01 : f64}");
+}
+
+TEST(Configuration, EarlyStopIsACallOfItsOwn) {
+  Elaborated result(std::string(small) + "train { early_stop(patience = 4) }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_NE(textOf(result.model()->getAttr("train"))
+                .find("early_stop = {args = {patience = 4 : i64}, name = \"early_stop\"}"),
+            std::string::npos);
+}
+
+TEST(Configuration, DefaultsFollowEarlierParameters) {
+  Options options;
+  options.sets = {"size=16"};
+  Elaborated result(
+      "model m(size = 8, half = size / 2) { input x : f32[half, size]; loss = mean(x) }", options);
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(textOf(result.model()->getAttr("config")), "{half = 8 : i64, size = 16 : i64}");
+}
+
+//===- Help -----------------------------------------------------------------------------------===//
+
+TEST(Help, PrintsEveryEntryAndItsArguments) {
+  for (llvm::ArrayRef<CallSpec> table : {operatorTable(), configurationTable()})
+    for (const CallSpec &spec : table) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      EXPECT_TRUE(printHelp(spec.name, os));
+      EXPECT_EQ(text.find(spec.name.str() + "("), 0u);
+      for (const ArgumentSpec &argument : spec.arguments)
+        EXPECT_NE(text.find("\n  " + argument.name.str()), std::string::npos) << text;
+    }
+}
+
+TEST(Help, SuggestsTheNearestName) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  EXPECT_FALSE(printHelp("drop_out", os));
+  EXPECT_NE(text.find("did you mean 'dropout'?"), std::string::npos);
+}

@@ -1,0 +1,374 @@
+// Every error of the language: where it points and what it says. The line is counted in the whole
+// text.
+#include "test/unit/frontend/TestModel.h"
+
+#include "gtest/gtest.h"
+
+using namespace dlc::fe;
+
+namespace {
+struct Case {
+  const char *text;
+  const char *where;
+  const char *message;
+};
+
+void expectError(const std::string &text, const Case &expected, const Options &options = {}) {
+  Elaborated result(text, options);
+  EXPECT_FALSE(result.module) << text;
+  std::string line = std::string(expected.where) + ": error: ";
+  EXPECT_TRUE(llvm::StringRef(result.diagnostics).starts_with(line))
+      << "expected at " << expected.where << ":\n"
+      << result.diagnostics;
+  EXPECT_NE(result.diagnostics.find(expected.message), std::string::npos) << result.diagnostics;
+}
+
+void PrintTo(const Case &c, std::ostream *os) { *os << c.text; }
+} // namespace
+
+/// Statements of a model, from line 4 on.
+class BodyError : public testing::TestWithParam<Case> {};
+TEST_P(BodyError, IsReported) {
+  Case expected = GetParam();
+  std::string where = std::string("test.dl:") + expected.where;
+  expected.where = where.c_str();
+  expectError(withBody(expected.text), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Syntax, BodyError,
+    testing::Values(
+        Case{"  y = ", "5:10", "expected the end of the statement"},
+        Case{"  y = (1 + 2", "5:3", "expected ')'"},
+        Case{"  y = [1, 2", "5:3", "expected ',' or ']'"},
+        Case{"  y = image)", "4:12", "expected the end of the statement"},
+        Case{"  y image", "4:5", "expected '=' after 'y'"},
+        Case{"  3 = y", "4:3", "expected a statement"}, Case{"  for = 1", "4:7", "expected a name"},
+        Case{"  for x of y {}", "4:9", "expected 'in'"}, Case{"  y = \"open", "4:7", "no closing"},
+        Case{"  y = \"{1\"", "4:8", "'{' without '}'"},
+        Case{"  y = \"a}\"", "4:9", "'}' without '{'"},
+        Case{"  y = \"\\q\"", "4:8", "unknown escape"},
+        Case{"  y = 12345678901234567890", "4:7", "too large for an int"},
+        Case{"  y = 1e999", "4:7", "too large for a float"},
+        Case{"  y = 3x", "4:7", "a letter follows"}, Case{"  y = image $", "4:13", "no meaning"},
+        Case{"  y = relu(x = image, x = image)", "4:23", "given twice"},
+        Case{"  y = conv(kernel = 1, image)", "4:24", "without a name follows"},
+        Case{"  fn f(x) { return x }", "4:3", "top of a file"},
+        Case{"  if = 3", "4:6", "expected a value"},
+        Case{"  return", "5:3", "expected the value to return"},
+        Case{"  require true", "5:3", "expected ',' and the text"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, BodyError,
+    testing::Values(
+        Case{"  y = imge", "4:7", "unknown name 'imge'; did you mean 'image'?"},
+        Case{"  y = conv(image, 1, kernel = 3 / 2)", "4:33", "3 / 2 is no int"},
+        Case{"  y = image * (1 div 0)", "4:18", "by zero"},
+        Case{"  y = image * (1.0 / 0)", "4:20", "division by zero"},
+        Case{"  y = image * (1 << 63)", "4:18", "0 to 62"},
+        Case{"  y = image * (9223372036854775807 + 1)", "4:36", "too large for an int"},
+        Case{"  y = image * (1e300 * 1e300)", "4:22", "too large for a float"},
+        Case{"  y = image * 1e300", "4:13", "too large for a tensor"},
+        Case{"  y = image + \"a\"", "4:13",
+             "does not apply to a tensor f32[2, 1, 8, 8] and the string"},
+        Case{"  y = image[0]", "4:12", "only lists are indexed"},
+        Case{"  y = image * [1, 2][2]", "4:22", "index 2 of a list of 2 values"},
+        Case{"  y = image * [1][\"a\"]", "4:19", "an index is an int"},
+        Case{"  y = image.shap", "4:12", "did you mean 'shape'?"},
+        Case{"  y = image * [1].shape", "4:18", "only tensors have"},
+        Case{"  y = sum(image).spatial", "4:17", "needs a tensor [N, C, spatial...]"},
+        Case{"  y = image * -\"a\"", "4:15", "does not apply"},
+        Case{"  y = !image", "4:7", "does not apply"},
+        Case{"  y = image && image", "4:13", "does not apply"},
+        Case{"  if image { y = image }", "4:6", "known at compile time"},
+        Case{"  for i in 3 { y = image * i }", "4:12", "expects a list or a range"},
+        Case{"  for [a, b] in [[1, 2, 3]] { y = image * a * b }", "4:7",
+             "takes a list of 2 values apart"},
+        Case{"  for i in 0..100000000 { y = image * i }", "4:13", "a range of more than"},
+        Case{"  x = 0\n  for i in 0..1000000 { for j in 0..1000000 { x += i * j } }\n  y = image * "
+             "x",
+             "5:56", "takes more than"},
+        Case{"  s = \"aaaaaaaa\"\n  for i in 0..40 { s = \"{s}{s}\" }\n  y = image * len(s)",
+             "5:24", "a string of more than"},
+        Case{"  l = [1]\n  for i in 0..100 { l = [l] }\n  y = image * len(l)", "5:25", "levels"},
+        Case{"  l = [1]\n  for i in 0..100 { l += l }\n  y = image * len(l)", "5:23",
+             "a list of more than"},
+        Case{"  require 1, \"m\"\n  y = image", "4:11", "expects a bool"},
+        Case{"  require true, 3\n  y = image", "4:17", "is a string"},
+        Case{"  require size mod 16 == 0, \"size {size} is not divisible by 16\"\n  y = image",
+             "4:3", "size 8 is not divisible by 16"},
+        Case{"  y = \"{image}\"", "4:9", "known at compile time"},
+        Case{"  y = relu(image)\n  y = size(image)", "4:3", "the value of 'y' is never used"},
+        Case{"  x = size(image)\n  y = x", "4:7", "only functions and operators can be called"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Unused, BodyError,
+    testing::Values(
+        Case{"  y = relu(image)\n  z = relu(y)", "5:3", "the value of 'z' is never used"},
+        Case{"  y = relu(image)\n  y = relu(image)", "4:3", "the value of 'y' is never used"},
+        Case{"  n = 0\n  for i in 0..3 { n = i }\n  y = image", "4:3",
+             "the value of 'n' is never used"},
+        Case{"  y = image\n  if training { z = relu(y) }", "5:17", "never used"},
+        Case{"  x = conv(image, 1, kernel = 1)\n  s = x.shape\n  y = image * s[0]", "4:7",
+             "parameter 'conv.0.weight' influences no loss, metric or output"},
+        Case{"  input other : f32[batch]\n  y = image", "4:3",
+             "the value of 'other' is never used"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Operators, BodyError,
+    testing::Values(
+        Case{"  y = cnv(image, 1, kernel = 1)", "4:7", "did you mean 'conv'?"},
+        Case{"  y = conv(image, 1, kernal = 3)", "4:22", "did you mean 'kernel'?"},
+        Case{"  y = conv(image, 1)", "4:7", "conv needs its argument 'kernel'"},
+        Case{"  y = relu(image, image)", "4:19", "relu takes 1 argument, got more"},
+        Case{"  y = conv(image, 1, 3, kernel = 3)", "4:25", "given twice"},
+        Case{"  y = conv(image, 1.5, kernel = 3)", "4:19", "expects an int, got the float 1.5"},
+        Case{"  y = conv(image, 0, kernel = 3)", "4:19", "from 1 to"},
+        Case{"  y = conv(image, 1, kernel = [3, 3, 3])", "4:31", "2 ints, one per spatial axis"},
+        Case{"  y = conv(image, 1, kernel = 9)", "4:7",
+             "window of 9 is larger than its padded input of 8"},
+        Case{"  y = conv(image, 1, kernel = 3, padding = valit)", "4:44", "did you mean 'valid'?"},
+        Case{"  y = conv(image, 1, kernel = 3, padding = dataset)", "4:44", "or valid or same"},
+        Case{"  y = conv(image, 4, kernel = 3, groups = 3)", "4:43", "groups must divide"},
+        Case{"  y = conv(image, 1, kernel = 3, init = -1.0)", "4:41", "expects a number from"},
+        Case{"  y = conv(flatten(image), 1, kernel = 3)", "4:12", "one to three spatial axes"},
+        Case{"  y = conv_transpose(image, 1, kernel = 2, stride = 2, output_padding = 2)", "4:73",
+             "smaller than the stride"},
+        Case{"  y = conv_transpose(image, 1, kernel = 2, padding = 5)", "4:54", "leaves nothing"},
+        Case{"  y = dense(image, 3)", "4:13", "flatten makes one"},
+        Case{"  y = max_pool(image, kernel = 12, padding = 6)", "4:32", "at most 127 elements"},
+        Case{"  y = max_pool(image, kernel = 2, padding = 2)", "4:45", "smaller than the window"},
+        Case{"  y = batch_norm(sum(image))", "4:18", "expects a tensor [N, C, spatial...]"},
+        Case{"  y = dropout(image, 1.0)", "4:22", "from 0.0 to below 1.0, got 1.0"},
+        Case{"  y = dropout(sum(image, axes = 0), 0.5)", "4:15", "first axis is the batch"},
+        Case{"  y = concat(image, flatten(mask))", "4:14", "f32[2, 1, 8, 8] and f32[2, 64]"},
+        Case{"  y = concat(image, image, axis = 4)", "4:35", "axis 4 of a tensor with 4 axes"},
+        Case{"  y = reshape(image, [3, -1])", "4:22", "keeps the number of elements"},
+        Case{"  y = reshape(image, [-1, -1])", "4:22", "one may be -1"},
+        Case{"  y = sum(image, axes = [1, 1])", "4:25", "named twice"},
+        Case{"  y = image + flatten(image)", "4:13",
+             "equal shapes (axes of size 1 repeat), got f32[2, 1, 8, 8] and f32[2, 64]"},
+        Case{"  y = image * accuracy(flatten(image), image)", "4:40", "expects a label i32[2]"},
+        Case{"  y = softmax(sum(image))", "4:15", "[N, C, ...]"},
+        Case{"  y = log(-1.0) * image", "4:11", "no finite number"},
+        Case{"  y = conv(conv(image, 1, kernel = 1, name = \"a\"), 1, kernel = 1, name = \"a\")",
+             "4:7", "a second variable named 'a.weight'"},
+        Case{"  y = conv(image, 1, kernel = 1, name = \"a b\")", "4:41", "a name consists of"},
+        Case{"  y = conv(image, 1, kernel = 1, name = \"a..b\")", "4:41", "a name consists of"},
+        Case{"  y = reshape(concat(image, image, axis = 0), image.shape)", "4:52",
+             "keeps the number"},
+        Case{"  y = max(image, \"a\")", "4:11", "expects numbers and tensors"},
+        Case{"  y = image * len(3)", "4:19", "expects a list or a string"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Results, BodyError,
+    testing::Values(
+        Case{"  y = image\n  loss = mse(y, mask)", "7:3", "a second loss"},
+        Case{"  y = image\n  metric p = mean(y) + mean(mask)", "5:22", "one mean"},
+        Case{"  y = image\n  metric loss = mean(y)", "5:3", "a metric needs another"},
+        Case{"  y = image\n  metric a = mean(y)\n  metric a = mean(y)", "6:3",
+             "a second result named 'a'"},
+        Case{"  y = image\n  output q = sum(y)", "5:14", "first axis of an output is the batch"},
+        Case{"  y = image\n  output q = mean(y)", "5:14", "an output is a tensor"},
+        Case{"  input image : f32[batch]\n  y = image * mean(image)", "2:3", "never used"},
+        Case{"  input n : f32[batch + 1]\n  y = image * mean(n)", "4:13",
+             "first axis of every input"},
+        Case{"  input n : f23[batch]\n  y = image * mean(n)", "4:13", "did you mean 'f32'?"},
+        Case{"  input n : f32[batch, 0]\n  y = image * mean(n)", "4:24", "a positive int"},
+        Case{"  input n : f32[batch, size...]\n  y = image * mean(n)", "4:24", "splices a list"},
+        Case{"  input n : f32[batch, 1 << 40]\n  y = image * mean(n)", "4:13", "2^40 elements"},
+        Case{"  y = image\n  return 3", "5:3", "a model returns nothing"}));
+
+/// Whole texts.
+class TextError : public testing::TestWithParam<Case> {};
+TEST_P(TextError, IsReported) { expectError(GetParam().text, GetParam()); }
+
+#define DLC_MODEL                                                                                  \
+  "model m(batch = 2) { input x : f32[batch, 3]; y = dense(x, 1); loss = mean(y)\n"                \
+  "  metric size = mean(y); output out = y }\n"
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, TextError,
+    testing::Values(
+        Case{"", "test.dl:1:1", "no model"}, Case{"\x01\xff", "test.dl:1:1", "no meaning"},
+        Case{"modle m() {}", "test.dl:1:1", "expected 'import', 'fn', 'model'"},
+        Case{"model m(a) {}", "test.dl:1:9", "needs a default"},
+        Case{"model m(a = 1, a = 2) {}", "test.dl:1:16", "a second parameter"},
+        Case{"model m(a = 1) { }", "test.dl:1:9", "the value of 'a' is never used"},
+        Case{"model m() { }", "test.dl:1:7", "has no loss"},
+        Case{"model m() { }\nmodel n() { }", "test.dl:2:1", "a second model"},
+        Case{"train { epochs = 1 }\ntrain { epochs = 1 }", "test.dl:2:1", "a second 'train' block"},
+        Case{"fn f() { return 1 }\nfn f() { return 1 }\nmodel m() { }", "test.dl:2:4",
+             "a second function"},
+        Case{"fn conv() { return 1 }\nmodel m() { }", "test.dl:1:4", "is an operator"},
+        Case{"fn f(name) { return name }\nmodel m() { }", "test.dl:1:6", "every call has a 'name'"},
+        Case{"import \"no.dl\"\n" DLC_MODEL, "test.dl:1:8", "cannot read 'no.dl'"},
+        Case{"import \"{a}\"\n" DLC_MODEL, "test.dl:1:8", "is fixed"},
+        Case{"model m() { input x : f32[2]; loss = accuracy(reshape(x, [2, 1]), x) }",
+             "test.dl:1:67", "expects a label"},
+        Case{"model m() { input x : f32[2, 2]; input l : i32[2]; loss = accuracy(x, l) }",
+             "test.dl:1:59", "has no gradient"},
+        Case{
+            "model m() { input x : f32[2, 2]; input l : i32[2]\n loss = mean(x) + accuracy(x, l) }",
+            "test.dl:2:17", "has no gradient"},
+        Case{"model m() { input x : f32[2, 2]; loss = sum(x) }", "test.dl:1:41",
+             "weighted sum of means"},
+        Case{"model m() { input x : f32[2, 2]; loss = exp(mean(x)) }", "test.dl:1:41",
+             "weighted sum"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Functions, TextError,
+    testing::Values(
+        Case{"fn f(x) { return g(x) }\nmodel m() { input x : f32[2]; loss = mean(f(x)) }",
+             "test.dl:1:18", "unknown name 'g'"},
+        Case{"fn f(x) { return f(x) }\nmodel m() { input x : f32[2]; loss = mean(f(x)) }",
+             "test.dl:1:18", "does a function call itself"},
+        Case{"fn f(x) { y = x }\nmodel m() { input x : f32[2]; loss = mean(f(x)) }", "test.dl:1:11",
+             "never used"},
+        Case{"fn f(x) { if training { return x } }\nmodel m() { input x : f32[2]; loss = "
+             "mean(f(x)) }",
+             "test.dl:2:43", "ended without 'return'"},
+        Case{"fn f(x) { return x }\nmodel m() { input x : f32[2]; loss = mean(f(x, 1)) }",
+             "test.dl:2:48", "takes 1 arguments, got more"},
+        Case{"fn f(x) { return x }\nmodel m() { input x : f32[2]; loss = mean(f(x, width = 1)) }",
+             "test.dl:2:48", "no parameter 'width'"},
+        Case{"fn f(x) { return x }\nmodel m() { input x : f32[2]; loss = mean(f(x, x = 1)) }",
+             "test.dl:2:48", "given twice"},
+        Case{"fn f(x, n) { return x * n }\nmodel m() { input x : f32[2]; loss = mean(f(x)) }",
+             "test.dl:2:43", "needs its argument 'n'"},
+        Case{"fn f(x) { loss = mean(x); return x }\nmodel m() { input x : f32[2]; loss = "
+             "mean(f(x)) }",
+             "test.dl:1:11", "belong to the model"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Blocks, TextError,
+    testing::Values(
+        Case{DLC_MODEL "train { epoch = 3 }", "test.dl:3:9", "did you mean 'epochs'?"},
+        Case{DLC_MODEL "train { epochs = 0 }", "test.dl:3:18", "from 1 to"},
+        Case{DLC_MODEL "train { epochs = 1; epochs = 2 }", "test.dl:3:21", "set twice"},
+        Case{DLC_MODEL "train { optimizer = adm() }", "test.dl:3:21", "did you mean 'adam'?"},
+        Case{DLC_MODEL "train { optimizer = 3 }", "test.dl:3:21", "'sgd', 'adam', 'adamw'"},
+        Case{DLC_MODEL "train { optimizer = adam(lr = \"a\") }", "test.dl:3:31",
+             "expects a number"},
+        Case{DLC_MODEL "train { optimizer = adam(lr = -1.0) }", "test.dl:3:31", "cannot be -1.0"},
+        Case{DLC_MODEL "train { optimizer = adam(momentum = 1) }", "test.dl:3:26",
+             "no argument 'momentum'"},
+        Case{DLC_MODEL "train { schedule = [warm_up(), cosin()] }", "test.dl:3:32",
+             "did you mean 'cosine'?"},
+        Case{DLC_MODEL "train { monitor = siz }", "test.dl:3:19", "did you mean 'size'?"},
+        Case{DLC_MODEL "train { early_stop() }", "test.dl:3:9", "needs its argument 'patience'"},
+        Case{DLC_MODEL "predict { bach = 1 }", "test.dl:3:11", "did you mean 'batch'?"},
+        Case{DLC_MODEL "predict { batch = 1.5 }", "test.dl:3:19", "prediction cannot make it"},
+        Case{DLC_MODEL "data { x -> flop -> x }", "test.dl:3:13",
+             "'normalize', 'flip', 'rotate90'"},
+        Case{DLC_MODEL "data { x -> flip(1) -> x }", "test.dl:3:18", "takes 0 arguments"},
+        Case{DLC_MODEL "data { x -> normalize(per_imag) -> x }", "test.dl:3:23",
+             "did you mean 'per_image'?"},
+        Case{DLC_MODEL "data { x -> normalize(mean = 1.0) -> x }", "test.dl:3:13",
+             "both mean and std"},
+        Case{DLC_MODEL "data { x -> normalize(mean = 1.0, std = 0) -> x }", "test.dl:3:41",
+             "cannot be 0"},
+        Case{DLC_MODEL "data { z -> flip -> x }", "test.dl:3:8", "unknown source 'z'"},
+        Case{DLC_MODEL "data { x -> flip -> z }", "test.dl:3:21", "has no input 'z'"},
+        Case{DLC_MODEL "data { x -> flip -> x, x }", "test.dl:3:8", "makes 1 arrays"},
+        Case{DLC_MODEL "data { x -> flip }", "test.dl:3:13", "has no input 'flip'"},
+        Case{DLC_MODEL "data { source z : axes = \"NYX\" }", "test.dl:3:8", "feeds no input"},
+        Case{DLC_MODEL "data { source x : axes = \"NYQ\" }", "test.dl:3:26",
+             "letters of \"NCZYX\""},
+        Case{DLC_MODEL "data { validation = 1.5 }", "test.dl:3:21", "a share from 0 to below 1"},
+        Case{DLC_MODEL "data { validaton = 0.5 }", "test.dl:3:8", "did you mean 'validation'?"}));
+
+struct SetCase {
+  const char *set;
+  const char *where;
+  const char *message;
+};
+class SetError : public testing::TestWithParam<SetCase> {};
+TEST_P(SetError, IsReported) {
+  Options options;
+  options.sets.push_back(GetParam().set);
+  Case expected{"", GetParam().where, GetParam().message};
+  expectError("model m(batch = 2, rate = 0.5, patch = [2, 3], flag = true) {\n"
+              "  require flag, \"no\"\n  input x : f32[batch, patch...]; loss = mean(x * rate) }\n",
+              expected, options);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, SetError,
+    testing::Values(SetCase{"bach=3", "--set:1:1", "it has 'batch', 'rate', 'patch', 'flag'"},
+                    SetCase{"bach=3", "--set:1:1", "did you mean 'batch'?"},
+                    SetCase{"batch", "--set:1:1", "NAME=VALUE"},
+                    SetCase{"=3", "--set:1:1", "NAME=VALUE"},
+                    SetCase{"batch=many", "--set:1:7",
+                            "expects an int like its default 2, got 'many'"},
+                    SetCase{"batch=2.5", "--set:1:7", "expects an int"},
+                    SetCase{"batch=0", "test.dl:3:17", "a positive int"},
+                    SetCase{"rate=x", "--set:1:6", "expects a number"},
+                    SetCase{"flag=1", "--set:1:6", "expects true or false"},
+                    SetCase{"patch=1,x", "--set:1:9", "expects an int"},
+                    SetCase{"train.epochs=five", "--set:1:14", "nothing named 'five' has a value"},
+                    SetCase{"train.epoch=5", "--set:1:7", "did you mean 'epochs'?"},
+                    SetCase{"train.optimizer=sgd(lr=0.1", "--set:1:27", "expected ',' or ')'"},
+                    SetCase{"predict.size=5", "--set:1:9", "has no 'size'"},
+                    SetCase{"data.validation=2", "--set:1:17", "a share"}));
+
+TEST(Errors, NameTheCallsThatLedThere) {
+  Elaborated result("fn inner(x) { return conv(x, 0, kernel = 1) }\n"
+                    "fn outer(x) { return inner(x, name = \"in\") }\n" +
+                    withBody("  y = outer(image, name = \"out\")"));
+  EXPECT_NE(result.diagnostics.find("test.dl:2:22: note: in this call of 'inner', layer out.in"),
+            std::string::npos)
+      << result.diagnostics;
+  EXPECT_NE(result.diagnostics.find("test.dl:6:7: note: in this call of 'outer', layer out"),
+            std::string::npos);
+}
+
+TEST(Errors, ShowTheLineAndACaret) {
+  Elaborated result(withBody("  y = imge"));
+  EXPECT_NE(result.diagnostics.find("\n  y = imge\n      ^\n"), std::string::npos)
+      << result.diagnostics;
+}
+
+TEST(Errors, OfPredictionNameItsOverrides) {
+  Elaborated result(withBody("  require size mod 8 == 0, \"size is {size}\"\n  y = relu(image)") +
+                    "predict { size = 12 }");
+  EXPECT_NE(result.diagnostics.find("size is 12"), std::string::npos) << result.diagnostics;
+  EXPECT_NE(result.diagnostics.find("note: this is in the program for prediction, where size = 12"),
+            std::string::npos);
+}
+
+TEST(Errors, LayersDoNotChangeNamesBetweenPrograms) {
+  Elaborated result(withBody("  y = conv(image, 1, kernel = 1)\n"
+                             "  if training { y = conv(y, 1, kernel = 1) }\n"
+                             "  y = conv(y, 1, kernel = 1)"));
+  EXPECT_NE(
+      result.diagnostics.find("test.dl:6:7: error: 'conv.1.weight' names another layer in @eval"),
+      std::string::npos)
+      << result.diagnostics;
+}
+
+TEST(Errors, PredictionKeepsTheShapesOfParameters) {
+  Elaborated result(
+      "model m(batch = 2, size = 8) {\n  input x : f32[batch, size]\n  y = dense(x, 1)\n"
+      "  output p = y\n  loss = mean(y)\n}\npredict { size = 9 }");
+  EXPECT_NE(
+      result.diagnostics.find("'dense.0.weight' has shape f32[1, 9] in @predict and f32[1, 8]"),
+      std::string::npos)
+      << result.diagnostics;
+}
+
+TEST(Errors, DeepNestingIsRefused) {
+  std::string deep = "  y = image * " + std::string(1000, '(') + "1" + std::string(1000, ')');
+  Elaborated parens(withBody(deep));
+  EXPECT_NE(parens.diagnostics.find("nested deeper than"), std::string::npos);
+  std::string sum = "  y = image";
+  for (int i = 0; i < 1000; ++i)
+    sum += " + 1";
+  Elaborated chain(withBody(sum));
+  EXPECT_NE(chain.diagnostics.find("split it in parts"), std::string::npos);
+  std::string blocks = "  y = image\n";
+  for (int i = 0; i < 1000; ++i)
+    blocks += "if true {\n";
+  Elaborated nested(withBody(blocks));
+  EXPECT_NE(nested.diagnostics.find("nested deeper than"), std::string::npos);
+}

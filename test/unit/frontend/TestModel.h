@@ -1,0 +1,52 @@
+// Elaborates program text and keeps what it printed.
+#pragma once
+
+#include "dialects/NN/NN.h"
+#include "frontend/Frontend.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <string>
+
+namespace dlc::fe {
+
+struct Elaborated {
+  explicit Elaborated(const std::string &text, Options options = {}) {
+    llvm::raw_string_ostream os(diagnostics);
+    module = elaborateText(text, "test.dl", options, context, os);
+  }
+
+  nn::ModelOp model() { return *module->getOps<nn::ModelOp>().begin(); }
+  nn::ProgramOp program(llvm::StringRef name) {
+    return mlir::dyn_cast_if_present<nn::ProgramOp>(model().lookupSymbol(name));
+  }
+  nn::VariableOp variable(llvm::StringRef name) {
+    return mlir::dyn_cast_if_present<nn::VariableOp>(model().lookupSymbol(name));
+  }
+  template <typename Op> size_t count(llvm::StringRef name) {
+    auto ops = program(name).getBody().getOps<Op>();
+    return std::distance(ops.begin(), ops.end());
+  }
+  template <typename Op> Op first(llvm::StringRef name) {
+    return *program(name).getBody().getOps<Op>().begin();
+  }
+
+  mlir::MLIRContext context;
+  std::string diagnostics;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+/// A model around statements that make `y` [2, 1, 8, 8] from `image`; the first statement is on
+/// line 4.
+inline std::string withBody(const std::string &statements) {
+  return "model m(batch = 2, size = 8) {\n"
+         "  input image : f32[batch, 1, size, size]\n"
+         "  input mask : f32[batch, 1, size, size]\n" +
+         statements +
+         "\n  output p = sigmoid(y)\n"
+         "  loss = mse(y, mask)\n"
+         "}\n";
+}
+
+} // namespace dlc::fe
