@@ -110,12 +110,13 @@ fb::Offset<artifact::Argument> Exporter::argument(NamedAttribute attribute) {
                                         text.c_str());
 }
 
+/// {name = "adam", args = {lr = ...}}
 fb::Offset<artifact::Call> Exporter::call(DictionaryAttr dictionary) {
   if (!dictionary)
     return {};
   std::vector<fb::Offset<artifact::Argument>> arguments;
-  for (NamedAttribute attribute : dictionary)
-    if (attribute.getName() != "name")
+  if (auto args = dictionary.getAs<DictionaryAttr>("args"))
+    for (NamedAttribute attribute : args)
       arguments.push_back(argument(attribute));
   auto name = dictionary.getAs<StringAttr>("name");
   return artifact::CreateCallDirect(builder, name ? name.str().c_str() : "", &arguments);
