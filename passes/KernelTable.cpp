@@ -44,7 +44,7 @@ FlatSymbolRefAttr KernelTable::insert(StringRef key, StringRef base,
 static std::string symbolBase(Operation *op) { return op->getName().stripDialect().str(); }
 
 FailureOr<KernelUse> KernelTable::library(Operation *op) {
-  auto planned = op->getAttrOfType<nn::KernelAttr>("kernel");
+  auto planned = op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
   if (!planned)
     return op->emitOpError("has no kernel; run dlc-plan-kernels first");
   std::optional<rt::KernelRequest> request = kernelRequest(op, target.math, target.threads);
@@ -119,7 +119,7 @@ KernelUse KernelTable::generated(nn::FusedOp op) {
   llvm::append_range(types, op->getResultTypes());
   llvm::append_range(types, plan.scratch);
   StringRef category = categoryOf(op);
-  auto planned = op->getAttrOfType<nn::KernelAttr>("kernel");
+  auto planned = op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
   KernelUse use;
   use.scratch = plan.scratch;
   for (auto [index, stage] : llvm::enumerate(plan.stages)) {

@@ -5,6 +5,20 @@
 
 include "mlir/Pass/PassBase.td"
 
+def LowerComposites : Pass<"dlc-lower-composites", "::dlc::nn::ModelOp"> {
+  let summary = "normalisation and losses as elementwise ops and reductions";
+  let description = [{
+    Precondition: no layouts yet. Effect: batch_norm, batch_norm_grad, softmax_cross_entropy and its gradient become elementwise ops,
+    broadcasts and reductions, which dlc-fuse gathers into clusters. Statistics are formed in f64 and rounded once.
+
+    ```mlir
+    %y, %mean, %var = nn.batch_norm %x, ...
+    // becomes
+    %sum = nn.reduce_sum (cast %x to f64), %square = nn.reduce_sum (x * x), ... %y = nn.add (nn.mul %x, %a), %b
+    ```
+  }];
+}
+
 def AssignLayouts : Pass<"dlc-assign-layouts", "::dlc::nn::ModelOp"> {
   let summary = "gives every tensor its physical layout";
   let description = [{

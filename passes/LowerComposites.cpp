@@ -1,0 +1,187 @@
+// dlc-lower-composites: normalisation and losses as elementwise ops, broadcasts and reductions, so
+// that clusters can hold them.
+//
+// Per-channel statistics are formed in f64: sums of x and x^2 lose nothing that the variance needs,
+// and one pass over x gives both.
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc {
+#define GEN_PASS_DEF_LOWERCOMPOSITES
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+namespace {
+/// Builds chains of ops in one place: values in, values out.
+class Ops {
+public:
+  Ops(RewriterBase &rewriter, Operation *op) : rewriter(rewriter), loc(op->getLoc()) {}
+
+  template <typename Op, typename... Operands> Value make(Operands... operands) {
+    return Op::create(rewriter, loc, operands...)->getResult(0);
+  }
+  Value constant(Value like, double value) {
+    return splat(rewriter, loc, logicalType(tensorType(like)), value);
+  }
+  Value scaled(Value x, double factor) { return make<MulOp>(x, constant(x, factor)); }
+  Value cast(Value x, Type element) {
+    if (tensorType(x).getElementType() == element)
+      return x;
+    return CastOp::create(rewriter, loc, RankedTensorType::get(tensorType(x).getShape(), element),
+                          x);
+  }
+  Value wide(Value x) { return cast(x, rewriter.getF64Type()); }
+  /// Repeats along all dimensions of `like` but `dim`.
+  Value along(Value x, int64_t dim, Value like) {
+    auto type = RankedTensorType::get(tensorType(like).getShape(), tensorType(x).getElementType());
+    return BroadcastOp::create(rewriter, loc, type, x, rewriter.getDenseI64ArrayAttr(dim));
+  }
+  Value sum(Value x, ArrayRef<int64_t> dims) {
+    return ReduceSumOp::create(rewriter, loc, x, rewriter.getDenseI64ArrayAttr(dims));
+  }
+  Value rowMaximum(Value x) {
+    return ReduceMaxOp::create(rewriter, loc, x, rewriter.getDenseI64ArrayAttr({1}));
+  }
+
+  RewriterBase &rewriter;
+  Location loc;
+};
+
+//===- Batch norm -----------------------------------------------------------------------------===//
+
+/// All dimensions but the channels'.
+SmallVector<int64_t> statisticsDims(Value x) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < tensorType(x).getRank(); ++dim)
+    if (dim != 1)
+      dims.push_back(dim);
+  return dims;
+}
+
+double elementsPerChannel(Value x) {
+  return static_cast<double>(tensorType(x).getNumElements()) /
+         static_cast<double>(tensorType(x).getDimSize(1));
+}
+
+Value inverseDeviation(Ops &ops, Value wideVar, double epsilon) {
+  return ops.make<RsqrtOp>(ops.make<AddOp>(wideVar, ops.constant(wideVar, epsilon)));
+}
+
+void lower(IRRewriter &rewriter, BatchNormOp op) {
+  Ops ops(rewriter, op);
+  Value x = op.getX();
+  Type element = tensorType(x).getElementType(),
+       statistics = tensorType(op.getMean()).getElementType();
+  Value mean = ops.wide(op.getRunningMean()), var = ops.wide(op.getRunningVar());
+  SmallVector<Value> results{Value(), op.getRunningMean(), op.getRunningVar()};
+  if (op.getTraining()) {
+    double scale = 1.0 / elementsPerChannel(x);
+    Value wide = ops.wide(x);
+    mean = ops.scaled(ops.sum(wide, statisticsDims(x)), scale);
+    Value square = ops.scaled(ops.sum(ops.make<MulOp>(wide, wide), statisticsDims(x)), scale);
+    Value difference = ops.make<SubOp>(square, ops.make<MulOp>(mean, mean));
+    var = ops.make<MaxOp>(difference, ops.constant(difference, 0));
+    results[1] = ops.cast(mean, statistics);
+    results[2] = ops.cast(var, statistics);
+  }
+  Value a = ops.make<MulOp>(ops.wide(op.getScale()),
+                            inverseDeviation(ops, var, op.getEpsilon().convertToDouble()));
+  Value b = ops.make<SubOp>(ops.wide(op.getBias()), ops.make<MulOp>(mean, a));
+  Value scaled = ops.make<MulOp>(x, ops.along(ops.cast(a, element), 1, x));
+  results[0] = ops.make<AddOp>(scaled, ops.along(ops.cast(b, element), 1, x));
+  rewriter.replaceOp(op, results);
+}
+
+// dx = A (dy - sum(dy) / m - (x - mean) sum(dy (x - mean)) / (m (var + epsilon))), A = scale /
+// sqrt(var + epsilon).
+void lower(IRRewriter &rewriter, BatchNormGradOp op) {
+  Ops ops(rewriter, op);
+  Value x = op.getX(), dy = op.getDy();
+  Type element = tensorType(x).getElementType(),
+       parameter = tensorType(op.getScale()).getElementType();
+  double count = elementsPerChannel(x);
+  Value mean = ops.wide(op.getMean());
+  Value inverse = inverseDeviation(ops, ops.wide(op.getVar()), op.getEpsilon().convertToDouble());
+  Value wideDy = ops.wide(dy), centred = ops.make<SubOp>(ops.wide(x), ops.along(mean, 1, x));
+  Value sumDy = ops.sum(wideDy, statisticsDims(x));
+  Value sumProduct = ops.sum(ops.make<MulOp>(wideDy, centred), statisticsDims(x));
+  Value dscale = ops.make<MulOp>(sumProduct, inverse);
+  Value a = ops.make<MulOp>(ops.wide(op.getScale()), inverse);
+  Value b = ops.scaled(ops.make<MulOp>(ops.make<MulOp>(a, inverse), dscale), -1.0 / count);
+  Value c = ops.scaled(ops.make<MulOp>(a, sumDy), -1.0 / count);
+  auto channel = [&](Value value) { return ops.along(ops.cast(value, element), 1, x); };
+  Value deviation = ops.make<SubOp>(x, channel(mean));
+  Value dx = ops.make<AddOp>(ops.make<MulOp>(dy, channel(a)),
+                             ops.make<AddOp>(ops.make<MulOp>(deviation, channel(b)), channel(c)));
+  rewriter.replaceOp(op, {dx, ops.cast(dscale, parameter), ops.cast(sumDy, parameter)});
+}
+
+//===- Softmax cross entropy ------------------------------------------------------------------===//
+
+/// logits - max of the row: softmax does not change, exp cannot overflow.
+Value shifted(Ops &ops, Value logits) {
+  return ops.make<SubOp>(logits, ops.along(ops.rowMaximum(logits), 0, logits));
+}
+
+/// Where column = label.
+Value atLabel(Ops &ops, Value label, Value logits) {
+  auto type =
+      RankedTensorType::get(tensorType(logits).getShape(), tensorType(label).getElementType());
+  Value column = IotaOp::create(ops.rewriter, ops.loc, type, 1);
+  return CompareOp::create(ops.rewriter, ops.loc, Comparison::EQ, column,
+                           ops.along(label, 0, logits));
+}
+
+void lower(IRRewriter &rewriter, SoftmaxCrossEntropyOp op) {
+  Ops ops(rewriter, op);
+  double smoothing = op.getSmoothing().convertToDouble();
+  auto classes = static_cast<double>(tensorType(op.getLogits()).getDimSize(1));
+  Value shift = shifted(ops, op.getLogits());
+  Value normaliser = ops.make<LogOp>(ops.sum(ops.make<ExpOp>(shift), {1}));
+  Value hit = ops.make<SelectOp>(atLabel(ops, op.getLabel(), shift), shift, ops.constant(shift, 0));
+  Value expected = ops.sum(hit, {1});
+  if (smoothing != 0)
+    expected = ops.make<AddOp>(ops.scaled(expected, 1 - smoothing),
+                               ops.scaled(ops.sum(shift, {1}), smoothing / classes));
+  rewriter.replaceOp(op, ops.make<SubOp>(normaliser, expected));
+}
+
+void lower(IRRewriter &rewriter, SoftmaxCrossEntropyGradOp op) {
+  Ops ops(rewriter, op);
+  double smoothing = op.getSmoothing().convertToDouble();
+  auto classes = static_cast<double>(tensorType(op.getLogits()).getDimSize(1));
+  Value exponential = ops.make<ExpOp>(shifted(ops, op.getLogits()));
+  Value probability =
+      ops.make<DivOp>(exponential, ops.along(ops.sum(exponential, {1}), 0, exponential));
+  Value target = ops.make<SelectOp>(atLabel(ops, op.getLabel(), exponential),
+                                    ops.constant(exponential, 1 - smoothing + smoothing / classes),
+                                    ops.constant(exponential, smoothing / classes));
+  Value difference = ops.make<SubOp>(probability, target);
+  rewriter.replaceOp(op, ops.make<MulOp>(difference, ops.along(op.getDloss(), 0, difference)));
+}
+
+class LowerCompositesPass : public dlc::impl::LowerCompositesBase<LowerCompositesPass> {
+public:
+  using Base::Base;
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    lowerAll<BatchNormOp, BatchNormGradOp, SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp>(
+        rewriter);
+  }
+
+private:
+  template <typename... Composite> void lowerAll(IRRewriter &rewriter) {
+    (getOperation().walk([&](Composite op) {
+      rewriter.setInsertionPoint(op);
+      lower(rewriter, op);
+    }),
+     ...);
+  }
+};
+} // namespace
