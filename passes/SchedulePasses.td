@@ -72,4 +72,38 @@ def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {
   let dependentDialects = ["::dlc::comm::CommDialect"];
 }
 
+def OverlapAllReduces : Pass<"dlc-overlap-all-reduces", "::dlc::nn::ModelOp"> {
+  let summary = "hides communication behind compute";
+  let description = [{
+    Precondition: all-reduces combined, kernels planned. Effect: comm.start right behind the last producer of a bucket, comm.wait in front
+    of its first user, optimizer updates at the end in the order of the buckets; weight gradients stand before or behind the data
+    gradient of their layer, whichever exposes less in the simulator. Buckets are numbered in the order of their starts. Each program
+    gets its `forecast` {compute_ns, communication_ns, exposed_ns} for many ranks on the given link, the model its `link`.
+    Remarks of the category dlc-overlap say for each bucket whether it is hidden, and why not.
+
+    ```mlir
+    %0:2 = comm.all_reduce %a, %b : tensor<3xf32>, tensor<4xf32>
+    // becomes
+    %f = comm.start %a, %b {bucket = 0 : i64} : tensor<3xf32>, tensor<4xf32> -> !comm.future<tensor<3xf32>, tensor<4xf32>>
+    ...
+    %0:2 = comm.wait %f : !comm.future<tensor<3xf32>, tensor<4xf32>> -> tensor<3xf32>, tensor<4xf32>
+    ```
+  }];
+  let options = [
+    Option<"noOverlap", "no-overlap", "bool", "false", "wait right behind every start, to measure what overlap gains">,
+    Option<"link", "link", "std::string", "\"10:30\"", "GBIT[:US] or shm">];
+  let dependentDialects = ["::dlc::comm::CommDialect"];
+}
+
+def VerifySchedule : Pass<"dlc-verify-schedule", "::dlc::nn::ModelOp"> {
+  let summary = "checks the schedule stage (read-only)";
+  let description = [{
+    1. The stage is schedule and the model has a target. 2. Every library op and every nn.fused has a kernel. 3. No comm.all_reduce is
+    left; starts are numbered consecutively in program order. 4. No operand of a start is used behind it: the memory holds sums
+    from then on. 5. Operands of a start are results of kernels, used once. 6. Inputs and sinks are row-major. 7. A slot has its
+    owner's layout. 8. Concat, slice and pad cut no block; reshape and transpose are row-major; an index of pooling has its value's
+    layout.
+  }];
+}
+
 #endif // DLC_SCHEDULE_PASSES
