@@ -19,7 +19,7 @@
 namespace dlc::rt {
 
 /// Names an operation in messages about faults: "all-reduce of bucket 2 (conv1.weight, ...) in step
-/// 17".
+/// 17". `members` must outlive the operation.
 struct CollectiveLabel {
   uint32_t bucket = 0;
   uint64_t step = 0;
@@ -38,26 +38,29 @@ public:
   virtual int localSize() const = 0;
 
   /// Memory for the gradients arena, zeroed, 64-byte aligned, page aligned where shared with local
-  /// peers. Collective. Owned by the communicator.
+  /// peers. Collective, of equal size on all ranks. Owned by the communicator.
   virtual std::span<std::byte> allocateShared(size_t bytes) = 0;
 
-  /// Starts the sum over ranks, in place, of `elements` f32 at `data`; `data` lies in
-  /// allocateShared memory (anything else is legal and slower). The memory must not be touched
-  /// until wait returns. `wire` F32 or BF16.
+  /// Starts the sum over ranks, in place, of `elements` f32 at `data`, which is 4-byte aligned and
+  /// either in allocateShared memory on every rank or on none (legal and slower). The memory must
+  /// not be touched until wait returns. `wire` F32 or BF16: with BF16 both the contributions and
+  /// the sum are rounded to bf16, to nearest even; one rank alone rounds nothing.
   virtual Ticket startAllReduce(float *data, size_t elements, artifact::DType wire,
                                 const CollectiveLabel &label) = 0;
   /// Moves outstanding operations without blocking. Called between kernels.
   virtual void progress() = 0;
   /// Blocks until the operation is complete; throws Error(Peer) naming bucket, layers, step and
-  /// late ranks after the timeout.
+  /// late ranks after the timeout, or the peer that died. After a timeout it may be called again.
   virtual void wait(Ticket ticket) = 0;
 
   /// Small blocking operations of the host, outside of the step's buckets. Sums are in rank order.
+  /// They throw as wait does; after that the communicator is good for abort alone.
   virtual void allReduceSum(std::span<double> values) = 0;
   virtual std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine) = 0;
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
   virtual void barrier() = 0;
-  /// Tells peers that this rank is going down, so that they end within seconds.
+  /// Ends all peers within seconds, silently: the caller has said why. With MPI this does not
+  /// return, so it is for the one catch in main, before the communicator is destroyed.
   virtual void abort(const std::string &reason) noexcept = 0;
 
   /// Seconds after which a collective that does not complete is an error.
@@ -71,11 +74,13 @@ protected:
 std::unique_ptr<Communicator> makeSingleCommunicator();
 
 /// Runs `body` on `ranks` threads of this process, each with its communicator; rethrows the first
-/// error. For tests.
-void runInProcess(int ranks, const std::function<void(Communicator &)> &body);
+/// error. For tests. `ranksPerHost` > 0 pretends that rank r lives on host r / ranksPerHost, so
+/// that 1 leaves messages alone and no shared memory; 0 puts all on one host.
+void runInProcess(int ranks, const std::function<void(Communicator &)> &body, int ranksPerHost = 0);
 
-/// MPI, loaded on demand; must be called before any other thread makes MPI calls. `timeoutSeconds`
-/// is handed to the communicator.
-std::unique_ptr<Communicator> makeMpiCommunicator(const std::string &modulePath);
+/// MPI, loaded on demand from the module dlc_comm_mpi.so; the calling thread is the one that makes
+/// all MPI calls from then on. `ranksPerHost` as above; 0 asks MPI.
+std::unique_ptr<Communicator> makeMpiCommunicator(const std::string &modulePath,
+                                                  int ranksPerHost = 0);
 
 } // namespace dlc::rt

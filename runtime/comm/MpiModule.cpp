@@ -1,0 +1,26 @@
+#include "runtime/comm/MpiModule.h"
+
+#include "runtime/core/Error.h"
+
+#include <dlfcn.h>
+
+namespace dlc::rt {
+
+std::unique_ptr<Communicator> makeMpiCommunicator(const std::string &modulePath, int ranksPerHost) {
+  // Global, because Open MPI opens components of its own that look for its symbols. Never closed:
+  // MPI cannot be unloaded.
+  void *module = dlopen(modulePath.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!module)
+    throw Error(ErrorCode::Runtime, std::string("cannot load the MPI module: ") + dlerror() +
+                                        " (is Open MPI installed?)");
+  auto *entry = reinterpret_cast<MpiModule::Entry *>(dlsym(module, MpiModule::entry));
+  const MpiModule *table = entry ? entry() : nullptr;
+  if (!table || table->version != MpiModule::currentVersion)
+    throw Error(ErrorCode::Runtime, modulePath + " belongs to another version of dlc (got " +
+                                        (table ? std::to_string(table->version) : "none") +
+                                        ", wanted " + std::to_string(MpiModule::currentVersion) +
+                                        "); install both from one build");
+  return table->create(ranksPerHost);
+}
+
+} // namespace dlc::rt

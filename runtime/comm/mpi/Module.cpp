@@ -1,0 +1,17 @@
+#include "runtime/comm/MpiModule.h"
+#include "runtime/comm/PeerCommunicator.h"
+#include "runtime/comm/mpi/MpiTransport.h"
+
+namespace {
+
+std::unique_ptr<dlc::rt::Communicator> create(int ranksPerHost) {
+  return std::make_unique<dlc::rt::PeerCommunicator>(
+      std::make_unique<dlc::rt::MpiTransport>(ranksPerHost));
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const dlc::rt::MpiModule *dlc_comm_mpi() {
+  static const dlc::rt::MpiModule module{dlc::rt::MpiModule::currentVersion, create};
+  return &module;
+}

@@ -1,0 +1,143 @@
+#include "runtime/comm/mpi/MpiTransport.h"
+
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <random>
+#include <unistd.h>
+
+namespace dlc::rt {
+namespace {
+
+void check(int status, const char *doing) {
+  if (status == MPI_SUCCESS)
+    return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(status, text.data(), &length);
+  throw Error(ErrorCode::Peer,
+              std::string(doing) + ": " + std::string(text.data(), static_cast<size_t>(length)));
+}
+
+} // namespace
+
+MpiEnvironment::MpiEnvironment(int ranksPerHost) : exceptionsAtStart(std::uncaught_exceptions()) {
+  int provided = MPI_THREAD_SINGLE;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "starting MPI");
+  if (provided < MPI_THREAD_FUNNELED)
+    throw Error(ErrorCode::Runtime, "this MPI was built without support for threads");
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "copying MPI's world");
+  check(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN), "setting MPI's error handler");
+  int size = 0;
+  check(MPI_Comm_rank(communicator, &rank), "asking MPI for the rank");
+  check(MPI_Comm_size(communicator, &size), "asking MPI for the number of ranks");
+  names = askNames(size);
+  hosts = ranksPerHost > 0 ? pretendedHosts(size, ranksPerHost) : askHosts(size);
+}
+
+MpiEnvironment::~MpiEnvironment() {
+  if (!idle || std::uncaught_exceptions() > exceptionsAtStart)
+    return;
+  MPI_Comm_free(&communicator);
+  MPI_Finalize();
+}
+
+std::vector<int> MpiEnvironment::askHosts(int size) const {
+  MPI_Comm local = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &local),
+        "finding the ranks of this host");
+  int first = rank;
+  check(MPI_Bcast(&first, 1, MPI_INT, 0, local), "numbering hosts");
+  MPI_Comm_free(&local);
+  std::vector<int> hosts(static_cast<size_t>(size));
+  check(MPI_Allgather(&first, 1, MPI_INT, hosts.data(), 1, MPI_INT, communicator),
+        "numbering hosts");
+  return hosts;
+}
+
+std::vector<std::string> MpiEnvironment::askNames(int size) const {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> mine{};
+  int length = 0;
+  check(MPI_Get_processor_name(mine.data(), &length), "asking for the host's name");
+  std::vector<char> all(static_cast<size_t>(size) * mine.size());
+  check(MPI_Allgather(mine.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, all.data(),
+                      MPI_MAX_PROCESSOR_NAME, MPI_CHAR, communicator),
+        "exchanging host names");
+  std::vector<std::string> names;
+  for (size_t at = 0; at < all.size(); at += mine.size())
+    names.emplace_back(all.data() + at);
+  return names;
+}
+
+MpiTransport::MpiTransport(int ranksPerHost)
+    : MpiEnvironment(ranksPerHost), Transport(MpiEnvironment::rank, MpiEnvironment::hosts) {}
+
+MpiTransport::~MpiTransport() { idle = freeRequests.size() == requests.size(); }
+
+std::string MpiTransport::describe(int peer) const {
+  std::string text = Transport::describe(peer);
+  bool oneHost = std::ranges::all_of(names, [&](const auto &name) { return name == names[0]; });
+  return oneHost ? text : text + " on " + names[peer];
+}
+
+template <typename Byte, typename Start>
+Transport::Request MpiTransport::begin(std::span<Byte> data, const char *doing, Start start) {
+  constexpr size_t longest = size_t{1} << 30;
+  if (freeRequests.empty()) {
+    freeRequests.push_back(static_cast<Request>(requests.size()));
+    requests.emplace_back();
+  }
+  Request request = freeRequests.back();
+  freeRequests.pop_back();
+  Parts &parts = requests[request];
+  do {
+    std::span<Byte> part = data.first(std::min(longest, data.size()));
+    data = data.subspan(part.size());
+    check(start(part.data(), static_cast<int>(part.size()), &parts.emplace_back(MPI_REQUEST_NULL)),
+          doing);
+  } while (!data.empty());
+  return request;
+}
+
+Transport::Request MpiTransport::send(int peer, int tag, std::span<const std::byte> data) {
+  return begin(data, "sending to a rank", [&](const void *part, int bytes, MPI_Request *request) {
+    return MPI_Isend(part, bytes, MPI_BYTE, peer, tag, communicator, request);
+  });
+}
+
+Transport::Request MpiTransport::receive(int peer, int tag, std::span<std::byte> data) {
+  return begin(data, "receiving from a rank", [&](void *part, int bytes, MPI_Request *request) {
+    return MPI_Irecv(part, bytes, MPI_BYTE, peer, tag, communicator, request);
+  });
+}
+
+bool MpiTransport::test(Request request) {
+  Parts &parts = requests[request];
+  int done = 0;
+  check(MPI_Testall(static_cast<int>(parts.size()), parts.data(), &done, MPI_STATUSES_IGNORE),
+        "moving messages between ranks");
+  if (done) {
+    parts.clear();
+    freeRequests.push_back(request);
+  }
+  return done != 0;
+}
+
+std::shared_ptr<Mapping> MpiTransport::createSegment(size_t bytes, std::string &name) {
+  // The random part keeps apart runs whose process numbers coincide, as they may in containers.
+  name = "/dlc." + std::to_string(getpid()) + "." + std::to_string(segmentCount++) + "." +
+         std::to_string(std::random_device()());
+  return std::make_shared<Mapping>(Mapping::createShared(name, bytes));
+}
+
+std::shared_ptr<Mapping> MpiTransport::openSegment(const std::string &name, size_t bytes) {
+  return std::make_shared<Mapping>(Mapping::openShared(name, bytes));
+}
+
+void MpiTransport::unlinkSegment(const std::string &name) noexcept { Mapping::unlinkShared(name); }
+
+void MpiTransport::abort(const std::string &) noexcept { MPI_Abort(MPI_COMM_WORLD, 1); }
+
+} // namespace dlc::rt

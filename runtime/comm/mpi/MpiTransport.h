@@ -1,0 +1,63 @@
+// Messages by MPI, shared memory by POSIX. MPI also starts the processes.
+#pragma once
+
+#include "runtime/comm/Transport.h"
+
+#include <mpi.h>
+
+#include <vector>
+
+namespace dlc::rt {
+
+/// MPI initialised, with what it says about the ranks. Finalises MPI unless messages are still in
+/// flight or an exception is passing through: finalising waits for peers that may never come.
+class MpiEnvironment {
+public:
+  explicit MpiEnvironment(int ranksPerHost);
+  MpiEnvironment(const MpiEnvironment &) = delete;
+  MpiEnvironment &operator=(const MpiEnvironment &) = delete;
+  ~MpiEnvironment();
+
+  MPI_Comm communicator = MPI_COMM_NULL;
+  int rank = 0;
+  std::vector<int> hosts;         // number of each rank's host
+  std::vector<std::string> names; // of each rank's host
+  bool idle = true;               // no message in flight
+
+private:
+  std::vector<int> askHosts(int size) const;
+  std::vector<std::string> askNames(int size) const;
+
+  int exceptionsAtStart;
+};
+
+class MpiTransport final : private MpiEnvironment, public Transport {
+public:
+  explicit MpiTransport(int ranksPerHost);
+  ~MpiTransport() override;
+
+  std::string describe(int peer) const override;
+
+  Request send(int peer, int tag, std::span<const std::byte> data) override;
+  Request receive(int peer, int tag, std::span<std::byte> data) override;
+  bool test(Request request) override;
+
+  std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override;
+  std::shared_ptr<Mapping> openSegment(const std::string &name, size_t bytes) override;
+  void unlinkSegment(const std::string &name) noexcept override;
+
+  void abort(const std::string &reason) noexcept override;
+
+private:
+  /// MPI counts in int: longer messages travel in several parts.
+  using Parts = std::vector<MPI_Request>;
+
+  template <typename Byte, typename Start>
+  Request begin(std::span<Byte> data, const char *doing, Start start);
+
+  std::vector<Parts> requests; // by Request; empty where free
+  std::vector<Request> freeRequests;
+  unsigned segmentCount = 0;
+};
+
+} // namespace dlc::rt

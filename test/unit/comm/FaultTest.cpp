@@ -1,0 +1,93 @@
+// Faults between ranks, seen from threads of one process.
+#include "runtime/comm/Communicator.h"
+#include "runtime/core/Error.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace dlc::rt::test {
+namespace {
+
+using artifact::DType;
+
+std::string errorOf(const std::function<void()> &action) {
+  try {
+    action();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Faults, AnErrorOfOneRankEndsTheOthersAndIsTheOneReported) {
+  auto begin = std::chrono::steady_clock::now();
+  std::string text = errorOf([] {
+    runInProcess(3, [](Communicator &c) {
+      if (c.rank() == 1)
+        throw Error(ErrorCode::BadInput, "no such file");
+      c.barrier();
+    });
+  });
+  EXPECT_EQ(text, "no such file");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(Faults, AbortEndsPeers) {
+  std::string text = errorOf([] {
+    runInProcess(2, [](Communicator &c) {
+      if (c.rank() == 0)
+        c.abort("disk full");
+      else
+        c.barrier();
+    });
+  });
+  EXPECT_EQ(text, "another rank gave up: disk full");
+}
+
+TEST(Faults, ARankThatHasEndedIsNamed) {
+  std::string text = errorOf([] {
+    runInProcess(2, [](Communicator &c) {
+      std::span<std::byte> memory = c.allocateShared(4096);
+      if (c.rank() == 0)
+        c.wait(c.startAllReduce(reinterpret_cast<float *>(memory.data()), 1024, DType::F32,
+                                {1, 5, {}}));
+    });
+  });
+  EXPECT_EQ(text, "rank 1 has ended; all-reduce of bucket 1 in step 5 cannot complete");
+}
+
+TEST(Faults, ARankThatDoesNotJoinAnExchangeIsNamed) {
+  for (int ranksPerHost : {0, 1}) {
+    std::string text = errorOf([&] {
+      runInProcess(
+          3,
+          [](Communicator &c) {
+            c.setTimeout(0.2);
+            if (c.rank() == 2)
+              std::this_thread::sleep_for(std::chrono::milliseconds(600));
+            c.barrier();
+          },
+          ranksPerHost);
+    });
+    EXPECT_EQ(text, "barrier did not complete within 0.2 s: rank 2 has not joined it; find out "
+                    "what holds it up, or raise --timeout");
+  }
+}
+
+TEST(Faults, DifferentOperandsAreNoticed) {
+  std::string text = errorOf([] {
+    runInProcess(2, [](Communicator &c) {
+      std::span<std::byte> memory = c.allocateShared(4096);
+      size_t elements = c.rank() == 0 ? 1024 : 1000;
+      c.wait(c.startAllReduce(reinterpret_cast<float *>(memory.data()), elements, DType::F32,
+                              {2, 9, {}}));
+    });
+  });
+  EXPECT_NE(text.find("all-reduce of bucket 2 in step 9: rank "), std::string::npos) << text;
+  EXPECT_NE(text.find("brings 10"), std::string::npos) << text;
+}
+
+} // namespace
+} // namespace dlc::rt::test
