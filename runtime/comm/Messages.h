@@ -22,10 +22,12 @@ public:
       return -1;
     return list[cursor++].peer;
   }
-  bool allDone(Transport &transport) {
+  bool allTaken() const { return cursor == list.size(); }
+  /// Takes what is complete, for lists whose messages need nothing done one by one.
+  bool takeAll(Transport &transport) {
     while (takeNext(transport) >= 0)
       continue;
-    return cursor == list.size();
+    return allTaken();
   }
   /// Adds the peers of all incomplete messages.
   void appendUnfinished(Transport &transport, std::vector<int> &peers) {

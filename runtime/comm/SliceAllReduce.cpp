@@ -101,7 +101,8 @@ void SliceAllReduce::sendContributions() {
       continue;
     if (rounded())
       packBf16({operand.data + part.begin, part.size()}, packed.data() + part.begin);
-    contributionsOut.add(peer, context.transport.send(peer, tags::contribution, outgoing(part)));
+    contributionsOut.add(
+        peer, context.transport.send(peer, tags::contribution(sequence), outgoing(part)));
   }
 }
 
@@ -113,20 +114,20 @@ void SliceAllReduce::receiveContributions() {
   received.resize(bytes * messagePeers.size());
   for (size_t i = 0; i < messagePeers.size(); ++i)
     contributionsIn.add(messagePeers[i],
-                        context.transport.receive(messagePeers[i], tags::contribution,
+                        context.transport.receive(messagePeers[i], tags::contribution(sequence),
                                                   std::span(received).subspan(i * bytes, bytes)));
 }
 
 bool SliceAllReduce::advance(size_t &budget) {
   Transport &transport = context.transport;
   receiveSums();
-  if (!bound && peersStarted() && contributionsIn.allDone(transport))
+  if (!bound && peersStarted() && contributionsIn.takeAll(transport))
     bindContributions();
   if (bound && !reduced)
     sumSome(budget);
   unpackSums();
-  return reduced && contributionsOut.allDone(transport) && sumsOut.allDone(transport) &&
-         sumsIn.allDone(transport) && peersReduced();
+  return reduced && contributionsOut.allTaken() && sumsOut.takeAll(transport) &&
+         sumsIn.allTaken() && peersReduced();
 }
 
 void SliceAllReduce::receiveSums() {
@@ -135,7 +136,7 @@ void SliceAllReduce::receiveSums() {
     std::span<std::byte> memory =
         rounded() ? std::as_writable_bytes(std::span(arrived.data() + part.begin, part.size()))
                   : std::as_writable_bytes(std::span(operand.data + part.begin, part.size()));
-    sumsIn.add(peer, context.transport.receive(peer, tags::sum, memory));
+    sumsIn.add(peer, context.transport.receive(peer, tags::sum(sequence), memory));
   }
 }
 
@@ -205,7 +206,7 @@ void SliceAllReduce::sendSums() {
   if (rounded())
     packBf16({operand.data + own.begin, own.size()}, packed.data() + own.begin);
   for (int peer : messagePeers)
-    sumsOut.add(peer, context.transport.send(peer, tags::sum, outgoing(own)));
+    sumsOut.add(peer, context.transport.send(peer, tags::sum(sequence), outgoing(own)));
 }
 
 std::string SliceAllReduce::describe() const {

@@ -80,7 +80,7 @@ void SmallCollectives::await(const std::string &doing, double timeout) {
   failed = true; // unless all goes well
   Patience patience(timeout);
   Lateness late{{}, "has not joined it"};
-  while (!receives.allDone(transport) || !sends.allDone(transport)) {
+  while (!receives.takeAll(transport) || !sends.takeAll(transport)) {
     if (!patience.pause())
       continue;
     late.ranks.clear();

@@ -1,10 +1,16 @@
-// Message tags. Messages of one tag keep their order, so the tag need only tell kinds apart.
+// Message tags. Messages of one tag keep their order; operations in flight together do not, since
+// each moves on as its own messages do, and so have tags of their own.
 #pragma once
+
+#include "runtime/comm/ControlBlock.h"
 
 namespace dlc::rt::tags {
 
-inline constexpr int small = 1;
-inline constexpr int contribution = 2;
-inline constexpr int sum = 3;
+inline constexpr int small = 0;
+
+inline int contribution(uint64_t sequence) {
+  return static_cast<int>(1 + 2 * (sequence % ControlBlock::ringSize));
+}
+inline int sum(uint64_t sequence) { return contribution(sequence) + 1; }
 
 } // namespace dlc::rt::tags
