@@ -40,6 +40,13 @@ MpiEnvironment::MpiEnvironment(int ranksPerHost) : exceptionsAtStart(std::uncaug
 MpiEnvironment::~MpiEnvironment() {
   if (!idle || std::uncaught_exceptions() > exceptionsAtStart)
     return;
+  // mpirun (4.1) hangs or crashes when it has to end a job some of whose ranks wait in
+  // MPI_Finalize. So a rank goes there only when no other can fail any more, and waits for that
+  // here.
+  MPI_Request everyone = MPI_REQUEST_NULL;
+  MPI_Ibarrier(communicator, &everyone);
+  for (int done = 0; MPI_Test(&everyone, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done;)
+    usleep(200);
   MPI_Comm_free(&communicator);
   MPI_Finalize();
 }

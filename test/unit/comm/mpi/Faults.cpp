@@ -1,0 +1,55 @@
+// Ranks that reduce step after step until rank 1 fails in the way asked for; the others must notice
+// and say so. Usage, below mpirun: comm-faults-mpi kill|stop|end|throw [RANKS-PER-HOST]
+#include "runtime/comm/Communicator.h"
+#include "runtime/core/Error.h"
+#include "test/unit/comm/mpi/Module.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace dlc::rt;
+
+void failAs(std::string_view how) {
+  if (how == "kill")
+    std::raise(SIGKILL);
+  if (how == "stop")
+    std::raise(SIGSTOP);
+  if (how == "throw")
+    throw Error(ErrorCode::BadInput, "rank 1 cannot read its file");
+}
+
+void train(Communicator &communicator, std::string_view how) {
+  communicator.setTimeout(2);
+  size_t elements = 100'000;
+  auto memory = communicator.allocateShared(elements * sizeof(float));
+  auto *data = reinterpret_cast<float *>(memory.data());
+  std::vector<std::string> members = {"conv1.weight", "conv1.bias"};
+  for (uint64_t step = 0; step < 5; ++step) {
+    if (step == 3 && communicator.rank() == 1) {
+      failAs(how);
+      if (how == "end")
+        return;
+    }
+    communicator.wait(
+        communicator.startAllReduce(data, elements, dlc::artifact::DType::F32, {1, step, members}));
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int perHost = argc > 2 ? std::atoi(argv[2]) : 0;
+  auto communicator = makeMpiCommunicator(dlc::rt::test::mpiModulePath(), perHost);
+  try {
+    train(*communicator, argc > 1 ? argv[1] : "");
+  } catch (const Error &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    communicator->abort(error.what());
+  }
+  return 0;
+}

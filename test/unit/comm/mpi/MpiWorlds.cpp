@@ -1,0 +1,89 @@
+// The conformance suite over MPI: started by mpirun, every rank runs every test in the same order.
+#include "test/unit/comm/Conformance.h"
+#include "test/unit/comm/Values.h"
+#include "test/unit/comm/mpi/Module.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <sys/resource.h>
+
+namespace dlc::rt::test {
+namespace {
+
+struct Setup {
+  Communicator *communicator = nullptr;
+  int ranksPerHost = 0;
+};
+Setup setup; // before the tests are instantiated
+
+World mpi() {
+  return {"mpi", setup.communicator->size(), [](const auto &body) { body(*setup.communicator); }};
+}
+
+// Evaluated by InitGoogleTest, when the communicator is there.
+INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorTest, testing::Values(mpi()), worldName);
+
+TEST(Mpi, HasTheHostsAskedFor) {
+  if (setup.ranksPerHost)
+    EXPECT_LE(setup.communicator->localSize(), setup.ranksPerHost);
+  else
+    EXPECT_EQ(setup.communicator->localSize(), setup.communicator->size());
+}
+
+// What happens where /dev/shm is small: one rank alone finds no room.
+TEST(Mpi, SumsWhereMemoryCannotBeShared) {
+  Communicator &c = *setup.communicator;
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  if (c.rank() == c.size() - 1) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit small{1 << 20, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  constexpr size_t elements = 1 << 20;
+  std::span<std::byte> memory = c.allocateShared(elements * sizeof(float));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::span<float> data(reinterpret_cast<float *>(memory.data()), elements);
+  fillOperand(data, c.rank());
+  c.wait(c.startAllReduce(data.data(), elements, artifact::DType::F32, {}));
+  EXPECT_EQ(firstDifference(data, serialSum(elements, c.size())), elements);
+}
+
+/// Of the ranks other than 0, only failures are worth printing.
+class FailurePrinter final : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult &result) override {
+    if (result.failed())
+      std::fprintf(stderr, "rank %d: %s:%d: %s\n", setup.communicator->rank(), result.file_name(),
+                   result.line_number(), result.message());
+  }
+};
+
+int runTests(int argc, char **argv) {
+  constexpr std::string_view option = "--ranks-per-host=";
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]).starts_with(option))
+      setup.ranksPerHost = std::atoi(argv[i] + option.size());
+  auto communicator = makeMpiCommunicator(mpiModulePath(), setup.ranksPerHost);
+  if (communicator->size() < 2) {
+    std::fputs("start this with mpirun -np 2 or more\n", stderr);
+    return 1;
+  }
+  communicator->setTimeout(30);
+  setup.communicator = communicator.get();
+  testing::InitGoogleTest(&argc, argv);
+  if (communicator->rank() != 0) {
+    auto &listeners = testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new FailurePrinter);
+  }
+  std::vector<double> failures = {static_cast<double>(RUN_ALL_TESTS() != 0)};
+  communicator->allReduceSum(failures);
+  return failures[0] != 0;
+}
+
+} // namespace
+} // namespace dlc::rt::test
+
+int main(int argc, char **argv) { return dlc::rt::test::runTests(argc, argv); }
