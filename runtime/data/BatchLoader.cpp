@@ -3,8 +3,7 @@
 namespace dlc::rt {
 
 BatchLoader::BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstStep,
-                         const Augmentation &augmentation,
-                         const std::vector<InputDestination> &destinations)
+                         const Augmentation &augmentation, const Destinations &destinations)
     : dataset(dataset), plan(std::move(plan)), augmentation(augmentation),
       destinations(destinations), thread([this, firstStep] { work(firstStep); }) {}
 
@@ -45,8 +44,8 @@ void BatchLoader::fill(const Batch &batch, unsigned slot) {
   for (size_t row = 0; row < batch.samples.size(); ++row) {
     std::vector<Sample> samples = dataset.sample(batch.samples[row], augmentation);
     for (size_t input = 0; input < samples.size(); ++input)
-      destinations[input].writer.writeRow(static_cast<int64_t>(row), samples[input].values,
-                                          destinations[input].slots[slot]);
+      if (const std::optional<InputDestination> &to = destinations[input])
+        to->writer.writeRow(static_cast<int64_t>(row), samples[input].values, to->slots[slot]);
   }
 }
 

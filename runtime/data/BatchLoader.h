@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace dlc::rt {
@@ -23,12 +24,14 @@ struct InputDestination {
   std::array<std::span<std::byte>, 2> slots;
 };
 
+using Destinations = std::vector<std::optional<InputDestination>>;
+
 class BatchLoader {
 public:
-  /// Loads steps `firstStep`.. of the plan. `destinations` are in the order of dataset.inputs();
-  /// all referred to must outlive the loader.
+  /// Loads steps `firstStep`.. of the plan. `destinations` are in the order of dataset.inputs(),
+  /// empty where the program lacks the input; all referred to must outlive the loader.
   BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstStep,
-              const Augmentation &augmentation, const std::vector<InputDestination> &destinations);
+              const Augmentation &augmentation, const Destinations &destinations);
   ~BatchLoader();
   BatchLoader(const BatchLoader &) = delete;
   BatchLoader &operator=(const BatchLoader &) = delete;
@@ -49,7 +52,7 @@ private:
   const Dataset &dataset;
   const BatchPlan plan;
   const Augmentation augmentation;
-  const std::vector<InputDestination> &destinations;
+  const Destinations &destinations;
 
   std::mutex mutex;
   std::condition_variable changed;

@@ -13,9 +13,10 @@ class BatchLoaderTest : public ::testing::Test {
 protected:
   BatchLoaderTest()
       : memory{std::vector<float>(8), std::vector<float>(8)},
-        destinations{{TensorWriter(artifact::DType::F32, {2, 4}, Layout::rowMajor(2)),
-                      {std::as_writable_bytes(std::span(memory[0])),
-                       std::as_writable_bytes(std::span(memory[1]))}}} {
+        destinations{
+            InputDestination{TensorWriter(artifact::DType::F32, {2, 4}, Layout::rowMajor(2)),
+                             {std::as_writable_bytes(std::span(memory[0])),
+                              std::as_writable_bytes(std::span(memory[1]))}}} {
     std::vector<float> values(5 * 4);
     std::iota(values.begin(), values.end(), 0.0f);
     writeFile(directory / "x.npy", npyBytes("<f4", "5, 4", bytesOfVector(values)));
@@ -27,7 +28,7 @@ protected:
 
   TemporaryDirectory directory;
   std::vector<float> memory[2];
-  std::vector<InputDestination> destinations;
+  Destinations destinations;
 };
 
 TEST_F(BatchLoaderTest, FillsTheSlotsInTurn) {

@@ -1,0 +1,21 @@
+// Measures training steps on synthetic data.
+//
+// The lines are those of Horovod's synthetic benchmark, so its parsers understand them; DEV is the
+// kind of device, one per rank. Collective; one compute thread.
+#pragma once
+
+#include "runtime/train/Console.h"
+
+#include "runtime/core/Session.h"
+
+namespace dlc::rt {
+
+struct BenchOptions {
+  int64_t warmup = 10, iterations = 10, batchesPerIteration = 10;
+  bool json = false; // one flat object instead of lines
+  bool profile = false;
+};
+
+void bench(Session &session, const BenchOptions &options, Console &console);
+
+} // namespace dlc::rt

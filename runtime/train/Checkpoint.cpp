@@ -1,0 +1,118 @@
+#include "runtime/train/Checkpoint.h"
+
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+
+namespace dlc::rt {
+
+using artifact::VariableKind;
+
+static constexpr const char *runStateKey = "dlc.run";
+
+static std::string describe(const std::string &name, const std::vector<int64_t> &shape) {
+  return name + " (" + shapeText(shape) + ")";
+}
+
+/// "a, b, c and 4 more".
+static std::string listed(const std::vector<std::string> &items) {
+  constexpr size_t shown = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(items.size(), shown); ++i)
+    text += (i ? ", " : "") + items[i];
+  return items.size() > shown ? text + " and " + std::to_string(items.size() - shown) + " more"
+                              : text;
+}
+
+static bool mayBeExtra(const std::string &tensor) {
+  return tensor.starts_with("optimizer.") || tensor.starts_with("data.") ||
+         tensor.ends_with("num_batches_tracked");
+}
+
+void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &file,
+                  const std::string &path, const std::string &model) {
+  std::vector<std::string> missing, misshapen, unknown;
+  for (const VariableInfo &variable : wanted) {
+    auto found = file.tensors.find(variable.tensor);
+    if (found == file.tensors.end())
+      missing.push_back(describe(variable.tensor, variable.shape));
+    else if (found->second.shape != variable.shape)
+      misshapen.push_back(variable.tensor + " is " + shapeText(found->second.shape) + ", wanted " +
+                          shapeText(variable.shape));
+  }
+  for (const auto &[name, tensor] : file.tensors)
+    if (!mayBeExtra(name) && std::none_of(wanted.begin(), wanted.end(), [&](const auto &variable) {
+          return variable.tensor == name;
+        }))
+      unknown.push_back(describe(name, tensor.shape));
+  std::string problems;
+  auto report = [&](const std::string &what, const std::vector<std::string> &items) {
+    if (!items.empty())
+      problems += (problems.empty() ? "" : "; ") + what + listed(items);
+  };
+  report("it lacks ", missing);
+  report("", misshapen);
+  report("the model has no ", unknown);
+  if (!problems.empty())
+    throw Error(ErrorCode::BadInput,
+                "'" + path + "' does not fit model " + model + ": " + problems);
+}
+
+static std::vector<VariableInfo> variablesToRestore(const Session &session, bool slots) {
+  std::vector<VariableInfo> variables = variablesOf(session.artifact());
+  std::erase_if(variables, [&](const VariableInfo &variable) {
+    return variable.kind == VariableKind::Slot && !slots;
+  });
+  return variables;
+}
+
+static Dataset::Statistics restore(Session &session, const TensorFile &file,
+                                   const std::string &path, bool slots) {
+  std::vector<VariableInfo> variables = variablesToRestore(session, slots);
+  checkTensors(variables, file, path, session.artifact()->model()->str());
+  for (const VariableInfo &variable : variables)
+    session.write(variable.name, file.tensors.at(variable.tensor).values);
+  Dataset::Statistics statistics;
+  for (const auto &[name, tensor] : file.tensors)
+    if (name.starts_with("data."))
+      statistics[name] = tensor.values;
+  return statistics;
+}
+
+static TensorFile collect(const Session &session, const Dataset::Statistics &statistics,
+                          bool slots) {
+  TensorFile file;
+  for (const VariableInfo &variable : variablesToRestore(session, slots))
+    file.tensors[variable.tensor] = {variable.shape, session.read(variable.name)};
+  for (const auto &[name, values] : statistics)
+    file.tensors[name] = {{static_cast<int64_t>(values.size())}, values};
+  return file;
+}
+
+Dataset::Statistics loadWeights(Session &session, const std::string &path) {
+  return restore(session, readSafetensors(path), path, /*slots=*/false);
+}
+
+void saveWeights(const Session &session, const Dataset::Statistics &statistics,
+                 const std::string &path) {
+  writeSafetensors(path, collect(session, statistics, /*slots=*/false));
+}
+
+void saveCheckpoint(const Session &session, const Dataset::Statistics &statistics,
+                    const RunState &state, const std::string &path) {
+  TensorFile file = collect(session, statistics, /*slots=*/true);
+  file.metadata[runStateKey] = state.toJson();
+  writeSafetensors(path, file);
+}
+
+LoadedCheckpoint loadCheckpoint(Session &session, const std::string &path) {
+  TensorFile file = readSafetensors(path);
+  auto metadata = file.metadata.find(runStateKey);
+  if (metadata == file.metadata.end())
+    throw Error(ErrorCode::BadInput,
+                "'" + path + "' holds weights alone and cannot be resumed from; use --init");
+  RunState state = RunState::fromJson(metadata->second, path);
+  return {state, restore(session, file, path, /*slots=*/true)};
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,38 @@
+// Variables to and from safetensors files.
+//
+// Tensors are logical, row-major f32 whatever the device's layout. A checkpoint holds parameters,
+// state, slots, data statistics and the run's state; a weights file (--save) holds no metadata and
+// no slots, so equal training gives equal bytes. Collective nowhere: rank 0 writes, all ranks read.
+#pragma once
+
+#include "runtime/core/Session.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/data/Safetensors.h"
+#include "runtime/train/RunState.h"
+#include "runtime/train/Signature.h"
+
+namespace dlc::rt {
+
+/// Throws Error(BadInput) listing names and shapes unless `file` has all wanted tensors in their
+/// shapes and none that is unknown. Slots, data statistics and num_batches_tracked may be there.
+void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &file,
+                  const std::string &path, const std::string &model);
+
+/// Parameters, state and data statistics of a file, as --init, eval and predict want them.
+/// Returns the data statistics.
+Dataset::Statistics loadWeights(Session &session, const std::string &path);
+
+void saveWeights(const Session &session, const Dataset::Statistics &statistics,
+                 const std::string &path);
+
+void saveCheckpoint(const Session &session, const Dataset::Statistics &statistics,
+                    const RunState &state, const std::string &path);
+
+struct LoadedCheckpoint {
+  RunState state;
+  Dataset::Statistics statistics;
+};
+/// Also restores the slots; throws Error(BadInput) if the file is a weights file alone.
+LoadedCheckpoint loadCheckpoint(Session &session, const std::string &path);
+
+} // namespace dlc::rt

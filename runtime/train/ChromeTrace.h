@@ -1,0 +1,47 @@
+// A trace of the first steps for chrome://tracing and Perfetto: one process per rank, one lane per
+// stream.
+//
+// Compute, waiting and data waiting are lanes of complete events; all-reduces may overlap each
+// other and are asynchronous events, from start to completion. Clocks are aligned at a barrier. One
+// thread at a time; write() is collective.
+#pragma once
+
+#include "runtime/core/Session.h"
+
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+class ChromeTrace {
+public:
+  /// Collective: all ranks meet here to set their clocks.
+  ChromeTrace(const artifact::Program &program, Communicator &communicator);
+
+  /// Steps beyond this are not kept.
+  static constexpr size_t maximumSteps = 32;
+
+  /// One step: its instructions, and when it waited for data (steady-clock nanoseconds).
+  void add(uint64_t step, const std::vector<TraceEvent> &events, int64_t dataWaitBegin,
+           int64_t dataWaitEnd);
+  /// Gathers all ranks' events; rank 0 writes the file. Throws Error(Runtime).
+  void write(const std::string &path);
+
+private:
+  struct Step {
+    uint64_t step;
+    int64_t dataWaitBegin, dataWaitEnd;
+    std::vector<TraceEvent> events;
+  };
+  std::string render() const;
+
+  const artifact::Program &program;
+  Communicator &communicator;
+  int64_t origin;
+  std::vector<Step> steps;
+};
+
+/// Steady-clock nanoseconds, as TraceEvent counts them.
+int64_t nowNanoseconds();
+
+} // namespace dlc::rt

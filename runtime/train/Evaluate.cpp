@@ -1,0 +1,38 @@
+#include "runtime/train/Evaluate.h"
+
+#include "runtime/train/Signature.h"
+
+namespace dlc::rt {
+
+void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid) {
+  const Communicator &communicator = session.communicator();
+  session.setScalar("step", step);
+  session.setScalar("seed", static_cast<int64_t>(seed));
+  session.setScalar("inverse_world", 1.0 / communicator.size());
+  session.setScalar("first_row", communicator.rank() * batch);
+  session.setScalar("valid_rows", valid);
+}
+
+Totals evaluate(Session &session, const std::string &programName, const Dataset &dataset,
+                const std::vector<int64_t> &samples, uint64_t seed) {
+  Communicator &communicator = session.communicator();
+  const artifact::Program &program = requireProgram(session.artifact(), programName);
+  Totals totals(resultsOf(program));
+  BatchPlan plan = BatchPlan::evaluation(
+      samples, {communicator.rank(), communicator.size(), static_cast<int64_t>(program.batch())});
+  Destinations destinations = destinationsOf(session, programName, dataset.inputs());
+  BatchLoader loader(dataset, plan, 0, {}, destinations);
+  for (int64_t step = 0; step < plan.steps(); ++step) {
+    BatchLoader::Loaded loaded = loader.acquire();
+    setStepScalars(session, seed, step, program.batch(), loaded.batch.valid);
+    session.run(programName, loaded.slot, static_cast<uint64_t>(step));
+    totals.add(session.results(programName));
+    loader.release();
+  }
+  std::vector<double> sums = totals.numbers();
+  communicator.allReduceSum(sums);
+  totals.setNumbers(sums);
+  return totals;
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,18 @@
+// Losses and metrics of a program over samples, exact over all ranks.
+//
+// Every sample weighs once: the last batches repeat a sample and count only their valid rows.
+// Collective; one compute thread.
+#pragma once
+
+#include "runtime/data/BatchLoader.h"
+#include "runtime/train/Totals.h"
+
+namespace dlc::rt {
+
+/// Sets the scalars that every program may read.
+void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid);
+
+Totals evaluate(Session &session, const std::string &program, const Dataset &dataset,
+                const std::vector<int64_t> &samples, uint64_t seed);
+
+} // namespace dlc::rt

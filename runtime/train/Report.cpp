@@ -1,0 +1,63 @@
+#include "runtime/train/Report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace dlc::rt {
+
+template <typename... Values> static std::string format(const char *pattern, Values... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+static std::string counted(int64_t count, const std::string &what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+std::string openingText(const RankBatch &shape, int64_t stepsPerEpoch) {
+  return counted(shape.ranks, "rank") + " x batch " + std::to_string(shape.batch) + " = " +
+         counted(shape.global(), "sample") + " a step, " + counted(stepsPerEpoch, "step") +
+         " an epoch";
+}
+
+std::string workersText(int ranks, int64_t batch, unsigned threads) {
+  return counted(ranks, "rank") + " x batch " + std::to_string(batch) + " x " +
+         counted(threads, "thread");
+}
+
+std::string figureText(double value) { return format("%.4g", value); }
+
+std::string epochText(const Record &record, int64_t epochs, bool isBest) {
+  std::string text = "epoch " + record["epoch"].dump() + "/" + std::to_string(epochs);
+  for (const auto &[key, value] : record.items()) {
+    bool isFigure = key != "event" && key != "step" && key != "epoch" && key != "seconds" &&
+                    key != "samples_per_s";
+    if (isFigure)
+      text += "  " + key + " " +
+              (value.is_number() ? figureText(value.get<double>()) : std::string("nan"));
+  }
+  text += format("  %.1f s  %.1f samples/s", record["seconds"].get<double>(),
+                 record["samples_per_s"].get<double>());
+  return isBest ? text + "  (best)" : text;
+}
+
+std::string closingText(double seconds, const TimeShares &shares) {
+  double known =
+      shares.compute + shares.exposed + shares.dataWait + shares.evaluation + shares.checkpoint;
+  return format("%.2f s = compute %.2f + exposed all-reduce %.2f + data wait %.2f + evaluation "
+                "%.2f + checkpoint %.2f + other %.2f",
+                seconds, shares.compute, shares.exposed, shares.dataWait, shares.evaluation,
+                shares.checkpoint, std::max(0.0, seconds - known));
+}
+
+std::string bytesText(uint64_t bytes) {
+  auto amount = static_cast<double>(bytes);
+  if (bytes >= 1u << 30)
+    return format("%.2f GiB", amount / (1u << 30));
+  if (bytes >= 1u << 20)
+    return format("%.1f MiB", amount / (1u << 20));
+  return format("%.1f KiB", amount / 1024);
+}
+
+} // namespace dlc::rt

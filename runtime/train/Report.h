@@ -1,0 +1,25 @@
+// The sentences of a run's report.
+#pragma once
+
+#include "runtime/data/Batches.h"
+#include "runtime/train/RunLog.h"
+#include "runtime/train/StepRunner.h"
+
+#include <string>
+
+namespace dlc::rt {
+
+/// "2 ranks x batch 16 = 32 samples a step, 7 steps an epoch".
+std::string openingText(const RankBatch &shape, int64_t stepsPerEpoch);
+/// "2 ranks x batch 16 x 1 thread".
+std::string workersText(int ranks, int64_t batch, unsigned threads);
+/// One line of an epoch record's figures.
+std::string epochText(const Record &record, int64_t epochs, bool isBest);
+/// Wall time split by what it was spent on.
+std::string closingText(double seconds, const TimeShares &shares);
+/// "123.4 MiB".
+std::string bytesText(uint64_t bytes);
+/// Four significant digits.
+std::string figureText(double value);
+
+} // namespace dlc::rt

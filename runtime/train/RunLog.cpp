@@ -1,0 +1,77 @@
+#include "runtime/train/RunLog.h"
+
+#include "runtime/core/Error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace dlc::rt {
+
+static Error writeError(const std::string &path) {
+  return Error(ErrorCode::Runtime, "cannot write '" + path + "': " + std::strerror(errno));
+}
+
+RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t firstStep)
+    : directory(directory) {
+  std::vector<std::string> paths = {directory + "/log.jsonl"};
+  if (!copy.empty())
+    paths.push_back(copy);
+  for (const std::string &path : paths) {
+    std::vector<Record> kept;
+    if (firstStep > 0) {
+      std::ifstream old(path);
+      for (std::string line; std::getline(old, line);) {
+        Record record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
+        if (record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
+            record["step"] <= firstStep)
+          kept.push_back(std::move(record));
+      }
+    }
+    std::ofstream &file = files.emplace_back(path);
+    if (!file)
+      throw writeError(path);
+    for (const Record &record : kept) {
+      file << record.dump() << '\n';
+      if (files.size() == 1 && record.value("event", "") == "epoch")
+        epochs.push_back(record);
+    }
+  }
+}
+
+void RunLog::step(const Record &record) {
+  for (std::ofstream &file : files)
+    file << record.dump() << '\n';
+}
+
+void RunLog::epoch(const Record &record) {
+  epochs.push_back(record);
+  for (std::ofstream &file : files) {
+    file << record.dump() << '\n' << std::flush;
+    if (!file)
+      throw writeError(directory + "/log.jsonl");
+  }
+  writeTable();
+  std::ofstream(directory + "/loss.svg") << lossPicture(epochs);
+}
+
+void RunLog::writeTable() const {
+  std::ofstream table(directory + "/log.csv");
+  auto row = [&](auto cell) {
+    bool first = true;
+    for (const auto &[key, value] : epochs.front().items())
+      if (key != "event") {
+        table << (first ? "" : ",") << cell(key);
+        first = false;
+      }
+    table << '\n';
+  };
+  row([](const std::string &key) { return key; });
+  for (const Record &record : epochs)
+    row([&](const std::string &key) {
+      std::string text = record.contains(key) ? record[key].dump() : "null";
+      return text == "null" ? std::string() : text; // NaN dumps as null
+    });
+}
+
+} // namespace dlc::rt

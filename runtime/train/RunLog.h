@@ -1,0 +1,38 @@
+// The records of a run: flat JSON lines, a CSV table of the epochs and a picture of the losses.
+//
+// Rank 0 owns one. On resuming, records of steps after the checkpoint are dropped, so a log never
+// tells the same step twice. One thread at a time.
+#pragma once
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+using Record = nlohmann::ordered_json;
+
+class RunLog {
+public:
+  /// Writes DIR/log.jsonl, DIR/log.csv and DIR/loss.svg, and a copy of the lines to `copy` unless
+  /// that is empty. Keeps what earlier runs logged up to `firstStep`. Throws Error(Runtime).
+  RunLog(const std::string &directory, const std::string &copy, int64_t firstStep);
+
+  /// A record with `event`: step.
+  void step(const Record &record);
+  /// A record with `event`: epoch; flushes all files.
+  void epoch(const Record &record);
+
+private:
+  void writeTable() const;
+
+  std::string directory;
+  std::vector<std::ofstream> files;
+  std::vector<Record> epochs;
+};
+
+/// Training and validation loss over the epochs as SVG.
+std::string lossPicture(const std::vector<Record> &epochs);
+
+} // namespace dlc::rt

@@ -1,0 +1,79 @@
+#include "runtime/train/RunState.h"
+
+#include "runtime/core/Error.h"
+
+#include <bit>
+#include <nlohmann/json.hpp>
+
+namespace dlc::rt {
+
+using nlohmann::json;
+
+/// Sums may be infinite or NaN, which JSON lacks: their bits.
+static uint64_t bitsOf(double value) { return std::bit_cast<uint64_t>(value); }
+
+std::string RunState::toJson() const {
+  json plateauList = json::array();
+  for (const Plateau &plateau : plateaus)
+    plateauList.push_back({{"scale", plateau.scale},
+                           {"has_best", plateau.hasBest},
+                           {"best", plateau.best},
+                           {"bad_epochs", plateau.badEpochs}});
+  std::vector<uint64_t> totalBits;
+  for (double total : totals)
+    totalBits.push_back(bitsOf(total));
+  json state = {{"step", step},
+                {"epoch", epoch},
+                {"step_in_epoch", stepInEpoch},
+                {"sample_position", samplePosition()},
+                {"seed", seed},
+                {"world", ranks},
+                {"batch", batch},
+                {"threads", threads},
+                {"schedule_hash", scheduleHash},
+                {"monitor",
+                 {{"has_best", monitor.hasBest},
+                  {"best", monitor.best},
+                  {"best_epoch", monitor.bestEpoch},
+                  {"epochs_without", monitor.epochsWithout}}},
+                {"plateaus", plateauList},
+                {"totals", totalBits}};
+  return state.dump();
+}
+
+RunState RunState::fromJson(const std::string &text, const std::string &path) {
+  try {
+    json from = json::parse(text);
+    RunState state;
+    state.step = from.at("step");
+    state.epoch = from.at("epoch");
+    state.stepInEpoch = from.at("step_in_epoch");
+    state.seed = from.at("seed");
+    state.ranks = from.at("world");
+    state.batch = from.at("batch");
+    state.threads = from.at("threads");
+    state.scheduleHash = from.at("schedule_hash");
+    const json &monitor = from.at("monitor");
+    state.monitor.hasBest = monitor.at("has_best");
+    state.monitor.best = monitor.at("best");
+    state.monitor.bestEpoch = monitor.at("best_epoch");
+    state.monitor.epochsWithout = monitor.at("epochs_without");
+    for (const json &entry : from.at("plateaus")) {
+      Plateau &plateau = state.plateaus.emplace_back();
+      plateau.scale = entry.at("scale");
+      plateau.hasBest = entry.at("has_best");
+      plateau.best = entry.at("best");
+      plateau.badEpochs = entry.at("bad_epochs");
+    }
+    for (uint64_t bits : from.at("totals"))
+      state.totals.push_back(std::bit_cast<double>(bits));
+    if (state.step < 0 || state.epoch < 0 || state.stepInEpoch < 0 || state.ranks < 1 ||
+        state.batch < 1)
+      throw std::out_of_range("a count is negative");
+    return state;
+  } catch (const std::exception &problem) { // of the JSON library, or the line above
+    throw Error(ErrorCode::BadInput, "'" + path + "' is no checkpoint of a run: " + problem.what());
+  }
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,64 @@
+#include "runtime/train/StepRunner.h"
+
+#include "runtime/train/Evaluate.h"
+#include "runtime/train/Signature.h"
+
+namespace dlc::rt {
+
+StepRunner::StepRunner(Session &session, uint64_t seed)
+    : session(session), program(requireProgram(session.artifact(), "train")), profile(program),
+      seed(seed) {
+  events.reserve(program.instructions() ? program.instructions()->size() : 0);
+}
+
+void StepRunner::startTrace() {
+  trace = std::make_unique<ChromeTrace>(program, session.communicator());
+}
+
+void StepRunner::writeTrace(const std::string &path) {
+  if (trace)
+    trace->write(path);
+}
+
+static double seconds(int64_t begin, int64_t end) {
+  return static_cast<double>(end - begin) * 1e-9;
+}
+
+StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool stopWanted) {
+  int64_t begin = nowNanoseconds();
+  BatchLoader::Loaded loaded = loader.acquire();
+  int64_t haveData = nowNanoseconds();
+  setStepScalars(session, seed, step, program.batch(), loaded.batch.valid);
+  session.setScalar("lr", rate);
+  events.clear();
+  session.trace(&events);
+  session.run("train", loaded.slot, static_cast<uint64_t>(step));
+  session.trace(nullptr);
+  int64_t ran = nowNanoseconds();
+
+  StepOutcome outcome;
+  outcome.totals = session.results("train"); // which may lie in the input's memory
+  loader.release();
+  std::vector<double> message = {stopWanted ? 1.0 : 0.0};
+  for (const Pair &pair : outcome.totals) {
+    message.push_back(pair.sum);
+    message.push_back(pair.count);
+  }
+  session.communicator().allReduceSum(message);
+  outcome.stop = message[0] > 0;
+  for (size_t i = 0; i < outcome.totals.size(); ++i)
+    outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};
+
+  int64_t end = nowNanoseconds();
+  outcome.seconds = seconds(begin, end);
+  outcome.dataWait = seconds(begin, haveData);
+  outcome.exposed = profile.measure(events).exposed + seconds(ran, end);
+  shares.dataWait += outcome.dataWait;
+  shares.exposed += outcome.exposed;
+  shares.compute += outcome.seconds - outcome.dataWait - outcome.exposed;
+  if (trace)
+    trace->add(static_cast<uint64_t>(step), events, begin, haveData);
+  return outcome;
+}
+
+} // namespace dlc::rt

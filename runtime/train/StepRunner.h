@@ -1,0 +1,49 @@
+// Runs single training steps and agrees with the other ranks on their outcome.
+//
+// One reduction a step carries sums, counts and the wish to stop, so that all ranks see the same
+// figures and act at the same step. Collective; one compute thread.
+#pragma once
+
+#include "runtime/data/BatchLoader.h"
+#include "runtime/train/ChromeTrace.h"
+#include "runtime/train/StepProfile.h"
+#include "runtime/train/Totals.h"
+
+#include <memory>
+
+namespace dlc::rt {
+
+/// Wall seconds of a run by what they were spent on.
+struct TimeShares {
+  double compute = 0, exposed = 0, dataWait = 0, evaluation = 0, checkpoint = 0;
+};
+
+struct StepOutcome {
+  std::vector<Pair> totals; // over all ranks
+  bool stop = false;        // some rank got a signal
+  double seconds = 0;       // of the whole step, data wait included
+  double exposed = 0;       // this rank's, as is
+  double dataWait = 0;      // this
+};
+
+class StepRunner {
+public:
+  StepRunner(Session &session, uint64_t seed);
+  /// Keeps the events of the first steps for the trace file.
+  void startTrace();
+  void writeTrace(const std::string &path);
+
+  StepOutcome run(BatchLoader &loader, int64_t step, double rate, bool stopWanted);
+  const TimeShares &times() const { return shares; }
+
+private:
+  Session &session;
+  const artifact::Program &program;
+  StepProfile profile;
+  uint64_t seed;
+  TimeShares shares;
+  std::vector<TraceEvent> events; // of one step
+  std::unique_ptr<ChromeTrace> trace;
+};
+
+} // namespace dlc::rt

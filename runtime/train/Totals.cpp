@@ -1,0 +1,69 @@
+#include "runtime/train/Totals.h"
+
+#include <cmath>
+#include <limits>
+
+namespace dlc::rt {
+
+std::vector<ResultInfo> resultsOf(const artifact::Program &program) {
+  std::vector<ResultInfo> infos;
+  if (program.results())
+    for (const artifact::Result *result : *program.results())
+      if (result->kind() != artifact::ResultKind::Output)
+        infos.push_back({result->name()->str(), result->kind() == artifact::ResultKind::Loss,
+                         result->weight(), result->higher_is_better()});
+  return infos;
+}
+
+void Totals::add(const std::vector<Pair> &more) {
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    pairs[i].sum += more[i].sum;
+    pairs[i].count += more[i].count;
+  }
+}
+
+std::vector<double> Totals::numbers() const {
+  std::vector<double> numbers;
+  for (const Pair &pair : pairs) {
+    numbers.push_back(pair.sum);
+    numbers.push_back(pair.count);
+  }
+  return numbers;
+}
+
+void Totals::setNumbers(std::span<const double> numbers) {
+  for (size_t i = 0; i < pairs.size() && 2 * i + 1 < numbers.size(); ++i)
+    pairs[i] = {numbers[2 * i], numbers[2 * i + 1]};
+}
+
+double Totals::loss() const {
+  double loss = 0;
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (infos[i].isLoss)
+      loss += infos[i].weight * pairs[i].sum / pairs[i].count;
+  return loss;
+}
+
+std::vector<std::pair<std::string, double>> Totals::metrics() const {
+  std::vector<std::pair<std::string, double>> metrics;
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (!infos[i].isLoss)
+      metrics.emplace_back(infos[i].name, pairs[i].sum / pairs[i].count);
+  return metrics;
+}
+
+double Totals::value(const std::string &name) const {
+  for (const auto &[metric, value] : metrics())
+    if (metric == name)
+      return value;
+  return name == "loss" ? loss() : std::numeric_limits<double>::quiet_NaN();
+}
+
+bool Totals::isFinite() const {
+  for (const Pair &pair : pairs)
+    if (!std::isfinite(pair.sum) || !std::isfinite(pair.count))
+      return false;
+  return true;
+}
+
+} // namespace dlc::rt

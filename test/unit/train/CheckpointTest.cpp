@@ -1,0 +1,79 @@
+#include "runtime/train/Checkpoint.h"
+#include "runtime/core/Error.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+
+namespace dlc::rt {
+namespace {
+
+std::vector<VariableInfo> wanted() {
+  return {{"conv.weight", "conv.weight", {2, 1, 3, 3}}, {"conv.bias", "conv.bias", {2}}};
+}
+
+std::string problem(const TensorFile &file) {
+  try {
+    checkTensors(wanted(), file, "w.safetensors", "tiny");
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Checkpoint, AcceptsTheModelsTensorsAndKnownExtras) {
+  TensorFile file;
+  file.tensors["conv.weight"].shape = {2, 1, 3, 3};
+  file.tensors["conv.bias"].shape = {2};
+  file.tensors["optimizer.m.conv.bias"].shape = {2};
+  file.tensors["data.image.mean"].shape = {1};
+  file.tensors["bn.num_batches_tracked"];
+  EXPECT_EQ(problem(file), "none");
+}
+
+TEST(Checkpoint, ListsNamesAndShapesThatDoNotFit) {
+  TensorFile file;
+  file.tensors["conv.weight"].shape = {4, 1, 3, 3};
+  file.tensors["head.bias"].shape = {7};
+  EXPECT_EQ(problem(file), "'w.safetensors' does not fit model tiny: it lacks conv.bias (2); "
+                           "conv.weight is 4 x 1 x 3 x 3, wanted 2 x 1 x 3 x 3; the model has no "
+                           "head.bias (7)");
+}
+
+TEST(Checkpoint, LongListsAreCut) {
+  TensorFile file;
+  file.tensors["conv.weight"].shape = {2, 1, 3, 3};
+  file.tensors["conv.bias"].shape = {2};
+  for (int i = 0; i < 9; ++i)
+    file.tensors["extra" + std::to_string(i)].shape = {1};
+  EXPECT_NE(problem(file).find("extra5 (1) and 3 more"), std::string::npos) << problem(file);
+}
+
+TEST(RunState, SurvivesTheRoundTripExactly) {
+  RunState state;
+  state.step = 17;
+  state.epoch = 2;
+  state.stepInEpoch = 3;
+  state.seed = 0xFFFFFFFFFFFFFFFF;
+  state.ranks = 2;
+  state.batch = 8;
+  state.scheduleHash = "123";
+  state.monitor = {false, 0, true, 0.1 + 0.2, 1, 4};
+  state.plateaus.push_back({0.5, 3, 0.25, true, 1.0 / 3, 2});
+  state.totals = {0.1, std::numeric_limits<double>::infinity(), NAN};
+  RunState read = RunState::fromJson(state.toJson(), "x");
+  EXPECT_EQ(read.toJson(), state.toJson());
+  EXPECT_EQ(read.seed, state.seed);
+  EXPECT_EQ(read.monitor.best, state.monitor.best);
+  EXPECT_EQ(read.plateaus[0].scale, 0.25);
+  EXPECT_TRUE(std::isnan(read.totals[2]));
+  EXPECT_EQ(read.samplePosition(), 48);
+}
+
+TEST(RunState, ForeignTextIsAnError) {
+  EXPECT_THROW(RunState::fromJson("{}", "x"), Error);
+  EXPECT_THROW(RunState::fromJson("nonsense", "x"), Error);
+}
+
+} // namespace
+} // namespace dlc::rt

@@ -1,0 +1,68 @@
+#include "runtime/train/RunLog.h"
+#include "runtime/core/Error.h"
+#include "runtime/train/Report.h"
+#include "test/unit/data/TestFiles.h"
+
+#include <gtest/gtest.h>
+#include <sstream>
+
+namespace dlc::rt {
+namespace {
+
+std::string contentOf(const std::string &path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+Record stepRecord(int64_t step) { return {{"event", "step"}, {"step", step}, {"loss", 0.5}}; }
+Record epochRecord(int64_t step, int64_t epoch, double loss) {
+  return {{"event", "epoch"}, {"step", step}, {"epoch", epoch}, {"loss", loss}, {"val_loss", NAN}};
+}
+
+TEST(RunLog, WritesLinesTableAndPicture) {
+  test::TemporaryDirectory directory;
+  RunLog log(directory.path.string(), directory / "copy.jsonl", 0);
+  log.step(stepRecord(1));
+  log.epoch(epochRecord(1, 1, 0.5));
+  EXPECT_EQ(contentOf(directory / "log.jsonl"),
+            "{\"event\":\"step\",\"step\":1,\"loss\":0.5}\n"
+            "{\"event\":\"epoch\",\"step\":1,\"epoch\":1,\"loss\":0.5,\"val_loss\":null}\n");
+  EXPECT_EQ(contentOf(directory / "copy.jsonl"), contentOf(directory / "log.jsonl"));
+  EXPECT_EQ(contentOf(directory / "log.csv"), "step,epoch,loss,val_loss\n1,1,0.5,\n");
+  EXPECT_NE(contentOf(directory / "loss.svg").find("<polyline"), std::string::npos);
+}
+
+/// A run that was killed after its checkpoint has logged steps that are about to be repeated.
+TEST(RunLog, ResumingDropsWhatWillBeRepeated) {
+  test::TemporaryDirectory directory;
+  {
+    RunLog log(directory.path.string(), "", 0);
+    log.step(stepRecord(1));
+    log.epoch(epochRecord(1, 1, 0.5));
+    log.step(stepRecord(2));
+  }
+  RunLog log(directory.path.string(), "", 1);
+  log.step(stepRecord(2));
+  log.epoch(epochRecord(2, 2, 0.25));
+  std::string lines = contentOf(directory / "log.jsonl");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
+  EXPECT_EQ(contentOf(directory / "log.csv"), "step,epoch,loss,val_loss\n1,1,0.5,\n2,2,0.25,\n");
+}
+
+TEST(RunLog, AnUnwritableDirectoryIsAnError) { EXPECT_THROW(RunLog("/nonexistent", "", 0), Error); }
+
+TEST(Report, OpensAndClosesARun) {
+  EXPECT_EQ(openingText({0, 2, 16}, 7), "2 ranks x batch 16 = 32 samples a step, 7 steps an epoch");
+  EXPECT_EQ(openingText({0, 1, 1}, 1), "1 rank x batch 1 = 1 sample a step, 1 step an epoch");
+  EXPECT_EQ(closingText(10, {5, 1, 0.5, 2, 0.25}),
+            "10.00 s = compute 5.00 + exposed all-reduce 1.00 + data wait 0.50 + evaluation 2.00 + "
+            "checkpoint 0.25 + other 1.25");
+  Record record = {{"event", "epoch"}, {"step", 7},      {"epoch", 1},           {"loss", 0.5},
+                   {"val_iou", 0.75},  {"seconds", 2.0}, {"samples_per_s", 12.5}};
+  EXPECT_EQ(epochText(record, 20, true),
+            "epoch 1/20  loss 0.5  val_iou 0.75  2.0 s  12.5 samples/s  (best)");
+}
+
+} // namespace
+} // namespace dlc::rt

@@ -1,0 +1,105 @@
+#include "runtime/train/Schedule.h"
+#include "runtime/core/Error.h"
+#include "runtime/train/Monitor.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+namespace dlc::rt {
+namespace {
+
+using Entries = std::vector<std::unique_ptr<artifact::CallT>>;
+using Numbers = std::vector<std::pair<std::string, std::vector<double>>>;
+
+void add(Entries &entries, const std::string &name, const Numbers &arguments = {}) {
+  entries.push_back(std::make_unique<artifact::CallT>());
+  entries.back()->name = name;
+  for (const auto &[argument, values] : arguments) {
+    entries.back()->arguments.push_back(std::make_unique<artifact::ArgumentT>());
+    entries.back()->arguments.back()->name = argument;
+    entries.back()->arguments.back()->floats = values;
+  }
+}
+
+TEST(Schedule, WithoutEntriesIsConstant) {
+  Entries entries;
+  EXPECT_EQ(Schedule(entries, 0.1, 10, 100).rate(57), 0.1);
+  add(entries, "constant");
+  EXPECT_EQ(Schedule(entries, 0.1, 10, 100).rate(57), 0.1);
+}
+
+TEST(Schedule, WarmUpRisesLinearly) {
+  Entries entries;
+  add(entries, "warm_up", {{"epochs", {2}}});
+  Schedule schedule(entries, 1.0, 10, 100);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 0.05);
+  EXPECT_DOUBLE_EQ(schedule.rate(9), 0.5);
+  EXPECT_DOUBLE_EQ(schedule.rate(19), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.rate(50), 1.0);
+  Entries bySteps;
+  add(bySteps, "warm_up", {{"steps", {4}}});
+  EXPECT_DOUBLE_EQ(Schedule(bySteps, 1.0, 10, 100).rate(1), 0.5);
+}
+
+TEST(Schedule, StepsDropAtEpochs) {
+  Entries entries;
+  add(entries, "step", {{"at", {2, 4}}, {"factor", {0.1}}});
+  Schedule schedule(entries, 1.0, 10, 100);
+  EXPECT_DOUBLE_EQ(schedule.rate(19), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.rate(20), 0.1);
+  EXPECT_NEAR(schedule.rate(40), 0.01, 1e-15);
+}
+
+TEST(Schedule, CosineFallsToZero) {
+  Entries entries;
+  add(entries, "cosine");
+  Schedule schedule(entries, 2.0, 10, 100);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 2.0);
+  EXPECT_NEAR(schedule.rate(50), 1.0, 1e-12);
+  EXPECT_NEAR(schedule.rate(100), 0.0, 1e-12);
+}
+
+TEST(Schedule, PlateauReducesAfterPatience) {
+  Entries entries;
+  add(entries, "reduce_on_plateau", {{"factor", {0.5}}, {"patience", {2}}});
+  Schedule schedule(entries, 1.0, 10, 100);
+  for (double loss : {3.0, 2.0, 2.0, 2.0})
+    schedule.observe(loss, false);
+  EXPECT_EQ(schedule.rate(0), 1.0); // two epochs without improvement are tolerated
+  schedule.observe(NAN, false);
+  EXPECT_EQ(schedule.rate(0), 0.5);
+  schedule.observe(1.0, false);
+  EXPECT_EQ(schedule.rate(0), 0.5);
+}
+
+TEST(Schedule, EntriesMultiply) {
+  Entries entries;
+  add(entries, "warm_up", {{"epochs", {1}}});
+  add(entries, "reduce_on_plateau", {{"factor", {0.5}}, {"patience", {0}}});
+  Schedule schedule(entries, 1.0, 10, 100);
+  schedule.observe(0.5, true);
+  schedule.observe(0.4, true);
+  EXPECT_DOUBLE_EQ(schedule.rate(4), 0.25);
+}
+
+TEST(Schedule, UnknownEntriesAreNamed) {
+  Entries entries;
+  add(entries, "zigzag");
+  EXPECT_THROW(Schedule(entries, 1.0, 10, 100), Error);
+}
+
+TEST(Monitor, KeepsTheBestAndStopsAfterPatience) {
+  Monitor monitor;
+  monitor.higherIsBetter = true;
+  monitor.patience = 2;
+  EXPECT_TRUE(monitor.observe(0.5, 1));
+  EXPECT_TRUE(monitor.observe(0.6, 2));
+  EXPECT_FALSE(monitor.observe(0.6, 3));
+  EXPECT_FALSE(monitor.shouldStop());
+  EXPECT_FALSE(monitor.observe(NAN, 4));
+  EXPECT_TRUE(monitor.shouldStop());
+  EXPECT_EQ(monitor.bestEpoch, 2);
+}
+
+} // namespace
+} // namespace dlc::rt

@@ -1,0 +1,41 @@
+#include "runtime/train/Totals.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+namespace dlc::rt {
+namespace {
+
+Totals example() {
+  return Totals(
+      {{"main", true, 1.0, true}, {"aux", true, 0.4, true}, {"accuracy", false, 1, true}});
+}
+
+TEST(Totals, LossIsTheWeightedSumOfTerms) {
+  Totals totals = example();
+  totals.add({{6, 2}, {10, 4}, {3, 4}});
+  totals.add({{2, 2}, {10, 4}, {1, 4}});
+  EXPECT_DOUBLE_EQ(totals.loss(), 2 + 0.4 * 2.5);
+  EXPECT_DOUBLE_EQ(totals.value("accuracy"), 0.5);
+  EXPECT_DOUBLE_EQ(totals.value("loss"), totals.loss());
+  EXPECT_TRUE(std::isnan(totals.value("iou")));
+}
+
+TEST(Totals, NumbersRoundTrip) {
+  Totals totals = example(), other = example();
+  totals.add({{6, 2}, {10, 4}, {3, 4}});
+  other.setNumbers(totals.numbers());
+  EXPECT_EQ(other.loss(), totals.loss());
+  totals.clear();
+  EXPECT_TRUE(std::isnan(totals.loss())); // nothing counted
+}
+
+TEST(Totals, NonFiniteSumsAreSeen) {
+  Totals totals = example();
+  EXPECT_TRUE(totals.isFinite());
+  totals.add({{INFINITY, 2}, {10, 4}, {3, 4}});
+  EXPECT_FALSE(totals.isFinite());
+}
+
+} // namespace
+} // namespace dlc::rt
