@@ -1,0 +1,97 @@
+// An artifact whose training step copies its input into its only parameter: no kernels, so it runs
+// on any CPU, and the parameter tells which sample came last. The loss is the input `loss` over the
+// scalar valid_rows.
+#pragma once
+
+#include "test/unit/artifact/TinyArtifact.h"
+
+namespace dlc::rt::test {
+
+inline constexpr int64_t copiedElements = 4;
+
+class CopyingArtifact {
+public:
+  explicit CopyingArtifact(double validation = 0) {
+    using namespace artifact;
+    root.root = ArtifactT();
+    ArtifactT &content = root.root;
+    content.model = "copying";
+    content.producer = "test";
+    content.schedule_hash = 1;
+    content.target = std::make_unique<TargetT>();
+    content.target->name = "cpu:avx2";
+    content.target->threads = 1;
+    root.addArena(ArenaKind::Variables, 256);
+    root.addArena(ArenaKind::Inputs, 256);
+    root.addBuffer("weight", 0, 0, {1, copiedElements}, -1, 0, 0);
+    root.addBuffer("slot", 0, 64, {1, copiedElements}, -1, 0, 0);
+    root.addBuffer("lr", 0, 128, {}, -1, 0, 0);
+    root.addVariable("weight", VariableKind::Parameter, 0, InitializerKind::Normal, 0, 1);
+    root.addVariable("weight.m", VariableKind::Slot, 1, InitializerKind::Constant, 0, 0);
+    content.variables.back()->parameter = 0;
+    content.variables.back()->slot = "m";
+    root.addVariable("lr", VariableKind::Scalar, 2, InitializerKind::Constant, 0, 0);
+    root.addBuffer("valid_rows", 0, 192, {}, -1, 0, 0);
+    root.addVariable("valid_rows", VariableKind::Scalar, 3, InitializerKind::Constant, 0, 0);
+    content.modules.push_back(std::make_unique<CodeModuleT>());
+    addInputSignature("x", {1, copiedElements});
+    addInputSignature("loss", {1});
+    content.data = std::make_unique<DataPipelineT>();
+    content.data->validation = validation;
+    content.training = std::make_unique<TrainingT>();
+    content.training->epochs = 2;
+    addProgram("train", true);
+    addProgram("eval", false);
+  }
+
+  std::vector<uint8_t> pack() const {
+    ArtifactWriter writer;
+    std::vector<uint8_t> code(4);
+    root.root.modules[0]->code = std::make_unique<artifact::Span>(writer.addData(code));
+    return writer.finish(artifact::Artifact::Pack(writer.builder(), &root.root));
+  }
+
+  TinyArtifact root;
+
+private:
+  void addInputSignature(const std::string &name, std::vector<int64_t> shape) {
+    auto input = std::make_unique<artifact::InputSignatureT>();
+    input->name = name;
+    input->type = std::make_unique<artifact::TensorTypeT>();
+    input->type->shape = std::move(shape);
+    root.root.inputs.push_back(std::move(input));
+  }
+
+  void addProgram(const std::string &name, bool copies) {
+    using namespace artifact;
+    auto index = static_cast<int32_t>(root.root.programs.size());
+    root.root.programs.push_back(std::make_unique<ProgramT>());
+    ProgramT &program = *root.root.programs.back();
+    program.name = name;
+    program.batch = 1;
+    uint32_t x = root.addBuffer("x", 1, 0, {1, copiedElements}, index, 0, 0);
+    uint32_t loss = root.addBuffer("loss", 1, 64, {1}, index, 0, 0);
+    for (auto [input, buffer] : {std::pair("x", x), {"loss", loss}}) {
+      program.inputs.push_back(std::make_unique<ProgramInputT>());
+      program.inputs.back()->name = input;
+      program.inputs.back()->buffer = buffer;
+    }
+    auto result = std::make_unique<ResultT>();
+    result->name = "loss";
+    result->kind = ResultKind::Loss;
+    uint32_t sum = root.addBuffer("sum", 1, 64, {}, index, 0, 0);
+    root.root.buffers[sum]->alias_of = static_cast<int32_t>(loss);
+    result->buffers = {sum, 3};
+    program.results.push_back(std::move(result));
+    auto instruction = std::make_unique<InstructionT>();
+    CopyT copy; // to the weight
+    copy.source = x;
+    if (copies)
+      instruction->operation.Set(copy);
+    else
+      instruction->operation.Set(HostReadT());
+    program.instructions.push_back(std::move(instruction));
+  }
+};
+
+} // namespace dlc::rt::test

@@ -1,0 +1,49 @@
+#include "tools/dlc-run/Check.h"
+
+#include "runtime/core/BackEnd.h"
+#include "runtime/core/HostFeatures.h"
+#include "runtime/train/Report.h"
+#include "tools/dlc-run/Binding.h"
+#include "tools/dlc-run/Process.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace dlc::run {
+
+static void say(const char *what, const std::string &finding) {
+  std::printf("%-12s %s\n", what, finding.c_str());
+}
+
+static std::string freeSharedMemory() {
+  struct statvfs status;
+  if (::statvfs("/dev/shm", &status) != 0)
+    return "none: gradients of ranks on one host travel as messages";
+  return rt::bytesText(uint64_t{status.f_bavail} * status.f_frsize) + " free in /dev/shm";
+}
+
+int check() {
+  say("processor", rt::hostProcessor() + ", " + std::to_string(usableCores()) + " usable cores");
+  std::string features;
+  for (const std::string &feature : rt::hostFeatures())
+    features += (features.empty() ? "" : " ") + feature;
+  say("features", features);
+  auto memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  say("memory", rt::bytesText(memory));
+  say("shared", freeSharedMemory());
+  std::string reason;
+  const rt::BackEnd *cpu = rt::findBackEnd("cpu:native", reason);
+  say("cpu", cpu ? cpu->describe() : "not available: " + reason);
+  std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
+  bool hasMpi = std::filesystem::exists(bin / "../lib/dlc_comm_mpi.so");
+  say("mpi", hasMpi ? "Open MPI module found" : "this build has no MPI module: one rank only");
+  bool hasCompiler = std::filesystem::exists(bin / "dlc");
+  say("compiler",
+      hasCompiler ? (bin / "dlc").string() : "none beside this program: artifacts only");
+  return cpu ? 0 : 1;
+}
+
+} // namespace dlc::run

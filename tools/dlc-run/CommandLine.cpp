@@ -1,0 +1,204 @@
+#include "tools/dlc-run/CommandLine.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+namespace dlc::run {
+
+namespace {
+
+/// INPUT=PATH.
+void addPaths(CLI::App &app, const std::string &name, rt::DataPaths &paths,
+              const std::string &text) {
+  app.add_option_function<std::vector<std::string>>(
+         name,
+         [&paths, name](const std::vector<std::string> &items) {
+           for (const std::string &item : items) {
+             size_t equals = item.find('=');
+             if (equals == std::string::npos || equals == 0 || equals + 1 == item.size())
+               throw CLI::ValidationError(name, "wants INPUT=PATH, got '" + item + "'");
+             paths.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+           }
+         },
+         text)
+      ->type_name("INPUT=PATH")
+      ->type_size(1)
+      ->allow_extra_args(false);
+}
+
+/// Options that say how to compile FILE if it is a model.
+void addCompileOptions(CLI::App &app, std::vector<std::string> &options) {
+  auto pass = [&](const std::string &name, const std::string &type, const std::string &text) {
+    app.add_option_function<std::vector<std::string>>(
+           "--" + name,
+           [&options, name](const std::vector<std::string> &values) {
+             for (const std::string &value : values)
+               options.push_back("--" + name + "=" + value);
+           },
+           text)
+        ->type_name(type)
+        ->type_size(1)
+        ->allow_extra_args(false)
+        ->group("If FILE is a model");
+  };
+  pass("set", "NAME=VALUE", "Set a parameter of the model");
+  pass("target", "TARGET", "What to compile for, e.g. cpu:native");
+  pass("math", "strict|fast", "Algorithms that may be chosen");
+  pass("precision", "TYPE", "Storage type of activations");
+  pass("wire", "TYPE", "Type of gradients on the wire");
+  pass("link", "GBIT[:US]|shm", "Link that the overlap is planned for");
+  pass("bucket-size", "BYTES", "Size of all-reduce buckets");
+  pass("memory-limit", "BYTES", "Refuse a larger memory plan");
+  app.add_flag_callback(
+         "--no-overlap", [&options] { options.push_back("--no-overlap"); },
+         "Do not overlap all-reduces with compute")
+      ->group("If FILE is a model");
+}
+
+void addCommon(CLI::App &app, Command &command) {
+  app.add_option("FILE", command.file, "Artifact (.dlx) or model (.dl, .mlir)")->required();
+  app.add_option("--threads", command.threads, "Threads per rank")
+      ->check(CLI::PositiveNumber)
+      ->type_name("T");
+  app.add_option("--timeout", command.timeout, "Seconds after which a collective is an error")
+      ->check(CLI::PositiveNumber)
+      ->type_name("S")
+      ->capture_default_str();
+  static const std::map<std::string, Bind> binds = {
+      {"none", Bind::None}, {"compact", Bind::Compact}, {"spread", Bind::Spread}};
+  app.add_option("--bind", command.bind, "How ranks pin themselves to cores")
+      ->transform(CLI::CheckedTransformer(binds))
+      ->type_name("none|compact|spread");
+  app.add_flag("--terminal", command.terminal)->group("");
+  addCompileOptions(app, command.compileOptions);
+}
+
+template <typename Value>
+void addOptional(CLI::App &app, const std::string &name, std::optional<Value> &value,
+                 const std::string &type, const std::string &text,
+                 const CLI::Validator &validator) {
+  app.add_option(name, value, text)->type_name(type)->check(validator);
+}
+
+void addTrain(CLI::App &app, Command &command) {
+  CLI::App *train = app.add_subcommand("train", "Train a model");
+  rt::TrainOptions &options = command.train;
+  addCommon(*train, command);
+  addPaths(*train, "--data", options.data, "Training data of an input or source");
+  addPaths(*train, "--val", options.validation, "Validation data");
+  train->get_option("--data")->required();
+  addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", CLI::PositiveNumber);
+  addOptional(*train, "--steps", options.steps, "N", "Total steps", CLI::PositiveNumber);
+  addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate",
+              CLI::NonNegativeNumber);
+  train
+      ->add_option_function<std::string>(
+          "--scale-lr", [&](const std::string &how) { options.scaleRate = how == "linear"; },
+          "Multiply the learning rate by the number of ranks")
+      ->check(CLI::IsMember({"none", "linear"}));
+  addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws",
+              CLI::NonNegativeNumber);
+  train->add_flag_callback(
+      "--no-shuffle", [&] { options.shuffle = false; }, "Take samples in the files' order");
+  train->add_option("--init", options.init, "Weights to start from")->type_name("W.safetensors");
+  train->add_option("--save", options.save, "Where the weights go at the end")
+      ->type_name("W.safetensors");
+  train->add_option("--run", options.runDirectory, "Run directory; default runs/MODEL-k")
+      ->type_name("DIR");
+  CLI::Option *resume = train->add_flag("--resume", options.resume, "Continue the run in --run");
+  resume->needs("--run")->excludes("--init");
+  train->add_option("--trace", options.trace, "Chrome trace of the first steps")
+      ->type_name("TRACE.json");
+  train->add_option("--log", options.log, "A further copy of the run's log")
+      ->type_name("RUN.jsonl");
+  train
+      ->add_option_function<std::string>(
+          "--on-nan", [&](const std::string &what) { options.stopOnNan = what == "stop"; },
+          "What a loss that is not finite does")
+      ->check(CLI::IsMember({"stop", "continue"}));
+  train->callback([&] { command.verb = Verb::Train; });
+}
+
+void addEval(CLI::App &app, Command &command) {
+  CLI::App *eval = app.add_subcommand("eval", "Losses and metrics over data");
+  addCommon(*eval, command);
+  addPaths(*eval, "--data", command.train.data, "Data of an input or source");
+  eval->get_option("--data")->required();
+  eval->add_option("--init", command.train.init, "Weights")->type_name("W.safetensors")->required();
+  eval->add_flag("--json", command.json, "Print one flat JSON object");
+  eval->callback([&] { command.verb = Verb::Eval; });
+}
+
+void addPredict(CLI::App &app, Command &command) {
+  CLI::App *predict = app.add_subcommand("predict", "Apply a model to data");
+  addCommon(*predict, command);
+  addPaths(*predict, "--data", command.predict.data, "Data of an input or source");
+  predict->get_option("--data")->required();
+  predict->add_option("--init", command.predict.init, "Weights")
+      ->type_name("W.safetensors")
+      ->required();
+  predict->add_option("-o", command.predict.directory, "Directory of the outputs")
+      ->type_name("DIR")
+      ->required();
+  predict->callback([&] { command.verb = Verb::Predict; });
+}
+
+void addBench(CLI::App &app, Command &command) {
+  CLI::App *bench = app.add_subcommand("bench", "Measure training steps on synthetic data");
+  rt::BenchOptions &options = command.bench;
+  addCommon(*bench, command);
+  bench->add_option("--warmup,--num-warmup-batches", options.warmup, "Batches before measuring")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  bench->add_option("--iters,--num-iters", options.iterations, "Iterations")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  bench
+      ->add_option("--batches-per-iter,--num-batches-per-iter", options.batchesPerIteration,
+                   "Batches an iteration")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  bench->add_flag("--json", options.json, "Print one flat JSON object");
+  bench->add_flag("--profile", options.profile, "Split the step by kind of kernel");
+  bench->callback([&] { command.verb = Verb::Bench; });
+}
+
+} // namespace
+
+ParsedCommand parseCommandLine(int argc, char **argv) {
+  Command command;
+  CLI::App app("Runs what dlc compile makes: training, evaluation, prediction, measurement.",
+               "dlc-run");
+  bool check = false;
+  // MPI's spelling has one dash, which CLI11 takes for two short options.
+  app.add_option("--np", command.ranks, "Ranks to start on this machine (also -np N)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.add_flag("--check", check, "Say what this build and this machine can do");
+  addTrain(app, command);
+  addEval(app, command);
+  addPredict(app, command);
+  addBench(app, command);
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::replace(arguments.begin(), arguments.end(), std::string("-np"), std::string("--np"));
+  std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
+  try {
+    app.parse(arguments);
+    if (check == !app.get_subcommands().empty())
+      throw CLI::RequiredError(check ? "--check alone" : "train, eval, predict, bench or --check");
+    if (command.verb == Verb::Predict && command.ranks > 1)
+      throw CLI::ValidationError("-np", "predict runs on one rank");
+  } catch (const CLI::ParseError &error) {
+    bool isHelp = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    if (isHelp)
+      return {std::nullopt, app.exit(error)};
+    std::cerr << "dlc-run: error: " << error.what() << "; see dlc-run --help\n";
+    return {std::nullopt, 2};
+  }
+  return {command, 0};
+}
+
+} // namespace dlc::run

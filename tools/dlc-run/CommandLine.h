@@ -1,0 +1,39 @@
+// dlc-run's command line as data.
+#pragma once
+
+#include "runtime/train/Bench.h"
+#include "runtime/train/Predict.h"
+#include "runtime/train/TrainOptions.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlc::run {
+
+enum class Verb { Train, Eval, Predict, Bench, Check };
+enum class Bind { None, Compact, Spread };
+
+struct Command {
+  Verb verb = Verb::Check;
+  std::string file;                        // artifact or model
+  std::vector<std::string> compileOptions; // for `dlc compile`, if FILE is a model
+  int ranks = 0;                           // -np; 0: not given
+  unsigned threads = 0;                    // 0: chosen
+  double timeout = 300;
+  std::optional<Bind> bind;
+  bool terminal = false; // the launching process writes to one
+  bool json = false;
+  rt::TrainOptions train; // also the data and weights of eval
+  rt::PredictOptions predict;
+  rt::BenchOptions bench;
+};
+
+/// What the arguments ask for; or, after help or a message about wrong usage, the exit code.
+struct ParsedCommand {
+  std::optional<Command> command;
+  int exitCode = 0;
+};
+ParsedCommand parseCommandLine(int argc, char **argv);
+
+} // namespace dlc::run

@@ -1,0 +1,116 @@
+#include "tools/dlc-run/RunRank.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/Session.h"
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/CollectiveError.h"
+#include "runtime/train/Evaluate.h"
+#include "runtime/train/Report.h"
+#include "runtime/train/StopSignal.h"
+#include "runtime/train/Trainer.h"
+#include "tools/dlc-run/Binding.h"
+#include "tools/dlc-run/Ranks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <thread>
+#include <unistd.h>
+
+namespace dlc::run {
+
+using namespace rt;
+
+void printError(const std::string &message) {
+  std::string line = "dlc-run: error: " + message;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+static void runEval(Session &session, const Command &command, Console &console) {
+  const Artifact &artifact = session.artifact();
+  Dataset dataset(dataPipeline(artifact), inputSpecs(artifact, "eval"), inputNames(artifact),
+                  command.train.data);
+  dataset.setStatistics(loadWeights(session, command.train.init));
+  if (!command.json)
+    for (const std::string &notice : dataset.notices())
+      console.line("note: " + notice);
+  std::vector<int64_t> samples(static_cast<size_t>(dataset.samples()));
+  std::iota(samples.begin(), samples.end(), 0);
+  Totals totals = evaluate(session, "eval", dataset, samples, 0);
+  nlohmann::ordered_json record = {{"loss", totals.loss()}};
+  for (const auto &[name, value] : totals.metrics())
+    record[name] = value;
+  if (command.json) {
+    record["samples"] = dataset.samples();
+    record["ranks"] = session.communicator().size();
+    console.line(record.dump());
+    return;
+  }
+  std::string line;
+  for (const auto &[name, value] : record.items())
+    line += name + " " + (value.is_null() ? "nan" : figureText(value.get<double>())) + "  ";
+  console.line(line + "(" + std::to_string(dataset.samples()) + " samples)");
+}
+
+static void carryOut(const Command &command, Communicator &communicator,
+                     const std::optional<StopSignal> &signals) {
+  Artifact artifact(command.file);
+  unsigned planned = std::max(artifact->target()->threads(), 1u);
+  auto localSize = static_cast<unsigned>(communicator.localSize());
+  unsigned threads =
+      command.threads ? command.threads : std::clamp(usableCores() / localSize, 1u, planned);
+  bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None),
+           communicator.localRank(), communicator.localSize(), threads);
+  Session session(artifact, communicator, {threads, command.train.seed.value_or(0)});
+  bool terminal = command.terminal || ::isatty(STDOUT_FILENO) == 1;
+  Console console(communicator.rank() == 0, terminal);
+  switch (command.verb) {
+  case Verb::Train:
+    return Trainer(session, command.train, console, *signals).run();
+  case Verb::Eval:
+    return runEval(session, command, console);
+  case Verb::Predict:
+    return predict(session, command.predict, console);
+  case Verb::Bench:
+    return bench(session, command.bench, console);
+  case Verb::Check:
+    return;
+  }
+}
+
+/// Reports what ended this rank and takes the others along.
+static void fail(Communicator *communicator, const std::string &message, bool onAllRanks) {
+  int rank = communicator ? communicator->rank() : 0;
+  if (rank > 0 && onAllRanks)
+    return;
+  // Where all ranks fail alike, rank 0 is to be the one that says so.
+  if (rank > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  printError(rank > 0 ? "rank " + std::to_string(rank) + ": " + message : message);
+  if (communicator && communicator->size() > 1 && !onAllRanks)
+    communicator->abort(message);
+}
+
+int runRank(const Command &command) {
+  std::optional<StopSignal> signals; // from the start: an early request waits for the first step
+  if (command.verb == Verb::Train)
+    signals.emplace();
+  std::unique_ptr<Communicator> communicator;
+  try {
+    communicator = makeCommunicator(command.timeout);
+    carryOut(command, *communicator, signals);
+    return 0;
+  } catch (const CollectiveError &error) {
+    fail(communicator.get(), error.what(), true);
+  } catch (const std::bad_alloc &) {
+    fail(communicator.get(), "out of memory", false);
+  } catch (const std::exception &error) { // of ours, or a library's
+    fail(communicator.get(), error.what(), false);
+  }
+  return 1;
+}
+
+} // namespace dlc::run
