@@ -12,6 +12,18 @@ void dlc::buildNNPipeline(OpPassManager &) {}
 
 void dlc::buildTrainPipeline(OpPassManager &manager) { manager.addPass(createDifferentiate()); }
 
+void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &options) {
+  OpPassManager &model = manager.nest<nn::ModelOp>();
+  // Layouts are chosen op by op, so composites have to be gone.
+  model.addPass(createLowerComposites());
+  model.addPass(createAssignLayouts({options.target, options.threads, options.math}));
+  // Kernels are what costs are known of; buckets and overlap need those costs.
+  model.addPass(createPlanKernels());
+  model.addPass(createCombineAllReduces({options.bucketSize, options.link}));
+  model.addPass(createOverlapAllReduces({options.noOverlap, options.link}));
+  model.addPass(createVerifySchedule());
+}
+
 void dlc::buildExecPipeline(OpPassManager &manager) {
   OpPassManager &model = manager.nest<nn::ModelOp>();
   // Tensors become buffers first: streams and memory are properties of instructions and places.
@@ -31,4 +43,11 @@ void dlc::registerAllPasses() {
                                buildNNPipeline(manager);
                                buildTrainPipeline(manager);
                              });
+  PassPipelineRegistration<ScheduleOptions>("dlc-schedule-pipeline",
+                                            "nn to the scheduled training step",
+                                            [](OpPassManager &manager, const ScheduleOptions &o) {
+                                              buildNNPipeline(manager);
+                                              buildTrainPipeline(manager);
+                                              buildSchedulePipeline(manager, o);
+                                            });
 }
