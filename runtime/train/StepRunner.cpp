@@ -1,5 +1,6 @@
 #include "runtime/train/StepRunner.h"
 
+#include "runtime/core/Error.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"
 
@@ -44,7 +45,11 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
     message.push_back(pair.sum);
     message.push_back(pair.count);
   }
-  session.communicator().allReduceSum(message);
+  try {
+    session.communicator().allReduceSum(message);
+  } catch (const Error &error) {
+    throw Error(error.code, "step " + std::to_string(step + 1) + ": " + error.what());
+  }
   outcome.stop = message[0] > 0;
   for (size_t i = 0; i < outcome.totals.size(); ++i)
     outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};

@@ -65,7 +65,8 @@ static void carryOut(const Command &command, Communicator &communicator,
   bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None),
            communicator.localRank(), communicator.localSize(), threads);
   Session session(artifact, communicator, {threads, command.train.seed.value_or(0)});
-  bool terminal = command.terminal || ::isatty(STDOUT_FILENO) == 1;
+  // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
+  bool terminal = command.terminal || (!isLaunched() && ::isatty(STDOUT_FILENO) == 1);
   Console console(communicator.rank() == 0, terminal);
   switch (command.verb) {
   case Verb::Train:
