@@ -177,7 +177,7 @@ LogicalResult Configuration::evaluatePredict(Elaborator::Parameters &overrides) 
     bool sameKind =
         (current->isInt() && value->isInt()) || (current->isFloat() && value->isFloat()) ||
         (current->isBool() && value->isBool()) || (current->isString() && value->isString()) ||
-        (current->isList() && value->isList());
+        (current->isList() && value->isList() && value->isPlain());
     if (!sameKind)
       return diags.error(entry.value->loc, "'" + entry.name + "' is " + describe(*current) +
                                                " in training; prediction cannot make it " +

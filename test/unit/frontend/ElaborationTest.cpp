@@ -2,7 +2,12 @@
 #include "test/unit/frontend/TestModel.h"
 
 #include "frontend/Operators.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
+
+#include <fstream>
 
 using namespace dlc;
 using namespace dlc::fe;
@@ -137,6 +142,40 @@ TEST(Elaboration, MeansInArithmeticAreReduced) {
   Elaborated result("model m() { input x : f32[2, 3]; loss = mean(abs(x - mean(x))) }");
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_EQ(result.count<nn::DivOp>("train"), 1u);
+}
+
+TEST(Elaboration, PrintedTextIsReadBack) {
+  Elaborated result(withBody("  y = dropout(batch_norm(conv(image, 1, kernel = 1)), 0.5)"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  auto print = [](mlir::ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    module.print(os);
+    return text;
+  };
+  std::string text = print(*result.module);
+  auto again = mlir::parseSourceString<mlir::ModuleOp>(text, &result.context);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(print(*again), text);
+}
+
+TEST(Elaboration, ImportsAddFunctionsOnce) {
+  llvm::SmallString<128> directory;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("dlc-import", directory));
+  auto write = [&](const char *file, const std::string &text) {
+    std::ofstream((directory + "/" + file).str()) << text;
+  };
+  write("a.dl", "import \"b.dl\"\nfn a(x) { return b(x) }\n");
+  write("b.dl", "import \"a.dl\"\nfn b(x) { return relu(x) }\n");
+  write("model.dl", "model m() { input x : f32[1]; loss = mean(x) }\n");
+  Options options;
+  options.importPaths.push_back(directory.str().str());
+  Elaborated both("import \"a.dl\"\nimport \"b.dl\"\n" + withBody("  y = a(b(image))"), options);
+  EXPECT_TRUE(both.module) << both.diagnostics;
+  Elaborated model("import \"model.dl\"\n" + withBody("  y = image"), options);
+  EXPECT_NE(model.diagnostics.find("test.dl:1:8: error: 'model.dl' is a program of its own"),
+            std::string::npos);
+  llvm::sys::fs::remove_directories(directory);
 }
 
 //===- Names and locations --------------------------------------------------------------------===//
