@@ -259,7 +259,7 @@ TEST(Configuration, SettingsReachParametersAndBlocks) {
   Elaborated result(std::string(small) + "train { epochs = 2 }", options);
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_EQ(textOf(result.model()->getAttr("config")),
-            "{batch = 3 : i64, norm = \"batch\", patch = array<i64: 8, 6>}");
+            "{batch = 3 : i64, norm = \"batch\", patch = [8, 6]}");
   EXPECT_EQ(textOf(result.model()->getAttr("batch")), "3 : i64");
   EXPECT_EQ(
       textOf(result.model()->getAttr("train")),
@@ -277,7 +277,7 @@ TEST(Configuration, DataChainsAreWritten) {
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_EQ(textOf(result.model()->getAttr("data")),
             "{chains = [{inputs = [\"file\"], outputs = [\"x\"], steps = [{args = {mean = "
-            "1.000000e+00 : f64, std = array<f64: 2.000000e+00, 3.000000e+00>}, name = "
+            "1.000000e+00 : f64, std = [2.000000e+00, 3.000000e+00]}, name = "
             "\"normalize\"}, {args = {}, name = \"flip\"}]}], sources = [{axes = \"NYX\", name = "
             "\"file\"}], validation = 2.500000e-01 : f64}");
 }
