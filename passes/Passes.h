@@ -39,6 +39,16 @@ void buildTrainPipeline(mlir::OpPassManager &manager);
 void buildSchedulePipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildExecPipeline(mlir::OpPassManager &manager);
 
+/// Appends one pass that runs the passes which `build` appends, or nothing if the model's mark is
+/// `stage` or a later one. Stage nn always runs on models marked nn: text that people write carries
+/// that mark too.
+void addStage(mlir::OpPassManager &manager, llvm::StringRef stage,
+              llvm::function_ref<void(mlir::OpPassManager &)> build);
+
+/// Appends all stages up to `last`, one of nn, train, schedule and exec.
+void addStagesUpTo(mlir::OpPassManager &manager, llvm::StringRef last,
+                   const ScheduleOptions &options);
+
 /// Registers passes and the pipelines --dlc-{nn,train,schedule,exec}-pipeline (each runs all stages
 /// up to its own).
 void registerAllPasses();
