@@ -82,6 +82,8 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   // Layouts are chosen op by op, so composites have to be gone.
   model.addPass(createLowerComposites());
   model.addPass(createAssignLayouts({options.target, options.threads, options.math}));
+  // Clusters read and write tensors as they lie, so layouts come first.
+  model.addPass(createFuse());
   // Kernels are what costs are known of; buckets and overlap need those costs.
   model.addPass(createPlanKernels());
   model.addPass(createCombineAllReduces({options.bucketSize, options.link}));
