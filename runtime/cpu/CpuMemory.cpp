@@ -3,24 +3,55 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/ParallelFor.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <limits>
 #include <string>
 #include <sys/mman.h>
 #include <utility>
 
 namespace dlc::rt {
+namespace {
+
+uint64_t numberIn(const char *path) {
+  uint64_t number = 0;
+  return std::ifstream(path) >> number ? number : std::numeric_limits<uint64_t>::max();
+}
+
+// What may be touched before the kernel starts to kill: the machine's free memory, or the rest of
+// the control group's share.
+uint64_t availableBytes() {
+  constexpr uint64_t unlimited = std::numeric_limits<uint64_t>::max();
+  uint64_t machine = unlimited;
+  std::ifstream info("/proc/meminfo");
+  std::string key, unit;
+  for (uint64_t kibibytes; info >> key >> kibibytes; std::getline(info, unit))
+    if (key == "MemAvailable:")
+      machine = kibibytes << 10;
+  uint64_t limit = numberIn("/sys/fs/cgroup/memory.max"); // the word "max" if there is none
+  uint64_t used = numberIn("/sys/fs/cgroup/memory.current");
+  return std::min(machine, limit == unlimited || used > limit ? unlimited : limit - used);
+}
+
+} // namespace
 
 CpuMemory::CpuMemory(size_t bytes) {
   constexpr size_t hugePage = size_t{2} << 20;
   if (bytes == 0)
     return;
   size_t size = bytes + hugePage;
+  auto refuse = [&](const std::string &reason) {
+    throw Error(ErrorCode::Runtime, "cannot allocate " + std::to_string(bytes >> 20) +
+                                        " MiB of memory: " + reason +
+                                        "; compile with a smaller batch");
+  };
+  if (uint64_t available = availableBytes(); bytes > available)
+    refuse("only " + std::to_string(available >> 20) + " MiB are free");
   void *address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED)
-    throw Error(ErrorCode::Runtime, "cannot allocate " + std::to_string(bytes >> 20) +
-                                        " MiB of memory: " + std::strerror(errno) +
-                                        "; compile with a smaller batch");
+    refuse(std::strerror(errno));
   mapped = {static_cast<std::byte *>(address), size};
   size_t skip = (hugePage - reinterpret_cast<uintptr_t>(address) % hugePage) % hugePage;
   usable = mapped.subspan(skip, bytes);
