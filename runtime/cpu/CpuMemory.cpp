@@ -15,24 +15,33 @@
 namespace dlc::rt {
 namespace {
 
+constexpr uint64_t unknown = std::numeric_limits<uint64_t>::max();
+
 uint64_t numberIn(const char *path) {
   uint64_t number = 0;
-  return std::ifstream(path) >> number ? number : std::numeric_limits<uint64_t>::max();
+  return std::ifstream(path) >> number ? number : unknown;
+}
+
+uint64_t entryIn(const char *path, const std::string &wanted) {
+  std::ifstream file(path);
+  std::string key, rest;
+  for (uint64_t number; file >> key >> number; std::getline(file, rest))
+    if (key == wanted)
+      return number;
+  return unknown;
 }
 
 // What may be touched before the kernel starts to kill: the machine's free memory, or the rest of
-// the control group's share.
+// the control group's share, of which file caches can be had back.
 uint64_t availableBytes() {
-  constexpr uint64_t unlimited = std::numeric_limits<uint64_t>::max();
-  uint64_t machine = unlimited;
-  std::ifstream info("/proc/meminfo");
-  std::string key, unit;
-  for (uint64_t kibibytes; info >> key >> kibibytes; std::getline(info, unit))
-    if (key == "MemAvailable:")
-      machine = kibibytes << 10;
+  uint64_t kibibytes = entryIn("/proc/meminfo", "MemAvailable:");
+  uint64_t machine = kibibytes == unknown ? unknown : kibibytes << 10;
   uint64_t limit = numberIn("/sys/fs/cgroup/memory.max"); // the word "max" if there is none
   uint64_t used = numberIn("/sys/fs/cgroup/memory.current");
-  return std::min(machine, limit == unlimited || used > limit ? unlimited : limit - used);
+  uint64_t cache = entryIn("/sys/fs/cgroup/memory.stat", "inactive_file");
+  if (limit == unknown || used == unknown || cache > used)
+    return machine;
+  return std::min(machine, limit - std::min(limit, used - cache));
 }
 
 } // namespace
