@@ -81,6 +81,7 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   OpPassManager &model = manager.nest<nn::ModelOp>();
   // Layouts are chosen op by op, so composites have to be gone.
   model.addPass(createLowerComposites());
+  model.addPass(createCSEPass());
   model.addPass(createAssignLayouts({options.target, options.threads, options.math}));
   // Clusters read and write tensors as they lie, so layouts come first.
   model.addPass(createFuse());
