@@ -135,15 +135,7 @@ bool Compilation::lower() {
     manager.enableIRPrintingToFileTree([](Pass *, Operation *) { return false; },
                                        [](Pass *, Operation *) { return true; }, false, false,
                                        false, options.dumpPasses);
-  // A model at stage nn may come from a file: its own stage's passes are due even then.
-  if (present == 0)
-    buildNNPipeline(manager);
-  if (present < 1 && wanted >= 1)
-    buildTrainPipeline(manager);
-  if (present < 2 && wanted >= 2)
-    buildSchedulePipeline(manager, schedule);
-  if (present < 3 && wanted >= 3)
-    buildExecPipeline(manager);
+  addStagesUpTo(manager, stages[wanted], schedule);
   return succeeded(manager.run(*module));
 }
 
