@@ -57,7 +57,9 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
   int64_t end = nowNanoseconds();
   outcome.seconds = seconds(begin, end);
   outcome.dataWait = seconds(begin, haveData);
-  outcome.exposed = profile.measure(events).exposed + seconds(ran, end);
+  StepTimes times = profile.measure(events);
+  outcome.communication = times.communication;
+  outcome.exposed = times.exposed + seconds(ran, end);
   shares.dataWait += outcome.dataWait;
   shares.exposed += outcome.exposed;
   shares.compute += outcome.seconds - outcome.dataWait - outcome.exposed;
