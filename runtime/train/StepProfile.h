@@ -11,8 +11,7 @@ namespace dlc::rt {
 /// Seconds.
 struct StepTimes {
   std::array<double, 3> phases{}; // forward, backward, optimizer: dispatches, copies and fills
-  double communication = 0;       // with any collective in flight
-  double exposed = 0;             // of that, waiting for collectives
+  double exposed = 0;             // waiting for collectives
 };
 
 class StepProfile {
@@ -22,7 +21,7 @@ public:
 
 private:
   std::vector<artifact::Phase> phases; // per instruction
-  std::vector<artifact::Operation> operations;
+  std::vector<bool> waits;
 };
 
 } // namespace dlc::rt

@@ -9,13 +9,11 @@
 #include "runtime/train/StopSignal.h"
 #include "runtime/train/Trainer.h"
 #include "tools/dlc-run/Binding.h"
-#include "tools/dlc-run/Process.h"
+#include "tools/dlc-run/Ranks.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
@@ -24,10 +22,6 @@
 namespace dlc::run {
 
 using namespace rt;
-
-Launch detectLaunch(const Command &command) {
-  return rt::detectLaunch([](const char *name) { return std::getenv(name); }, command.ranks > 0);
-}
 
 void printError(const std::string &message) {
   std::string line = "dlc-run: error: " + message;
@@ -71,8 +65,7 @@ static void carryOut(const Command &command, Communicator &communicator,
   bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None),
            communicator.localRank(), communicator.localSize(), threads);
   Session session(artifact, communicator, {threads, command.train.seed.value_or(0)});
-  // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
-  bool terminal = command.terminal || (!detectLaunch(command).mpi && ::isatty(STDOUT_FILENO) == 1);
+  bool terminal = command.terminal || ::isatty(STDOUT_FILENO) == 1;
   Console console(communicator.rank() == 0, terminal);
   switch (command.verb) {
   case Verb::Train:
@@ -107,9 +100,7 @@ int runRank(const Command &command) {
     signals.emplace();
   std::unique_ptr<Communicator> communicator;
   try {
-    std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
-    communicator = makeCommunicator(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so");
-    communicator->setTimeout(command.timeout);
+    communicator = makeCommunicator(command.timeout);
     carryOut(command, *communicator, signals);
     return 0;
   } catch (const CollectiveError &error) {

@@ -1,0 +1,208 @@
+// Elementwise nn ops on scalars. bf16 and f16 compute in f32 and round after each op. There are no
+// fast-math flags: every op rounds as written.
+
+#include "passes/KernelEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dlc;
+
+using LocBuilder = ImplicitLocOpBuilder;
+
+Value dlc::emitConstant(LocBuilder &b, Type type, double value) {
+  if (isa<FloatType>(type))
+    return arith::ConstantOp::create(b, b.getFloatAttr(type, value));
+  return arith::ConstantOp::create(b, b.getIntegerAttr(type, static_cast<int64_t>(value)));
+}
+
+/// The type that ops on `type` compute in.
+static Type computeType(Type type) {
+  return isa<BFloat16Type, Float16Type>(type) ? Type(Float32Type::get(type.getContext())) : type;
+}
+
+static Value resize(LocBuilder &b, Value x, Type type) {
+  unsigned from = x.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
+  if (x.getType() == type)
+    return x;
+  if (from == to) // bf16 and f16
+    return resize(b, resize(b, x, b.getF32Type()), type);
+  return from < to ? arith::ExtFOp::create(b, type, x).getResult()
+                   : arith::TruncFOp::create(b, type, x).getResult();
+}
+
+//===- Random numbers -------------------------------------------------------------------------===//
+
+// Philox as in runtime/core/Philox.h, every 32-bit word in 64 bits: products need them anyway.
+namespace {
+class PhiloxEmitter {
+public:
+  explicit PhiloxEmitter(LocBuilder &b) : b(b), mask(constant(0xFFFFFFFF)), shift(constant(32)) {}
+
+  /// 32 random bits of an element.
+  Value bits(Value seed, Value step, int64_t stream, Value element) {
+    Value group = arith::ShRUIOp::create(b, element, constant(2));
+    std::array<Value, 4> counter = {low(group), high(group), constant(stream), low(step)};
+    Value k0 = low(seed), k1 = high(seed);
+    for (int round = 0; round < 10; ++round) {
+      Value p0 = arith::MulIOp::create(b, constant(0xD2511F53), counter[0]);
+      Value p1 = arith::MulIOp::create(b, constant(0xCD9E8D57), counter[2]);
+      counter = {exclusiveOr(exclusiveOr(high(p1), counter[1]), k0), low(p1),
+                 exclusiveOr(exclusiveOr(high(p0), counter[3]), k1), low(p0)};
+      k0 = low(arith::AddIOp::create(b, k0, constant(0x9E3779B9)));
+      k1 = low(arith::AddIOp::create(b, k1, constant(0xBB67AE85)));
+    }
+    Value word = arith::AndIOp::create(b, element, constant(3));
+    Value result = counter[3];
+    for (int i = 2; i >= 0; --i) {
+      Value chosen = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, word, constant(i));
+      result = arith::SelectOp::create(b, chosen, counter[i], result);
+    }
+    return result;
+  }
+
+  Value constant(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
+
+private:
+  Value low(Value x) { return arith::AndIOp::create(b, x, mask); }
+  Value high(Value x) { return arith::ShRUIOp::create(b, x, shift); }
+  Value exclusiveOr(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
+
+  LocBuilder &b;
+  Value mask, shift;
+};
+} // namespace
+
+static Value emitDropout(LocBuilder &b, nn::DropoutOp op, ValueRange in, Value index) {
+  PhiloxEmitter philox(b);
+  auto type = nn::tensorType(op.getX());
+  double rate = op.getRate().convertToDouble();
+  int64_t row = type.getRank() == 0 ? 1 : type.getNumElements() / type.getDimSize(0);
+  Value first = arith::MulIOp::create(b, in[3], philox.constant(row));
+  Value element =
+      arith::AddIOp::create(b, first, arith::IndexCastOp::create(b, b.getI64Type(), index));
+  Value bits = philox.bits(in[1], in[2], op.getStream(), element);
+  // (bits >> 8) * 2^-24 >= rate, in integers.
+  Value uniform = arith::ShRUIOp::create(b, bits, philox.constant(8));
+  Value least = philox.constant(static_cast<int64_t>(std::ceil(rate * 0x1.0p24)));
+  Value kept = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, uniform, least);
+  Type compute = computeType(in[0].getType());
+  Value scaled =
+      arith::MulFOp::create(b, resize(b, in[0], compute), emitConstant(b, compute, 1 / (1 - rate)));
+  Value y = arith::SelectOp::create(b, kept, scaled, emitConstant(b, compute, 0));
+  return resize(b, y, in[0].getType());
+}
+
+//===- Arithmetic -----------------------------------------------------------------------------===//
+
+static Value emitCompare(LocBuilder &b, nn::CompareOp op, Value x, Value y) {
+  if (isa<FloatType>(x.getType())) {
+    using P = arith::CmpFPredicate;
+    constexpr P predicates[] = {P::OLT, P::OLE, P::OGT, P::OGE, P::OEQ, P::UNE};
+    return arith::CmpFOp::create(b, predicates[static_cast<int>(op.getPredicate())], x, y);
+  }
+  using P = arith::CmpIPredicate;
+  constexpr P ofSigned[] = {P::slt, P::sle, P::sgt, P::sge, P::eq, P::ne};
+  constexpr P ofBool[] = {P::ult, P::ule, P::ugt, P::uge, P::eq, P::ne};
+  auto index = static_cast<int>(op.getPredicate());
+  return arith::CmpIOp::create(b, x.getType().isInteger(1) ? ofBool[index] : ofSigned[index], x, y);
+}
+
+static Value emitCast(LocBuilder &b, Value x, Type to) {
+  Type from = x.getType();
+  if (isa<FloatType>(from) && isa<FloatType>(to))
+    return resize(b, x, to);
+  if (isa<FloatType>(from))
+    return arith::FPToSIOp::create(b, to, x);
+  if (isa<FloatType>(to)) {
+    Type compute = computeType(to);
+    Value y = from.isInteger(1) ? arith::UIToFPOp::create(b, compute, x).getResult()
+                                : arith::SIToFPOp::create(b, compute, x).getResult();
+    return resize(b, y, to);
+  }
+  if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
+    return arith::TruncIOp::create(b, to, x);
+  if (from == to)
+    return x;
+  return from.isInteger(1) ? arith::ExtUIOp::create(b, to, x).getResult()
+                           : arith::ExtSIOp::create(b, to, x).getResult();
+}
+
+/// a^b, through f64: an error of log(a) would be multiplied by b.
+static Value emitPow(LocBuilder &b, Value x, Value y) {
+  Value wide = math::PowFOp::create(b, resize(b, x, b.getF64Type()), resize(b, y, b.getF64Type()));
+  return resize(b, wide, x.getType());
+}
+
+/// log(1 + x) for 0 <= x <= 1. MLIR has a polynomial for f32 alone, and the naive form for f64;
+/// this is Kahan's.
+static Value emitLog1p(LocBuilder &b, Value x) {
+  if (!x.getType().isF64())
+    return math::Log1pOp::create(b, x);
+  Value one = emitConstant(b, x.getType(), 1), sum = arith::AddFOp::create(b, x, one);
+  Value added = arith::SubFOp::create(b, sum, one);
+  Value ratio = arith::DivFOp::create(b, x, added);
+  Value value = arith::MulFOp::create(b, math::LogOp::create(b, sum), ratio);
+  Value tiny = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, one);
+  return arith::SelectOp::create(b, tiny, x, value);
+}
+
+static Value emitFloat(LocBuilder &b, Operation *op, ValueRange in) {
+  Type type = in[0].getType();
+  auto constant = [&](double value) { return emitConstant(b, type, value); };
+  auto expOf = [&](Value x) -> Value { return math::ExpOp::create(b, x); };
+  Value x = in[0];
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](nn::NegOp) { return arith::NegFOp::create(b, x); })
+      .Case([&](nn::AbsOp) { return math::AbsFOp::create(b, x); })
+      .Case([&](nn::ExpOp) { return math::ExpOp::create(b, x); })
+      .Case([&](nn::LogOp) { return math::LogOp::create(b, x); })
+      .Case([&](nn::SqrtOp) { return math::SqrtOp::create(b, x); })
+      .Case([&](nn::RsqrtOp) {
+        return arith::DivFOp::create(b, constant(1), math::SqrtOp::create(b, x));
+      })
+      .Case([&](nn::TanhOp) { return math::TanhOp::create(b, x); })
+      .Case([&](nn::ReluOp) {
+        // NaN stays NaN; x86 has this as one instruction.
+        Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, constant(0));
+        return arith::SelectOp::create(b, negative, constant(0), x);
+      })
+      .Case([&](nn::SigmoidOp) {
+        Value grown = expOf(arith::NegFOp::create(b, x));
+        return arith::DivFOp::create(b, constant(1), arith::AddFOp::create(b, constant(1), grown));
+      })
+      .Case([&](nn::SoftplusOp) {
+        Value small = expOf(arith::NegFOp::create(b, math::AbsFOp::create(b, x)));
+        Value positive = arith::MaximumFOp::create(b, x, constant(0));
+        return arith::AddFOp::create(b, positive, emitLog1p(b, small));
+      })
+      .Case([&](nn::AddOp) { return arith::AddFOp::create(b, x, in[1]); })
+      .Case([&](nn::SubOp) { return arith::SubFOp::create(b, x, in[1]); })
+      .Case([&](nn::MulOp) { return arith::MulFOp::create(b, x, in[1]); })
+      .Case([&](nn::DivOp) { return arith::DivFOp::create(b, x, in[1]); })
+      .Case([&](nn::MaxOp) { return arith::MaximumFOp::create(b, x, in[1]); })
+      .Case([&](nn::MinOp) { return arith::MinimumFOp::create(b, x, in[1]); })
+      .Case([&](nn::PowOp) { return emitPow(b, x, in[1]); })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value dlc::emitScalar(LocBuilder &b, const ClusterNode &node, ValueRange in, Value index) {
+  return TypeSwitch<Operation *, Value>(node.op)
+      .Case([&](nn::CompareOp op) { return emitCompare(b, op, in[0], in[1]); })
+      .Case([&](nn::AndOp) { return arith::AndIOp::create(b, in[0], in[1]); })
+      .Case([&](nn::OrOp) { return arith::OrIOp::create(b, in[0], in[1]); })
+      .Case([&](nn::NotOp) {
+        return arith::XOrIOp::create(b, in[0], emitConstant(b, b.getI1Type(), 1));
+      })
+      .Case([&](nn::SelectOp) { return arith::SelectOp::create(b, in[0], in[1], in[2]); })
+      .Case([&](nn::CastOp) { return emitCast(b, in[0], node.element); })
+      .Case([&](nn::DropoutOp op) { return emitDropout(b, op, in, index); })
+      .Default([&](Operation *op) {
+        SmallVector<Value> wide;
+        for (Value operand : in)
+          wide.push_back(resize(b, operand, computeType(operand.getType())));
+        return resize(b, emitFloat(b, op, wide), node.element);
+      });
+}

@@ -1,0 +1,80 @@
+// Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors, then all
+// of them together LLVM IR, an object and a shared object.
+
+#include "passes/KernelEmitter.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace dlc;
+
+void dlc::registerKernelDialects(DialectRegistry &registry) {
+  registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+CodeTarget dlc::hostCodeTarget() {
+  CodeTarget target;
+  target.cpu = llvm::sys::getHostCPUName().str();
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  std::vector<std::string> list;
+  for (const auto &feature : features)
+    list.push_back((feature.second ? "+" : "-") + feature.first().str());
+  llvm::sort(list);
+  target.features = llvm::join(list, ",");
+  target.vectorBytes = features.lookup("avx512f") ? 64 : 32;
+  return target;
+}
+
+LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
+                                std::string &sharedObject, llvm::raw_ostream *linalgText,
+                                llvm::raw_ostream *llvmText) {
+  MLIRContext *context = model.getContext();
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(model.getLoc()));
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  std::vector<std::pair<LinalgStage, StagePlan>> stages;
+  for (auto cluster : model.getOps<exec::ClusterOp>()) {
+    FailureOr<ClusterPlan> plan = planCluster(cluster.getBody().front());
+    if (failed(plan))
+      return failure();
+    for (auto [index, stage] : llvm::enumerate(plan->stages)) {
+      std::string name = (cluster.getSymName() + "_" + Twine(index)).str();
+      stages.push_back({buildLinalgStage(builder, cluster.getLoc(), name, *plan, stage), stage});
+    }
+  }
+  sharedObject.clear();
+  if (stages.empty())
+    return success();
+  if (failed(verify(*module)))
+    return failure();
+  if (linalgText)
+    module->print(*linalgText);
+  for (auto &[linalgStage, plan] : stages)
+    vectorizeStage(linalgStage, plan, target.vectorBytes / sizeof(float));
+  SmallVector<char, 0> object;
+  std::string reason;
+  if (failed(lowerToLlvm(*module)) || failed(emitObject(*module, target, object, llvmText)))
+    return failure();
+  if (failed(linkSharedObject({object.data(), object.size()}, sharedObject, reason)))
+    return model.emitError(reason);
+  return success();
+}

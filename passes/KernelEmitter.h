@@ -1,0 +1,46 @@
+// The steps from a planned cluster to machine code: scalar bodies, linalg, loops over vectors,
+// LLVM, a shared object.
+#pragma once
+
+#include "passes/ClusterPlan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace dlc {
+
+/// Computes an elementwise nn op on scalars with arith and math. `index` is the logical index of
+/// the element, which dropout needs.
+mlir::Value emitScalar(mlir::ImplicitLocOpBuilder &builder, const ClusterNode &node,
+                       mlir::ValueRange operands, mlir::Value index);
+
+/// A constant of a scalar type: i1, integer or float.
+mlir::Value emitConstant(mlir::ImplicitLocOpBuilder &builder, mlir::Type type, double value);
+
+/// A stage as linalg on memrefs: `function` holds fills of the accumulators, `nest` and, where sums
+/// are rounded, one more op that rounds them.
+struct LinalgStage {
+  mlir::func::FuncOp function;
+  mlir::linalg::GenericOp nest;
+};
+LinalgStage buildLinalgStage(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
+                             const ClusterPlan &plan, const StagePlan &stage);
+
+/// Replaces the function by loops over vectors with two more arguments, begin and end of the items.
+/// `lanes` is a power of two.
+void vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lanes);
+
+/// Lowers the module's functions to LLVM's dialect, each with an entry of the kernels' ABI.
+llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module);
+
+/// Compiles a lowered module to an object file. `text` receives the optimised LLVM IR.
+llvm::LogicalResult emitObject(mlir::ModuleOp module, const CodeTarget &target,
+                               llvm::SmallVectorImpl<char> &object, llvm::raw_ostream *text);
+
+/// Links one object to a shared object by the linker beside LLVM; `reason` says why it failed.
+llvm::LogicalResult linkSharedObject(llvm::StringRef object, std::string &sharedObject,
+                                     std::string &reason);
+
+} // namespace dlc

@@ -1,0 +1,228 @@
+#include "test/unit/passes/ClusterRunner.h"
+
+#include "dialects/Exec/Exec.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <cstring>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::test;
+using reference::Tensor;
+
+CodeTarget test::testTarget() { return hostCodeTarget(); }
+
+static std::string programText(const std::vector<Argument> &arguments, const std::string &ops,
+                               const std::vector<std::pair<std::string, std::string>> &results) {
+  std::string inputs, blockArguments, outputs, names, types;
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    std::string separator = i ? ", " : "", name = std::to_string(i);
+    blockArguments += separator + "%" + name + ": " + argument.type;
+    inputs += separator + "%" + name + ": " + argument.type + " {nn.input = \"" + name + "\"}";
+  }
+  for (auto [i, result] : llvm::enumerate(results)) {
+    std::string separator = i ? ", " : "";
+    outputs +=
+        "nn.output \"" + std::to_string(i) + "\", " + result.first + " : " + result.second + "\n";
+    names += separator + result.first;
+    types += separator + result.second;
+  }
+  return "nn.model @m attributes {stage = \"nn\", batch = 2 : i64} {\nnn.program @predict(" +
+         inputs + ") {\n" + ops + "\n" + outputs + "}\nexec.cluster @c {\n^bb0(" + blockArguments +
+         "):\n" + ops + "\nnn.yield " + names + " : " + types + "\n}\n}\n";
+}
+
+ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
+                             std::vector<std::pair<std::string, std::string>> results)
+    : arguments(arguments), results(results) {
+  context.loadDialect<nn::NNDialect, comm::CommDialect, exec::ExecDialect>();
+  std::string text;
+  for (auto &[name, type] : aliases)
+    text += name + " = " + type + "\n";
+  text += programText(arguments, ops, results);
+  module = parseSourceString<ModuleOp>(text, ParserConfig(&context)).release().getOperation();
+  EXPECT_TRUE(module) << text;
+  if (module)
+    compile();
+}
+
+static nn::ModelOp modelOf(Operation *module) {
+  return *cast<ModuleOp>(module).getOps<nn::ModelOp>().begin();
+}
+
+Block &ClusterRunner::cluster() {
+  return (*modelOf(*module).getOps<exec::ClusterOp>().begin()).getBody().front();
+}
+
+GeneratedKernel ClusterRunner::plan() { return planGeneratedKernel(cluster()); }
+
+void ClusterRunner::compile() {
+  std::string object;
+  llvm::raw_string_ostream linalg(linalgText);
+  ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), testTarget(), object, &linalg)))
+      << linalgText;
+  llvm::SmallString<128> path;
+  int file = -1;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("kernels", "so", file, path));
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << object;
+  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  llvm::sys::fs::remove(path);
+  ASSERT_TRUE(library) << dlerror();
+}
+
+ClusterRunner::Function ClusterRunner::function(unsigned stage) {
+  return reinterpret_cast<Function>(dlsym(library, ("c_" + std::to_string(stage)).c_str()));
+}
+
+//===- Memory ---------------------------------------------------------------------------------===//
+
+/// A value as a type stores it.
+static void storeElement(Type type, char *to, double value) {
+  auto put = [&](auto stored) { std::memcpy(to, &stored, sizeof(stored)); };
+  if (type.isF64())
+    put(value);
+  else if (auto floating = dyn_cast<FloatType>(type)) {
+    llvm::APFloat rounded(value);
+    bool inexact;
+    rounded.convert(floating.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+    uint64_t bits = rounded.bitcastToAPInt().getZExtValue();
+    std::memcpy(to, &bits, nn::elementBytes(type));
+  } else {
+    auto integer = static_cast<int64_t>(value);
+    std::memcpy(to, &integer, nn::elementBytes(type));
+  }
+}
+
+static double loadElement(Type type, const char *from) {
+  uint64_t bits = 0;
+  unsigned bytes = nn::elementBytes(type);
+  std::memcpy(&bits, from, bytes);
+  if (auto floating = dyn_cast<FloatType>(type)) {
+    llvm::APFloat value(floating.getFloatSemantics(), llvm::APInt(bytes * 8, bits));
+    return value.convertToDouble();
+  }
+  return static_cast<double>(llvm::APInt(bytes * 8, bits).getSExtValue());
+}
+
+static std::vector<char> physical(RankedTensorType type, const Tensor *values) {
+  rt::Layout layout = nn::layoutOf(type);
+  std::vector<int64_t> shape = type.getShape().vec();
+  // Some room behind, so that what is written there can be noticed.
+  std::vector<char> memory(nn::physicalBytes(type) + 64, values ? 0 : '\xff');
+  if (values)
+    reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
+      storeElement(
+          type.getElementType(),
+          &memory[layout.offsetOf(shape, index.vec()) * nn::elementBytes(type.getElementType())],
+          values->at(index));
+    });
+  return memory;
+}
+
+/// The logical tensor; everything else in memory must be zero, and what lies behind it untouched.
+static Tensor logical(RankedTensorType type, std::vector<char> memory) {
+  rt::Layout layout = nn::layoutOf(type);
+  std::vector<int64_t> shape = type.getShape().vec();
+  unsigned bytes = nn::elementBytes(type.getElementType());
+  Tensor values(type.getShape());
+  reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
+    char *place = &memory[layout.offsetOf(shape, index.vec()) * bytes];
+    values.at(index) = loadElement(type.getElementType(), place);
+    std::memset(place, 0, bytes);
+  });
+  size_t size = nn::physicalBytes(type);
+  EXPECT_TRUE(std::all_of(memory.begin(), memory.begin() + size, [](char c) { return c == 0; }))
+      << "padding is not zero";
+  EXPECT_TRUE(std::all_of(memory.begin() + size, memory.end(), [](char c) { return c == '\xff'; }))
+      << "written behind the end";
+  return values;
+}
+
+std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
+  GeneratedKernel kernel = plan();
+  std::vector<std::vector<char>> memory;
+  for (auto [argument, operand] : llvm::zip(cluster().getArguments(), operands))
+    memory.push_back(physical(nn::tensorType(argument), &operand));
+  auto yield = cast<nn::YieldOp>(cluster().getTerminator());
+  for (Value value : yield.getValues())
+    memory.push_back(physical(nn::tensorType(value), nullptr));
+  for (RankedTensorType type : kernel.scratch)
+    memory.push_back(physical(type, nullptr));
+  for (auto [index, stage] : llvm::enumerate(kernel.stages)) {
+    std::vector<void *> buffers;
+    for (unsigned buffer : stage.buffers)
+      buffers.push_back(memory[buffer].data());
+    int64_t chunks = llvm::divideCeil(stage.extent, stage.chunk);
+    for (int64_t chunk = chunks - 1; chunk >= 0; --chunk)
+      function(index)(buffers.data(), chunk * stage.chunk,
+                      std::min(stage.extent, (chunk + 1) * stage.chunk));
+  }
+  std::vector<Tensor> outcome;
+  for (auto [i, value] : llvm::enumerate(yield.getValues()))
+    outcome.push_back(logical(nn::tensorType(value), memory[operands.size() + i]));
+  return outcome;
+}
+
+//===- Reference ------------------------------------------------------------------------------===//
+
+std::vector<Tensor> ClusterRunner::expected(const std::vector<Tensor> &operands) {
+  auto program = *modelOf(*module).getOps<nn::ProgramOp>().begin();
+  reference::Tensors inputs;
+  for (auto [i, operand] : llvm::enumerate(operands))
+    inputs[std::to_string(i)] = operand;
+  FailureOr<std::vector<reference::Outcome>> outcome = reference::evaluate(program, {}, {inputs});
+  std::vector<Tensor> tensors;
+  EXPECT_TRUE(succeeded(outcome));
+  if (succeeded(outcome))
+    for (size_t i = 0; i < results.size(); ++i)
+      tensors.push_back((*outcome)[0].outputs[std::to_string(i)]);
+  return tensors;
+}
+
+std::vector<Tensor> ClusterRunner::randomOperands(unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Tensor> operands;
+  for (auto [argument, value] : llvm::zip(arguments, cluster().getArguments())) {
+    auto type = nn::tensorType(value);
+    Tensor tensor(type.getShape());
+    std::uniform_real_distribution<double> draw(argument.low, argument.high);
+    char stored[8];
+    for (double &element : tensor.data) {
+      element = draw(random);
+      if (!isa<FloatType>(type.getElementType()))
+        element = std::floor(element);
+      storeElement(type.getElementType(), stored, element);
+      element = loadElement(type.getElementType(), stored);
+    }
+    operands.push_back(std::move(tensor));
+  }
+  return operands;
+}
+
+void ClusterRunner::check(double ulps, double absolute) {
+  ASSERT_TRUE(library);
+  std::vector<Tensor> operands = randomOperands(1), got = run(operands), want = expected(operands);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t result = 0; result < want.size(); ++result) {
+    ASSERT_EQ(got[result].size(), want[result].size());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < want[result].size(); ++i) {
+      double a = got[result].data[i], b = want[result].data[i];
+      double tolerance = ulps * std::fabs(b) * 0x1p-24 + absolute;
+      bool same = std::isnan(b) ? std::isnan(a) : a == b || std::fabs(a - b) <= tolerance;
+      if (!same && wrong++ < 3)
+        ADD_FAILURE() << "result " << result << " element " << i << ": got " << a << ", want " << b
+                      << "\n"
+                      << (wrong == 1 ? linalgText : "");
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+}

@@ -1,0 +1,60 @@
+// Compiles a cluster, runs its stages on real memory, and evaluates the same ops with the reference
+// evaluator.
+//
+// Memory starts as NaN bytes, chunks run last to first, and results' padding must come out as zero.
+#pragma once
+
+#include "passes/GeneratedKernels.h"
+#include "test/reference/Evaluator.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace dlc::test {
+
+struct Argument {
+  std::string type; // text of the tensor type
+  double low = -2, high = 2;
+};
+
+using Aliases = std::vector<std::pair<std::string, std::string>>;
+
+class ClusterRunner {
+public:
+  /// `ops` is the cluster's text with arguments %0, %1...; `results` are pairs of value and type;
+  /// `aliases` are pairs of a name like !t and the type it stands for.
+  ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
+                std::vector<std::pair<std::string, std::string>> results);
+
+  /// Runs both on the same random operands. Each element must be within `ulps` units of f32's last
+  /// place of the result's magnitude, plus `absolute`.
+  void check(double ulps = 4, double absolute = 1e-30);
+  /// Runs the compiled cluster on given logical operands.
+  std::vector<reference::Tensor> run(const std::vector<reference::Tensor> &operands);
+  std::vector<reference::Tensor> expected(const std::vector<reference::Tensor> &operands);
+  std::vector<reference::Tensor> randomOperands(unsigned seed);
+
+  GeneratedKernel plan();
+  mlir::Block &cluster();
+  /// The compiled function of a stage.
+  using Function = void (*)(void *const *, int64_t, int64_t);
+  Function function(unsigned stage);
+  std::string linalgText;
+
+private:
+  void compile();
+
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::Operation *> module;
+  std::vector<Argument> arguments;
+  std::vector<std::pair<std::string, std::string>> results;
+  void *library = nullptr;
+};
+
+/// What tests compile for: this machine.
+CodeTarget testTarget();
+
+} // namespace dlc::test

@@ -1,0 +1,129 @@
+// Generated reductions against the reference evaluator: which dimensions are kept, how they lie in
+// memory, whole results and partial ones.
+
+#include "test/unit/passes/ClusterRunner.h"
+
+#include <gtest/gtest.h>
+
+using namespace dlc;
+using namespace dlc::test;
+
+namespace {
+struct Case {
+  const char *shape, *layout, *dims, *result;
+};
+} // namespace
+
+static std::string text(const Case &test) {
+  return std::string(test.shape) + " " + test.layout + " over " + test.dims;
+}
+
+static std::string tensor(const std::string &shape, const std::string &element,
+                          const std::string &layout = "") {
+  return "tensor<" + shape + (shape.empty() ? "" : "x") + element +
+         (layout.empty() ? "" : ", #nn.layout<" + layout + ">") + ">";
+}
+
+static const Case cases[] = {
+    {"2x5x7x9", "", "0, 2, 3", "5"},
+    {"2x5x7x9", "nhwc", "0, 2, 3", "5"},
+    {"2x20x7x9", "nChw16c", "0, 2, 3", "20"},
+    {"2x20x7x9", "nhwc", "0, 2, 3", "20"},
+    {"2x20x7x9", "nChw16c", "2, 3", "2x20"},
+    {"2x20x7x9", "nhwc", "2, 3", "2x20"},
+    {"2x20x7x9", "", "2, 3", "2x20"},
+    {"2x20x7x9", "nChw16c", "0, 1, 2, 3", ""},
+    {"2x20x7x9", "nChw16c", "1", "2x7x9"},
+    {"2x20x7x9", "", "0", "20x7x9"},
+    {"13x10", "", "1", "13"},
+    {"13x37", "", "1", "13"},
+    {"13x37", "", "0", "37"},
+    {"1000", "", "0", ""},
+    {"40000", "", "0", ""},
+    // Large enough for partial results.
+    {"2x16x128x128", "nChw16c", "0, 2, 3", "16"},
+    {"2x16x128x128", "nhwc", "0, 2, 3", "16"},
+    {"2x16x128x128", "", "0, 2, 3", "16"},
+    {"2x20x64x64", "nChw16c", "0, 2, 3", "20"},
+    {"2x16x128x128", "", "0, 1, 2, 3", ""},
+    {"3x131x127x5", "", "0, 2, 3", "131"},
+    // Many columns: no partial results.
+    {"64x5000", "", "0", "5000"},
+    {"300x200", "", "1", "300"},
+};
+
+TEST(CodegenReduction, SumsAndMaxima) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(text(test));
+    std::string dims = std::string("{dims = array<i64: ") + test.dims + ">}";
+    ClusterRunner runner(
+        {{"!t", tensor(test.shape, "f32", test.layout)}, {"!r", tensor(test.result, "f32")}},
+        {{"!t", -1, 2}, {"!t"}},
+        "%p = nn.mul %0, %1 : (!t, !t) -> !t\n"
+        "%s = nn.reduce_sum %0 " +
+            dims +
+            " : (!t) -> !r\n"
+            "%m = nn.reduce_max %p " +
+            dims +
+            " : (!t) -> !r\n"
+            "%q = nn.reduce_sum %p " +
+            dims + " : (!t) -> !r",
+        {{"%s", "!r"}, {"%m", "!r"}, {"%q", "!r"}});
+    // The product is rounded before it is summed: that error, and one rounding of the sum.
+    double elements = runner.randomOperands(1)[0].size();
+    runner.check(1, elements * 0x1p-24 * 0.5);
+  }
+}
+
+// A sum is rounded once: exact where the terms are integers.
+TEST(CodegenReduction, RoundsOnce) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(text(test));
+    ClusterRunner runner({{"!t", tensor(test.shape, "f32", test.layout)},
+                          {"!i", tensor(test.shape, "i32", test.layout)},
+                          {"!r", tensor(test.result, "f32")}},
+                         {{"!i", -1000000, 10000000}},
+                         "%f = nn.cast %0 : (!i) -> !t\n"
+                         "%s = nn.reduce_sum %f {dims = array<i64: " +
+                             std::string(test.dims) + ">} : (!t) -> !r",
+                         {{"%s", "!r"}});
+    runner.check(1);
+  }
+}
+
+// A cluster may write its elements and reduce them in one pass; padding takes no part in either.
+TEST(CodegenReduction, WithElementwiseResult) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(text(test));
+    std::string dims = std::string("{dims = array<i64: ") + test.dims + ">}";
+    ClusterRunner runner({{"!t", tensor(test.shape, "f32", test.layout)},
+                          {"!w", tensor(test.shape, "f64", test.layout)},
+                          {"!r", tensor(test.result, "f64")}},
+                         {{"!t"}},
+                         "%c = nn.constant dense<3.0> : !t\n"
+                         "%y = nn.add %0, %c : (!t, !t) -> !t\n"
+                         "%w = nn.cast %y : (!t) -> !w\n"
+                         "%s = nn.reduce_sum %w " +
+                             dims + " : (!w) -> !r",
+                         {{"%y", "!t"}, {"%s", "!r"}});
+    runner.check(2);
+  }
+}
+
+// Bits depend on the plan alone, so the plan must not depend on anything but the cluster.
+TEST(CodegenReduction, ItemsCoverEverythingOnce) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(text(test));
+    ClusterRunner runner(
+        {{"!t", tensor(test.shape, "f32", test.layout)}, {"!r", tensor(test.result, "f32")}},
+        {{"!t"}},
+        "%s = nn.reduce_sum %0 {dims = array<i64: " + std::string(test.dims) + ">} : (!t) -> !r",
+        {{"%s", "!r"}});
+    std::vector<reference::Tensor> operands = runner.randomOperands(7);
+    std::vector<reference::Tensor> first = runner.run(operands), second = runner.run(operands);
+    EXPECT_EQ(first[0].data, second[0].data);
+    EXPECT_LE(runner.plan().stages.size(), 2u);
+    for (const GeneratedStage &stage : runner.plan().stages)
+      EXPECT_LE(llvm::divideCeil(stage.extent, stage.chunk), 512u);
+  }
+}
