@@ -132,6 +132,9 @@ FailureOr<Value> Elaborator::callOperator(const CallSpec &spec, const CallExpr &
   SmallVector<BoundArgument, 8> bound;
   if (failed(bindArguments(spec, expr.loc, given, diags, bound)))
     return failure();
+  for (const BoundArgument &argument : bound)
+    if (failed(charge(expr.loc, workOn(argument.value))))
+      return failure();
   if (++emitted > maxOperators)
     return error(expr.loc, "a model of more than " + Twine(maxOperators) + " operators");
   setLocation(expr.loc, path);

@@ -72,15 +72,9 @@ static Attribute toAttr(mlir::Builder &builder, const Value &value, bool asFloat
     return builder.getI64IntegerAttr(value.asInt());
   if (value.isString())
     return builder.getStringAttr(value.asString());
+  // As floats altogether if one is: readers take lists of one type.
   ArrayRef<Value> items = value.asList();
-  if (!items.empty() && all_of(items, [](const Value &item) { return item.isNumber(); })) {
-    bool floats = asFloats || any_of(items, [](const Value &item) { return item.isFloat(); });
-    if (!floats)
-      return builder.getDenseI64ArrayAttr(
-          to_vector(map_range(items, [](const Value &item) { return item.asIntegral(); })));
-    return builder.getDenseF64ArrayAttr(
-        to_vector(map_range(items, [](const Value &item) { return item.asDouble(); })));
-  }
+  asFloats |= any_of(items, [](const Value &item) { return item.isFloat(); });
   SmallVector<Attribute> attributes;
   for (const Value &item : items)
     attributes.push_back(toAttr(builder, item, asFloats));
@@ -177,7 +171,7 @@ LogicalResult Configuration::evaluatePredict(Elaborator::Parameters &overrides) 
     bool sameKind =
         (current->isInt() && value->isInt()) || (current->isFloat() && value->isFloat()) ||
         (current->isBool() && value->isBool()) || (current->isString() && value->isString()) ||
-        (current->isList() && value->isList());
+        (current->isList() && value->isList() && value->isPlain());
     if (!sameKind)
       return diags.error(entry.value->loc, "'" + entry.name + "' is " + describe(*current) +
                                                " in training; prediction cannot make it " +

@@ -1,17 +1,15 @@
 // The blocks data, train and predict: checked against the table and written as attributes of the
 // nn.model.
 //
-//   config = {NAME = value, ...}                     parameters of the model as resolved
-//   data   = {sources = [{name, axes}], chains = [{inputs = [..], steps = [CALL..], outputs =
-//   [..]}],
-//             validation = 0.2}
-//   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..], early_stop =
-//   CALL,
-//             monitor = "iou"}
+//   config = {NAME = value, ...}, the parameters of the model as resolved
+//   data   = {sources = [{name, axes}..], validation = 0.2,
+//             chains = [{inputs = [..], steps = [CALL..], outputs = [..]}..]}
+//   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..],
+//             early_stop = CALL, monitor = "iou"}
 //   CALL   = {name = "adam", args = {lr = 1.0e-3, ...}}
 //
-// Arguments are i64, f64, bool, string, or an array (array<i64>, array<f64>, [strings]); all that
-// have a value are written, defaults included. Without early_stop there is no such entry.
+// Arguments are i64, f64, bool, string, or an array of one of these; all that have a value are
+// written, defaults included. Without early_stop there is no such entry.
 #pragma once
 
 #include "frontend/Elaborator.h"

@@ -120,6 +120,10 @@ LogicalResult Elaborator::resolveParameters(MutableArrayRef<Setting> settings,
     auto named = [&](const auto &pair) { return pair.first == parameter.name; };
     if (auto given = find_if(overrides, named); given != overrides.end())
       value = given->second;
+    if (!value->isPlain())
+      return error(parameter.loc,
+                   "a model's parameter is a number, a string or a list of these, got " +
+                       describe(*value));
     resolved.emplace_back(parameter.name, *value);
   }
   return success();
@@ -157,6 +161,8 @@ LogicalResult Elaborator::elaborate(ProgramKind kind, const Parameters &paramete
 //===- Statements -----------------------------------------------------------------------------===//
 
 LogicalResult Elaborator::execute(const Block &block) {
+  ++depth;
+  scope_exit leave([&] { --depth; });
   for (const auto &statement : block) {
     if (failed(execute(*statement)))
       return failure();

@@ -114,6 +114,11 @@ private:
   llvm::SMLoc lossLoc;
 };
 
+/// What to charge for visiting all of a list or string.
+inline size_t workOn(const Value &value) {
+  return (value.isString() ? value.asString().size() : value.isList() ? value.weight() : 0) / 16;
+}
+
 /// The MLIR location of a place in the source.
 mlir::Location mlirLocation(mlir::MLIRContext &context, const llvm::SourceMgr &sources,
                             llvm::SMLoc loc);

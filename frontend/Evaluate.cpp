@@ -11,7 +11,7 @@ namespace dlc::fe {
 
 FailureOr<Value> Elaborator::evaluate(const Expr &expr) {
   // Bounds the stack: calls nest evaluations beyond the height of one expression.
-  constexpr unsigned maxDepth = 800;
+  constexpr unsigned maxDepth = 1000;
   if (depth >= maxDepth)
     return error(expr.loc,
                  "expressions in nested calls are more than " + Twine(maxDepth) + " levels deep");
@@ -55,6 +55,8 @@ FailureOr<Value> Elaborator::evaluateString(const StringExpr &expr) {
     if (value->isGraph())
       return error(part->loc,
                    "a string takes values known at compile time, got " + describe(*value));
+    if (failed(charge(part->loc, workOn(*value))))
+      return failure();
     text += toText(*value) + literal;
     if (text.size() > maxStringSize)
       return error(expr.loc, "a string of more than " + Twine(maxStringSize) + " bytes");
@@ -146,13 +148,6 @@ FailureOr<Value> Elaborator::evaluateUnary(const UnaryExpr &expr) {
   return applyUnary(graph, diags, expr.loc, expr.op, *operand);
 }
 
-/// Elements that an operator on lists and strings visits.
-static size_t sizeOf(const Value &value) {
-  if (value.isString())
-    return value.asString().size();
-  return value.isList() ? value.weight() : 0;
-}
-
 FailureOr<Value> Elaborator::evaluateBinary(const BinaryExpr &expr) {
   FailureOr<Value> left = evaluate(*expr.left);
   if (failed(left))
@@ -162,13 +157,13 @@ FailureOr<Value> Elaborator::evaluateBinary(const BinaryExpr &expr) {
   if (left->isBool() && ((isOr && left->asBool()) || (isAnd && !left->asBool())))
     return left;
   FailureOr<Value> right = evaluate(*expr.right);
-  if (failed(right) || failed(charge(expr.loc, (sizeOf(*left) + sizeOf(*right)) / 16)))
+  if (failed(right) || failed(charge(expr.loc, workOn(*left) + workOn(*right))))
     return failure();
   if (left->isGraph() || right->isGraph())
     setLocation(expr.loc, frame->path);
   FailureOr<Value> result = applyBinary(graph, diags, expr.loc, expr.op, *left, *right);
   if (succeeded(result) && expr.op == BinaryOperator::Range &&
-      failed(charge(expr.loc, result->asList().size() / 16)))
+      failed(charge(expr.loc, workOn(*result))))
     return failure();
   return result;
 }

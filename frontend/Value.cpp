@@ -36,6 +36,11 @@ Value Value::list(ArrayRef<int64_t> items) {
 
 ArrayRef<Value> Value::asList() const { return std::get<std::shared_ptr<const List>>(data)->items; }
 
+bool Value::isPlain() const {
+  return isNumber() || isString() ||
+         (isList() && all_of(asList(), [](const Value &item) { return item.isPlain(); }));
+}
+
 size_t Value::weight() const { return std::get<std::shared_ptr<const List>>(data)->weight; }
 
 double Value::asDouble() const {

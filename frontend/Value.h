@@ -26,7 +26,7 @@ struct List {
 };
 constexpr size_t maxListWeight = 1 << 20;
 constexpr unsigned maxListDepth = 64;
-constexpr size_t maxStringSize = 1 << 16;
+constexpr size_t maxStringSize = 1 << 12;
 
 /// weight * sum(numerator) / sum(denominator), summed over rows and ranks. Without denominator it
 /// is the number of elements of the numerator.
@@ -57,7 +57,7 @@ public:
   Value(int64_t v) : data(v) {}
   Value(double v) : data(v) {}
   Value(bool v) : data(v) {}
-  Value(std::string v) : data(std::move(v)) {}
+  Value(std::string v) : data(std::make_shared<const std::string>(std::move(v))) {}
   Value(mlir::Value v) : data(v) {}
   Value(Mean v) : data(std::make_shared<const Mean>(std::move(v))) {}
   Value(Callable v) : data(v) {}
@@ -69,17 +69,21 @@ public:
   bool isInt() const { return std::holds_alternative<int64_t>(data); }
   bool isFloat() const { return std::holds_alternative<double>(data); }
   bool isBool() const { return std::holds_alternative<bool>(data); }
-  bool isString() const { return std::holds_alternative<std::string>(data); }
+  bool isString() const { return std::holds_alternative<std::shared_ptr<const std::string>>(data); }
   bool isList() const { return std::holds_alternative<std::shared_ptr<const List>>(data); }
   bool isTensor() const { return std::holds_alternative<mlir::Value>(data); }
   bool isMean() const { return std::holds_alternative<std::shared_ptr<const Mean>>(data); }
   bool isCallable() const { return std::holds_alternative<Callable>(data); }
   bool isNumber() const { return isInt() || isFloat() || isBool(); }
   bool isGraph() const { return isTensor() || isMean(); }
+  /// Numbers, strings and lists of them: what a parameter of a model may be.
+  bool isPlain() const;
 
   int64_t asInt() const { return std::get<int64_t>(data); }
   bool asBool() const { return std::get<bool>(data); }
-  const std::string &asString() const { return std::get<std::string>(data); }
+  const std::string &asString() const {
+    return *std::get<std::shared_ptr<const std::string>>(data);
+  }
   llvm::ArrayRef<Value> asList() const;
   size_t weight() const; // of a list
   mlir::Value asTensor() const { return std::get<mlir::Value>(data); }
@@ -92,8 +96,8 @@ public:
   int64_t asIntegral() const { return isBool() ? asBool() : asInt(); }
 
 private:
-  std::variant<std::monostate, int64_t, double, bool, std::string, std::shared_ptr<const List>,
-               mlir::Value, std::shared_ptr<const Mean>, Callable>
+  std::variant<std::monostate, int64_t, double, bool, std::shared_ptr<const std::string>,
+               std::shared_ptr<const List>, mlir::Value, std::shared_ptr<const Mean>, Callable>
       data;
 };
 

@@ -7,6 +7,7 @@
 
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace dlc {
 
@@ -16,11 +17,37 @@ namespace dlc {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
+/// What the schedule stage decides for; the passes' own options.
+struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..., test"),
+                             llvm::cl::init("cpu:native")};
+  Option<unsigned> threads{*this, "threads", llvm::cl::desc("plan for teams of 1..threads"),
+                           llvm::cl::init(1)};
+  Option<std::string> math{*this, "math", llvm::cl::desc("strict or fast"), llvm::cl::init("fast")};
+  Option<std::string> link{*this, "link", llvm::cl::desc("GBIT[:US] or shm"),
+                           llvm::cl::init("10:30")};
+  Option<uint64_t> bucketSize{*this, "bucket-size", llvm::cl::desc("bytes; 0: from the link"),
+                              llvm::cl::init(0)};
+  Option<bool> noOverlap{*this, "no-overlap", llvm::cl::desc("wait right behind every start"),
+                         llvm::cl::init(false)};
+};
+
 /// Appends a stage's passes: from the previous stage's output to its own. Each ends with the
 /// stage's verifier.
 void buildNNPipeline(mlir::OpPassManager &manager);
 void buildTrainPipeline(mlir::OpPassManager &manager);
+void buildSchedulePipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildExecPipeline(mlir::OpPassManager &manager);
+
+/// Appends one pass that runs the passes which `build` appends, or nothing if the model's mark is
+/// `stage` or a later one. Stage nn always runs on models marked nn: text that people write carries
+/// that mark too.
+void addStage(mlir::OpPassManager &manager, llvm::StringRef stage,
+              llvm::function_ref<void(mlir::OpPassManager &)> build);
+
+/// Appends all stages up to `last`, one of nn, train, schedule and exec.
+void addStagesUpTo(mlir::OpPassManager &manager, llvm::StringRef last,
+                   const ScheduleOptions &options);
 
 /// Registers passes and the pipelines --dlc-{nn,train,schedule,exec}-pipeline (each runs all stages
 /// up to its own).

@@ -1,6 +1,7 @@
 // Asks the target's planner for each library op with the layouts as they are, and estimates
-// clusters by the bytes that they move.
+// clusters by what their stages move and compute.
 
+#include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
 #include "passes/Passes.h"
 
@@ -14,14 +15,14 @@ namespace dlc {
 
 nn::KernelAttr dlc::generatedKernel(nn::FusedOp op, const rt::KernelPlanner &planner) {
   uint64_t bytes = 0, flops = 0;
-  for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
-    bytes += static_cast<uint64_t>(nn::physicalBytes(cast<RankedTensorType>(type)));
-  for (Operation &inner : op.getBody().front())
-    if (inner.hasTrait<nn::Elementwise>() || isa<nn::ReduceSumOp, nn::ReduceMaxOp>(inner))
-      flops += static_cast<uint64_t>(nn::tensorType(inner.getOperand(0)).getNumElements());
-  auto nanoseconds = static_cast<uint64_t>(planner.generatedCost(bytes, flops));
+  double nanoseconds = 0;
+  for (const GeneratedStage &stage : planGeneratedKernel(op.getBody().front()).stages) {
+    bytes += stage.bytes;
+    flops += stage.flops;
+    nanoseconds += planner.generatedCost(stage.bytes, stage.flops);
+  }
   return nn::KernelAttr::get(op.getContext(), "generated", /*workspace=*/0, flops, bytes,
-                             nanoseconds);
+                             static_cast<uint64_t>(nanoseconds));
 }
 
 namespace {

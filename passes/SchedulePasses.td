@@ -40,6 +40,23 @@ def AssignLayouts : Pass<"dlc-assign-layouts", "::dlc::nn::ModelOp"> {
   let statistics = [Statistic<"reorders", "reorders", "reorders inserted">];
 }
 
+def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
+  let summary = "library epilogues, then clusters of everything else";
+  let description = [{
+    Precondition: layouts assigned, composites lowered. Effect: a relu that alone reads a convolution or matrix product becomes its
+    epilogue; every op that no library runs goes into an nn.fused. A cluster has one iteration space and may end in reductions over
+    common dimensions; constants, iotas, broadcasts, slices and pads are copied into every cluster that uses them.
+
+    ```mlir
+    %0 = nn.sub %a, %b : ...
+    %1 = nn.exp %0 : ...
+    // becomes
+    %1 = nn.fused (%x = %a, %y = %b) : ... { %0 = nn.sub %x, %y ... nn.yield %1 }
+    ```
+  }];
+  let statistics = [Statistic<"clusters", "clusters", "clusters formed">];
+}
+
 def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   let summary = "chooses the implementation of every kernel";
   let description = [{

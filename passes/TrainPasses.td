@@ -24,4 +24,38 @@ def Differentiate : Pass<"dlc-differentiate", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def InsertAllReduce : Pass<"dlc-insert-all-reduce", "::dlc::nn::ModelOp"> {
+  let summary = "reduces gradients, batch statistics and counts over ranks";
+  let description = [{
+    Precondition: differentiated. Effect on @train: each gradient is the sum over ranks (the optimizer divides by their number); batch
+    statistics on their way to a variable are the mean over ranks; a loss count that depends on data is the mean over ranks
+    where the backward pass divides by it, so that the sum of the ranks' gradients over their number is exact.
+    ```mlir
+    nn.gradient @w, %g : tensor<3xf32>
+    // becomes
+    %s = comm.all_reduce %g : tensor<3xf32>
+    nn.gradient @w, %s : tensor<3xf32>
+    ```
+  }];
+  let dependentDialects = ["::dlc::comm::CommDialect"];
+}
+
+def ApplyOptimizer : Pass<"dlc-apply-optimizer", "::dlc::nn::ModelOp"> {
+  let summary = "turns gradients into updates of parameters and slots";
+  let description = [{
+    Precondition: gradients are sums over ranks; the model's `train` attribute names the optimizer. Effect: every nn.gradient becomes
+    elementwise ops and nn.assign; slot variables `optimizer.<slot>.<parameter>` are added. Learning rate, step and 1/ranks are
+    scalar variables, so that neither a schedule nor another number of ranks needs another artifact. Formulas are those of
+    torch.optim (SGD, Adam, AdamW), except that 1 - beta^t is formed without cancellation.
+  }];
+}
+
+def VerifyTrain : Pass<"dlc-verify-train", "::dlc::nn::ModelOp"> {
+  let summary = "checks that ranks stay equal at the end of stage train (read-only)";
+  let description = [{
+    1. No nn.gradient is left. 2. An assigned value derives only from values that are equal on all ranks: variables (but first_row and
+    valid_rows), constants and all-reduced values. 3. Only @train communicates. 4. Programs hold nn and comm ops only.
+  }];
+}
+
 #endif // DLC_TRAIN_PASSES

@@ -15,6 +15,13 @@ def NN_ModelOp : NN_Op<"model", [IsolatedFromAbove, Symbol, SymbolTable, SingleB
     resumes from there. Attributes: `batch` (rows per rank), `config` (model parameters as set), `train` (optimizer, epochs,
     schedule, monitor), `data` (sources, chains, validation) and, from the schedule stage on, `target`.
 
+    `train` and `data` are dictionaries; a call is the dictionary of its arguments and its `name`. Optimizers are sgd, adam and adamw (lr,
+    beta1, beta2, eps, weight_decay, no_decay); what is absent has torch.optim's default.
+    `train = {optimizer = {name = "sgd", lr = 0.01, momentum = 0.9, nesterov = false, weight_decay = 0.0, no_decay = ["*.bias"]},
+    epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor = "iou", early_stop = its call}`.
+    `data = {sources = [ {name = "image", axes = "NYX"} ], chains = [ {inputs = ["image"], steps = [flip's call], outputs = ["image"]} ],
+    validation = 0.2}`.
+
     ```mlir
     nn.model @m attributes {stage = "nn", batch = 2 : i64} {
       nn.variable @w : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}

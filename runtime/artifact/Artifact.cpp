@@ -66,7 +66,8 @@ void Artifact::verify(std::span<const uint8_t> file) {
   };
   // Size prefix, root offset and identifier, and at the end the hash.
   constexpr size_t head = 12, tail = sizeof(uint64_t);
-  if (file.size() < head + tail || std::memcmp(file.data() + 8, artifact::ArtifactIdentifier(), 4))
+  if (file.size() < head + tail ||
+      std::memcmp(file.data() + 8, artifact::ArtifactIdentifier(), 4) != 0)
     refuse("is not a dlc artifact");
   std::span<const uint8_t> covered = file.first(file.size() - tail);
   uint64_t stored;

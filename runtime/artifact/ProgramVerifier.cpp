@@ -65,6 +65,8 @@ void ProgramVerifier::verifySignature() {
     const artifact::ProgramInput *input = program.inputs()->Get(i);
     if (!isVisible(input->buffer()))
       faultInSignature("input '" + input->name()->str() + "' has no buffer");
+    else if (buffers[input->buffer()].liveBegin > 0)
+      faultInSignature("input '" + input->name()->str() + "' does not live from the start");
   }
   for (uint32_t i = 0; i < countOf(program.results()); ++i) {
     const artifact::Result *result = program.results()->Get(i);
@@ -81,6 +83,8 @@ void ProgramVerifier::verifySignature() {
     for (uint32_t buffer : *result->buffers())
       if (!isVisible(buffer))
         faultInSignature(name + " has no buffer");
+      else if (uint64_t{buffers[buffer].liveEnd} + 1 < countOf(program.instructions()))
+        faultInSignature(name + " does not live to the end");
       else if (!output && (buffers[buffer].elements != 1 ||
                            root.buffers()->Get(buffer)->type()->dtype() != artifact::DType::F32))
         faultInSignature(name + " is not a pair of f32 scalars");

@@ -49,6 +49,8 @@ public:
                                 const CollectiveLabel &label) = 0;
   /// Moves outstanding operations without blocking. Called between kernels.
   virtual void progress() = 0;
+  /// True once the operation is complete, so that wait would not block. Moves nothing; for traces.
+  virtual bool isComplete(Ticket ticket) const = 0;
   /// Blocks until the operation is complete; throws Error(Peer) naming bucket, layers, step and
   /// late ranks after the timeout, or the peer that died. After a timeout it may be called again.
   virtual void wait(Ticket ticket) = 0;

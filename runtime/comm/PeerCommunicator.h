@@ -27,6 +27,7 @@ public:
   Ticket startAllReduce(float *data, size_t elements, artifact::DType wire,
                         const CollectiveLabel &label) override;
   void progress() override;
+  bool isComplete(Ticket ticket) const override { return !find(ticket); }
   void wait(Ticket ticket) override;
 
   void allReduceSum(std::span<double> values) override;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace dlc::rt {
 namespace {
@@ -26,6 +28,12 @@ std::string llvmSpelling(std::string flag) {
   return flag;
 }
 
+// AMX registers belong to processes that have asked for them (Linux, x86/xstate.rst).
+bool requestAmx() {
+  constexpr long requestPermission = 0x1023, tileData = 18;
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+}
+
 } // namespace
 
 std::vector<std::string> hostFeatures() {
@@ -33,6 +41,9 @@ std::vector<std::string> hostFeatures() {
   std::istringstream flags(cpuInfo("flags"));
   for (std::string flag; flags >> flag;)
     features.push_back(llvmSpelling(flag));
+  auto isAmx = [](const std::string &feature) { return feature.starts_with("amx-"); };
+  if (std::ranges::any_of(features, isAmx) && !requestAmx())
+    std::erase_if(features, isAmx);
   return features;
 }
 

@@ -114,11 +114,27 @@ void Program::run(Device &device, Communicator &communicator, unsigned slot, uin
       execute(instruction, device, communicator, slot % 2, step);
     return;
   }
+  inFlight.clear();
   for (uint32_t i = 0; i < steps.size(); ++i) {
     int64_t begin = now();
     execute(steps[i], device, communicator, slot % 2, step);
-    events->push_back({i, begin, now()});
+    int64_t end = now();
+    if (steps[i].kind == Kind::Start)
+      inFlight.push_back({i, messages[steps[i].collective].ticket, begin});
+    else
+      events->push_back({i, begin, end});
+    recordCompletions(communicator, end, *events);
   }
+}
+
+void Program::recordCompletions(const Communicator &communicator, int64_t now,
+                                std::vector<TraceEvent> &events) {
+  std::erase_if(inFlight, [&](const InFlight &started) {
+    bool complete = communicator.isComplete(started.ticket);
+    if (complete)
+      events.push_back({started.instruction, started.begin, now});
+    return complete;
+  });
 }
 
 } // namespace dlc::rt

@@ -46,9 +46,19 @@ private:
   void execute(const Step &step, Device &device, Communicator &communicator, unsigned slot,
                uint64_t number);
 
+  /// A collective that a traced run has started.
+  struct InFlight {
+    uint32_t instruction;
+    Communicator::Ticket ticket;
+    int64_t begin;
+  };
+  void recordCompletions(const Communicator &communicator, int64_t now,
+                         std::vector<TraceEvent> &events);
+
   const artifact::Program &program;
   std::vector<Step> steps;
   std::vector<Message> messages;
+  std::vector<InFlight> inFlight;
 };
 
 } // namespace dlc::rt

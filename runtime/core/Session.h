@@ -29,7 +29,8 @@ struct Pair {
   double count = 0;
 };
 
-/// One executed instruction, for traces and profiles. Times are steady-clock nanoseconds.
+/// One executed instruction, for traces and profiles. Times are steady-clock nanoseconds. The event
+/// of a collective's start ends when the collective was first seen complete.
 struct TraceEvent {
   uint32_t instruction;
   int64_t begin;

@@ -120,6 +120,10 @@ void writeTensor(const PhysicalType &type, std::span<const float> values,
     return;
   }
   std::memset(physical.data(), 0, physical.size());
+  if (type.dtype == DType::F32) {
+    auto *floats = reinterpret_cast<float *>(physical.data());
+    return forEachElement(type, [&](size_t logical, int64_t at) { floats[at] = values[logical]; });
+  }
   size_t size = sizeOf(type.dtype);
   forEachElement(type, [&](size_t logical, int64_t at) {
     writeScalar(type.dtype, physical.data() + static_cast<size_t>(at) * size, values[logical]);
@@ -131,6 +135,10 @@ void readTensor(const PhysicalType &type, std::span<const std::byte> physical,
   if (isRowMajorF32(type)) {
     std::memcpy(values.data(), physical.data(), values.size_bytes());
     return;
+  }
+  if (type.dtype == DType::F32) {
+    const auto *floats = reinterpret_cast<const float *>(physical.data());
+    return forEachElement(type, [&](size_t logical, int64_t at) { values[logical] = floats[at]; });
   }
   size_t size = sizeOf(type.dtype);
   forEachElement(type, [&](size_t logical, int64_t at) {

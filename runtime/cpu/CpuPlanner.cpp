@@ -218,9 +218,11 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
         candidate.flops = flopsOf(request);
         for (size_t i = 0; i < request.operands.size(); ++i)
           candidate.bytes += dnnl_memory_desc_get_size(&found.operands[i]);
-        // A transposed convolution adds bias and ReLU in a second pass over its result.
+        // A transposed convolution adds bias and ReLU in a second pass over its result, element by
+        // element in generic code.
+        constexpr uint64_t genericPassCost = 10;
         if (request.op == KernelOp::ConvGradData && (request.bias || request.relu))
-          candidate.bytes += 2 * dnnl_memory_desc_get_size(&found.operands.back());
+          candidate.bytes += genericPassCost * dnnl_memory_desc_get_size(&found.operands.back());
         candidate.nanoseconds =
             costs.kernelCost(request.op, request.operands[0].dtype, found.name, channelsOf(request),
                              static_cast<uint64_t>(static_cast<double>(candidate.flops) *

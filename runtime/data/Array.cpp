@@ -82,8 +82,4 @@ void Array::read(int64_t first, int64_t stride, std::span<float> out) const {
   });
 }
 
-Array Array::reshaped(std::vector<int64_t> shape) const {
-  return Array(source, elementType, std::move(shape), data, owner);
-}
-
 } // namespace dlc::rt

@@ -48,8 +48,8 @@ public:
   /// Elements `first`, `first + stride`, ... converted to f32.
   void read(int64_t first, int64_t stride, std::span<float> out) const;
 
-  /// The same bytes under another shape with as many elements.
-  Array reshaped(std::vector<int64_t> shape) const;
+  /// Stems of the files that the first dimension was put together from; empty if it was one file.
+  std::vector<std::string> names;
 
 private:
   std::string source;
@@ -94,7 +94,8 @@ template <typename Body> decltype(auto) visitType(ElementType type, Body &&body)
   return body(uint8_t{});
 }
 
-/// Reads `.npy`, IDX or gzipped IDX, told apart by content. Throws Error(BadInput) for missing,
+/// Reads `.npy`, IDX, gzipped IDX, a PNG or TIFF file, or a directory of these two, told apart by
+/// content. Throws Error(BadInput) for missing,
 /// truncated and foreign files.
 Array readArray(const std::string &path);
 

@@ -84,6 +84,18 @@ std::vector<const InputSpec *> Dataset::inputsFrom(size_t source) const {
   return inputs;
 }
 
+/// Two directories pair by the stems of their files.
+static void checkNames(const Array &a, const Array &b) {
+  if (a.names.empty() || b.names.empty())
+    return;
+  for (size_t i = 0; i < a.names.size(); ++i)
+    if (a.names[i] != b.names[i])
+      throw Error(ErrorCode::BadInput, "'" + a.path() + "' and '" + b.path() +
+                                           "' do not pair: sample " + std::to_string(i) + " is " +
+                                           a.names[i] + " in one and " + b.names[i] +
+                                           " in the other");
+}
+
 void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths) {
   std::vector<std::string> known;
   for (size_t value : sourceValues())
@@ -118,6 +130,8 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
                                            std::to_string(first->samples()) + " samples, '" +
                                            source.array().path() + "' has " +
                                            std::to_string(source.samples()));
+    if (first)
+      checkNames(first->array(), source.array());
     first = first ? first : &source;
   }
   count = first ? first->samples() : 0;

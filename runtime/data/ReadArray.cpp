@@ -3,10 +3,14 @@
 #include "runtime/data/Readers.h"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace dlc::rt {
 
 Array readArray(const std::string &path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return readImageDirectory(path);
   std::string magic;
   {
     MappedFile file(path);
@@ -16,10 +20,17 @@ Array readArray(const std::string &path) {
   using namespace std::string_view_literals;
   if (magic == "\x93NUMPY"sv)
     return readNpy(path);
+  if (magic == "\x89PNG\r\n"sv)
+    return readPng(path);
+  if (magic.starts_with("II*\0"sv) || magic.starts_with("MM\0*"sv) ||
+      magic.starts_with("II+\0"sv) || magic.starts_with("MM\0+"sv))
+    return readTiff(path);
   if (magic.starts_with("\0\0"sv) || magic.starts_with("\x1f\x8b"sv))
     return readIdx(path);
   throw Error(ErrorCode::BadInput,
-              "'" + path + "' has a format that is not known; wanted .npy, IDX or IDX.gz");
+              "'" + path +
+                  "' has a format that is not known; wanted .npy, IDX, IDX.gz, PNG, "
+                  "TIFF, or a directory of images");
 }
 
 } // namespace dlc::rt

@@ -13,4 +13,15 @@ Array readNpy(const std::string &path);
 /// MNIST's IDX, plain or gzipped (big-endian header and elements).
 Array readIdx(const std::string &path);
 
+/// A TIFF file as a stack of pages of one size, [pages, height, width], or [pages, channels,
+/// height, width] if a pixel has several samples. Tiled files are refused.
+Array readTiff(const std::string &path);
+
+/// A PNG file as [1, height, width] or [1, channels, height, width], without its alpha channel.
+Array readPng(const std::string &path);
+
+/// All PNG and TIFF images of a directory in the order of their stems, stacked; the stems become
+/// the samples' names.
+Array readImageDirectory(const std::string &path);
+
 } // namespace dlc::rt

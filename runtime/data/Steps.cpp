@@ -20,18 +20,22 @@ static std::vector<float> numbersOf(const artifact::ArgumentT &argument) {
 
 static DataStep makeNormalize(const artifact::CallT &call) {
   NormalizeChannels given;
+  std::string mode = "dataset";
   for (const auto &argument : call.arguments) {
-    if (argument->text == "per_image")
-      return NormalizePerImage{};
-    if (argument->text == "dataset")
-      return NormalizeChannels{true, {}, {}, normalizeEpsilon};
-    bool isMean = argument->name == "mean" || (argument->name != "std" && given.mean.empty());
-    (isMean ? given.mean : given.deviation) = numbersOf(*argument);
+    if (argument->name == "mean")
+      given.mean = numbersOf(*argument);
+    else if (argument->name == "std")
+      given.deviation = numbersOf(*argument);
+    else
+      mode = argument->text;
   }
-  if (given.mean.empty() || given.deviation.empty())
-    throw Error(ErrorCode::Artifact,
-                "data step normalize wants per_image, dataset, or mean and std");
-  return given;
+  if (!given.mean.empty() && !given.deviation.empty())
+    return given;
+  if (mode == "per_image")
+    return NormalizePerImage{};
+  if (mode == "dataset" && given.mean.empty() && given.deviation.empty())
+    return NormalizeChannels{true, {}, {}, normalizeEpsilon};
+  throw Error(ErrorCode::Artifact, "data step normalize wants per_image, dataset, or mean and std");
 }
 
 DataStep makeStep(const artifact::CallT &call) {

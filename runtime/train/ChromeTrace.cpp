@@ -3,7 +3,6 @@
 #include "runtime/data/AtomicFile.h"
 
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
 
 namespace dlc::rt {
@@ -58,12 +57,10 @@ public:
 
   void instruction(const TraceEvent &event, uint64_t step) {
     const artifact::Instruction &instruction = *program.instructions()->Get(event.instruction);
-    if (const auto *start = instruction.operation_as_CollectiveStart()) {
-      starts[start->collective()] = event.begin;
-    } else if (const auto *wait = instruction.operation_as_CollectiveWait()) {
-      std::string name = "all-reduce " + std::to_string(wait->collective());
-      complete(Waiting, name, event.begin, event.end, step);
-      allReduce(wait->collective(), name, event.end, step);
+    if (const auto *start = instruction.operation_as_CollectiveStart())
+      allReduce(start->collective(), event, step);
+    else if (const auto *wait = instruction.operation_as_CollectiveWait()) {
+      complete(Waiting, nameOf(wait->collective()), event.begin, event.end, step);
     } else if (instruction.operation_type() == Operation::Dispatch ||
                instruction.operation_type() == Operation::Copy ||
                instruction.operation_type() == Operation::Fill) {
@@ -74,18 +71,21 @@ public:
   std::string text;
 
 private:
-  void allReduce(uint32_t collective, const std::string &name, int64_t end, uint64_t step) {
+  static std::string nameOf(uint32_t collective) {
+    return "all-reduce " + std::to_string(collective);
+  }
+
+  void allReduce(uint32_t collective, const TraceEvent &flight, uint64_t step) {
     json event = {{"cat", "all-reduce"},
-                  {"name", name},
-                  {"tid", "all-reduce"},
+                  {"name", nameOf(collective)},
                   {"id", std::to_string(rank) + "." + std::to_string(collective)}};
-    event["ph"] = "b";
-    event["ts"] = microseconds(starts[collective]);
     const artifact::Collective &message = *program.collectives()->Get(collective);
     event["args"] = {{"step", step}, {"elements", message.elements()}};
+    event["ph"] = "b";
+    event["ts"] = microseconds(flight.begin);
     append(event);
     event["ph"] = "e";
-    event["ts"] = microseconds(end);
+    event["ts"] = microseconds(flight.end);
     append(event);
   }
 
@@ -108,7 +108,6 @@ private:
   const artifact::Program &program;
   int rank;
   int64_t origin;
-  std::map<uint32_t, int64_t> starts; // by collective
 };
 
 } // namespace

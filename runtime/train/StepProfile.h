@@ -11,7 +11,8 @@ namespace dlc::rt {
 /// Seconds.
 struct StepTimes {
   std::array<double, 3> phases{}; // forward, backward, optimizer: dispatches, copies and fills
-  double exposed = 0;             // waiting for collectives
+  double communication = 0;       // with any collective in flight
+  double exposed = 0;             // of that, waiting for collectives
 };
 
 class StepProfile {
@@ -21,7 +22,7 @@ public:
 
 private:
   std::vector<artifact::Phase> phases; // per instruction
-  std::vector<bool> waits;
+  std::vector<artifact::Operation> operations;
 };
 
 } // namespace dlc::rt

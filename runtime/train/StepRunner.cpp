@@ -1,5 +1,6 @@
 #include "runtime/train/StepRunner.h"
 
+#include "runtime/core/Error.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"
 
@@ -44,7 +45,11 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
     message.push_back(pair.sum);
     message.push_back(pair.count);
   }
-  session.communicator().allReduceSum(message);
+  try {
+    session.communicator().allReduceSum(message);
+  } catch (const Error &error) {
+    throw Error(error.code, "step " + std::to_string(step + 1) + ": " + error.what());
+  }
   outcome.stop = message[0] > 0;
   for (size_t i = 0; i < outcome.totals.size(); ++i)
     outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};
@@ -52,7 +57,9 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
   int64_t end = nowNanoseconds();
   outcome.seconds = seconds(begin, end);
   outcome.dataWait = seconds(begin, haveData);
-  outcome.exposed = profile.measure(events).exposed + seconds(ran, end);
+  StepTimes times = profile.measure(events);
+  outcome.communication = times.communication;
+  outcome.exposed = times.exposed + seconds(ran, end);
   shares.dataWait += outcome.dataWait;
   shares.exposed += outcome.exposed;
   shares.compute += outcome.seconds - outcome.dataWait - outcome.exposed;

@@ -22,8 +22,9 @@ struct StepOutcome {
   std::vector<Pair> totals; // over all ranks
   bool stop = false;        // some rank got a signal
   double seconds = 0;       // of the whole step, data wait included
-  double exposed = 0;       // this rank's, as is
-  double dataWait = 0;      // this
+  double communication = 0; // with an all-reduce in flight, on this rank, as all below
+  double exposed = 0;
+  double dataWait = 0;
 };
 
 class StepRunner {

@@ -190,6 +190,7 @@ void Trainer::recordStep(const StepOutcome &outcome, const Totals &step, double 
     record[name] = value;
   record["samples_per_s"] = global / outcome.seconds;
   record["step_ms"] = outcome.seconds * 1e3;
+  record["comm_ms"] = outcome.communication * 1e3;
   record["exposed_comm_ms"] = outcome.exposed * 1e3;
   record["data_wait_ms"] = outcome.dataWait * 1e3;
   auto samples = static_cast<int64_t>(data.trainingSamples().size());

@@ -44,7 +44,10 @@ bool ErrorLines::take(const std::string &line) {
                    "; the last checkpoint in the run directory is whole, continue "
                    "with --resume";
   // mpirun's own account of an end says less than the lines above.
-  return !inBlock && !line.empty();
+  bool isSummary = line.starts_with("mpirun: Forwarding signal") ||
+                   line.find("help message") != std::string::npos ||
+                   line.find("orte_base_help_aggregate") != std::string::npos;
+  return !inBlock && !isSummary && !line.empty();
 }
 
 std::string ErrorLines::verdict(int exitCode) const {

@@ -9,11 +9,13 @@
 #include "runtime/train/StopSignal.h"
 #include "runtime/train/Trainer.h"
 #include "tools/dlc-run/Binding.h"
-#include "tools/dlc-run/Ranks.h"
+#include "tools/dlc-run/Process.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <thread>
@@ -22,6 +24,10 @@
 namespace dlc::run {
 
 using namespace rt;
+
+Launch detectLaunch(const Command &command) {
+  return rt::detectLaunch([](const char *name) { return std::getenv(name); }, command.ranks > 0);
+}
 
 void printError(const std::string &message) {
   std::string line = "dlc-run: error: " + message;
@@ -65,7 +71,8 @@ static void carryOut(const Command &command, Communicator &communicator,
   bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None),
            communicator.localRank(), communicator.localSize(), threads);
   Session session(artifact, communicator, {threads, command.train.seed.value_or(0)});
-  bool terminal = command.terminal || ::isatty(STDOUT_FILENO) == 1;
+  // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
+  bool terminal = command.terminal || (!detectLaunch(command).mpi && ::isatty(STDOUT_FILENO) == 1);
   Console console(communicator.rank() == 0, terminal);
   switch (command.verb) {
   case Verb::Train:
@@ -100,7 +107,9 @@ int runRank(const Command &command) {
     signals.emplace();
   std::unique_ptr<Communicator> communicator;
   try {
-    communicator = makeCommunicator(command.timeout);
+    std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
+    communicator = makeCommunicator(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so");
+    communicator->setTimeout(command.timeout);
     carryOut(command, *communicator, signals);
     return 0;
   } catch (const CollectiveError &error) {

@@ -1,9 +1,13 @@
 // What one rank does: opens artifact, communicator and session, and carries out the command.
 #pragma once
 
+#include "runtime/comm/Launch.h"
 #include "tools/dlc-run/CommandLine.h"
 
 namespace dlc::run {
+
+/// How this process was started. Throws Error if the environment promises ranks that are not there.
+rt::Launch detectLaunch(const Command &command);
 
 /// The exit code. Errors are reported here, since peers have to be told while the communicator
 /// still lives.

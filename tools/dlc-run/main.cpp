@@ -4,7 +4,6 @@
 #include "tools/dlc-run/Check.h"
 #include "tools/dlc-run/Launcher.h"
 #include "tools/dlc-run/ModelFile.h"
-#include "tools/dlc-run/Ranks.h"
 #include "tools/dlc-run/RunRank.h"
 
 #include <algorithm>
@@ -30,7 +29,7 @@ static std::vector<std::string> rankArguments(int argc, char **argv, const std::
 static int runCommand(run::Command command, int argc, char **argv) {
   if (command.verb == run::Verb::Check)
     return run::check();
-  bool launched = run::isLaunched();
+  bool launched = run::detectLaunch(command).mpi;
   if (launched && command.ranks > 0)
     throw rt::Error(rt::ErrorCode::BadInput,
                     "this process is one of several ranks already; leave -np out");

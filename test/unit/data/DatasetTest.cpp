@@ -131,8 +131,9 @@ TEST_F(DatasetTest, NormalizesByTheStatisticsOfTheTrainingPart) {
 TEST_F(DatasetTest, NormalizesByGivenFigures) {
   auto step = std::make_unique<artifact::CallT>();
   step->name = "normalize";
-  for (double value : {3.0, 2.0}) {
+  for (auto [name, value] : {std::pair("mean", 3.0), {"std", 2.0}}) {
     step->arguments.push_back(std::make_unique<artifact::ArgumentT>());
+    step->arguments.back()->name = name;
     step->arguments.back()->floats = {value};
   }
   addChain({"image"}, std::move(step));

@@ -2,7 +2,12 @@
 #include "test/unit/frontend/TestModel.h"
 
 #include "frontend/Operators.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
+
+#include <fstream>
 
 using namespace dlc;
 using namespace dlc::fe;
@@ -139,6 +144,40 @@ TEST(Elaboration, MeansInArithmeticAreReduced) {
   EXPECT_EQ(result.count<nn::DivOp>("train"), 1u);
 }
 
+TEST(Elaboration, PrintedTextIsReadBack) {
+  Elaborated result(withBody("  y = dropout(batch_norm(conv(image, 1, kernel = 1)), 0.5)"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  auto print = [](mlir::ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    module.print(os);
+    return text;
+  };
+  std::string text = print(*result.module);
+  auto again = mlir::parseSourceString<mlir::ModuleOp>(text, &result.context);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(print(*again), text);
+}
+
+TEST(Elaboration, ImportsAddFunctionsOnce) {
+  llvm::SmallString<128> directory;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("dlc-import", directory));
+  auto write = [&](const char *file, const std::string &text) {
+    std::ofstream((directory + "/" + file).str()) << text;
+  };
+  write("a.dl", "import \"b.dl\"\nfn a(x) { return b(x) }\n");
+  write("b.dl", "import \"a.dl\"\nfn b(x) { return relu(x) }\n");
+  write("model.dl", "model m() { input x : f32[1]; loss = mean(x) }\n");
+  Options options;
+  options.importPaths.push_back(directory.str().str());
+  Elaborated both("import \"a.dl\"\nimport \"b.dl\"\n" + withBody("  y = a(b(image))"), options);
+  EXPECT_TRUE(both.module) << both.diagnostics;
+  Elaborated model("import \"model.dl\"\n" + withBody("  y = image"), options);
+  EXPECT_NE(model.diagnostics.find("test.dl:1:8: error: 'model.dl' is a program of its own"),
+            std::string::npos);
+  llvm::sys::fs::remove_directories(directory);
+}
+
 //===- Names and locations --------------------------------------------------------------------===//
 
 TEST(Elaboration, UnnamedCallsAreNumberedPerFunction) {
@@ -220,7 +259,7 @@ TEST(Configuration, SettingsReachParametersAndBlocks) {
   Elaborated result(std::string(small) + "train { epochs = 2 }", options);
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_EQ(textOf(result.model()->getAttr("config")),
-            "{batch = 3 : i64, norm = \"batch\", patch = array<i64: 8, 6>}");
+            "{batch = 3 : i64, norm = \"batch\", patch = [8, 6]}");
   EXPECT_EQ(textOf(result.model()->getAttr("batch")), "3 : i64");
   EXPECT_EQ(
       textOf(result.model()->getAttr("train")),
@@ -238,7 +277,7 @@ TEST(Configuration, DataChainsAreWritten) {
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_EQ(textOf(result.model()->getAttr("data")),
             "{chains = [{inputs = [\"file\"], outputs = [\"x\"], steps = [{args = {mean = "
-            "1.000000e+00 : f64, std = array<f64: 2.000000e+00, 3.000000e+00>}, name = "
+            "1.000000e+00 : f64, std = [2.000000e+00, 3.000000e+00]}, name = "
             "\"normalize\"}, {args = {}, name = \"flip\"}]}], sources = [{axes = \"NYX\", name = "
             "\"file\"}], validation = 2.500000e-01 : f64}");
 }

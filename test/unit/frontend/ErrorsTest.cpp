@@ -195,6 +195,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"model m(a) {}", "test.dl:1:9", "needs a default"},
         Case{"model m(a = 1, a = 2) {}", "test.dl:1:16", "a second parameter"},
         Case{"model m(a = 1) { }", "test.dl:1:9", "the value of 'a' is never used"},
+        Case{"model m(a = [relu]) { require len(a) == 1, \"\" }", "test.dl:1:9", "a list of these"},
         Case{"model m() { }", "test.dl:1:7", "has no loss"},
         Case{"model m() { }\nmodel n() { }", "test.dl:2:1", "a second model"},
         Case{"train { epochs = 1 }\ntrain { epochs = 1 }", "test.dl:2:1", "a second 'train' block"},

@@ -1,0 +1,169 @@
+// One reverse walk joins producers to consumers; a second pass joins siblings that read one tensor
+// and have no library kernel between them. Two groups may be one if they agree on iteration space
+// and reduced dimensions, no path leads from one through something outside into the other, and
+// nobody inside wants the result of a reduction of either.
+
+#include "passes/ClusterGrouper.h"
+
+#include "passes/KernelRequests.h"
+
+#include "dialects/Comm/Comm.h"
+
+using namespace mlir;
+using namespace dlc;
+
+static bool isReduction(Operation *op) { return isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op); }
+
+bool dlc::isCopiedIntoClusters(Operation *op) {
+  return isa<nn::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::SliceOp, nn::PadOp>(op);
+}
+
+/// True if something other than a cluster reads the result of an op that clusters copy: then it
+/// needs a kernel of its own.
+static bool needsMemory(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return !isClusterOp(user); });
+}
+
+bool dlc::isClusterOp(Operation *op) {
+  return op->hasTrait<nn::Elementwise>() || isReduction(op) || isCopiedIntoClusters(op) ||
+         isa<nn::ConcatOp, nn::TransposeOp>(op);
+}
+
+ClusterGrouper::ClusterGrouper(Block &block) {
+  for (auto [index, op] : llvm::enumerate(block))
+    position[&op] = static_cast<unsigned>(index);
+  for (Operation &op : llvm::reverse(block)) {
+    if (!isClusterOp(&op) || (isCopiedIntoClusters(&op) && !needsMemory(&op)))
+      continue;
+    addOp(&op);
+    joinUsers(&op);
+  }
+  joinSiblings(block);
+}
+
+std::vector<ClusterGroup> ClusterGrouper::groups() const {
+  std::vector<ClusterGroup> result;
+  for (ClusterGroup group : all) {
+    if (group.ops.empty())
+      continue;
+    llvm::sort(group.ops,
+               [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+    result.push_back(std::move(group));
+  }
+  llvm::sort(result, [&](const ClusterGroup &a, const ClusterGroup &b) {
+    return position.lookup(a.ops.back()) < position.lookup(b.ops.back());
+  });
+  return result;
+}
+
+unsigned ClusterGrouper::groupOf(Operation *op) const {
+  auto found = members.find(op);
+  return found == members.end() ? ~0u : found->second;
+}
+
+void ClusterGrouper::addOp(Operation *op) {
+  ClusterGroup group;
+  group.ops.push_back(op);
+  group.reduces = isReduction(op);
+  group.space = nn::tensorType(group.reduces ? op->getOperand(0) : op->getResult(0));
+  if (auto sum = dyn_cast<nn::ReduceSumOp>(op))
+    group.reducedDims.assign(sum.getDims().begin(), sum.getDims().end());
+  if (auto max = dyn_cast<nn::ReduceMaxOp>(op))
+    group.reducedDims.assign(max.getDims().begin(), max.getDims().end());
+  group.closed = isCopiedIntoClusters(op) || isa<nn::ConcatOp, nn::TransposeOp>(op);
+  members[op] = static_cast<unsigned>(all.size());
+  all.push_back(std::move(group));
+}
+
+void ClusterGrouper::joinUsers(Operation *op) {
+  SmallVector<Operation *> users(op->getUsers());
+  llvm::sort(users,
+             [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+  for (Operation *user : users)
+    if (unsigned group = groupOf(user); group != ~0u && group != groupOf(op))
+      tryJoin(groupOf(op), group);
+}
+
+/// Groups that read the same tensor, in the same stretch between two library kernels, read it once.
+void ClusterGrouper::joinSiblings(Block &block) {
+  SmallVector<unsigned> stretch(position.size());
+  unsigned number = 0;
+  for (auto [index, op] : llvm::enumerate(block)) {
+    number += isLibraryOp(&op) || isa<comm::StartOp, comm::WaitOp, comm::AllReduceOp>(op);
+    stretch[index] = number;
+  }
+  auto stretchOf = [&](unsigned group) { return stretch[position.lookup(all[group].ops.front())]; };
+  auto joinReaders = [&](Value value) {
+    for (Operation *a : value.getUsers())
+      for (Operation *b : value.getUsers()) {
+        unsigned first = groupOf(a), second = groupOf(b);
+        if (first != second && first != ~0u && second != ~0u &&
+            stretchOf(first) == stretchOf(second))
+          tryJoin(first, second);
+      }
+  };
+  for (BlockArgument argument : block.getArguments())
+    joinReaders(argument);
+  for (Operation &op : block)
+    for (Value result : op.getResults())
+      if (!isCopiedIntoClusters(&op) && nn::tensorType(result).getRank() > 0)
+        joinReaders(result);
+}
+
+bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
+  if (!agree(all[a], all[b]) || isSeparated(a, b))
+    return false;
+  ClusterGroup &into = all[a], &from = all[b];
+  for (Operation *op : from.ops)
+    members[op] = a;
+  into.ops.append(from.ops);
+  if (from.reduces)
+    into.reducedDims = from.reducedDims;
+  into.reduces |= from.reduces;
+  from = ClusterGroup();
+  return true;
+}
+
+bool ClusterGrouper::agree(const ClusterGroup &a, const ClusterGroup &b) const {
+  return !a.closed && !b.closed && a.space.getShape() == b.space.getShape() &&
+         a.space.getEncoding() == b.space.getEncoding() &&
+         (!a.reduces || !b.reduces || a.reducedDims == b.reducedDims);
+}
+
+/// True if a path leaves one of the groups and enters one of them again, or a member reads a
+/// reduction.
+bool ClusterGrouper::isSeparated(unsigned a, unsigned b) const {
+  auto inside = [&](Operation *op) {
+    unsigned group = groupOf(op);
+    return group == a || group == b;
+  };
+  unsigned last = 0;
+  SmallVector<Operation *> pending;
+  for (unsigned group : {a, b})
+    for (Operation *op : all[group].ops) {
+      last = std::max(last, position.lookup(op));
+      for (Operation *user : op->getUsers()) {
+        if (!inside(user))
+          pending.push_back(user);
+        else if (isReduction(op))
+          return true;
+      }
+    }
+  llvm::SmallPtrSet<Operation *, 32> seen;
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val();
+    if (position.lookup(op) > last || !seen.insert(op).second)
+      continue;
+    // All of a group runs as one: a path may enter it at one op and leave it at another.
+    unsigned group = groupOf(op);
+    SmallVector<Operation *> alone{op};
+    for (Operation *member :
+         group == ~0u ? ArrayRef<Operation *>(alone) : ArrayRef<Operation *>(all[group].ops))
+      for (Operation *user : member->getUsers()) {
+        if (inside(user))
+          return true;
+        pending.push_back(user);
+      }
+  }
+  return false;
+}

@@ -1,0 +1,50 @@
+// Decides which ops of a program form one cluster.
+//
+// Groups are grown from consumers to producers: an op joins the groups of its users, nearest first,
+// if they share its iteration space and nothing outside lies between them. What only changes how an
+// operand is addressed (broadcast, slice, pad) or costs nothing (constant, iota) belongs to no
+// group: every cluster that uses it gets its own copy.
+#pragma once
+
+#include "dialects/NN/NN.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace dlc {
+
+/// True if generated code runs the op.
+bool isClusterOp(mlir::Operation *op);
+/// True if a cluster copies the op instead of reading its result.
+bool isCopiedIntoClusters(mlir::Operation *op);
+
+/// Ops of one future nn.fused, in program order.
+struct ClusterGroup {
+  llvm::SmallVector<mlir::Operation *> ops;
+  mlir::RankedTensorType space;           // shape and layout of the iteration space
+  llvm::SmallVector<int64_t> reducedDims; // common to all reductions
+  bool reduces = false;
+  bool closed = false; // stays alone
+};
+
+class ClusterGrouper {
+public:
+  explicit ClusterGrouper(mlir::Block &block);
+
+  /// The groups, in the order of their last ops.
+  std::vector<ClusterGroup> groups() const;
+
+private:
+  unsigned groupOf(mlir::Operation *op) const;
+  void addOp(mlir::Operation *op);
+  void joinUsers(mlir::Operation *op);
+  void joinSiblings(mlir::Block &block);
+  bool tryJoin(unsigned a, unsigned b);
+  bool agree(const ClusterGroup &a, const ClusterGroup &b) const;
+  bool isSeparated(unsigned a, unsigned b) const;
+
+  std::vector<ClusterGroup> all;                       // joined groups are left empty
+  llvm::DenseMap<mlir::Operation *, unsigned> members; // op -> index in `all`
+  llvm::DenseMap<mlir::Operation *, unsigned> position;
+};
+
+} // namespace dlc

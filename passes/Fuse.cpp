@@ -1,0 +1,162 @@
+// dlc-fuse: epilogues of library kernels first, then everything that is left to generated code
+// becomes clusters. The grouping is ClusterGrouper's; here groups become nn.fused ops and the block
+// is put in an order that respects them.
+
+#include "passes/ClusterGrouper.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace dlc;
+
+namespace dlc {
+#define GEN_PASS_DEF_FUSE
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+namespace {
+/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result.
+template <typename Op> void fuseRelu(nn::ReluOp relu) {
+  auto producer = relu.getX().getDefiningOp<Op>();
+  if (!producer || !relu.getX().hasOneUse() || producer.getRelu())
+    return;
+  producer.setRelu(true);
+  relu.getY().replaceAllUsesWith(producer.getY());
+  relu.erase();
+}
+
+/// Builds the nn.fused of one group behind its last op.
+class ClusterBuilder {
+public:
+  explicit ClusterBuilder(const ClusterGroup &group) : group(group) {
+    inGroup.insert(group.ops.begin(), group.ops.end());
+  }
+
+  nn::FusedOp build() {
+    SmallVector<Value> results;
+    for (Operation *op : group.ops)
+      if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inGroup.contains(user); }))
+        results.push_back(op->getResult(0));
+    OpBuilder builder(group.ops.back());
+    builder.setInsertionPointAfter(group.ops.back());
+    // A cluster is named after what it yields last: that is what the layer is known by.
+    auto fused = nn::FusedOp::create(builder, results.back().getLoc(),
+                                     TypeRange(ValueRange(results)), ValueRange());
+    body = &fused.getBody().emplaceBlock();
+    inner = std::make_unique<OpBuilder>(OpBuilder::atBlockEnd(body));
+    for (Operation *op : group.ops)
+      copy(op);
+    SmallVector<Value> yielded =
+        llvm::map_to_vector(results, [&](Value v) { return mapping.lookup(v); });
+    nn::YieldOp::create(*inner, fused.getLoc(), yielded);
+    fused->setOperands(inputs);
+    for (auto [value, result] : llvm::zip(results, fused.getResults()))
+      value.replaceUsesWithIf(result,
+                              [&](OpOperand &use) { return !inGroup.contains(use.getOwner()); });
+    return fused;
+  }
+
+private:
+  void copy(Operation *op) {
+    if (mapping.contains(op->getResult(0)))
+      return;
+    for (Value operand : op->getOperands())
+      bring(operand);
+    inner->clone(*op, mapping);
+  }
+
+  /// Makes an operand known inside: a member is there already, a free op is copied, anything else
+  /// becomes an argument.
+  void bring(Value value) {
+    if (mapping.contains(value))
+      return;
+    Operation *op = value.getDefiningOp();
+    if (op && isCopiedIntoClusters(op) && !inGroup.contains(op)) {
+      copy(op);
+      return;
+    }
+    inputs.push_back(value);
+    mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
+  }
+
+  const ClusterGroup &group;
+  llvm::SmallPtrSet<Operation *, 16> inGroup;
+  Block *body = nullptr;
+  std::unique_ptr<OpBuilder> inner;
+  IRMapping mapping;
+  SmallVector<Value> inputs;
+};
+
+/// Reorders a block so that definitions come before uses, staying as close to the present order as
+/// that allows.
+void sortBlock(Block &block) {
+  DenseMap<Operation *, unsigned> position, missing;
+  for (auto [index, op] : llvm::enumerate(block))
+    position[&op] = static_cast<unsigned>(index);
+  auto later = [&](Operation *a, Operation *b) { return position.lookup(a) > position.lookup(b); };
+  std::priority_queue<Operation *, std::vector<Operation *>, decltype(later)> ready(later);
+  for (Operation &op : block) {
+    llvm::SmallPtrSet<Operation *, 4> producers;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        producers.insert(producer);
+    missing[&op] = producers.size();
+    if (producers.empty())
+      ready.push(&op);
+  }
+  while (!ready.empty()) {
+    Operation *op = ready.top();
+    ready.pop();
+    op->moveBefore(&block, block.end());
+    llvm::SmallPtrSet<Operation *, 4> users(op->getUsers().begin(), op->getUsers().end());
+    for (Operation *user : users)
+      if (--missing[user] == 0)
+        ready.push(user);
+  }
+}
+
+class FusePass : public dlc::impl::FuseBase<FusePass> {
+public:
+  using Base::Base;
+  void runOnOperation() override {
+    getOperation().walk([](nn::ReluOp relu) {
+      Operation *producer = relu.getX().getDefiningOp();
+      if (isa_and_present<nn::ConvOp>(producer))
+        fuseRelu<nn::ConvOp>(relu);
+      else if (isa_and_present<nn::MatmulOp>(producer))
+        fuseRelu<nn::MatmulOp>(relu);
+    });
+    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
+      formClusters(program.getBody().front());
+  }
+
+private:
+  /// False for dead code.
+  static bool isRead(const ClusterGroup &group) {
+    return llvm::any_of(group.ops, [&](Operation *op) {
+      return llvm::any_of(op->getUsers(),
+                          [&](Operation *user) { return !llvm::is_contained(group.ops, user); });
+    });
+  }
+
+  void formClusters(Block &block) {
+    for (const ClusterGroup &group : ClusterGrouper(block).groups()) {
+      if (isRead(group)) {
+        ClusterBuilder(group).build();
+        ++clusters;
+      }
+      for (Operation *op : llvm::reverse(group.ops))
+        op->dropAllReferences();
+      for (Operation *op : llvm::reverse(group.ops))
+        op->erase();
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isCopiedIntoClusters(&op) && op.use_empty())
+        op.erase();
+    sortBlock(block);
+  }
+};
+} // namespace

@@ -1,0 +1,138 @@
+// dlc-insert-all-reduce: three places where ranks meet inside a training step.
+//
+// The loss is a sum over ranks divided by a count over ranks. With S_r, C_r a rank's own, the
+// wanted gradient is sum_r dS_r / sum_r C_r = (1/N) sum_r (dS_r / C), C = mean over ranks of C_r:
+// the backward pass divides by C (C_r itself where it is a constant), gradients are summed, and the
+// optimizer multiplies by 1/N.
+
+#include "passes/Passes.h"
+#include "passes/Scalars.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc {
+#define GEN_PASS_DEF_INSERTALLREDUCE
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+static Value reduceOverRanks(OpBuilder &builder, Location loc, Value value) {
+  return comm::AllReduceOp::create(builder, loc, value, TypeAttr()).getResult(0);
+}
+
+/// all_reduce(value) * inverse_world, right behind the value.
+static Value meanOverRanks(ModelOp model, Value value) {
+  OpBuilder builder(model.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Location loc = value.getLoc();
+  Value sum = reduceOverRanks(builder, loc, value);
+  Value scale = readScalar(builder, loc, model, "inverse_world");
+  if (scale.getType() != value.getType())
+    scale = BroadcastOp::create(builder, loc, value.getType(), scale, ArrayRef<int64_t>{});
+  return MulOp::create(builder, loc, sum, scale);
+}
+
+//===- Counts ---------------------------------------------------------------------------------===//
+
+/// Ops that a loss, metric or assignment is computed with.
+static llvm::DenseSet<Operation *> forwardOps(ProgramOp program) {
+  llvm::DenseSet<Operation *> forward;
+  for (Operation &op : llvm::reverse(program.getBody().front())) {
+    if (!isa<LossOp, MetricOp, AssignOp>(op) && !forward.contains(&op))
+      continue;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        forward.insert(producer);
+  }
+  return forward;
+}
+
+/// dlc-differentiate starts from weight / count.
+static bool isSeed(OpOperand &use, const llvm::DenseSet<Operation *> &forward) {
+  auto division = dyn_cast<DivOp>(use.getOwner());
+  return division && use.getOperandNumber() == 1 && splatValue(division.getA()) &&
+         !forward.contains(division);
+}
+
+static LogicalResult averageCounts(ModelOp model, ProgramOp train) {
+  llvm::DenseSet<Operation *> forward = forwardOps(train);
+  llvm::SmallDenseSet<Value> done;
+  for (auto loss : train.getBody().getOps<LossOp>()) {
+    Value count = loss.getCount();
+    if (splatValue(count) || !done.insert(count).second)
+      continue;
+    SmallVector<OpOperand *> seeds;
+    for (OpOperand &use : count.getUses())
+      if (isSeed(use, forward))
+        seeds.push_back(&use);
+    if (seeds.empty())
+      return loss.emitOpError("has a count that depends on data, but no gradient is divided by it");
+    Value mean = meanOverRanks(model, count);
+    for (OpOperand *seed : seeds)
+      seed->set(mean);
+  }
+  return success();
+}
+
+//===- Gradients ------------------------------------------------------------------------------===//
+
+static void reduceGradients(ProgramOp train) {
+  for (auto gradient : train.getBody().getOps<GradientOp>()) {
+    OpBuilder builder(gradient);
+    gradient.getValueMutable().assign(
+        reduceOverRanks(builder, gradient.getLoc(), gradient.getValue()));
+  }
+}
+
+//===- Batch statistics -----------------------------------------------------------------------===//
+
+/// Mean or variance of a training batch_norm.
+static bool isBatchStatistic(Value value) {
+  auto norm = value.getDefiningOp<BatchNormOp>();
+  return norm && norm.getTraining() && value != norm.getY();
+}
+
+/// Replaces batch statistics on the way to assigned values by their mean over ranks. Other users,
+/// above all the gradient, keep the rank's own.
+static void averageStatistics(ModelOp model, ProgramOp train) {
+  SmallVector<Operation *> worklist(train.getBody().getOps<AssignOp>());
+  llvm::DenseSet<Operation *> seen;
+  llvm::DenseMap<Value, Value> means;
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    if (!seen.insert(op).second)
+      continue;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *producer = operand.get().getDefiningOp();
+      if (isBatchStatistic(operand.get())) {
+        Value &mean = means[operand.get()];
+        if (!mean)
+          mean = meanOverRanks(model, operand.get());
+        operand.set(mean);
+      } else if (producer && !isa<comm::AllReduceOp, BatchNormOp>(producer)) {
+        worklist.push_back(producer);
+      }
+    }
+  }
+}
+
+//===- Pass -----------------------------------------------------------------------------------===//
+
+namespace {
+class InsertAllReducePass : public dlc::impl::InsertAllReduceBase<InsertAllReducePass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModelOp model = getOperation();
+    auto train = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, "train"));
+    if (!train)
+      return;
+    if (failed(averageCounts(model, train)))
+      return signalPassFailure();
+    reduceGradients(train);
+    averageStatistics(model, train);
+  }
+};
+} // namespace

@@ -1,0 +1,52 @@
+#include "runtime/core/Error.h"
+#include "runtime/data/Readers.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+namespace dlc::rt {
+
+namespace fs = std::filesystem;
+
+static bool isImage(const fs::path &path) {
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension == ".png" || extension == ".tif" || extension == ".tiff";
+}
+
+Array readImageDirectory(const std::string &path) {
+  std::map<std::string, std::string> files; // by stem
+  for (const fs::directory_entry &entry : fs::directory_iterator(path))
+    if (isImage(entry.path()) &&
+        !files.emplace(entry.path().stem().string(), entry.path().string()).second)
+      throw Error(ErrorCode::BadInput,
+                  "'" + path + "' holds two images named " + entry.path().stem().string());
+  if (files.empty())
+    throw Error(ErrorCode::BadInput, "'" + path + "' holds no PNG or TIFF images");
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  std::vector<std::string> names;
+  std::vector<int64_t> shape;
+  ElementType type = ElementType::U8;
+  for (const auto &[stem, file] : files) {
+    Array image = readArray(file);
+    if (names.empty()) {
+      shape = image.shape();
+      type = image.type();
+    }
+    if (image.shape() != shape || image.type() != type || shape[0] != 1)
+      throw Error(ErrorCode::BadInput,
+                  "the images of a directory are single ones of one size and type, but '" + file +
+                      "' is " + shapeText(image.shape()) + " " + std::string(nameOf(image.type())) +
+                      " and the first is " + shapeText(shape) + " " + std::string(nameOf(type)));
+    bytes->insert(bytes->end(), image.bytes().begin(), image.bytes().end());
+    names.push_back(stem);
+  }
+  shape[0] = static_cast<int64_t>(names.size());
+  Array array(path, type, std::move(shape), *bytes, bytes);
+  array.names = std::move(names);
+  return array;
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,110 @@
+// libpng reports errors by longjmp: everything with a destructor lives outside of the function that
+// sets the jump.
+#include "runtime/core/Error.h"
+#include "runtime/data/Readers.h"
+
+#include <bit>
+#include <cerrno>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <png.h>
+
+namespace dlc::rt {
+
+namespace {
+
+struct Decoded {
+  uint32_t height = 0, width = 0;
+  int bits = 8, channels = 1;
+  std::vector<std::byte> pixels; // interleaved
+  std::vector<png_bytep> rows;
+};
+
+void closeFile(std::FILE *file) { std::fclose(file); }
+using File = std::unique_ptr<std::FILE, decltype(&closeFile)>;
+
+/// Decodes header and pixels in two steps, since the buffer's size follows from the header.
+class PngReader {
+public:
+  explicit PngReader(std::FILE *file)
+      : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, ignoreWarning)),
+        info(png_create_info_struct(png)) {
+    png_init_io(png, file);
+  }
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader(const PngReader &) = delete;
+  PngReader &operator=(const PngReader &) = delete;
+
+  bool readHeader(Decoded &image) {
+    if (setjmp(png_jmpbuf(png)))
+      return false;
+    png_read_info(png, info);
+    png_set_expand(png);
+    png_set_strip_alpha(png);
+    if (std::endian::native == std::endian::little)
+      png_set_swap(png);
+    png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    image.height = png_get_image_height(png, info);
+    image.width = png_get_image_width(png, info);
+    image.bits = png_get_bit_depth(png, info);
+    image.channels = png_get_channels(png, info);
+    return true;
+  }
+
+  bool readPixels(Decoded &image) {
+    if (setjmp(png_jmpbuf(png)))
+      return false;
+    png_read_image(png, image.rows.data());
+    png_read_end(png, nullptr);
+    return true;
+  }
+
+private:
+  static void ignoreWarning(png_structp, png_const_charp) {}
+
+  png_structp png;
+  png_infop info;
+};
+
+} // namespace
+
+/// Pixels into planes.
+static std::vector<std::byte> planesOf(const Decoded &image, size_t width) {
+  std::vector<std::byte> planes(image.pixels.size());
+  auto channels = static_cast<size_t>(image.channels);
+  size_t pixels = size_t{image.height} * image.width;
+  for (size_t pixel = 0; pixel < pixels; ++pixel)
+    for (size_t channel = 0; channel < channels; ++channel)
+      std::memcpy(planes.data() + (channel * pixels + pixel) * width,
+                  image.pixels.data() + (pixel * channels + channel) * width, width);
+  return planes;
+}
+
+Array readPng(const std::string &path) {
+  File file(std::fopen(path.c_str(), "rb"), closeFile);
+  if (!file)
+    throw Error(ErrorCode::BadInput, "cannot open '" + path + "': " + std::strerror(errno));
+  Decoded image;
+  PngReader reader(file.get());
+  bool ok = reader.readHeader(image);
+  size_t width = image.bits == 16 ? 2 : 1;
+  if (ok) {
+    size_t row = size_t{image.width} * static_cast<size_t>(image.channels) * width;
+    image.pixels.resize(row * image.height);
+    for (uint32_t y = 0; y < image.height; ++y)
+      image.rows.push_back(reinterpret_cast<png_bytep>(image.pixels.data() + row * y));
+    ok = reader.readPixels(image);
+  }
+  if (!ok)
+    throw Error(ErrorCode::BadInput, "cannot read '" + path + "': it is truncated or damaged");
+  auto planes = std::make_shared<std::vector<std::byte>>(planesOf(image, width));
+  std::vector<int64_t> shape = {1, image.height, image.width};
+  if (image.channels > 1)
+    shape.insert(shape.begin() + 1, image.channels);
+  return Array(path, width == 2 ? ElementType::U16 : ElementType::U8, std::move(shape), *planes,
+               planes);
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,108 @@
+// RUN: dlc-opt %s --dlc-fuse --split-input-file | FileCheck %s
+
+// A relu that alone reads a matrix product becomes its epilogue.
+// CHECK-LABEL: nn.model @epilogue
+nn.model @epilogue attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}, %b: tensor<3x4xf32> {nn.input = "b"}) {
+    // CHECK: %[[Y:.*]] = nn.matmul %{{.*}} {relu}
+    // CHECK-NEXT: nn.output "y", %[[Y]]
+    %0 = nn.matmul %a, %b : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+    %1 = nn.relu %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    nn.output "y", %1 : tensor<2x4xf32>
+  }
+}
+
+// -----
+
+// It stays outside if the product itself is wanted too.
+// CHECK-LABEL: nn.model @no_epilogue
+nn.model @no_epilogue attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}, %b: tensor<3x4xf32> {nn.input = "b"}) {
+    // CHECK-NOT: relu}
+    // CHECK: nn.fused
+    // CHECK: nn.relu
+    %0 = nn.matmul %a, %b : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+    %1 = nn.relu %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    nn.output "x", %0 : tensor<2x4xf32>
+    nn.output "y", %1 : tensor<2x4xf32>
+  }
+}
+
+// -----
+
+// A chain is one cluster; the constant and the broadcast are copied in; the reduction ends it, and what reads the reduction is another.
+// CHECK-LABEL: nn.model @chain
+nn.model @chain attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}, %b: tensor<3xf32> {nn.input = "b"}) {
+    // CHECK: %[[SUM:.*]] = nn.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1) : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>
+    // CHECK-DAG: nn.broadcast %[[B]]
+    // CHECK-DAG: nn.constant
+    // CHECK: nn.reduce_sum
+    // CHECK: nn.yield
+    // CHECK: nn.fused ({{.*}} = %[[SUM]]) : (tensor<2xf32>) -> tensor<2xf32>
+    // CHECK: nn.exp
+    %two = nn.constant dense<2.0> : tensor<2x3xf32>
+    %0 = nn.broadcast %b {dims = array<i64: 1>} : (tensor<3xf32>) -> tensor<2x3xf32>
+    %1 = nn.mul %a, %0 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    %2 = nn.add %1, %two : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    %3 = nn.reduce_sum %2 {dims = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2xf32>
+    %4 = nn.exp %3 : (tensor<2xf32>) -> tensor<2xf32>
+    nn.output "y", %4 : tensor<2xf32>
+  }
+}
+
+// -----
+
+// A mask computed from a forward value goes to its backward user: in between lies a library kernel, so one cluster cannot hold both,
+// and the mask itself is never stored.
+// CHECK-LABEL: nn.model @separated
+nn.model @separated attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<4x4xf32> {nn.input = "a"}) {
+    // CHECK: %[[F:.*]] = nn.fused (%{{.*}} = %arg0) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: nn.exp
+    // CHECK: %[[M:.*]] = nn.matmul %[[F]], %arg0
+    // CHECK: nn.fused (%{{.*}} = %[[F]], %{{.*}} = %[[M]]) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // CHECK: nn.compare
+    // CHECK: nn.select
+    %zero = nn.constant dense<0.0> : tensor<4x4xf32>
+    %0 = nn.exp %a : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %1 = nn.compare gt %0, %zero : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xi1>
+    %2 = nn.matmul %0, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %3 = nn.select %1, %2, %zero : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    nn.output "y", %3 : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+// Siblings that read one tensor and reduce alike read it once.
+// CHECK-LABEL: nn.model @siblings
+nn.model @siblings attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}) {
+    // CHECK: nn.fused (%{{.*}} = %arg0) : (tensor<2x3xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+    // CHECK-NOT: nn.fused
+    %0 = nn.mul %a, %a : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    %1 = nn.reduce_sum %a {dims = array<i64: 0>} : (tensor<2x3xf32>) -> tensor<3xf32>
+    %2 = nn.reduce_sum %0 {dims = array<i64: 0>} : (tensor<2x3xf32>) -> tensor<3xf32>
+    nn.output "s", %1 : tensor<3xf32>
+    nn.output "q", %2 : tensor<3xf32>
+  }
+}
+
+// -----
+
+// Different layouts are different iteration spaces; a slice is read in place by the cluster that uses it, and a concat stays alone.
+// CHECK-LABEL: nn.model @spaces
+nn.model @spaces attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<1x32x2x2xf32> {nn.input = "a"}, %b: tensor<1x16x2x2xf32> {nn.input = "b"}) {
+    // CHECK: %[[E:.*]] = nn.fused (%{{.*}} = %arg0, %{{.*}} = %arg1) : (tensor<1x32x2x2xf32>, tensor<1x16x2x2xf32>) -> tensor<1x16x2x2xf32>
+    // CHECK-NEXT: nn.slice
+    // CHECK-NEXT: nn.add
+    // CHECK: nn.fused (%{{.*}} = %[[E]], %{{.*}} = %arg1) : {{.*}} -> tensor<1x32x2x2xf32>
+    // CHECK-NEXT: nn.concat
+    %0 = nn.slice %a {start = array<i64: 0, 16, 0, 0>, size = array<i64: 1, 16, 2, 2>} : (tensor<1x32x2x2xf32>) -> tensor<1x16x2x2xf32>
+    %1 = nn.add %0, %b : (tensor<1x16x2x2xf32>, tensor<1x16x2x2xf32>) -> tensor<1x16x2x2xf32>
+    %2 = nn.concat %1, %b {dim = 1 : i64} : (tensor<1x16x2x2xf32>, tensor<1x16x2x2xf32>) -> tensor<1x32x2x2xf32>
+    nn.output "y", %2 : tensor<1x32x2x2xf32>
+  }
+}

@@ -1,0 +1,92 @@
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-verify-train
+
+// Variables, constants and reduced values may be assigned.
+nn.model @good attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @v : tensor<2xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    %sum = comm.all_reduce %x : tensor<2xf32>
+    %w = nn.read @w : tensor<2xf32>
+    %c = nn.constant dense<2.0> : tensor<2xf32>
+    %scaled = nn.mul %sum, %c : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %next = nn.sub %w, %scaled : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    nn.assign @w, %next : tensor<2xf32>
+    nn.assign @v, %w : tensor<2xf32>
+  }
+}
+
+// -----
+
+// The rank's own rows, however deep.
+nn.model @input attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // expected-note @below {{it derives from input 'x'}}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<2xf32>
+    %e = nn.exp %x : (tensor<2xf32>) -> tensor<2xf32>
+    %next = nn.sub %w, %e : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @below {{makes @w differ between ranks: its value is not all-reduced}}
+    nn.assign @w, %next : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Reducing one of two terms is not enough.
+nn.model @half attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // expected-note @below {{it derives from input 'x'}}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    %sum = comm.all_reduce %x : tensor<2xf32>
+    %next = nn.sub %sum, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @below {{makes @w differ between ranks}}
+    nn.assign @w, %next : tensor<2xf32>
+  }
+}
+
+// -----
+
+// A dropout mask depends on where in the global batch a rank's rows are.
+nn.model @mask attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @seed : tensor<i64> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @first_row : tensor<i64> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train() {
+    %w = nn.read @w : tensor<2xf32>
+    %seed = nn.read @seed : tensor<i64>
+    // expected-note @below {{it derives from @first_row}}
+    %row = nn.read @first_row : tensor<i64>
+    %d = nn.dropout %w, %seed, %seed, %row {rate = 0.5 : f64, stream = 7 : i64}
+        : (tensor<2xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2xf32>
+    // expected-error @below {{makes @w differ between ranks}}
+    nn.assign @w, %d : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @gradient attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @below {{is left: no optimizer consumed it}}
+    nn.gradient @w, %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @eval attributes {stage = "train", batch = 2 : i64} {
+  nn.program @eval(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @below {{is in @eval; only @train communicates}}
+    %sum = comm.all_reduce %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @foreign attributes {stage = "train", batch = 2 : i64} {
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @below {{is neither an nn nor a comm op}}
+    %y = arith.addf %x, %x : tensor<2xf32>
+  }
+}

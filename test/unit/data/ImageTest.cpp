@@ -1,0 +1,125 @@
+#include "runtime/core/Error.h"
+#include "runtime/data/Array.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/data/Png.h"
+#include "test/unit/data/TestFiles.h"
+
+#include <gtest/gtest.h>
+#include <tiffio.h>
+
+namespace dlc::rt::test {
+namespace {
+
+std::string messageOf(const std::string &path) {
+  try {
+    readArray(path);
+  } catch (const Error &error) {
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Pages of u16 pixels that count up.
+std::string writeTiff(const std::string &path, uint32_t pages, uint32_t height, uint32_t width,
+                      uint16_t channels) {
+  TIFF *file = TIFFOpen(path.c_str(), "w");
+  uint16_t next = 0;
+  for (uint32_t page = 0; page < pages; ++page) {
+    TIFFSetField(file, TIFFTAG_IMAGELENGTH, height);
+    TIFFSetField(file, TIFFTAG_IMAGEWIDTH, width);
+    TIFFSetField(file, TIFFTAG_BITSPERSAMPLE, 16);
+    TIFFSetField(file, TIFFTAG_SAMPLESPERPIXEL, channels);
+    TIFFSetField(file, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    TIFFSetField(file, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+    TIFFSetField(file, TIFFTAG_COMPRESSION, COMPRESSION_LZW);
+    for (uint32_t row = 0; row < height; ++row) {
+      std::vector<uint16_t> line(size_t{width} * channels);
+      for (uint16_t &value : line)
+        value = next++;
+      TIFFWriteScanline(file, line.data(), row, 0);
+    }
+    TIFFWriteDirectory(file);
+  }
+  TIFFClose(file);
+  return path;
+}
+
+TEST(Images, ReadsTiffStacks) {
+  TemporaryDirectory directory;
+  Array stack = readArray(writeTiff(directory / "a.tif", 3, 2, 4, 1));
+  EXPECT_EQ(stack.shape(), (std::vector<int64_t>{3, 2, 4}));
+  EXPECT_EQ(stack.type(), ElementType::U16);
+  EXPECT_EQ(stack.at(23), 23);
+}
+
+TEST(Images, ChannelsComeBeforeHeightAndWidth) {
+  TemporaryDirectory directory;
+  Array stack = readArray(writeTiff(directory / "a.tif", 2, 2, 4, 3));
+  EXPECT_EQ(stack.shape(), (std::vector<int64_t>{2, 3, 2, 4}));
+  EXPECT_EQ(stack.at(1), 3);   // second pixel of the first channel
+  EXPECT_EQ(stack.at(8), 1);   // first pixel of the second channel
+  EXPECT_EQ(stack.at(24), 24); // second page
+}
+
+TEST(Images, RoundTripsPng) {
+  TemporaryDirectory directory;
+  std::vector<uint8_t> pixels = {0, 1, 2, 253, 254, 255};
+  writePng(directory / "a.png", 2, 3, pixels);
+  Array image = readArray(directory / "a.png");
+  EXPECT_EQ(image.shape(), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(image.at(4), 254);
+}
+
+TEST(Images, ReadsDirectoriesInTheOrderOfStems) {
+  TemporaryDirectory directory;
+  std::vector<uint8_t> pixels = {0, 0};
+  for (uint8_t value : {2, 0, 1}) {
+    pixels[0] = value;
+    writePng(directory / (std::string(1, static_cast<char>('a' + value)) + ".png"), 1, 2, pixels);
+  }
+  writeFile(directory / "notes.txt", "not an image");
+  Array stack = readArray(directory.path.string());
+  EXPECT_EQ(stack.shape(), (std::vector<int64_t>{3, 1, 2}));
+  EXPECT_EQ(stack.names, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(stack.at(4), 2);
+  writePng(directory / "d.png", 2, 1, pixels);
+  EXPECT_NE(
+      messageOf(directory.path.string()).find("d.png' is 1 x 2 x 1 u8 and the first is 1 x 1 x 2"),
+      std::string::npos);
+}
+
+TEST(Images, DirectoriesPairByStem) {
+  TemporaryDirectory directory;
+  std::vector<uint8_t> pixels = {0, 1};
+  for (const char *name : {"image", "mask"})
+    std::filesystem::create_directory(directory / name);
+  writePng(directory / "image/a.png", 1, 2, pixels);
+  writePng(directory / "mask/b.png", 1, 2, pixels);
+  try {
+    Dataset({},
+            {{"image", artifact::DType::F32, {1, 1, 1, 2}, 0, true},
+             {"mask", artifact::DType::F32, {1, 1, 1, 2}, 0, false}},
+            {"image", "mask"}, {{"image", directory / "image"}, {"mask", directory / "mask"}});
+    FAIL() << "accepted";
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("sample 0 is a in one and b in the other"),
+              std::string::npos);
+  }
+}
+
+TEST(Images, DamagedFilesAreNamed) {
+  TemporaryDirectory directory;
+  std::string tiff = writeTiff(directory / "a.tif", 1, 20, 40, 1);
+  std::filesystem::resize_file(tiff, 100);
+  EXPECT_NE(messageOf(tiff).find("a.tif'"), std::string::npos);
+  std::vector<uint8_t> pixels(64 * 64, 7);
+  writePng(directory / "a.png", 64, 64, pixels);
+  std::filesystem::resize_file(directory / "a.png", 60);
+  EXPECT_NE(messageOf(directory / "a.png").find("truncated or damaged"), std::string::npos);
+  std::filesystem::create_directory(directory / "empty");
+  EXPECT_NE(messageOf(directory / "empty").find("holds no PNG or TIFF"), std::string::npos);
+}
+
+} // namespace
+} // namespace dlc::rt::test

@@ -1,0 +1,214 @@
+// Sessions: an artifact with generated kernels and an all-reduce, from file to updated weights.
+
+#include "test/unit/artifact/TinyArtifact.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/Initialize.h"
+#include "runtime/core/Session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+
+using namespace dlc::rt;
+using dlc::rt::test::TinyArtifact;
+using dlc::rt::test::tinyElements;
+namespace artifact = dlc::artifact;
+
+static TinyArtifact tinyWithCode() {
+  TinyArtifact tiny;
+  std::ifstream file(DLC_TINY_KERNELS, std::ios::binary);
+  tiny.code.assign(std::istreambuf_iterator<char>(file), {});
+  return tiny;
+}
+
+static Artifact load(const TinyArtifact &tiny) { return Artifact(tiny.pack(), "tiny.dlx"); }
+
+static void fillImage(Session &session, unsigned slot, float value) {
+  std::span<std::byte> memory = session.input("train", "image", slot);
+  ASSERT_EQ(memory.size(), tinyElements * sizeof(float));
+  std::vector<float> values(tinyElements, value);
+  std::memcpy(memory.data(), values.data(), memory.size());
+}
+
+static std::string errorOf(const std::function<void()> &body) {
+  try {
+    body();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+class SessionOfTiny : public ::testing::Test {
+protected:
+  Artifact artifact = load(tinyWithCode());
+  std::unique_ptr<Communicator> single = makeSingleCommunicator();
+};
+
+TEST_F(SessionOfTiny, TrainsOneStep) {
+  Session session(artifact, *single, {});
+  std::vector<float> before = session.read("weight");
+  fillImage(session, 0, 3);
+  fillImage(session, 1, -1);
+  session.setScalar("lr", 0.25);
+  session.setScalar("a scalar that the model lacks", int64_t{1});
+  session.run("train", 0, 1);
+  std::vector<float> after = session.read("weight");
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_EQ(after[i], before[i] - 0.25f * (before[i] * 3)) << i;
+  // The other input arena.
+  session.run("train", 1, 2);
+  std::vector<float> last = session.read("weight");
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_EQ(last[i], after[i] + 0.25f * after[i]) << i;
+  EXPECT_EQ(session.results("train").size(), 1u);
+  EXPECT_EQ(session.results("train")[0].sum, 0);
+}
+
+TEST_F(SessionOfTiny, AllocatesWhatIsPlanned) {
+  Session session(artifact, *single, {});
+  uint64_t planned = 0;
+  for (const artifact::Arena *arena : *artifact->arenas())
+    planned += arena->bytes() * (arena->kind() == artifact::ArenaKind::Inputs ? 2 : 1);
+  EXPECT_EQ(session.arenaBytes(), planned);
+}
+
+TEST_F(SessionOfTiny, ThreadsDoNotChangeBits) {
+  std::vector<std::vector<float>> results;
+  for (unsigned threads : {1u, 2u}) {
+    Session session(artifact, *single, {threads, 5});
+    EXPECT_EQ(session.threads(), threads);
+    fillImage(session, 0, 0.3f);
+    session.run("train", 0, 1);
+    results.push_back(session.read("weight"));
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_F(SessionOfTiny, DenormalsAreFlushed) {
+  Session session(artifact, *single, {});
+  session.write("weight", std::vector<float>(tinyElements, 1e-38f));
+  fillImage(session, 0, 1e-3f);
+  session.setScalar("lr", 1e30);
+  session.run("train", 0, 1); // the gradient is a denormal
+  EXPECT_EQ(session.read("weight"), std::vector<float>(tinyElements, 1e-38f));
+}
+
+TEST_F(SessionOfTiny, TracesEveryInstruction) {
+  Session session(artifact, *single, {});
+  std::vector<TraceEvent> events;
+  session.trace(&events);
+  session.run("train", 0, 1);
+  ASSERT_EQ(events.size(), artifact->programs()->Get(0)->instructions()->size());
+  for (size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].instruction, i);
+    EXPECT_LE(events[i].begin, events[i].end);
+  }
+  session.trace(nullptr);
+  session.run("train", 0, 2);
+  EXPECT_EQ(events.size(), artifact->programs()->Get(0)->instructions()->size());
+}
+
+TEST_F(SessionOfTiny, StartValuesDependOnTheSeedAlone) {
+  Session session(artifact, *single, {0, 1});
+  std::vector<float> first = session.read("weight");
+  session.initialize(2);
+  EXPECT_NE(session.read("weight"), first);
+  session.initialize(1);
+  EXPECT_EQ(session.read("weight"), first);
+  EXPECT_EQ(session.read("lr"), std::vector<float>{0.5f});
+}
+
+// The same values whatever the layout; padding lanes are zero, so an update leaves them zero.
+TEST_F(SessionOfTiny, LayoutsAreInvisibleOutside) {
+  TinyArtifact blocked = tinyWithCode();
+  auto layout = std::make_unique<artifact::LayoutT>();
+  layout->order = {0, 1};
+  layout->block_dims = {1};
+  layout->block_sizes = {16};
+  blocked.root.buffers[0]->type->shape = {4, 25};
+  blocked.root.buffers[0]->type->layout = std::make_unique<artifact::LayoutT>(*layout);
+  blocked.root.buffers[1]->offset = 512;
+  for (auto &kernel : blocked.root.kernels)
+    kernel->operands[0] = TinyArtifact::copy(*blocked.root.buffers[0]->type);
+  Artifact other = load(blocked);
+  Session plain(artifact, *single, {0, 9}), padded(other, *single, {0, 9});
+  EXPECT_EQ(plain.read("weight"), padded.read("weight"));
+  std::vector<float> values(tinyElements);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i);
+  padded.write("weight", values);
+  EXPECT_EQ(padded.read("weight"), values);
+}
+
+TEST_F(SessionOfTiny, WrongNamesAndSizesAreErrors) {
+  Session session(artifact, *single, {});
+  EXPECT_NE(errorOf([&] { session.read("w"); }).find("no variable 'w'"), std::string::npos);
+  EXPECT_NE(errorOf([&] { session.write("weight", std::vector<float>(3)); }).find("100 elements"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] { session.run("eval", 0, 0); }).find("no program 'eval'"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] { session.input("train", "x", 0); }).find("no input 'x'"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] { session.output("train", "y"); }).find("no output 'y'"),
+            std::string::npos);
+}
+
+TEST_F(SessionOfTiny, MoreThreadsThanPlannedAreRefused) {
+  std::string message = errorOf([&] { Session session(artifact, *single, {3, 0}); });
+  EXPECT_NE(message.find("planned for at most 2"), std::string::npos) << message;
+  EXPECT_NE(message.find("--threads=3"), std::string::npos) << message;
+}
+
+TEST_F(SessionOfTiny, AnotherProcessorsArtifactIsRefused) {
+  TinyArtifact foreign = tinyWithCode();
+  foreign.root.target->features = {"avx2", "avx9999"};
+  std::string message = errorOf([&] { Session session(load(foreign), *single, {}); });
+  EXPECT_NE(message.find("needs avx9999"), std::string::npos) << message;
+  foreign.root.target->name = "abacus:native";
+  message = errorOf([&] { Session session(load(foreign), *single, {}); });
+  EXPECT_NE(message.find("no back end"), std::string::npos) << message;
+}
+
+TEST_F(SessionOfTiny, MissingKernelsAreNamed) {
+  TinyArtifact broken = tinyWithCode();
+  broken.root.kernels[1]->symbol = "nowhere";
+  std::string message = errorOf([&] { Session session(load(broken), *single, {}); });
+  EXPECT_NE(message.find("nowhere"), std::string::npos) << message;
+  broken.code = {1, 2, 3}; // a second module, though the first may still be loaded
+  message = errorOf([&] { Session session(load(broken), *single, {}); });
+  EXPECT_NE(message.find("cannot load the generated kernels"), std::string::npos) << message;
+}
+
+TEST_F(SessionOfTiny, RanksAddTheirGradients) {
+  std::vector<std::vector<float>> weights(2);
+  std::vector<float> before = Session(artifact, *single, {1, 3}).read("weight");
+  runInProcess(2, [&](Communicator &communicator) {
+    Session session(artifact, communicator, {1, 3});
+    fillImage(session, 0, communicator.rank() == 0 ? 1 : 2);
+    session.setScalar("lr", 0.5);
+    session.run("train", 0, 1);
+    weights[static_cast<size_t>(communicator.rank())] = session.read("weight");
+  });
+  EXPECT_EQ(weights[0], weights[1]);
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_EQ(weights[0][i], before[i] - 0.5f * (before[i] + before[i] * 2)) << i;
+}
+
+TEST_F(SessionOfTiny, RanksWithDifferentArtifactsDoNotStart) {
+  TinyArtifact changed = tinyWithCode();
+  changed.root.schedule_hash = 2;
+  Artifact other = load(changed);
+  std::string message = errorOf([&] {
+    runInProcess(2, [&](Communicator &communicator) {
+      Session session(communicator.rank() == 0 ? artifact : other, communicator, {1, 0});
+    });
+  });
+  EXPECT_NE(message.find("ranks run different artifacts: rank 1 differs"), std::string::npos)
+      << message;
+}

@@ -1,0 +1,21 @@
+// MLIR's diagnostics as users of dlc see them: FILE:LINE:COLUMN: error: message, one line each.
+#pragma once
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace dlc {
+
+/// Prints errors and warnings of a context to standard error while it lives.
+class OneLineDiagnostics {
+public:
+  explicit OneLineDiagnostics(mlir::MLIRContext &context);
+
+private:
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+/// The dialects that a model's text may use at any stage.
+mlir::DialectRegistry registryOfDialects();
+
+} // namespace dlc

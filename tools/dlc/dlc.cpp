@@ -1,0 +1,121 @@
+// dlc: the compiler's command line.
+
+#include "frontend/Frontend.h"
+#include "runtime/core/Error.h"
+#include "tools/dlc/Compile.h"
+#include "tools/dlc/InspectArtifact.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+using namespace dlc;
+
+static void addModelOptions(CLI::App &command, CompileOptions &options) {
+  command
+      .add_option("--set", options.sets,
+                  "NAME=VALUE: a parameter of the model, or train.NAME, predict.NAME")
+      ->allow_extra_args(false);
+}
+
+static void addCompileOptions(CLI::App &command, CompileOptions &options) {
+  auto link = [](const std::string &text) {
+    return Link::parse(text) ? std::string()
+                             : "'" + text + "' is no link: expected GBIT[:US] or shm";
+  };
+  command.add_option("model", options.input, "MODEL.dl or MODEL.mlir (of any stage)")->required();
+  command.add_option("-o", options.output, "output file; - is standard output");
+  addModelOptions(command, options);
+  command.add_option("--emit", options.emit, "what to write")
+      ->check(CLI::IsMember({"nn", "train", "schedule", "exec", "linalg", "llvm", "dlx"}))
+      ->capture_default_str();
+  command.add_option("--target", options.target, "cpu:native|avx2|avx512|avx512-bf16|amx")
+      ->capture_default_str();
+  command.add_option("--math", options.math, "strict: direct algorithms only; fast: Winograd too")
+      ->check(CLI::IsMember({"strict", "fast"}))
+      ->capture_default_str();
+  command
+      .add_option("--threads", options.threads,
+                  "plan for 1..T threads per rank (default: this host's cores)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--link", options.link, "assumed link between ranks: GBIT[:US] or shm")
+      ->check(CLI::Validator(link, "LINK"))
+      ->capture_default_str();
+  command.add_option("--bucket-size", options.bucketSize,
+                     "bytes of a gradient bucket (default: from the link)");
+  command.add_flag("--no-overlap", options.noOverlap, "wait for each all-reduce where it starts");
+  command
+      .add_option("--memory-limit", options.memoryLimit,
+                  "refuse a plan that needs more bytes per rank")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--dump-passes", options.dumpPasses,
+                     "write the IR after each pass into this directory");
+}
+
+static int inspect(const CompileOptions &options, const InspectOptions &run, bool json) {
+  if (!options.input.ends_with(".dlx"))
+    return inspectModel(options, json);
+  nlohmann::ordered_json description = describeArtifact(rt::Artifact(options.input), run);
+  if (json)
+    std::cout << description.dump(2) << "\n";
+  else
+    printDescription(description, std::cout);
+  return 0;
+}
+
+static int run(int argc, char **argv) {
+  CLI::App app("dlc: compiles training programs of convolutional networks", "dlc");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "dlc 0.1");
+  app.set_help_flag("-h,--help");
+
+  CompileOptions options;
+  CLI::App &compileCommand =
+      *app.add_subcommand("compile", "compile a model to an artifact or to any stage");
+  addCompileOptions(compileCommand, options);
+
+  InspectOptions inspectOptions;
+  std::string link;
+  unsigned ranks = 0;
+  bool json = false;
+  CLI::App &inspectCommand = *app.add_subcommand("inspect", "what a model or an artifact holds");
+  inspectCommand.add_option("file", options.input, "MODEL.dl, MODEL.mlir or FILE.dlx")->required();
+  addModelOptions(inspectCommand, options);
+  inspectCommand.add_flag("--json", json, "as JSON");
+  inspectCommand.add_option("--ranks", ranks, "forecast for so many ranks")
+      ->check(CLI::Range(1, 1 << 20));
+  inspectCommand.add_option("--link", link, "forecast for this link: GBIT[:US] or shm");
+
+  std::string topic;
+  CLI::App &helpCommand = *app.add_subcommand("help", "operators of the graph language");
+  helpCommand.add_option("operator", topic, "an operator, data step, optimizer or schedule");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (compileCommand.parsed())
+    return compile(options);
+  if (helpCommand.parsed())
+    return fe::printHelp(topic, llvm::outs()) ? 0 : 1;
+  if (ranks > 0)
+    inspectOptions.ranks = ranks;
+  if (!link.empty()) {
+    inspectOptions.link = Link::parse(link);
+    if (!inspectOptions.link) {
+      std::cerr << "dlc: '" << link << "' is no link: expected GBIT[:US] or shm\n";
+      return 2;
+    }
+  }
+  return inspect(options, inspectOptions, json);
+}
+
+int main(int argc, char **argv) {
+  try {
+    return run(argc, argv);
+  } catch (const rt::Error &error) {
+    std::cerr << "dlc: " << error.what() << "\n";
+    return 1;
+  }
+}
