@@ -48,7 +48,7 @@ private:
     if (copy)
       return copy;
     OpBuilder builder(user);
-    if (!plan.flexible.contains(value)) {
+    if (!plan.flexible.contains(value) && !isRecomputed(value)) {
       ++reorders;
       return copy = nn::ReorderOp::create(builder, user->getLoc(), type, value);
     }
@@ -56,8 +56,7 @@ private:
     Operation *producer = value.getDefiningOp();
     SmallVector<Value> operands(producer->getOperands());
     if (producer->hasTrait<nn::Elementwise>())
-      for (Value &operand :
-           MutableArrayRef(operands).take_front(isa<nn::DropoutOp>(producer) ? 1 : operands.size()))
+      for (Value &operand : MutableArrayRef(operands).take_front(fullOperands(producer).size()))
         operand = inLayout(operand, layout, user);
     Operation *clone = builder.clone(*producer);
     clone->setOperands(operands);

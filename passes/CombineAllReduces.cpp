@@ -24,10 +24,10 @@ namespace {
 
 constexpr uint64_t lastBucketBytes = 1 << 20;
 
-/// Long enough that the latency does not matter, short enough that there are several.
+/// Long enough that the latency is at most some percent, short enough that the first leaves early.
 uint64_t defaultBucketBytes(const Link &link) {
   double bytes = 50 * link.latencyMicroseconds * 1e-6 * link.gbitPerSecond * 1e9 / 8;
-  return static_cast<uint64_t>(std::clamp(bytes, 4.0 * (1 << 20), 25.0 * (1 << 20)));
+  return static_cast<uint64_t>(std::clamp(bytes, 1.0 * (1 << 20), 25.0 * (1 << 20)));
 }
 
 /// One operand of a collective.

@@ -75,11 +75,29 @@ bool FamilyWalk::visit(Operation *op) {
 
 double FamilyWalk::reorderCost(Value value, const Layout &to) {
   Layout from = plan.layoutOf(value);
-  if (from == to || isFree(value) || plan.flexible.contains(value) ||
-      paid.contains({value, nn::LayoutAttr::get(value.getContext(), to)}))
+  if (from == to || isFree(value) || plan.flexible.contains(value))
+    return 0;
+  if (isRecomputed(value)) {
+    double cost = 0;
+    for (Value operand : fullOperands(value.getDefiningOp()))
+      cost += reorderCost(operand, to);
+    return cost;
+  }
+  if (paid.contains({value, nn::LayoutAttr::get(value.getContext(), to)}))
     return 0;
   return context.planner.generatedCost(
       static_cast<uint64_t>(bytesIn(value, from) + bytesIn(value, to)), 0);
+}
+
+/// Notes the reorders that bring a value into a layout.
+void FamilyWalk::pay(Value value, const Layout &to) {
+  if (plan.layoutOf(value) == to || plan.flexible.contains(value))
+    return;
+  if (isRecomputed(value))
+    for (Value operand : fullOperands(value.getDefiningOp()))
+      pay(operand, to);
+  else
+    paid.insert({value, nn::LayoutAttr::get(value.getContext(), to)});
 }
 
 /// Time to move `tensors` tensors of this type, without a kernel's overhead: passes are fused.
@@ -117,7 +135,7 @@ void FamilyWalk::use(OpOperand &operand, const Layout &layout) {
   if (plan.layoutOf(value) == layout)
     return;
   plan.operands[&operand] = layout;
-  paid.insert({value, nn::LayoutAttr::get(value.getContext(), layout)});
+  pay(value, layout);
 }
 
 void FamilyWalk::define(Value value, const Layout &layout) {
@@ -243,19 +261,13 @@ Layout FamilyWalk::commonLayout(Operation *op, ValueRange operands,
 }
 
 void FamilyWalk::visitElementwise(Operation *op) {
-  // Scalars of dropout take no part.
-  MutableArrayRef<OpOperand> operands = op->getOpOperands();
-  if (isa<nn::DropoutOp>(op))
-    operands = operands.take_front();
-  SmallVector<Value> values;
-  for (OpOperand &operand : operands)
-    values.push_back(operand.get());
+  ValueRange values = fullOperands(op);
   if (llvm::all_of(values, [&](Value value) { return plan.flexible.contains(value); })) {
     plan.flexible.insert(op->getResult(0));
     return;
   }
   Layout layout = commonLayout(op, values, [](const Layout &) { return true; });
-  for (OpOperand &operand : operands)
+  for (OpOperand &operand : op->getOpOperands().take_front(values.size()))
     use(operand, layout);
   define(op->getResult(0), layout);
 }

@@ -42,6 +42,7 @@ private:
   double adaptationCost(mlir::Operation *op, const std::vector<rt::Layout> &layouts);
   double resultPenalty(mlir::Value result, const rt::Layout &layout);
   double reorderCost(mlir::Value value, const rt::Layout &to);
+  void pay(mlir::Value value, const rt::Layout &to);
   double passCost(mlir::Value value, const rt::Layout &layout, size_t tensors);
   rt::Layout commonLayout(mlir::Operation *op, mlir::ValueRange operands,
                           llvm::function_ref<bool(const rt::Layout &)> allowed);

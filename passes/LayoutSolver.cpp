@@ -66,6 +66,16 @@ bool dlc::canMoveIn(Operation *op, const Layout &layout) {
   return layout.isRowMajor();
 }
 
+ValueRange dlc::fullOperands(Operation *op) {
+  return isa<nn::DropoutOp>(op) ? op->getOperands().take_front() : op->getOperands();
+}
+
+bool dlc::isRecomputed(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && op->hasTrait<nn::Elementwise>() &&
+         (isa<nn::CastOp>(op) || nn::tensorType(value).getElementType().isF64());
+}
+
 Layout LayoutPlan::layoutOf(Value value) const {
   auto entry = values.find(value);
   return entry == values.end()

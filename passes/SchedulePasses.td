@@ -82,7 +82,7 @@ def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {
     ```
   }];
   let options = [
-    Option<"bucketSize", "bucket-size", "uint64_t", "0", "bytes of a bucket; 0: from the link, 4 to 25 MB">,
+    Option<"bucketSize", "bucket-size", "uint64_t", "0", "bytes of a bucket; 0: from the link, 1 to 25 MB">,
     Option<"link", "link", "std::string", "\"10:30\"", "GBIT[:US] or shm">];
   let statistics = [Statistic<"buckets", "buckets", "collectives left">,
                     Statistic<"copies", "copies", "operands copied into their bucket">];
