@@ -85,7 +85,7 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol]> {
     1. Exactly one of plan and cluster. 2. One access per operand.
 
     ```mlir
-    exec.kernel @k [tensor<8xf32>, tensor<8xf32>] access array<i32: 1, 2> {category = "pointwise", plan = array<i8: 1, 2>,
+    exec.kernel @k [tensor<8xf32>, tensor<8xf32>] access [1, 2] {category = "pointwise", plan = array<i8: 1, 2>,
       implementation = "jit", flops = 8 : i64, bytes = 64 : i64, nanoseconds = 10 : i64}
     ```
   }];

@@ -16,6 +16,11 @@ def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable]> {
     rounded down. 1. C = groups * weight dim 1. 2. groups divides O. 3. Attribute lists have one entry per spatial dimension,
     strides and dilations >= 1, padding >= 0. 4. S' >= 1. `relu` (set by dlc-fuse) applies max(., 0) to the result.
     Source: torch.nn.ConvNd.
+
+    ```mlir
+    %y = nn.conv %x, %w, %b {strides = array<i64: 2, 2>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>,
+      dilations = array<i64: 1, 1>} : (tensor<8x3x32x32xf32>, tensor<16x3x3x3xf32>, tensor<16xf32>) -> tensor<8x16x16x16xf32>
+    ```
   }];
   let arguments = !con((ins NN_FloatTensor:$x, NN_FloatTensor:$weight, Optional<NN_FloatTensor>:$bias), NN_ConvAttributes,
                        (ins UnitAttr:$relu));
@@ -28,6 +33,11 @@ def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable]> {
   let description = [{
     x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that maps y to x.
     The result's shape is stated (output padding): convolving it gives x's shape. Source: torch.nn.ConvTransposeNd.
+
+    ```mlir
+    %y = nn.conv_transpose %x, %w {strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>,
+      dilations = array<i64: 1, 1>} : (tensor<8x16x8x8xf32>, tensor<16x4x2x2xf32>) -> tensor<8x4x16x16xf32>
+    ```
   }];
   let arguments = !con((ins NN_FloatTensor:$x, NN_FloatTensor:$weight, Optional<NN_FloatTensor>:$bias), NN_ConvAttributes,
                        (ins UnitAttr:$relu));
@@ -66,6 +76,11 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable]> {
   let description = [{
     y [N, C, S'...] with S' = (S + low + high - K) / stride + 1; index: position of the first maximum in the window, row-major, i8 (the
     window has at most 127 elements). Padding never wins; NaN wins.
+
+    ```mlir
+    %y, %index = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>,
+      padding_high = array<i64: 0, 0>} : (tensor<8x16x32x32xf32>) -> (tensor<8x16x16x16xf32>, tensor<8x16x16x16xi8>)
+    ```
   }];
   let arguments = !con((ins NN_FloatTensor:$x), NN_PoolAttributes);
   let results = (outs NN_FloatTensor:$y, RankedTensorOf<[I8]>:$index);
@@ -85,6 +100,12 @@ def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable]> {
     y = scale (x - mean) / sqrt(var + epsilon) + bias over all dimensions but 1. Training: mean and (biased) var of this rank's batch,
     also results. Inference: the running statistics, passed through as results. The statistics results are stop-gradient.
     Source: Ioffe, Szegedy 2015; torch.nn.BatchNormNd.
+
+    ```mlir
+    %y, %mean, %var = nn.batch_norm %x, %scale, %bias, %running_mean, %running_var {epsilon = 1.0e-5, training = true}
+      : (tensor<8x16x4x4xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<16xf32>)
+      -> (tensor<8x16x4x4xf32>, tensor<16xf32>, tensor<16xf32>)
+    ```
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$bias, NN_FloatTensor:$running_mean,
                        NN_FloatTensor:$running_var, F64Attr:$epsilon, BoolAttr:$training);
@@ -104,6 +125,10 @@ def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differ
   let description = [{
     logits [N, C], label [N] in [0, C) -> loss per row [N]. With smoothing s the target is (1 - s) at the label plus s / C everywhere.
     Source: torch.nn.CrossEntropyLoss.
+
+    ```mlir
+    %loss = nn.softmax_cross_entropy %logits, %label {smoothing = 0.1} : (tensor<8x10xf32>, tensor<8xi32>) -> tensor<8xf32>
+    ```
   }];
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$label, DefaultValuedAttr<F64Attr, "0.0">:$smoothing);
   let results = (outs NN_FloatTensor:$loss);

@@ -27,6 +27,10 @@ def NN_BroadcastOp : NN_TypedOp<"broadcast", [NN_Differentiable]> {
   let summary = "repeats along the dimensions not in `dims`";
   let description = [{
     `dims[i]` is the result dimension of operand dimension i; increasing, extents equal. A scalar has dims = [].
+
+    ```mlir
+    %y = nn.broadcast %bias {dims = array<i64: 1>} : (tensor<16xf32>) -> tensor<8x16x4x4xf32>
+    ```
   }];
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$dims);
   let results = (outs NN_Tensor:$y);
@@ -94,6 +98,13 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTer
   let description = [{
     The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, iota and constants over one
     iteration space, or one data movement (concat, slice, pad, transpose). Results are what nn.yield names.
+
+    ```mlir
+    %y = nn.fused (%a = %x, %b = %z) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32> {
+      %sum = nn.add %a, %b : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+      nn.yield %sum : tensor<8x16xf32>
+    }
+    ```
   }];
   let arguments = (ins Variadic<NN_Tensor>:$inputs);
   let results = (outs Variadic<NN_Tensor>:$outputs);

@@ -40,6 +40,8 @@ struct Case {
   std::vector<std::string> results; // the loss depends on the first
 };
 
+void PrintTo(const Case &test, std::ostream *os) { *os << test.name; }
+
 std::string tensorText(const std::string &type) { return "tensor<" + type + ">"; }
 
 std::string variableText(const std::string &name, const std::string &type, bool isParameter) {

@@ -1,0 +1,112 @@
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{stage is 'linalg', expected nn, train, schedule or exec}}
+nn.model @m attributes {stage = "linalg"} {}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{needs a static shape, got 'tensor<?xf32>'}}
+  nn.variable @w : tensor<?xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{is of kind scalar and has rank 1}}
+  nn.variable @lr : tensor<1xf32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>}
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{owner and slot belong to variables of kind slot, and to all of them}}
+  nn.variable @m : tensor<1xf32> {kind = #nn<kind slot>, init = #nn.init<constant, 0.0, 0.0>}
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{expected constant, normal or uniform}}
+  nn.variable @w : tensor<1xf32> {kind = #nn<kind parameter>, init = #nn.init<orthogonal, 0.0, 0.0>}
+}
+
+// -----
+
+// expected-error @below {{expects parent op 'nn.model'}}
+nn.variable @w : tensor<1xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{is named 'test', expected train, eval or predict}}
+  nn.program @test() {
+    %s = nn.constant dense<0.0> : tensor<f32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{argument 0 lacks nn.input, the name of an input}}
+  nn.program @train(%x: tensor<f32>) {
+    nn.output "x", %x : tensor<f32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train() {
+    %w = nn.read @w : tensor<f32>
+    nn.assign @w, %w : tensor<f32>
+    // expected-error @below {{is the second one of @w}}
+    nn.assign @w, %w : tensor<f32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  nn.program @train() {
+    // expected-error @below {{names @w, which is no variable of the model}}
+    %w = nn.read @w : tensor<f32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train() {
+    // expected-error @below {{has type 'tensor<2xf32>', variable @w has 'tensor<f32>'}}
+    %w = nn.read @w : tensor<2xf32>
+  }
+}
+
+// -----
+
+// A read has the variable's layout, a gradient may have another.
+nn.model @m attributes {stage = "nn"} {
+  nn.variable @w : tensor<1x2x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train(%x: tensor<1x2x3xf32, #nn.layout<nwc>> {nn.input = "x"}) {
+    nn.gradient @w, %x : tensor<1x2x3xf32, #nn.layout<nwc>>
+    // expected-error @below {{has type 'tensor<1x2x3xf32, #nn.layout<nwc>>', variable @w has 'tensor<1x2x3xf32>'}}
+    nn.assign @w, %x : tensor<1x2x3xf32, #nn.layout<nwc>>
+  }
+}
+
+// -----
+
+%x = nn.constant dense<0.0> : tensor<2xf32>
+%s = nn.constant dense<0.0> : tensor<f32>
+// expected-error @below {{takes scalars, got 'tensor<2xf32>' and 'tensor<f32>'}}
+nn.loss %x, %s : tensor<2xf32>, tensor<f32>
+
+// -----
+
+%x = nn.constant dense<0.0> : tensor<2xf32>
+%s = nn.constant dense<0.0> : tensor<f32>
+// expected-error @below {{takes scalars, got 'tensor<f32>' and 'tensor<2xf32>'}}
+nn.metric "m", %s, %x : tensor<f32>, tensor<2xf32>
