@@ -33,10 +33,13 @@ private:
   int descriptor;
 };
 
+/// The system refuses empty mappings; arenas may well be empty.
+size_t atLeastOne(size_t bytes) { return std::max<size_t>(bytes, 1); }
+
 /// The pages exist already, so that populating the page table touches none of them.
 void *mapShared(const Descriptor &segment, size_t bytes) {
-  void *start =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, segment.get(), 0);
+  void *start = mmap(nullptr, atLeastOne(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                     segment.get(), 0);
   if (start == MAP_FAILED)
     fail("mapping " + std::to_string(bytes) + " bytes of shared memory", errno);
   return start;
@@ -45,8 +48,8 @@ void *mapShared(const Descriptor &segment, size_t bytes) {
 } // namespace
 
 Mapping Mapping::anonymous(size_t bytes) {
-  void *start = mmap(nullptr, std::max<size_t>(bytes, 1), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *start =
+      mmap(nullptr, atLeastOne(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED)
     fail("allocating " + std::to_string(bytes) + " bytes", errno);
   return {start, bytes};
@@ -55,7 +58,7 @@ Mapping Mapping::anonymous(size_t bytes) {
 Mapping Mapping::createShared(const std::string &name, size_t bytes) {
   Descriptor segment(name, O_CREAT | O_EXCL | O_RDWR);
   try {
-    if (int error = posix_fallocate(segment.get(), 0, static_cast<off_t>(bytes)))
+    if (int error = posix_fallocate(segment.get(), 0, static_cast<off_t>(atLeastOne(bytes))))
       fail("allocating " + std::to_string(bytes) + " bytes in /dev/shm", error);
     return {mapShared(segment, bytes), bytes};
   } catch (...) {
@@ -81,7 +84,7 @@ Mapping &Mapping::operator=(Mapping &&other) noexcept {
 
 Mapping::~Mapping() {
   if (start)
-    munmap(start, std::max<size_t>(size, 1));
+    munmap(start, atLeastOne(size));
 }
 
 } // namespace dlc::rt

@@ -146,26 +146,6 @@ TEST_P(CommunicatorTest, RepeatsStepsWithUnevenRanks) {
   });
 }
 
-TEST_P(CommunicatorTest, ProgressAloneCompletes) {
-  run([](Communicator &c) {
-    std::span<float> data = allocateFloats(c, 1'000'003);
-    fillOperand(data, c.rank());
-    auto ticket = c.startAllReduce(data.data(), data.size(), DType::F32, {});
-    auto begin = std::chrono::steady_clock::now();
-    std::vector<float> wanted = serialSum(data.size(), c.size());
-    // Reading the memory before wait is not allowed, so completion shows in wait's time alone.
-    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(300)) {
-      c.progress();
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-    c.setTimeout(0);
-    EXPECT_NO_THROW(c.wait(ticket));
-    c.setTimeout(30);
-    expectSameBits(data, wanted);
-    c.barrier();
-  });
-}
-
 TEST_P(CommunicatorTest, RoundsToBf16OnTheWire) {
   run([](Communicator &c) {
     for (size_t elements : {size_t{1}, size_t{17}, size_t{40'003}}) {

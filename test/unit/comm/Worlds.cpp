@@ -2,6 +2,11 @@
 // messages, and both together.
 #include "test/unit/comm/Conformance.h"
 
+#include "runtime/core/Error.h"
+
+#include <atomic>
+#include <chrono>
+
 namespace dlc::rt::test {
 namespace {
 
@@ -28,6 +33,45 @@ INSTANTIATE_TEST_SUITE_P(InProcess, CommunicatorTest,
                                          threads(2, 1, "Messages"), threads(3, 1, "Messages"),
                                          threads(3, 2, "Mixed"), threads(4, 2, "Mixed")),
                          worldName);
+
+// Rank 0 computes, as it were, and never waits: its progress alone must serve the others.
+TEST(Progress, AloneServesPeersThatWait) {
+  for (int ranksPerHost : {0, 1, 2}) {
+    std::atomic<int> served = 0;
+    runInProcess(
+        3,
+        [&](Communicator &c) {
+          std::span<std::byte> memory = c.allocateShared(4'000'000);
+          auto *data = reinterpret_cast<float *>(memory.data());
+          auto ticket = c.startAllReduce(data, 1'000'000, artifact::DType::F32, {});
+          auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+          while (c.rank() == 0 && served < 2 && std::chrono::steady_clock::now() < end)
+            c.progress();
+          if (c.rank() == 0)
+            EXPECT_EQ(served, 2);
+          c.wait(ticket);
+          ++served;
+        },
+        ranksPerHost);
+  }
+}
+
+// One call between kernels must stay short, so a large sum takes several.
+TEST(Progress, SumsInPieces) {
+  runInProcess(2, [](Communicator &c) {
+    std::span<std::byte> memory = c.allocateShared(64 << 20);
+    auto *data = reinterpret_cast<float *>(memory.data());
+    auto ticket = c.startAllReduce(data, 16 << 20, artifact::DType::F32, {});
+    c.barrier(); // all have started
+    c.progress();
+    c.setTimeout(0.05);
+    if (c.rank() == 1)
+      EXPECT_THROW(c.wait(ticket), Error) << "rank 0 cannot be through with one call";
+    c.setTimeout(60);
+    c.barrier();
+    c.wait(ticket);
+  });
+}
 
 } // namespace
 } // namespace dlc::rt::test
