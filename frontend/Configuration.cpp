@@ -136,16 +136,15 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
   if (failed(bindArguments(*spec, expr.loc, given, diags, bound)) ||
       failed(checkArguments(*spec, expr.loc, bound)))
     return failure();
-  SmallVector<mlir::NamedAttribute> arguments;
+  SmallVector<mlir::NamedAttribute> attributes{
+      builder.getNamedAttr("name", builder.getStringAttr(spec->name))};
   for (auto [argument, value] : zip(spec->arguments, bound))
     if (!value.value.isAbsent())
-      arguments.push_back(
+      attributes.push_back(
           builder.getNamedAttr(argument.name, toAttr(builder, value.value, isFloats(argument))));
-  if (spec->name == "normalize" && arguments.empty())
-    arguments.push_back(builder.getNamedAttr("mode", builder.getStringAttr("dataset")));
-  return Attribute(builder.getDictionaryAttr(
-      {builder.getNamedAttr("name", builder.getStringAttr(spec->name)),
-       builder.getNamedAttr("args", builder.getDictionaryAttr(arguments))}));
+  if (spec->name == "normalize" && attributes.size() == 1)
+    attributes.push_back(builder.getNamedAttr("mode", builder.getStringAttr("dataset")));
+  return Attribute(builder.getDictionaryAttr(attributes));
 }
 
 //===- Predict --------------------------------------------------------------------------------===//

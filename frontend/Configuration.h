@@ -6,7 +6,7 @@
 //             chains = [{inputs = [..], steps = [CALL..], outputs = [..]}..]}
 //   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..],
 //             early_stop = CALL, monitor = "iou"}
-//   CALL   = {name = "adam", args = {lr = 1.0e-3, ...}}
+//   CALL   = {name = "adam", lr = 1.0e-3, ...}
 //
 // Arguments are i64, f64, bool, string, or an array of one of these; all that have a value are
 // written, defaults included. Without early_stop there is no such entry.

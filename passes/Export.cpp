@@ -110,13 +110,13 @@ fb::Offset<artifact::Argument> Exporter::argument(NamedAttribute attribute) {
                                         text.c_str());
 }
 
-/// {name = "adam", args = {lr = ...}}
+/// {name = "adam", lr = ...}
 fb::Offset<artifact::Call> Exporter::call(DictionaryAttr dictionary) {
   if (!dictionary)
     return {};
   std::vector<fb::Offset<artifact::Argument>> arguments;
-  if (auto args = dictionary.getAs<DictionaryAttr>("args"))
-    for (NamedAttribute attribute : args)
+  for (NamedAttribute attribute : dictionary)
+    if (attribute.getName() != "name")
       arguments.push_back(argument(attribute));
   auto name = dictionary.getAs<StringAttr>("name");
   return artifact::CreateCallDirect(builder, name ? name.str().c_str() : "", &arguments);

@@ -263,9 +263,9 @@ TEST(Configuration, SettingsReachParametersAndBlocks) {
   EXPECT_EQ(textOf(result.model()->getAttr("batch")), "3 : i64");
   EXPECT_EQ(
       textOf(result.model()->getAttr("train")),
-      "{epochs = 7 : i64, monitor = \"level\", optimizer = {args = {lr = 5.000000e-01 : f64, "
-      "momentum = 9.000000e-01 : f64, nesterov = false, no_decay = [\"*.bias\"], "
-      "weight_decay = 0.000000e+00 : f64}, name = \"sgd\"}, schedule = [], steps_per_epoch = 0 : "
+      "{epochs = 7 : i64, monitor = \"level\", optimizer = {lr = 5.000000e-01 : f64, "
+      "momentum = 9.000000e-01 : f64, name = \"sgd\", nesterov = false, no_decay = [\"*.bias\"], "
+      "weight_decay = 0.000000e+00 : f64}, schedule = [], steps_per_epoch = 0 : "
       "i64}");
 }
 
@@ -276,9 +276,9 @@ TEST(Configuration, DataChainsAreWritten) {
       "    -> flip\n    -> x\n  validation = 0.25\n}");
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_EQ(textOf(result.model()->getAttr("data")),
-            "{chains = [{inputs = [\"file\"], outputs = [\"x\"], steps = [{args = {mean = "
-            "1.000000e+00 : f64, std = [2.000000e+00, 3.000000e+00]}, name = "
-            "\"normalize\"}, {args = {}, name = \"flip\"}]}], sources = [{axes = \"NYX\", name = "
+            "{chains = [{inputs = [\"file\"], outputs = [\"x\"], steps = [{mean = "
+            "1.000000e+00 : f64, name = \"normalize\", std = [2.000000e+00, 3.000000e+00]}, "
+            "{name = \"flip\"}]}], sources = [{axes = \"NYX\", name = "
             "\"file\"}], validation = 2.500000e-01 : f64}");
 }
 
@@ -286,7 +286,7 @@ TEST(Configuration, EarlyStopIsACallOfItsOwn) {
   Elaborated result(std::string(small) + "train { early_stop(patience = 4) }");
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_NE(textOf(result.model()->getAttr("train"))
-                .find("early_stop = {args = {patience = 4 : i64}, name = \"early_stop\"}"),
+                .find("early_stop = {name = \"early_stop\", patience = 4 : i64}"),
             std::string::npos);
 }
 
