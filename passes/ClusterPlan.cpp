@@ -36,7 +36,8 @@ Space spaceOf(RankedTensorType type) {
   Space space;
   for (int64_t extent : layout.physicalShape(type.getShape().vec()))
     space.extents.push_back(extent);
-  if (space.extents.empty()) // A scalar has a loop, too.
+  // A scalar is a loop of one iteration.
+  if (space.extents.empty())
     space.extents.push_back(1);
   unsigned loops = space.extents.size();
   space.coordinates.assign(type.getRank(), LinearForm::constant(loops, 0));
@@ -323,7 +324,7 @@ private:
   LogicalResult planConcat(nn::ConcatOp concat);
   LogicalResult planNest(RankedTensorType type);
   LogicalResult addReduction(StageBuilder &builder, const Space &space, unsigned result,
-                             ArrayRef<Bound> valid);
+                             unsigned last, ArrayRef<Bound> valid);
   bool writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions, ArrayRef<Bound> valid);
   void planPartials(StagePlan &stage, ArrayRef<unsigned> reductions);
 
@@ -415,7 +416,7 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
                   *addressOf(own, space.coordinates, space.extents).linear, valid);
   }
   for (unsigned result : reductions)
-    if (failed(addReduction(builder, space, result, valid)))
+    if (failed(addReduction(builder, space, result, reductions.back(), valid)))
       return failure();
   planLoops(stage);
   if (!reductions.empty() && !writesDirectly(stage, reductions, valid))
@@ -437,9 +438,9 @@ static SmallVector<int64_t> keptShape(Operation *reduction) {
 
 /// An accumulator at the row-major position of its kept coordinates.
 LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const Space &space,
-                                           unsigned result, ArrayRef<Bound> valid) {
+                                           unsigned result, unsigned last, ArrayRef<Bound> valid) {
   Operation *op = yield.getValues()[result].getDefiningOp();
-  if (reducedDims(op) != reducedDims(yield.getValues().back().getDefiningOp()))
+  if (reducedDims(op) != reducedDims(yield.getValues()[last].getDefiningOp()))
     return op->emitOpError("reduces other dimensions than the cluster's last reduction");
   FailureOr<unsigned> node = builder.evaluate(op->getOperand(0), space.coordinates);
   if (failed(node))

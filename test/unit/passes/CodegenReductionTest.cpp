@@ -105,7 +105,7 @@ TEST(CodegenReduction, WithElementwiseResult) {
                          "%w = nn.cast %y : (!t) -> !w\n"
                          "%s = nn.reduce_sum %w " +
                              dims + " : (!w) -> !r",
-                         {{"%y", "!t"}, {"%s", "!r"}});
+                         {{"%s", "!r"}, {"%y", "!t"}});
     runner.check(2);
   }
 }
