@@ -22,12 +22,13 @@ namespace dlc {
 
 namespace {
 
-constexpr uint64_t lastBucketBytes = 1 << 20;
-
-/// Long enough that the latency is at most some percent, short enough that the first leaves early.
-uint64_t defaultBucketBytes(const Link &link) {
-  double bytes = 50 * link.latencyMicroseconds * 1e-6 * link.gbitPerSecond * 1e9 / 8;
-  return static_cast<uint64_t>(std::clamp(bytes, 1.0 * (1 << 20), 25.0 * (1 << 20)));
+/// Long enough that the latency is at most some percent, short enough that the first leaves early;
+/// the last one as short as pays, since nothing is left to hide it behind.
+BucketLimits limitsFor(const Link &link) {
+  double inFlight = link.latencyMicroseconds * 1e-6 * link.gbitPerSecond * 1e9 / 8; // bytes
+  constexpr double kilobyte = 1 << 10, megabyte = 1 << 20;
+  return {static_cast<uint64_t>(std::clamp(50 * inFlight, megabyte, 25 * megabyte)),
+          static_cast<uint64_t>(std::clamp(5 * inFlight, 64 * kilobyte, megabyte))};
 }
 
 /// One operand of a collective.
@@ -55,7 +56,9 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
       getOperation().emitError("link is '") << link << "', expected GBIT[:US] or shm";
       return signalPassFailure();
     }
-    limit = bucketSize ? uint64_t{bucketSize} : defaultBucketBytes(*parsed);
+    limits = limitsFor(*parsed);
+    if (bucketSize)
+      limits.bytes = bucketSize;
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       if (failed(combine(program.getBody().front())))
         return signalPassFailure();
@@ -68,7 +71,7 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     std::vector<Member> members = membersOf(block);
     std::vector<Reduction> reductions = describe(block, members);
     llvm::SmallSetVector<Operation *, 16> replaced;
-    for (Bucket bucket : planBuckets(reductions, {limit, lastBucketBytes})) {
+    for (Bucket bucket : planBuckets(reductions, limits)) {
       MutableArrayRef<Member> run(&members[bucket.begin], bucket.end - bucket.begin);
       if (failed(build(run)))
         return failure();
@@ -181,7 +184,7 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     return copy.getResult(0);
   }
 
-  uint64_t limit = 0;
+  BucketLimits limits{};
   llvm::DenseMap<Operation *, OrderKey> positions;
 };
 

@@ -70,6 +70,13 @@ static LogicalResult verifyStart(comm::StartOp start, int64_t bucket) {
   return success();
 }
 
+/// True for what the exec stage knows: kernels, collectives, views, and what touches variables and
+/// results.
+static bool hasPlace(Operation *op) {
+  return isLibraryOp(op) || isa<nn::FusedOp, nn::ReadOp, nn::AssignOp, nn::ReshapeOp, nn::LossOp,
+                                nn::MetricOp, nn::OutputOp, comm::StartOp, comm::WaitOp>(op);
+}
+
 static LogicalResult verifyProgram(nn::ProgramOp program) {
   if (!llvm::all_of(program.getArguments(), [](Value input) { return isRowMajor(input); })) // 6.
     return program.emitOpError("has an input that is not row-major");
@@ -87,6 +94,8 @@ static LogicalResult verifyProgram(nn::ProgramOp program) {
     });
     if (layouts.wasInterrupted())
       return failure();
+    if (!hasPlace(&op)) // 9.
+      return op.emitOpError("is outside of a cluster; run dlc-fuse");
   }
   return success();
 }

@@ -115,3 +115,13 @@ nn.model @cut attributes {stage = "schedule", target = "test", threads = 1 : i64
     %s = nn.slice %v {start = array<i64: 0, 8, 0, 0>, size = array<i64: 1, 16, 4, 4>} : (tensor<1x32x4x4xf32, #blocked>) -> tensor<1x16x4x4xf32, #blocked>
   }
 }
+
+// -----
+
+nn.model @unfused attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4xf32> {nn.input = "x"}) {
+    // expected-error @below {{is outside of a cluster; run dlc-fuse}}
+    %y = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+    nn.output "y", %y : tensor<4xf32>
+  }
+}

@@ -110,6 +110,7 @@ TEST(LayoutSolver, EveryAssignmentVerifiesAndCanBePlanned) {
     mlir::PassManager manager(context.get());
     mlir::OpPassManager &model = manager.nest<nn::ModelOp>();
     model.addPass(createAssignLayouts({"test", 1, "fast"}));
+    model.addPass(createFuse());
     model.addPass(createPlanKernels());
     model.addPass(createVerifySchedule());
     EXPECT_TRUE(mlir::succeeded(manager.run(*module))) << text;
