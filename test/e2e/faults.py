@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+"""Bad input and faults: exit code 1 and one line that says what to do; checkpoints survive."""
+import os
+import re
+import resource
+import signal
+import struct
+import subprocess
+import time
+
+from support import BIN, MODELS, check, digits, run, workspace
+
+import numpy as np
+
+
+def fails(pattern, *command, **options):
+    """The command must end with exit code 1 and, as its last line, an error that matches."""
+    _, err = run("dlc-run", *command, expect=1, **options)
+    last = err.strip().split("\n")[-1]
+    check(last.startswith("dlc-run: error: ") and re.search(pattern, last), f"wanted /{pattern}/, got: {err}")
+    check("Traceback" not in err and "terminate called" not in err, err)
+
+
+def bad_data(directory, artifact, data):
+    train = ["train", artifact, "--run", directory / "bad"]
+    image, label = data[1], data[3]
+    fails("there is no data for label; add --data label=PATH", *train, "--data", image)
+    fails("reads no data of this name; it reads image, label", *train, *data, "--data", "picture=x.npy")
+    fails("cannot open .*none.npy", *train, "--data", f"image={directory}/none.npy", "--data", label)
+    np.save(directory / "small.npy", np.zeros((96, 20, 20), np.uint8))
+    fails("1 x 20 x 20, but the model's input image takes 1 x 28 x 28",
+          *train, "--data", f"image={directory}/small.npy", "--data", label)
+    np.save(directory / "range.npy", np.full(96, 10, np.uint8))
+    fails(r"sample 0 has label 10, but the model's loss takes 0\.\.9",
+          *train, "--data", image, "--data", f"label={directory}/range.npy")
+    np.save(directory / "float.npy", np.zeros(96, np.float32))
+    fails("holds f32 elements, but the model's input label takes integers",
+          *train, "--data", image, "--data", f"label={directory}/float.npy")
+    np.save(directory / "few.npy", np.zeros(95, np.uint8))
+    fails("96 samples, .* has 95", *train, "--data", image, "--data", f"label={directory}/few.npy")
+    (directory / "cut.npy").write_bytes((directory / "image.npy").read_bytes()[:-1])
+    fails("truncated or damaged", *train, "--data", f"image={directory}/cut.npy", "--data", label)
+
+
+def bad_weights(directory, artifact, data, weights):
+    cut = directory / "cut.safetensors"
+    cut.write_bytes(weights.read_bytes()[:-100])
+    fails("cut.safetensors': it is truncated", "eval", artifact, *data, "--init", cut)
+    header = b'{"head.bias":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}'
+    (directory / "other.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(12))
+    fails(r"does not fit model mnist_cnn: it lacks .*\(32 x 1 x 3 x 3\).*the model has no head.bias \(3\)",
+          "eval", artifact, *data, "--init", directory / "other.safetensors")
+    fails("the loss is .* in step .*--on-nan=continue", "train", artifact, *data, "--lr", "1e30", "--run",
+          directory / "nan", "--threads", 1)
+    fails("threads asked for, but the artifact was planned for at most 1", "eval", artifact, *data, "--init", weights,
+          "--threads", 7)
+
+
+def bad_output(directory, artifact, data):
+    fails("cannot write the run directory '/proc/none'", "train", artifact, *data, "--run", "/proc/none")
+    done = directory / "done"
+    run("dlc-run", "train", artifact, *data, "--epochs", 1, "--run", done)
+    fails("holds a run already; add --resume", "train", artifact, *data, "--epochs", 1, "--run", done)
+    fails("cannot resume: there is no", "train", artifact, *data, "--resume", "--run", directory / "nothing")
+
+    def full_disk():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    before = (done / "last.safetensors").read_bytes()
+    fails("cannot write .*safetensors.*; the file that was there is kept", "train", artifact, *data, "--epochs", 2,
+          "--resume", "--run", done, preexec_fn=full_disk)
+    check((done / "last.safetensors").read_bytes() == before, "a failed write changed the checkpoint")
+
+
+def different_artifacts(directory, artifact, data):
+    other = directory / "other.dlx"
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "--bucket-size=65536", "-o", other)
+    part = lambda file: ["-np", "1", str(BIN / "dlc-run"), "train", str(file), *data, "--run", str(directory / "mixed")]
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", *root, *part(artifact), ":", *part(other)],
+                          capture_output=True, text=True, timeout=60)
+    check(done.returncode != 0 and "ranks run different artifacts" in done.stderr, done.stderr)
+
+
+def children(pid):
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    return [int(child) for child in found]
+
+
+class Job:
+    """A training run on two ranks that has written its first checkpoint."""
+
+    def __init__(self, directory, artifact, data, name, *options):
+        self.run = directory / name
+        command = [BIN / "dlc-run", "-np", 2, "train", artifact, *data, "--epochs", 100000, "--run", self.run, "--threads",
+                   1, *options]
+        self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True)
+        deadline = time.time() + 60
+        while not (self.run / "last.safetensors").exists():
+            check(self.process.poll() is None and time.time() < deadline, "the run does not get under way")
+            time.sleep(0.05)
+        self.mpirun = children(self.process.pid)[0]
+
+    def ends(self, pattern, seconds):
+        begin = time.time()
+        try:
+            _, err = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            check(False, "the job hangs")
+        last = err.strip().split("\n")[-1]
+        check(self.process.returncode == 1, f"exit code {self.process.returncode}: {err}")
+        check(re.search(pattern, last), f"wanted /{pattern}/, got: {err}")
+        check(time.time() - begin < seconds, f"took {time.time() - begin:.1f} s to end")
+
+
+def faults(directory, artifact, data):
+    job = Job(directory, artifact, data, "killed")
+    os.kill(children(job.mpirun)[1], signal.SIGKILL)
+    job.ends("rank [01] ", 10)
+    run("dlc-run", "eval", artifact, *data, "--init", job.run / "last.safetensors")
+
+    job = Job(directory, artifact, data, "stopped", "--timeout", 3)
+    stopped = children(job.mpirun)[1]
+    os.kill(stopped, signal.SIGSTOP)
+    job.ends(r"(all-reduce of bucket \d+ \(.+\) in step \d+|step \d+: sum over ranks).*rank [01]", 12)
+
+    job = Job(directory, artifact, data, "terminated")
+    job.process.send_signal(signal.SIGTERM)
+    job.ends("interrupted by .* after step .*; continue with --resume --run", 10)
+    # `last` is of the very step, and the run goes on from there.
+    done = int(re.search(rb'"step\\":(\d+)', (job.run / "last.safetensors").read_bytes()[:20000]).group(1))
+    out, _ = run("dlc-run", "-np", 2, "train", artifact, *data, "--steps", done + 2, "--resume", "--run", job.run,
+                 "--threads", 1)
+    check(f"resuming after step {done} of {done + 2}" in out, out)
+
+
+def main():
+    directory = workspace()
+    data = digits(directory)
+    artifact = directory / "mnist.dlx"
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "-o", artifact)
+    weights = directory / "weights.safetensors"
+    run("dlc-run", "train", artifact, *data, "--epochs", 1, "--run", directory / "base", "--save", weights)
+    bad_data(directory, artifact, data)
+    bad_weights(directory, artifact, data, weights)
+    bad_output(directory, artifact, data)
+    different_artifacts(directory, artifact, data)
+    faults(directory, artifact, data)
+
+
+main()
