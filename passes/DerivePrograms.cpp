@@ -146,6 +146,15 @@ void setInferenceMode(ProgramOp program) {
   }
 }
 
+/// Tells the runtime which labels a loss can take.
+void recordLabelRanges(ProgramOp program) {
+  for (auto loss : program.getBody().getOps<SoftmaxCrossEntropyOp>())
+    if (auto label = dyn_cast<BlockArgument>(loss.getLabel()))
+      program.setArgAttr(
+          label.getArgNumber(), "nn.label_range",
+          Builder(program).getI64IntegerAttr(tensorType(loss.getLogits()).getDimSize(1)));
+}
+
 /// Erases ops and inputs that reach no sink.
 LogicalResult prune(ProgramOp program) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(program.getBody().front())))
@@ -189,6 +198,7 @@ public:
         setInferenceMode(program);
       if (failed(prune(program)))
         return signalPassFailure();
+      recordLabelRanges(program);
     }
     pruneVariables(model);
   }
