@@ -11,9 +11,9 @@ nn.model @order attributes {stage = "schedule", target = "test", threads = 1 : i
   nn.program @train(%x: tensor<3xf32> {nn.input = "x"}, %y: tensor<16xf32> {nn.input = "y"}) {
     // CHECK: %[[GB:.*]] = nn.exp
     // CHECK-NEXT: %[[RB:.*]] = comm.all_reduce %[[GB]] : tensor<16xf32>
-    // CHECK-NEXT: %[[NB:.*]] = nn.neg %[[RB]]
     // CHECK-NEXT: %[[GA:.*]] = nn.tanh
     // CHECK-NEXT: %[[RA:.*]] = comm.all_reduce %[[GA]] : tensor<3xf32>
+    // CHECK-NEXT: nn.neg %[[RB]]
     // CHECK-NEXT: nn.assign @a, %[[RA]]
     // DEFAULT: %[[GB:.*]] = nn.exp
     // DEFAULT-NEXT: %[[GA:.*]] = nn.tanh
@@ -22,10 +22,10 @@ nn.model @order attributes {stage = "schedule", target = "test", threads = 1 : i
     // DEFAULT-NEXT: nn.assign @a, %[[R]]#1
     // DEFAULT-NEXT: nn.assign @b, %[[NB]]
     %gb = nn.exp %y : (tensor<16xf32>) -> tensor<16xf32>
-    %rb = comm.all_reduce %gb : tensor<16xf32>
-    %nb = nn.neg %rb : (tensor<16xf32>) -> tensor<16xf32>
     %ga = nn.tanh %x : (tensor<3xf32>) -> tensor<3xf32>
     %ra = comm.all_reduce %ga : tensor<3xf32>
+    %rb = comm.all_reduce %gb : tensor<16xf32>
+    %nb = nn.neg %rb : (tensor<16xf32>) -> tensor<16xf32>
     nn.assign @a, %ra : tensor<3xf32>
     nn.assign @b, %nb : tensor<16xf32>
   }
