@@ -14,6 +14,9 @@
 namespace dlc::fe {
 
 constexpr unsigned maxHeight = 128;
+/// Of one call, function or block.
+constexpr size_t maxArguments = 256;
+constexpr size_t maxFunctions = 1024;
 
 //===- Expressions ----------------------------------------------------------------------------===//
 

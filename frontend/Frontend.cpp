@@ -44,6 +44,9 @@ static LogicalResult checkDefinitions(const ModelFile &file, SMLoc start, Diagno
     if (!parameter.defaultValue)
       return diags.error(parameter.loc,
                          "a model's parameter needs a default: " + parameter.name + " = ...");
+  if (file.functions.size() > maxFunctions)
+    return diags.error(file.functions.back()->loc,
+                       "more than " + Twine(maxFunctions) + " functions");
   StringMap<SMLoc> functions;
   for (const auto &function : file.functions) {
     if (lookupCall(function->name, CallKind::Operator))
@@ -68,10 +71,10 @@ LogicalResult Loader::load(std::unique_ptr<MemoryBuffer> buffer, ModelFile &file
 }
 
 LogicalResult Loader::parse(unsigned buffer, ModelFile &file, unsigned depth) {
-  constexpr size_t maxSize = 1 << 20;
+  constexpr size_t maxSize = 1 << 18;
   const MemoryBuffer &text = *sources.getMemoryBuffer(buffer);
   if (text.getBufferSize() > maxSize)
-    return diags.error(SMLoc(), text.getBufferIdentifier() + " is larger than 1 MiB");
+    return diags.error(SMLoc(), text.getBufferIdentifier() + " is larger than 256 KiB");
   std::vector<Parser::Import> imports;
   if (failed(Parser(text.getBuffer(), diags).parseFile(file, imports)))
     return failure();

@@ -161,6 +161,8 @@ LogicalResult Parser::parseArguments(CallExpr &call) {
   while (!token.is(Kind::RightParen)) {
     Argument argument;
     argument.loc = token.loc();
+    if (call.arguments.size() == maxArguments)
+      return diags.error(argument.loc, "more than " + Twine(maxArguments) + " arguments");
     if (token.is(Kind::Identifier) && peek().is(Kind::Assign)) {
       argument.keyword = token.text;
       for (const Argument &other : call.arguments)

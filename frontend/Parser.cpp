@@ -143,6 +143,8 @@ LogicalResult Parser::parseParameters(Function &function) {
     parameter.loc = token.loc();
     if (failed(expectName("a parameter's name or ')'", parameter.name)))
       return failure();
+    if (function.parameters.size() == maxArguments)
+      return diags.error(parameter.loc, "more than " + Twine(maxArguments) + " parameters");
     for (const Parameter &other : function.parameters)
       if (other.name == parameter.name)
         return diags.error(parameter.loc, "a second parameter named '" + parameter.name + "'");
@@ -173,6 +175,8 @@ LogicalResult Parser::parseEntry(std::vector<Entry> &entries) {
 }
 
 LogicalResult Parser::addEntry(std::vector<Entry> &entries, Entry entry) {
+  if (entries.size() == maxArguments)
+    return diags.error(entry.loc, "more than " + Twine(maxArguments) + " settings");
   for (const Entry &other : entries)
     if (other.name == entry.name)
       return diags.error(entry.loc, "'" + entry.name + "' is set twice in this block");

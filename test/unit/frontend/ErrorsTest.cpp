@@ -358,6 +358,22 @@ TEST(Errors, PredictionKeepsTheShapesOfParameters) {
       << result.diagnostics;
 }
 
+TEST(Errors, EndlessListsAreRefused) {
+  std::string arguments, functions;
+  for (int i = 0; i < 2000; ++i) {
+    arguments += "a" + std::to_string(i) + " = 1,";
+    functions += "fn f" + std::to_string(i) + "() { return 1 }\n";
+  }
+  Elaborated call(withBody("  y = relu(" + arguments + ")"));
+  EXPECT_NE(call.diagnostics.find("more than 256 arguments"), std::string::npos);
+  Elaborated model("model m(" + arguments + ") { }");
+  EXPECT_NE(model.diagnostics.find("more than 256 parameters"), std::string::npos);
+  Elaborated file(functions + "model m() { }");
+  EXPECT_NE(file.diagnostics.find("more than 1024 functions"), std::string::npos);
+  Elaborated text(std::string(1 << 19, ' '));
+  EXPECT_NE(text.diagnostics.find("larger than 256 KiB"), std::string::npos);
+}
+
 TEST(Errors, DeepNestingIsRefused) {
   std::string deep = "  y = image * " + std::string(1000, '(') + "1" + std::string(1000, ')');
   Elaborated parens(withBody(deep));
