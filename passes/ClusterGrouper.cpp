@@ -14,14 +14,41 @@ using namespace dlc;
 
 static bool isReduction(Operation *op) { return isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op); }
 
-bool dlc::isCopiedIntoClusters(Operation *op) {
-  return isa<nn::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::SliceOp, nn::PadOp>(op);
-}
-
-/// True if something other than a cluster reads the result of an op that clusters copy: then it
-/// needs a kernel of its own.
+/// True if something other than a cluster reads the result of an op.
 static bool needsMemory(Operation *op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) { return !isClusterOp(user); });
+}
+
+/// A cast whose result takes more memory than its operand, which nobody needs in memory.
+static bool isCopiedCast(Operation *op) {
+  auto cast = dyn_cast<nn::CastOp>(op);
+  return cast &&
+         nn::elementBytes(nn::tensorType(cast.getY()).getElementType()) >
+             nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) &&
+         !needsMemory(op);
+}
+
+bool dlc::isCopiedIntoClusters(Operation *op) {
+  return isCopiedCast(op) ||
+         isa<nn::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::SliceOp, nn::PadOp>(op);
+}
+
+SmallVector<Operation *> dlc::usersThroughCasts(Value value) {
+  SmallVector<Operation *> users;
+  for (Operation *user : value.getUsers()) {
+    if (isCopiedCast(user))
+      llvm::append_range(users, usersThroughCasts(user));
+    else
+      users.push_back(user);
+  }
+  return users;
+}
+
+SmallVector<Operation *> dlc::usersThroughCasts(Operation *op) {
+  SmallVector<Operation *> users;
+  for (Value result : op->getResults())
+    llvm::append_range(users, usersThroughCasts(result));
+  return users;
 }
 
 bool dlc::isClusterOp(Operation *op) {
@@ -76,7 +103,7 @@ void ClusterGrouper::addOp(Operation *op) {
 }
 
 void ClusterGrouper::joinUsers(Operation *op) {
-  SmallVector<Operation *> users(op->getUsers());
+  SmallVector<Operation *> users = usersThroughCasts(op);
   llvm::sort(users,
              [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
   for (Operation *user : users)
@@ -94,8 +121,9 @@ void ClusterGrouper::joinSiblings(Block &block) {
   }
   auto stretchOf = [&](unsigned group) { return stretch[position.lookup(all[group].ops.front())]; };
   auto joinReaders = [&](Value value) {
-    for (Operation *a : value.getUsers())
-      for (Operation *b : value.getUsers()) {
+    SmallVector<Operation *> readers = usersThroughCasts(value);
+    for (Operation *a : readers)
+      for (Operation *b : readers) {
         unsigned first = groupOf(a), second = groupOf(b);
         if (first != second && first != ~0u && second != ~0u &&
             stretchOf(first) == stretchOf(second))
@@ -142,7 +170,7 @@ bool ClusterGrouper::isSeparated(unsigned a, unsigned b) const {
   for (unsigned group : {a, b})
     for (Operation *op : all[group].ops) {
       last = std::max(last, position.lookup(op));
-      for (Operation *user : op->getUsers()) {
+      for (Operation *user : usersThroughCasts(op)) {
         if (!inside(user))
           pending.push_back(user);
         else if (isReduction(op))
@@ -159,7 +187,7 @@ bool ClusterGrouper::isSeparated(unsigned a, unsigned b) const {
     SmallVector<Operation *> alone{op};
     for (Operation *member :
          group == ~0u ? ArrayRef<Operation *>(alone) : ArrayRef<Operation *>(all[group].ops))
-      for (Operation *user : member->getUsers()) {
+      for (Operation *user : usersThroughCasts(member)) {
         if (inside(user))
           return true;
         pending.push_back(user);

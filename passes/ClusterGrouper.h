@@ -2,8 +2,8 @@
 //
 // Groups are grown from consumers to producers: an op joins the groups of its users, nearest first,
 // if they share its iteration space and nothing outside lies between them. What only changes how an
-// operand is addressed (broadcast, slice, pad) or costs nothing (constant, iota) belongs to no
-// group: every cluster that uses it gets its own copy.
+// operand is addressed (broadcast, slice, pad) or costs nothing (constant, iota, a cast that makes
+// elements larger) belongs to no group: every cluster that uses it gets its own copy.
 #pragma once
 
 #include "dialects/NN/NN.h"
@@ -16,6 +16,9 @@ namespace dlc {
 bool isClusterOp(mlir::Operation *op);
 /// True if a cluster copies the op instead of reading its result.
 bool isCopiedIntoClusters(mlir::Operation *op);
+/// Users of a value or of an op's results, those of copied casts in place of the casts.
+llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Value value);
+llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Operation *op);
 
 /// Ops of one future nn.fused, in program order.
 struct ClusterGroup {

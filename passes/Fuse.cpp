@@ -38,7 +38,8 @@ public:
   nn::FusedOp build() {
     SmallVector<Value> results;
     for (Operation *op : group.ops)
-      if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inGroup.contains(user); }))
+      if (llvm::any_of(usersThroughCasts(op),
+                       [&](Operation *user) { return !inGroup.contains(user); }))
         results.push_back(op->getResult(0));
     OpBuilder builder(group.ops.back());
     builder.setInsertionPointAfter(group.ops.back());
@@ -137,9 +138,16 @@ private:
   /// False for dead code.
   static bool isRead(const ClusterGroup &group) {
     return llvm::any_of(group.ops, [&](Operation *op) {
-      return llvm::any_of(op->getUsers(),
+      return llvm::any_of(usersThroughCasts(op),
                           [&](Operation *user) { return !llvm::is_contained(group.ops, user); });
     });
+  }
+
+  /// Erases a copied op and those behind it, all without other users.
+  static void eraseUnused(Operation *op) {
+    for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+      eraseUnused(user);
+    op->erase();
   }
 
   void formClusters(Block &block) {
@@ -150,8 +158,12 @@ private:
       }
       for (Operation *op : llvm::reverse(group.ops))
         op->dropAllReferences();
-      for (Operation *op : llvm::reverse(group.ops))
+      for (Operation *op : llvm::reverse(group.ops)) {
+        // Copies were made of what is left of its users.
+        for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+          eraseUnused(user);
         op->erase();
+      }
     }
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isCopiedIntoClusters(&op) && op.use_empty())

@@ -106,3 +106,27 @@ nn.model @spaces attributes {stage = "schedule"} {
     nn.output "y", %2 : tensor<1x32x2x2xf32>
   }
 }
+
+// -----
+
+// A cast to a larger type is made where it is used, never stored: one pass over the sums' operand, and what was computed before it.
+// CHECK-LABEL: nn.model @casts
+nn.model @casts attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}) {
+    // CHECK: nn.fused (%{{.*}} = %arg0) : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf64>, tensor<3xf64>)
+    // CHECK: nn.exp
+    // CHECK: nn.cast
+    // CHECK: nn.reduce_sum
+    // CHECK: nn.fused {{.*}} : (tensor<2x3xf32>, tensor<3xf64>) -> tensor<2x3xf64>
+    // CHECK-NEXT: nn.cast
+    %0 = nn.exp %a : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %1 = nn.cast %0 : (tensor<2x3xf32>) -> tensor<2x3xf64>
+    %2 = nn.mul %1, %1 : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+    %3 = nn.reduce_sum %1 {dims = array<i64: 0>} : (tensor<2x3xf64>) -> tensor<3xf64>
+    %4 = nn.reduce_sum %2 {dims = array<i64: 0>} : (tensor<2x3xf64>) -> tensor<3xf64>
+    %5 = nn.broadcast %3 {dims = array<i64: 1>} : (tensor<3xf64>) -> tensor<2x3xf64>
+    %6 = nn.sub %1, %5 : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+    nn.output "s", %4 : tensor<3xf64>
+    nn.output "y", %6 : tensor<2x3xf64>
+  }
+}
