@@ -248,7 +248,8 @@ Layout FamilyWalk::commonLayout(Operation *op, ValueRange operands,
     });
     if (!allowed(layout) || (!present && !layout.isRowMajor()))
       continue;
-    double cost = passCost(op->getResult(0), layout, operands.size() + 1);
+    double cost = passCost(op->getResult(0), layout, operands.size() + 1) +
+                  resultPenalty(op->getResult(0), layout);
     for (Value operand : operands)
       cost += reorderCost(operand, layout);
     if (cost < bestCost) {
