@@ -40,9 +40,11 @@ def main():
     again = trained(directory, base, data, 2, "again")
     same_file(results[2], again, "the same run twice")
 
-    trained(directory, base, data, 2, "interrupted", steps=3)
-    resumed = trained(directory, base, data, 2, "interrupted", "--resume")
-    same_file(results[2], resumed, "resumed and uninterrupted run")
+    # A schedule over the whole run would differ between a total of 3 and of 5 steps.
+    constant = compiled(directory, "constant", "--set", "train.schedule=[]")
+    whole = trained(directory, constant, data, 2, "whole")
+    trained(directory, constant, data, 2, "interrupted", steps=3)
+    same_file(whole, trained(directory, constant, data, 2, "interrupted", "--resume"), "resumed and uninterrupted run")
 
     # Twice the batch on one rank sees the same samples: equal up to rounding (the network has no batch norm).
     double = directory / "double.dlx"
