@@ -7,7 +7,7 @@
 namespace dlc::rt {
 
 inline uint16_t bf16FromFloat(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
+  auto bits = std::bit_cast<uint32_t>(value);
   uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   // Rounding a NaN could carry its payload away into an infinity: it is made quiet instead.
   uint32_t quiet = (bits >> 16) | 0x40u;

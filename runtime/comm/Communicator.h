@@ -26,6 +26,7 @@ struct CollectiveLabel {
   std::span<const std::string> members;
 };
 
+/// Whoever changes the virtual methods counts MpiModule::currentVersion up.
 class Communicator {
 public:
   using Ticket = uint32_t;

@@ -30,7 +30,7 @@ public:
   using Route = std::tuple<int, int, int>; // from, to, tag
 
   void fail(const std::string &newReason) noexcept {
-    std::lock_guard lock(mutex);
+    std::scoped_lock lock(mutex);
     if (reason.empty())
       reason = newReason;
     failed.store(true);
@@ -38,7 +38,7 @@ public:
   void check() {
     if (!failed.load())
       return;
-    std::lock_guard lock(mutex);
+    std::scoped_lock lock(mutex);
     throw Error(ErrorCode::Peer, "another rank gave up: " + reason);
   }
 
@@ -57,7 +57,7 @@ public:
 
   Request send(int peer, int tag, std::span<const std::byte> data) override {
     auto loan = std::make_shared<Loan>(Loan{data});
-    std::lock_guard lock(world->mutex);
+    std::scoped_lock lock(world->mutex);
     world->mail[{rank(), peer, tag}].push_back(loan);
     sends[nextRequest] = std::move(loan);
     return nextRequest++;
@@ -69,7 +69,7 @@ public:
   }
 
   bool test(Request request) override {
-    std::lock_guard lock(world->mutex);
+    std::scoped_lock lock(world->mutex);
     deliver();
     if (auto send = sends.find(request); send != sends.end()) {
       bool done = send->second->copied;
@@ -82,13 +82,13 @@ public:
 
   std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override {
     auto mapping = std::make_shared<Mapping>(Mapping::anonymous(bytes));
-    std::lock_guard lock(world->mutex);
+    std::scoped_lock lock(world->mutex);
     name = std::to_string(world->segments.size());
     world->segments[name] = mapping;
     return mapping;
   }
   std::shared_ptr<Mapping> openSegment(const std::string &name, size_t) override {
-    std::lock_guard lock(world->mutex);
+    std::scoped_lock lock(world->mutex);
     return world->segments.at(name);
   }
   void unlinkSegment(const std::string &) noexcept override {}
@@ -142,7 +142,7 @@ void runInProcess(int ranks, const std::function<void(Communicator &)> &body, in
       body(communicator);
     } catch (...) {
       {
-        std::lock_guard lock(mutex);
+        std::scoped_lock lock(mutex);
         if (!first)
           first = std::current_exception();
       }
@@ -150,6 +150,7 @@ void runInProcess(int ranks, const std::function<void(Communicator &)> &body, in
     }
   };
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back(runRank, rank);
   for (std::thread &thread : threads)

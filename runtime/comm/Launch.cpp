@@ -6,40 +6,38 @@
 #include <cstring>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 namespace dlc::rt {
 namespace {
 
 struct Promise {
-  int ranks;
+  int ranks = 0; // none made
   std::string source;
 };
 
 /// The first of the variables that holds a positive number.
-std::optional<Promise> readCount(const Environment &environment,
-                                 std::initializer_list<const char *> names) {
+Promise readCount(const Environment &environment, std::initializer_list<const char *> names) {
   for (const char *name : names) {
     const char *text = environment(name);
     int count = 0;
     if (text && std::from_chars(text, text + std::strlen(text), count).ec == std::errc() &&
         count > 0)
-      return Promise{count, std::string(name) + "=" + text};
+      return {count, std::string(name) + "=" + text};
   }
-  return std::nullopt;
+  return {};
 }
 
 /// Workers and chief of TensorFlow's cluster description; none if it cannot be read as one.
-std::optional<Promise> readTfConfig(const Environment &environment) {
+Promise readTfConfig(const Environment &environment) {
   const char *text = environment("TF_CONFIG");
   auto config = nlohmann::json::parse(text ? text : "", nullptr, /*allow_exceptions=*/false);
   if (!config.is_object() || !config.contains("cluster") || !config["cluster"].is_object())
-    return std::nullopt;
+    return {};
   size_t count = 0;
   for (const char *role : {"chief", "worker"})
     if (config["cluster"].contains(role) && config["cluster"][role].is_array())
       count += config["cluster"][role].size();
-  return Promise{static_cast<int>(count), "TF_CONFIG with " + std::to_string(count) + " workers"};
+  return {static_cast<int>(count), "TF_CONFIG with " + std::to_string(count) + " workers"};
 }
 
 [[noreturn]] void refuse(const Promise &promise, const std::string &fix) {
@@ -49,20 +47,19 @@ std::optional<Promise> readTfConfig(const Environment &environment) {
 
 /// What allocations and other frameworks promise binds no one once the user has said -np.
 void refuseUnmetPromises(const Environment &environment) {
-  auto several = [](const std::optional<Promise> &p) { return p && p->ranks > 1; };
   const std::string alone = " (-np 1 for one rank alone)";
   auto np = [](const Promise &p) { return "dlc-run -np " + std::to_string(p.ranks); };
 
   // Within a step of srun the other processes run already; in an allocation's shell or batch script
   // this is the only one.
-  if (auto step = readCount(environment, {"SLURM_STEP_NUM_TASKS"}); several(step))
-    refuse(*step, "start it with srun --mpi=pmix");
-  if (auto tasks = readCount(environment, {"SLURM_NTASKS", "SLURM_NPROCS"}); several(tasks))
-    refuse(*tasks, "use srun --mpi=pmix dlc-run, or " + np(*tasks) + alone);
-  if (auto world = readCount(environment, {"WORLD_SIZE"}); several(world))
-    refuse(*world, "use " + np(*world) + alone + ", or mpirun, in place of that launcher");
-  if (auto cluster = readTfConfig(environment); several(cluster))
-    refuse(*cluster, "use " + np(*cluster) + alone + ", or mpirun, and unset TF_CONFIG");
+  if (auto step = readCount(environment, {"SLURM_STEP_NUM_TASKS"}); step.ranks > 1)
+    refuse(step, "start it with srun --mpi=pmix");
+  if (auto tasks = readCount(environment, {"SLURM_NTASKS", "SLURM_NPROCS"}); tasks.ranks > 1)
+    refuse(tasks, "use srun --mpi=pmix dlc-run, or " + np(tasks) + alone);
+  if (auto world = readCount(environment, {"WORLD_SIZE"}); world.ranks > 1)
+    refuse(world, "use " + np(world) + alone + ", or mpirun, in place of that launcher");
+  if (auto cluster = readTfConfig(environment); cluster.ranks > 1)
+    refuse(cluster, "use " + np(cluster) + alone + ", or mpirun, and unset TF_CONFIG");
 }
 
 } // namespace
@@ -70,16 +67,16 @@ void refuseUnmetPromises(const Environment &environment) {
 Launch detectLaunch(const Environment &environment, bool ranksGiven) {
   // Open MPI's own launcher is the surest: its ranks may run inside any allocation.
   auto promise = readCount(environment, {"OMPI_COMM_WORLD_SIZE"});
-  bool launched = promise.has_value();
+  bool launched = promise.ranks > 0;
   if (!launched && (environment("PMIX_RANK") || environment("PMI_RANK"))) {
     launched = true;
     promise = readCount(environment, {"PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
   }
   if (launched) {
-    if (!promise)
+    if (promise.ranks == 0)
       return {true, 0, "PMIX_RANK"};
     // One rank needs no MPI, whoever started it.
-    return {promise->ranks > 1, promise->ranks, promise->source};
+    return {promise.ranks > 1, promise.ranks, promise.source};
   }
   if (!ranksGiven)
     refuseUnmetPromises(environment);

@@ -17,7 +17,7 @@ struct Slice {
 
 inline Slice sliceOf(size_t elements, int ranks, int rank) {
   constexpr size_t unit = 16;
-  size_t count = static_cast<size_t>(ranks);
+  auto count = static_cast<size_t>(ranks);
   size_t length = ((elements + count - 1) / count + unit - 1) / unit * unit;
   size_t begin = std::min(elements, length * static_cast<size_t>(rank));
   return {begin, std::min(elements, begin + length)};

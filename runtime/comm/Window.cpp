@@ -17,6 +17,7 @@ std::vector<std::string> gatherText(SmallCollectives &collectives, const std::st
                                     double timeout) {
   auto all = collectives.allGather(std::as_bytes(std::span(mine)), "sharing of memory", timeout);
   std::vector<std::string> texts;
+  texts.reserve(all.size());
   for (const auto &bytes : all)
     texts.emplace_back(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   return texts;

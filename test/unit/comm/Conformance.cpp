@@ -116,8 +116,10 @@ TEST_P(CommunicatorTest, WaitsInAnyOrderOnManyOutstanding) {
       tickets[i] = c.startAllReduce(part.data(), elements, DType::F32, {});
       c.progress();
     }
-    for (unsigned i = count; i-- > 0;)
+    for (unsigned i = count; i-- > 0;) {
       c.wait(tickets[i]);
+      EXPECT_TRUE(c.isComplete(tickets[i]));
+    }
     for (unsigned i = 0; i < count; ++i)
       expectSameBits(data.subspan(i * elements, elements), serialSum(elements, c.size(), i));
   });
@@ -183,7 +185,7 @@ TEST_P(CommunicatorTest, TimeoutNamesWhatAndWho) {
     fillOperand(data, c.rank());
     int late = c.size() - 1;
     if (c.rank() == late)
-      std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      std::this_thread::sleep_for(std::chrono::milliseconds(600));
     auto ticket = c.startAllReduce(data.data(), elements, DType::F32, {3, 17, members});
     if (c.rank() != late) {
       c.setTimeout(0.2);
