@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+"""train, eval, predict and bench from a model file: compiled once, kept, and their outputs of the promised form."""
+import json
+import os
+
+from support import MODELS, check, digits, run, workspace
+
+import numpy as np
+
+
+def main():
+    directory = workspace()
+    os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
+    data = digits(directory)
+    model = [MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads", 1]
+    out, _ = run("dlc-run", "-np", 2, "train", *model, *data, "--val", data[1], "--val", data[3], "--epochs", 2, "--run",
+                 directory / "run", "--trace", directory / "trace.json", "--log", directory / "copy.jsonl")
+    lines = out.split("\n")
+    check(lines[0] == "2 ranks x batch 8 = 16 samples a step, 6 steps an epoch", out)
+    check(" = compute " in lines[-2] and "exposed all-reduce" in lines[-2], out)
+    check("\r" not in out, "a progress bar in a pipe")
+    kept = sorted((directory / "cache" / "dlc").iterdir())
+    check(len(kept) == 1, f"one compiled model, got {kept}")
+
+    records = [json.loads(line) for line in (directory / "copy.jsonl").read_text().splitlines()]
+    steps = [record for record in records if record["event"] == "step"]
+    epochs = [record for record in records if record["event"] == "epoch"]
+    check(len(steps) == 12 and len(epochs) == 2, f"{len(steps)} step and {len(epochs)} epoch records")
+    wanted = {"step", "epoch", "loss", "lr", "accuracy", "samples_per_s", "step_ms", "exposed_comm_ms", "data_wait_ms"}
+    check(wanted <= steps[0].keys(), f"step record lacks {wanted - steps[0].keys()}")
+    check({"val_loss", "val_accuracy", "seconds"} <= epochs[0].keys(), f"epoch record: {epochs[0]}")
+
+    trace = json.loads((directory / "trace.json").read_text())["traceEvents"]
+    check({event["pid"] for event in trace} == {0, 1}, "the trace has one process per rank")
+    check(any(event["ph"] == "b" and event["cat"] == "all-reduce" for event in trace), "the trace shows all-reduces")
+
+    results = []
+    for ranks in (1, 3): # 96 samples do not divide by 3 x 8 x ..., and count once each all the same
+        out, _ = run("dlc-run", "-np", ranks, "eval", *model, *data, "--init", directory / "run" / "best.safetensors", "--json")
+        results.append(json.loads(out))
+    check(results[0]["samples"] == 96 and results[0]["accuracy"] == results[1]["accuracy"], f"{results}")
+    best = max(epochs, key=lambda record: record["val_accuracy"])
+    check(results[0]["accuracy"] == best["val_accuracy"], f"eval {results[0]}, training said {best}")
+    check(sorted((directory / "cache" / "dlc").iterdir()) == kept, "the model was compiled again")
+
+    run("dlc-run", "predict", *model, "--data", data[1], "--init", directory / "run" / "best.safetensors", "-o",
+        directory / "predictions")
+    probability = np.load(directory / "predictions" / "probability.npy")
+    check(probability.shape == (96, 10) and np.allclose(probability.sum(axis=1), 1, atol=1e-5), "probabilities")
+    label = np.load(directory / "label.npy")
+    check(np.isclose((probability.argmax(axis=1) == label).mean(), results[0]["accuracy"]), "predict and eval disagree")
+
+    out, _ = run("dlc-run", "-np", 2, "bench", *model, "--warmup", 1, "--iters", 2, "--num-batches-per-iter", 2)
+    for line in ("Iter #1: ", "Img/sec per CPU: ", "Total img/sec on 2 CPU(s): ", "exposed"):
+        check(line in out, f"bench prints no '{line}': {out}")
+    record = json.loads(run("dlc-run", "bench", *model, "--warmup", 1, "--iters", 1, "--json")[0])
+    check(record["ranks"] == 1 and record["img_per_s_total"] > 0 and record["wire_bytes"] == 0, f"{record}")
+
+
+main()
