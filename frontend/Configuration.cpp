@@ -106,9 +106,7 @@ LogicalResult Configuration::checkArguments(const CallSpec &spec, SMLoc loc,
   }
   if (spec.name != "normalize")
     return success();
-  bool named = !bound[0].value.isAbsent();
-  bool mean = !bound[1].value.isAbsent(), deviation = !bound[2].value.isAbsent();
-  if (mean != deviation || (named && mean))
+  if (bound[0].value.isString() != bound[1].value.isAbsent())
     return diags.error(loc, "normalize takes dataset, or per_image, or both mean and std");
   return success();
 }
@@ -142,8 +140,6 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
     if (!value.value.isAbsent())
       attributes.push_back(
           builder.getNamedAttr(argument.name, toAttr(builder, value.value, isFloats(argument))));
-  if (spec->name == "normalize" && attributes.size() == 1)
-    attributes.push_back(builder.getNamedAttr("mode", builder.getStringAttr("dataset")));
   return Attribute(builder.getDictionaryAttr(attributes));
 }
 

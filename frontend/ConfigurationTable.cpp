@@ -54,13 +54,10 @@ static constexpr ArgumentSpec plateauArguments[] = {
 };
 
 static constexpr ArgumentSpec normalizeArguments[] = {
-    {"mode", 0, "=dataset", "dataset per_image",
-     "dataset: per channel over the training part; per_image: (x - mean) / (std + 1e-6) per "
-     "sample; "
-     "neither if mean and std are given"},
-    {"mean", Float | FloatList, "=none", "",
-     "subtracted, in the stored units; per channel if a list"},
-    {"std", Float | FloatList, "=none", "", "divided by"},
+    {"mean", Float | FloatList, "dataset", "dataset per_image",
+     "subtracted, in the stored units, per channel if a list; dataset: mean and deviation per "
+     "channel over the training part; per_image: (x - mean) / (std + 1e-6) per sample"},
+    {"std", Float | FloatList, "=none", "", "divided by, where mean is given in numbers"},
 };
 
 static constexpr CallSpec calls[] = {
