@@ -282,6 +282,18 @@ TEST(Configuration, DataChainsAreWritten) {
             "\"file\"}], validation = 2.500000e-01 : f64}");
 }
 
+TEST(Configuration, NormalizeTakesNumbersOrAWord) {
+  for (auto [step, written] :
+       {std::pair("normalize", "{mean = \"dataset\", name = \"normalize\"}"),
+        std::pair("normalize(per_image)", "{mean = \"per_image\", name = \"normalize\"}"),
+        std::pair("normalize(1, 2)", "{mean = 1.000000e+00 : f64, name = \"normalize\", std = "
+                                     "2.000000e+00 : f64}")}) {
+    Elaborated result(std::string(small) + "data { x -> " + step + " -> x }");
+    ASSERT_TRUE(result.module) << result.diagnostics;
+    EXPECT_NE(textOf(result.model()->getAttr("data")).find(written), std::string::npos);
+  }
+}
+
 TEST(Configuration, EarlyStopIsACallOfItsOwn) {
   Elaborated result(std::string(small) + "train { early_stop(patience = 4) }");
   ASSERT_TRUE(result.module) << result.diagnostics;
