@@ -27,6 +27,36 @@ nn::KernelAttr dlc::generatedKernel(nn::FusedOp op, const rt::KernelPlanner &pla
 
 namespace {
 
+/// Bytes of the tensors that are live while each op runs, variables and inputs left out.
+struct LiveBytes {
+  explicit LiveBytes(Block &block) {
+    llvm::DenseMap<Operation *, uint64_t> born, dying;
+    for (Operation &op : block)
+      for (Value result : op.getResults()) {
+        auto type = dyn_cast<RankedTensorType>(result.getType());
+        if (!type || isa<nn::ReadOp>(op))
+          continue;
+        Operation *last = &op;
+        for (Operation *user : result.getUsers())
+          if (last->isBeforeInBlock(user))
+            last = user;
+        auto bytes = static_cast<uint64_t>(nn::physicalBytes(type));
+        born[&op] += bytes;
+        dying[last] += bytes;
+      }
+    uint64_t live = 0;
+    for (Operation &op : block) {
+      live += born.lookup(&op);
+      at[&op] = live;
+      peak = std::max(peak, live);
+      live -= dying.lookup(&op);
+    }
+  }
+
+  uint64_t peak = 0;
+  llvm::DenseMap<Operation *, uint64_t> at;
+};
+
 struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   using Base::Base;
 
@@ -36,29 +66,42 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     if (!planner)
       return signalPassFailure();
     PlanningTarget target = *PlanningTarget::of(model);
-    for (auto program : model.getBody().getOps<nn::ProgramOp>())
+    // Programs share their memory, so the largest one's peak counts for all.
+    auto programs = model.getBody().getOps<nn::ProgramOp>();
+    uint64_t peak = 0;
+    for (nn::ProgramOp program : programs)
+      peak = std::max(peak, LiveBytes(program.getBody().front()).peak);
+    for (nn::ProgramOp program : programs) {
+      LiveBytes live(program.getBody().front());
       for (Operation &op : program.getBody().front()) {
         nn::KernelAttr kernel;
         if (auto fused = dyn_cast<nn::FusedOp>(op))
           kernel = generatedKernel(fused, *planner);
         else if (isLibraryOp(&op))
-          kernel = libraryKernel(&op, *planner, target);
+          kernel = libraryKernel(&op, *planner, target, peak + peak / 10 - live.at[&op]);
         else
           continue;
         if (!kernel)
           return signalPassFailure();
         op.setAttr(plannedKernelName, kernel);
       }
+    }
   }
 
+  /// The cheapest kernel whose workspace is allowed, else the one with the least.
   nn::KernelAttr libraryKernel(Operation *op, rt::KernelPlanner &planner,
-                               const PlanningTarget &target) {
+                               const PlanningTarget &target, uint64_t workspace) {
     rt::CandidateList list = planner.candidates(*kernelRequest(op, target.math, target.threads));
     if (list.candidates.empty()) {
       op->emitOpError("has no kernel on ") << target.name << ": " << list.reason;
       return {};
     }
-    const rt::KernelCandidate &choice = list.candidates.front();
+    auto fits = llvm::find_if(list.candidates, [&](const rt::KernelCandidate &candidate) {
+      return candidate.workspaceBytes <= workspace;
+    });
+    if (fits == list.candidates.end())
+      fits = std::ranges::min_element(list.candidates, {}, &rt::KernelCandidate::workspaceBytes);
+    const rt::KernelCandidate &choice = *fits;
     return nn::KernelAttr::get(op->getContext(), choice.implementation, choice.workspaceBytes,
                                choice.flops, choice.bytes,
                                static_cast<uint64_t>(choice.nanoseconds));

@@ -99,7 +99,7 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
   rt::CandidateList list;
   auto offer = [&](const char *name, double factor, const std::vector<Layout> &layouts) {
     if (!fits(request, layouts))
-      return;
+      return false;
     rt::KernelCandidate candidate{layouts, name};
     candidate.flops = flopsOf(request);
     for (size_t i = 0; i < layouts.size(); ++i)
@@ -107,6 +107,7 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
           4 * static_cast<uint64_t>(layouts[i].physicalElements(request.operands[i].shape));
     candidate.nanoseconds = factor * generatedCost(candidate.bytes, candidate.flops);
     list.candidates.push_back(candidate);
+    return true;
   };
   if (request.operands[0].dtype == rt::DType::F64)
     return {{}, "the test planner has no rules for f64"};
@@ -116,6 +117,9 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
   } else if (request.op == KernelOp::Matmul) {
     offer("test_plain", 1, uniformLayouts(request, Layout::rowMajor));
   } else {
+    bool isWide = request.op == KernelOp::Conv && request.operands[1].shape.back() == 5;
+    if (isWide && offer("test_workspace", 0.5, blockedLayouts(request)))
+      list.candidates.back().workspaceBytes = 1 << 20;
     offer("test_blocked", 1, blockedLayouts(request));
     offer("test_channels_last", 1.5, uniformLayouts(request, channelsLast));
     if (request.op != KernelOp::MaxPool && request.op != KernelOp::MaxPoolGrad)
