@@ -1,0 +1,239 @@
+// What the stages nn and train mean, by the reference evaluator: optimizers against their formulas,
+// several ranks against one, evaluation of a padded batch against its valid rows alone.
+
+#include "passes/Passes.h"
+#include "test/reference/Evaluator.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::reference;
+
+namespace {
+/// A model at stage train, and its variables from step to step.
+class Model {
+public:
+  explicit Model(const std::string &text) {
+    context.loadDialect<nn::NNDialect, comm::CommDialect>();
+    module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    PassManager manager(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
+    addStagesUpTo(manager, "train", ScheduleOptions());
+    EXPECT_TRUE(succeeded(manager.run(*module)));
+  }
+
+  /// One step of a program on as many ranks as there are inputs; all ranks assign the same.
+  std::vector<Outcome> run(StringRef program, ArrayRef<Tensors> inputs) {
+    nn::ModelOp model = *module->getOps<nn::ModelOp>().begin();
+    auto op = cast<nn::ProgramOp>(SymbolTable::lookupSymbolIn(model, program));
+    FailureOr<std::vector<Outcome>> outcomes = evaluate(op, variables, inputs);
+    EXPECT_TRUE(succeeded(outcomes));
+    for (const Outcome &outcome : *outcomes)
+      for (const auto &[name, tensor] : outcome.assigned)
+        EXPECT_EQ(tensor.data, outcomes->front().assigned.at(name).data) << name;
+    for (const auto &[name, tensor] : outcomes->front().assigned)
+      variables[name] = tensor;
+    return *outcomes;
+  }
+
+  double &at(const std::string &name, size_t i = 0) { return variables.at(name).data[i]; }
+  void set(const std::string &name, double value) { variables[name] = scalar(value); }
+  static Tensor scalar(double value) { return filled({}, {value}); }
+  static Tensor filled(ArrayRef<int64_t> shape, std::vector<double> data) {
+    Tensor tensor(shape);
+    tensor.data = std::move(data);
+    return tensor;
+  }
+
+private:
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  Tensors variables;
+};
+
+//===- Optimizers -----------------------------------------------------------------------------===//
+
+/// loss = mean of x * w over two rows, so that the gradient of w is the mean of x.
+std::string linearModel(const std::string &optimizer) {
+  return R"(nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {)" +
+         optimizer + R"(}}} {
+    nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 2.0, 0.0>}
+    nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+      %w = nn.read @w : tensor<f32>
+      %ws = nn.broadcast %w {dims = array<i64>} : (tensor<f32>) -> tensor<2xf32>
+      %y = nn.mul %x, %ws : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %s = nn.reduce_sum %y {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+      %two = nn.constant dense<2.0> : tensor<f32>
+      nn.loss %s, %two : tensor<f32>, tensor<f32>
+    }
+  })";
+}
+
+/// torch.optim in scalar form. State is kept between calls.
+struct Expected {
+  double w = 2, momentumBuffer = 0, first = 0, second = 0;
+
+  void sgd(double lr, double g, double momentum, bool nesterov, double decay) {
+    g += decay * w;
+    momentumBuffer = momentum * momentumBuffer + g;
+    if (momentum != 0)
+      g = nesterov ? g + momentum * momentumBuffer : momentumBuffer;
+    w -= lr * g;
+  }
+
+  void adam(double lr, double g, int step, double beta1, double beta2, double eps, double decay,
+            bool decoupled) {
+    if (decoupled)
+      w *= 1 - lr * decay;
+    else
+      g += decay * w;
+    first += (g - first) * (1 - beta1);
+    second = beta2 * second + (1 - beta2) * g * g;
+    double correction1 = 1 - std::pow(beta1, step + 1), correction2 = 1 - std::pow(beta2, step + 1);
+    w -= lr / correction1 * first / (std::sqrt(second) / std::sqrt(correction2) + eps);
+  }
+};
+
+/// Five steps on two ranks, whose gradients average to `gradient`.
+template <typename Update> void checkOptimizer(const std::string &optimizer, Update update) {
+  Model model(linearModel(optimizer));
+  Expected expected;
+  for (int step = 0; step < 5; ++step) {
+    double lr = 0.1 / (step + 1), gradient = std::cos(step);
+    model.set("lr", lr);
+    model.set("step", step);
+    auto x = [&](double value) {
+      return Tensors{{"x", Model::filled({2}, {value - 0.25, value + 0.25})}};
+    };
+    model.run("train", {x(gradient - 3), x(gradient + 3)});
+    update(expected, lr, gradient, step);
+    // The constants in the model are f32.
+    EXPECT_NEAR(model.at("w"), expected.w, 1e-6 * std::abs(expected.w)) << "step " << step;
+  }
+}
+
+TEST(ApplyOptimizer, Sgd) {
+  checkOptimizer(R"(name = "sgd")",
+                 [](Expected &e, double lr, double g, int) { e.sgd(lr, g, 0, false, 0); });
+}
+
+TEST(ApplyOptimizer, SgdWithMomentumAndDecay) {
+  checkOptimizer(R"(name = "sgd", momentum = 0.9 : f64, weight_decay = 0.1 : f64)",
+                 [](Expected &e, double lr, double g, int) { e.sgd(lr, g, 0.9, false, 0.1); });
+}
+
+TEST(ApplyOptimizer, SgdWithNesterov) {
+  checkOptimizer(R"(name = "sgd", momentum = 0.9 : f64, nesterov = true)",
+                 [](Expected &e, double lr, double g, int) { e.sgd(lr, g, 0.9, true, 0); });
+}
+
+TEST(ApplyOptimizer, Adam) {
+  checkOptimizer(R"(name = "adam", weight_decay = 0.1 : f64)",
+                 [](Expected &e, double lr, double g, int step) {
+                   e.adam(lr, g, step, 0.9, 0.999, 1e-8, 0.1, false);
+                 });
+}
+
+TEST(ApplyOptimizer, AdamW) {
+  checkOptimizer(R"(name = "adamw", beta1 = 0.8 : f64, beta2 = 0.99 : f64, eps = 1.0e-3 : f64)",
+                 [](Expected &e, double lr, double g, int step) {
+                   e.adam(lr, g, step, 0.8, 0.99, 1e-3, 0.01, true);
+                 });
+}
+
+//===- Ranks ----------------------------------------------------------------------------------===//
+
+/// loss = sum(mask * (x w)^2) / sum(mask): the count depends on data. `rows` per rank.
+std::string maskedModel(int64_t rows) {
+  std::string t = "tensor<" + std::to_string(rows) + "xf32>", tt = "(" + t + ", " + t + ") -> " + t;
+  return "nn.model @m attributes {stage = \"nn\", batch = " + std::to_string(rows) +
+         R"( : i64, train = {optimizer = {name = "sgd"}}} {
+    nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 2.0, 0.0>}
+    nn.program @train(%x: )" +
+         t + R"( {nn.input = "x"}, %mask: )" + t + R"( {nn.input = "mask"}) {
+      %w = nn.read @w : tensor<f32>
+      %ws = nn.broadcast %w {dims = array<i64>} : (tensor<f32>) -> )" +
+         t + "\n%y = nn.mul %x, %ws : " + tt + "\n%z = nn.mul %y, %y : " + tt +
+         "\n%m = nn.mul %z, %mask : " + tt + "\n%s = nn.reduce_sum %m {dims = array<i64: 0>} : (" +
+         t + ") -> tensor<f32>" + "\n%c = nn.reduce_sum %mask {dims = array<i64: 0>} : (" + t +
+         ") -> tensor<f32>" + R"(
+      nn.loss %s, %c : tensor<f32>, tensor<f32>
+    }
+  })";
+}
+
+TEST(InsertAllReduce, CountsOfDataAreThoseOfAllRanks) {
+  std::vector<double> x = {1, 2, 3, -4, 5, 6}, mask = {1, 1, 1, 0, 0, 1};
+  auto rows = [&](size_t begin, int64_t count) {
+    auto part = [&](const std::vector<double> &all) {
+      return Model::filled({count}, {all.begin() + begin, all.begin() + begin + count});
+    };
+    return Tensors{{"x", part(x)}, {"mask", part(mask)}};
+  };
+  Model one(maskedModel(6)), three(maskedModel(2));
+  one.set("lr", 0.01);
+  three.set("lr", 0.01);
+  double loss = totalLoss(one.run("train", {rows(0, 6)}));
+  EXPECT_NEAR(totalLoss(three.run("train", {rows(0, 2), rows(2, 2), rows(4, 2)})), loss, 1e-12);
+  EXPECT_NE(one.at("w"), 2);
+  EXPECT_NEAR(three.at("w"), one.at("w"), 1e-7);
+}
+
+TEST(InsertAllReduce, BatchStatisticsAreAveragedOverRanks) {
+  Model model(
+      R"(nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "sgd"}}} {
+    nn.variable @scale : tensor<1xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.variable @mean : tensor<1xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
+    nn.variable @var : tensor<1xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.program @train(%x: tensor<2x1xf32> {nn.input = "x"}) {
+      %scale = nn.read @scale : tensor<1xf32>
+      %m = nn.read @mean : tensor<1xf32>
+      %v = nn.read @var : tensor<1xf32>
+      %y, %bm, %bv = nn.batch_norm %x, %scale, %m, %m, %v {epsilon = 1.0e-5 : f64, training = true}
+          : (tensor<2x1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> (tensor<2x1xf32>, tensor<1xf32>, tensor<1xf32>)
+      nn.assign @mean, %bm : tensor<1xf32>
+      nn.assign @var, %bv : tensor<1xf32>
+      %s = nn.reduce_sum %y {dims = array<i64: 0, 1>} : (tensor<2x1xf32>) -> tensor<f32>
+      %two = nn.constant dense<2.0> : tensor<f32>
+      nn.loss %s, %two : tensor<f32>, tensor<f32>
+    }
+  })");
+  model.set("lr", 0);
+  model.run("train",
+            {{{"x", Model::filled({2, 1}, {1, 3})}}, {{"x", Model::filled({2, 1}, {4, 10})}}});
+  EXPECT_NEAR(model.at("mean"), (2 + 7) / 2.0, 1e-12);
+  EXPECT_NEAR(model.at("var"), (1 + 9) / 2.0, 1e-12);
+}
+
+//===- Evaluation -----------------------------------------------------------------------------===//
+
+TEST(DerivePrograms, RowsThatPadABatchCountNothing) {
+  Model model(maskedModel(4));
+  const double nan = std::nan("");
+  model.set("valid_rows", 3);
+  Outcome outcome = model
+                        .run("eval", {{{"x", Model::filled({4}, {1, 2, 3, nan})},
+                                       {"mask", Model::filled({4}, {1, 0, 1, 1})}}})
+                        .front();
+  ASSERT_EQ(outcome.losses.size(), 1u);
+  EXPECT_EQ(outcome.losses[0].sum, 4 * (1 + 9));
+  EXPECT_EQ(outcome.losses[0].count, 2);
+  EXPECT_TRUE(outcome.assigned.empty());
+}
+
+TEST(DerivePrograms, ConstantCountsFollowTheValidRows) {
+  Model model(linearModel(R"(name = "sgd")"));
+  model.set("valid_rows", 1);
+  Outcome outcome = model.run("eval", {{{"x", Model::filled({2}, {5, 7})}}}).front();
+  EXPECT_EQ(outcome.losses[0].sum, 10);
+  EXPECT_EQ(outcome.losses[0].count, 1);
+  model.set("valid_rows", 0);
+  outcome = model.run("eval", {{{"x", Model::filled({2}, {5, 7})}}}).front();
+  EXPECT_EQ(outcome.losses[0].sum, 0);
+  EXPECT_EQ(outcome.losses[0].count, 0);
+}
+} // namespace
