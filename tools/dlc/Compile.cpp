@@ -10,15 +10,16 @@
 #include "passes/Passes.h"
 #include "runtime/artifact/Writer.h"
 #include "tools/dlc/Diagnostics.h"
+#include "tools/dlc/DumpPasses.h"
+#include "tools/dlc/InspectModel.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <iostream>
 #include <thread>
 
 using namespace mlir;
@@ -35,7 +36,8 @@ size_t stageNumber(llvm::StringRef name) {
   return number;
 }
 
-/// What generated code may use: exactly the instruction sets that the target's artifacts demand of their host.
+/// What generated code may use: exactly the instruction sets that the target's artifacts demand of
+/// their host.
 CodeTarget codeTarget(const rt::PlannerTarget &target) {
   CodeTarget code;
   code.cpu = "x86-64";
@@ -131,10 +133,13 @@ bool Compilation::lower() {
   schedule.bucketSize = options.bucketSize;
   schedule.noOverlap = options.noOverlap;
   PassManager manager(&context);
-  if (!options.dumpPasses.empty())
-    manager.enableIRPrintingToFileTree([](Pass *, Operation *) { return false; },
-                                       [](Pass *, Operation *) { return true; }, false, false,
-                                       false, options.dumpPasses);
+  if (!options.dumpPasses.empty()) {
+    if (std::error_code error = llvm::sys::fs::create_directories(options.dumpPasses)) {
+      fail("cannot make the directory '" + options.dumpPasses + "': " + error.message());
+      return false;
+    }
+    manager.addInstrumentation(std::make_unique<DumpPasses>(options.dumpPasses));
+  }
   addStagesUpTo(manager, stages[wanted], schedule);
   return succeeded(manager.run(*module));
 }
@@ -228,27 +233,12 @@ int dlc::inspectModel(const CompileOptions &options, bool json) {
   Compilation compilation(options);
   if (!compilation.load())
     return 1;
-  int64_t total = 0;
-  llvm::json::Array parameters;
-  for (auto variable : compilation.model.getBody().getOps<nn::VariableOp>()) {
-    if (variable.getKind() != nn::VariableKind::Parameter)
-      continue;
-    auto type = cast<RankedTensorType>(variable.getType());
-    total += type.getNumElements();
-    if (json)
-      parameters.push_back(llvm::json::Object{{"name", variable.getSymName()},
-                                              {"shape", llvm::json::Array(type.getShape())},
-                                              {"elements", type.getNumElements()}});
-    else
-      llvm::outs() << llvm::formatv("  {0,-40} {1,-28} {2:n}\n", variable.getSymName(), type,
-                                    type.getNumElements());
-  }
+  if (compilation.model.getBody().getOps<nn::ProgramOp>().empty())
+    return fail("'" + options.input + "' has no program of nn ops to inspect");
+  nlohmann::ordered_json description = describeModel(compilation.model);
   if (json)
-    llvm::outs() << llvm::json::Value(llvm::json::Object{{"model", compilation.model.getSymName()},
-                                                         {"parameter_count", total},
-                                                         {"parameters", std::move(parameters)}})
-                 << "\n";
+    std::cout << description.dump(2) << "\n";
   else
-    llvm::outs() << llvm::formatv("{0}: {1:n} parameters\n", compilation.model.getSymName(), total);
+    printModel(description, std::cout);
   return 0;
 }

@@ -11,6 +11,14 @@
 
 using namespace dlc;
 
+static CLI::Validator linkValidator() {
+  auto check = [](const std::string &text) {
+    return Link::parse(text) ? std::string()
+                             : "'" + text + "' is no link: expected GBIT[:US] or shm";
+  };
+  return CLI::Validator(check, "LINK");
+}
+
 static void addModelOptions(CLI::App &command, CompileOptions &options) {
   command
       .add_option("--set", options.sets,
@@ -19,10 +27,6 @@ static void addModelOptions(CLI::App &command, CompileOptions &options) {
 }
 
 static void addCompileOptions(CLI::App &command, CompileOptions &options) {
-  auto link = [](const std::string &text) {
-    return Link::parse(text) ? std::string()
-                             : "'" + text + "' is no link: expected GBIT[:US] or shm";
-  };
   command.add_option("model", options.input, "MODEL.dl or MODEL.mlir (of any stage)")->required();
   command.add_option("-o", options.output, "output file; - is standard output");
   addModelOptions(command, options);
@@ -39,7 +43,7 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
                   "plan for 1..T threads per rank (default: this host's cores)")
       ->check(CLI::Range(1, 1024));
   command.add_option("--link", options.link, "assumed link between ranks: GBIT[:US] or shm")
-      ->check(CLI::Validator(link, "LINK"))
+      ->check(linkValidator())
       ->capture_default_str();
   command.add_option("--bucket-size", options.bucketSize,
                      "bytes of a gradient bucket (default: from the link)");
@@ -67,7 +71,7 @@ static int run(int argc, char **argv) {
   CLI::App app("dlc: compiles training programs of convolutional networks", "dlc");
   app.require_subcommand(1);
   app.set_version_flag("--version", "dlc 0.1");
-  app.set_help_flag("-h,--help");
+  app.set_help_flag("-h,--help", "print this help and exit");
 
   CompileOptions options;
   CLI::App &compileCommand =
@@ -84,7 +88,8 @@ static int run(int argc, char **argv) {
   inspectCommand.add_flag("--json", json, "as JSON");
   inspectCommand.add_option("--ranks", ranks, "forecast for so many ranks")
       ->check(CLI::Range(1, 1 << 20));
-  inspectCommand.add_option("--link", link, "forecast for this link: GBIT[:US] or shm");
+  inspectCommand.add_option("--link", link, "forecast for this link: GBIT[:US] or shm")
+      ->check(linkValidator());
 
   std::string topic;
   CLI::App &helpCommand = *app.add_subcommand("help", "operators of the graph language");
@@ -93,21 +98,28 @@ static int run(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) // --help, --version
+      return app.exit(error);
+    std::vector<std::string> unknown = app.remaining();
+    if (app.get_subcommands().empty() && !unknown.empty())
+      std::cerr << "dlc: there is no subcommand '" << unknown.front() << "' (see dlc --help)\n";
+    else
+      std::cerr << "dlc: " << error.what() << " (see dlc --help)\n";
+    return 2;
   }
   if (compileCommand.parsed())
     return compile(options);
-  if (helpCommand.parsed())
-    return fe::printHelp(topic, llvm::outs()) ? 0 : 1;
+  if (helpCommand.parsed()) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    bool known = fe::printHelp(topic, os);
+    (known ? std::cout : std::cerr) << text;
+    return known ? 0 : 1;
+  }
   if (ranks > 0)
     inspectOptions.ranks = ranks;
-  if (!link.empty()) {
+  if (!link.empty())
     inspectOptions.link = Link::parse(link);
-    if (!inspectOptions.link) {
-      std::cerr << "dlc: '" << link << "' is no link: expected GBIT[:US] or shm\n";
-      return 2;
-    }
-  }
   return inspect(options, inspectOptions, json);
 }
 
