@@ -1,0 +1,181 @@
+// No stage changes what a model computes: losses, metrics, outputs and updated variables of two
+// ranks, before and after, by the reference evaluator in f64.
+
+#include "frontend/Frontend.h"
+#include "passes/Passes.h"
+#include "test/reference/Evaluator.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+using namespace dlc::reference;
+
+namespace {
+const char *const segmentation = R"(
+model m(batch = 2) {
+  input image : f32[batch, 3, 8, 8]
+  input mask : f32[batch, 1, 8, 8]
+  x = relu(batch_norm(conv(image, 16, kernel = 3, padding = 1, bias = false, name = "a"), name = "an"))
+  y = max_pool(x, kernel = 2)
+  y = relu(batch_norm(conv(y, 32, kernel = 3, padding = 1, groups = 2, name = "b"), name = "bn"))
+  y = dropout(y, 0.3, name = "drop")
+  y = conv_transpose(y, 16, kernel = 2, stride = 2, name = "up")
+  y = relu(conv(concat(x, y), 16, kernel = 3, padding = same, name = "c"))
+  logits = conv(y, 1, kernel = 1, name = "head")
+  output probability = sigmoid(logits)
+  loss = bce_with_logits(logits, mask) + 0.5 * mse(logits, mask, where = mask > 0.5)
+  metric iou = iou(logits > 0.0, mask > 0.5)
+}
+train { optimizer = adam(lr = 1e-2, weight_decay = 0.1) }
+)";
+
+const char *const classification = R"(
+model m(batch = 2) {
+  input image : f32[batch, 1, 4, 6, 6]
+  input label : i32[batch]
+  x = relu(conv(image, 16, kernel = 3, stride = 2, padding = 1, dilation = 1, name = "a"))
+  x = x + relu(batch_norm(conv(x, 16, kernel = 1, name = "b"), name = "bn"))
+  x = relu(dense(flatten(x), 20, name = "fc"))
+  logits = dense(dropout(x, 0.5, name = "drop"), 10, name = "head")
+  output probability = softmax(logits)
+  loss = softmax_cross_entropy(logits, label, smoothing = 0.1)
+  metric accuracy = accuracy(logits, label)
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9, nesterov = true) }
+)";
+
+constexpr size_t ranks = 2;
+
+class SemanticsTest : public testing::TestWithParam<const char *> {
+protected:
+  SemanticsTest() {
+    context.loadDialect<NNDialect, comm::CommDialect>();
+    std::string diagnostics;
+    llvm::raw_string_ostream os(diagnostics);
+    module = fe::elaborateText(GetParam(), "test.dl", {}, context, os);
+    EXPECT_TRUE(module) << diagnostics;
+  }
+
+  static ModelOp model(ModuleOp module) { return *module.getOps<ModelOp>().begin(); }
+
+  Tensor draw(Type type, double low, double high) {
+    auto tensorType = cast<RankedTensorType>(type);
+    Tensor tensor(tensorType.getShape());
+    for (double &value : tensor.data) {
+      value = std::uniform_real_distribution<double>(low, high)(random);
+      if (isa<IntegerType>(tensorType.getElementType()))
+        value = std::floor(10 * value);
+    }
+    return tensor;
+  }
+
+  /// Values of what has no constant initial value, and of the host's scalars.
+  void drawVariables() {
+    variables["step"] = Tensor({}, 3);
+    variables["seed"] = Tensor({}, 7);
+    variables["lr"] = Tensor({}, 0.01);
+    for (auto variable : model(*module).getBody().getOps<VariableOp>())
+      if (variable.getKind() == VariableKind::Parameter)
+        variables[variable.getSymName().str()] = draw(variable.getType(), -0.5, 0.5);
+  }
+
+  void drawInputs() {
+    for (auto program : model(*module).getBody().getOps<ProgramOp>())
+      for (BlockArgument argument : program.getBody().getArguments())
+        for (Tensors &rank : inputs)
+          rank.try_emplace(program.getInputName(argument.getArgNumber()).str(),
+                           draw(argument.getType(), 0, 1));
+  }
+
+  using Build = std::function<void(OpPassManager &)>;
+  OwningOpRef<ModuleOp> transformed(ModuleOp from, const Build &build) {
+    OwningOpRef<ModuleOp> to = from.clone();
+    PassManager manager(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
+    build(manager);
+    EXPECT_TRUE(succeeded(manager.run(*to)));
+    return to;
+  }
+
+  void expectSame(const Tensors &before, const Tensors &after, const std::string &what) {
+    ASSERT_EQ(before.size(), after.size()) << what;
+    for (const auto &[name, expected] : before) {
+      auto found = after.find(name);
+      ASSERT_NE(found, after.end()) << what << " " << name;
+      double error = 0, norm = 0;
+      for (auto [a, b] : llvm::zip(found->second.data, expected.data)) {
+        error += (a - b) * (a - b);
+        norm += b * b;
+      }
+      // Constants that a pass combines are rounded to f32 once more.
+      EXPECT_LE(std::sqrt(error), 1e-6 * std::sqrt(norm) + 1e-12) << what << " " << name;
+    }
+  }
+
+  void expectSame(ModuleOp before, ModuleOp after, StringRef programName) {
+    auto find = [&](ModuleOp module) {
+      return dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model(module), programName));
+    };
+    ASSERT_TRUE(find(before) && find(after)) << programName.str();
+    FailureOr<std::vector<Outcome>> expected = evaluate(find(before), variables, inputs);
+    FailureOr<std::vector<Outcome>> actual = evaluate(find(after), variables, inputs);
+    ASSERT_TRUE(succeeded(expected) && succeeded(actual)) << programName.str();
+    for (auto [a, b] : llvm::zip(*expected, *actual)) {
+      std::string where = programName.str() + ":";
+      expectSame(a.outputs, b.outputs, where + " output");
+      expectSame(a.assigned, b.assigned, where + " variable");
+      expectSame(fractions(a), fractions(b), where + " loss or metric");
+    }
+  }
+
+  static Tensors fractions(const Outcome &outcome) {
+    Tensors tensors;
+    for (const auto &list : {outcome.losses, outcome.metrics})
+      for (const Outcome::Fraction &f : list) {
+        Tensor tensor({2});
+        tensor.data = {f.weight * f.sum, f.count};
+        tensors["of term " + std::to_string(tensors.size())] = tensor;
+      }
+    return tensors;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  std::mt19937 random{5};
+  Tensors variables;
+  std::vector<Tensors> inputs{ranks};
+};
+
+TEST_P(SemanticsTest, StagesComputeTheSame) {
+  ASSERT_TRUE(module);
+  drawVariables();
+  drawInputs();
+  OwningOpRef<ModuleOp> nn = transformed(*module, buildNNPipeline);
+  expectSame(*module, *nn, "train");
+
+  OwningOpRef<ModuleOp> train = transformed(*nn, buildTrainPipeline);
+  expectSame(*nn, *train, "eval");
+  expectSame(*nn, *train, "predict");
+
+  for (bool noOverlap : {false, true})
+    for (uint64_t bucketSize : {0, 2000}) {
+      ScheduleOptions options;
+      options.target = "test";
+      options.noOverlap = noOverlap;
+      options.bucketSize = bucketSize;
+      OwningOpRef<ModuleOp> schedule = transformed(
+          *train, [&](OpPassManager &manager) { buildSchedulePipeline(manager, options); });
+      for (const char *program : {"train", "eval", "predict"})
+        expectSame(*train, *schedule, program);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest, testing::Values(segmentation, classification),
+                         [](const auto &info) {
+                           return info.index ? "classification" : "segmentation";
+                         });
+} // namespace
