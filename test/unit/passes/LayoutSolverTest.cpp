@@ -151,7 +151,10 @@ TEST(LayoutSolver, FollowsTheFamilyThatTheLibraryHas) {
           padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>}
           : (tensor<2x16x8x8xf32>, tensor<16x16x1x1xf32>) -> tensor<2x16x8x8xf32>
         %z = nn.relu %y : (tensor<2x16x8x8xf32>) -> tensor<2x16x8x8xf32>
-        nn.output "z", %z : tensor<2x16x8x8xf32>
+        %u = nn.conv %z, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>,
+          padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>}
+          : (tensor<2x16x8x8xf32>, tensor<16x16x1x1xf32>) -> tensor<2x16x8x8xf32>
+        nn.output "u", %u : tensor<2x16x8x8xf32>
       }
     })",
                                                         context.get());
