@@ -482,6 +482,7 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
     if (stage.loops[i].item && stage.loops[i].reduced) {
       position.weights[i] = partials;
       partials *= stage.loops[i].extent;
+      stage.loops[i].reduced = false; // each iteration has a partial result of its own
     }
   auto first = nn::tensorType(yield.getValues()[reductions.front()]);
   Space kept = spaceOf(first), space;

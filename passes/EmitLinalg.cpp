@@ -79,6 +79,7 @@ private:
   func::FuncOp function;
   SmallVector<Value> values;  // of nodes
   SmallVector<Value> indices; // of loops
+  DenseMap<AffineExpr, Value> applied;
   unsigned nextInput = 0;
 };
 } // namespace
@@ -241,6 +242,9 @@ void LinalgBuilder::buildBody(LocBuilder &body, ValueRange arguments) {
 }
 
 Value LinalgBuilder::indexOf(LocBuilder &body, AffineExpr expression) {
+  Value &known = applied[expression];
+  if (known)
+    return known;
   SmallVector<Value> operands;
   SmallVector<AffineExpr> dims(extents.size(), getAffineConstantExpr(0, body.getContext()));
   for (unsigned loop = 0; loop < extents.size(); ++loop)
@@ -249,7 +253,7 @@ Value LinalgBuilder::indexOf(LocBuilder &body, AffineExpr expression) {
       operands.push_back(indices[loop]);
     }
   AffineMap map = AffineMap::get(operands.size(), 0, expression.replaceDims(dims));
-  return affine::AffineApplyOp::create(body, map, operands);
+  return known = affine::AffineApplyOp::create(body, map, operands);
 }
 
 Value LinalgBuilder::insideOf(LocBuilder &body, ArrayRef<Bound> bounds) {

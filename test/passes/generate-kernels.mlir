@@ -1,0 +1,79 @@
+// REQUIRES: avx2
+// RUN: dlc compile %s --emit=linalg | FileCheck %s
+// RUN: dlc compile %s --emit=llvm | FileCheck %s --check-prefix=LLVM
+
+// The target's vectors have 8 lanes; bodies are inlined into entries of the kernels' ABI.
+// LLVM: define void @relu_0(ptr {{.*}}, i64 {{.*}}, i64 {{.*}})
+// LLVM: load <8 x float>
+// LLVM: "target-features"="{{.*}}+avx2
+nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, math = "fast"} {
+
+  // What is contiguous for all operands is one loop, split where an item holds 8192 elements.
+  // CHECK-LABEL: func.func @relu_0
+  // CHECK-SAME: (%{{.*}}: memref<24x8192xf32>, %{{.*}}: memref<24x8192xf32>, %{{.*}}: memref<24x8192xf32>)
+  // CHECK: linalg.generic
+  // CHECK-SAME: iterator_types = ["parallel", "parallel"]
+  // CHECK: arith.addf
+  // CHECK: arith.cmpf olt
+  // CHECK: arith.select
+  exec.cluster @relu {
+  ^bb0(%0: tensor<3x16x64x64xf32>, %1: tensor<3x16x64x64xf32>):
+    %2 = nn.add %0, %1 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
+    %3 = nn.relu %2 : (tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
+    nn.yield %3 : tensor<3x16x64x64xf32>
+  }
+
+  // A factor per channel keeps the channel blocks apart: images, blocks, pixels, lanes.
+  // CHECK-LABEL: func.func @scale_0
+  // CHECK-SAME: (%{{.*}}: memref<2x2x64x16xf32>, %{{.*}}: memref<2x16xf32>, %{{.*}}: memref<2x2x64x16xf32>)
+  exec.cluster @scale {
+  ^bb0(%0: tensor<2x32x8x8xf32, #nn.layout<nChw16c>>, %1: tensor<32xf32>):
+    %2 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<32xf32>) -> tensor<2x32x8x8xf32, #nn.layout<nChw16c>>
+    %3 = nn.mul %0, %2 : (tensor<2x32x8x8xf32, #nn.layout<nChw16c>>, tensor<2x32x8x8xf32, #nn.layout<nChw16c>>) -> tensor<2x32x8x8xf32, #nn.layout<nChw16c>>
+    nn.yield %3 : tensor<2x32x8x8xf32, #nn.layout<nChw16c>>
+  }
+
+  // Lanes past the last channel are written as zero, and the factor is not read for them.
+  // CHECK-LABEL: func.func @ragged_0
+  // CHECK: %[[CHANNEL:.*]] = affine.apply #{{.*}}
+  // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[CHANNEL]], %c20
+  // CHECK: scf.if %[[EXISTS]]
+  // CHECK-NEXT: memref.load
+  // CHECK: arith.mulf
+  // CHECK: %[[WRITTEN:.*]] = arith.cmpi ult, %[[CHANNEL]], %c20
+  // CHECK: arith.select %[[WRITTEN]]
+  exec.cluster @ragged {
+  ^bb0(%0: tensor<2x20x8x8xf32, #nn.layout<nChw16c>>, %1: tensor<20xf32>):
+    %2 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<20xf32>) -> tensor<2x20x8x8xf32, #nn.layout<nChw16c>>
+    %3 = nn.mul %0, %2 : (tensor<2x20x8x8xf32, #nn.layout<nChw16c>>, tensor<2x20x8x8xf32, #nn.layout<nChw16c>>) -> tensor<2x20x8x8xf32, #nn.layout<nChw16c>>
+    nn.yield %3 : tensor<2x20x8x8xf32, #nn.layout<nChw16c>>
+  }
+
+  // A sum over images and pixels: f64 partial sums per image and piece of the pixels, then their sum, rounded once.
+  // CHECK-LABEL: func.func @sum_0
+  // CHECK-SAME: (%{{.*}}: memref<4x3x2x8192xf32>, %[[PARTIAL:.*]]: memref<24xf64>)
+  // CHECK: linalg.fill ins(%{{.*}} : f64) outs(%[[PARTIAL]]
+  // CHECK: iterator_types = ["parallel", "parallel", "parallel", "reduction"]
+  // CHECK: arith.extf
+  // CHECK: arith.addf %{{.*}} : f64
+  // CHECK-LABEL: func.func @sum_1
+  // CHECK-SAME: (%{{.*}}: memref<8x3xf64>, %[[RESULT:.*]]: memref<3xf32>)
+  // CHECK: memref.alloca() : memref<3xf64>
+  // CHECK: iterator_types = ["reduction", "parallel"]
+  // CHECK: iterator_types = ["parallel"]{{.*}} outs(%[[RESULT]]
+  // CHECK: arith.truncf
+  exec.cluster @sum {
+  ^bb0(%0: tensor<4x3x128x128xf32>):
+    %1 = nn.reduce_sum %0 {dims = array<i64: 0, 2, 3>} : (tensor<4x3x128x128xf32>) -> tensor<3xf32>
+    nn.yield %1 : tensor<3xf32>
+  }
+
+  // Each input of a concatenation is written to its place.
+  // CHECK-LABEL: func.func @concat_0
+  // CHECK-LABEL: func.func @concat_1
+  exec.cluster @concat {
+  ^bb0(%0: tensor<2x16x8x8xf32>, %1: tensor<2x3x8x8xf32>):
+    %2 = nn.concat %0, %1 {dim = 1 : i64} : (tensor<2x16x8x8xf32>, tensor<2x3x8x8xf32>) -> tensor<2x19x8x8xf32>
+    nn.yield %2 : tensor<2x19x8x8xf32>
+  }
+}
