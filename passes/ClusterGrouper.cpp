@@ -53,7 +53,7 @@ SmallVector<Operation *> dlc::usersThroughCasts(Operation *op) {
 
 bool dlc::isClusterOp(Operation *op) {
   return op->hasTrait<nn::Elementwise>() || isReduction(op) || isCopiedIntoClusters(op) ||
-         isa<nn::ConcatOp, nn::TransposeOp>(op);
+         isa<nn::ConcatOp, nn::TransposeOp>(op) || (isa<nn::ReorderOp>(op) && !isLibraryOp(op));
 }
 
 ClusterGrouper::ClusterGrouper(Block &block) {
@@ -97,7 +97,7 @@ void ClusterGrouper::addOp(Operation *op) {
     group.reducedDims.assign(sum.getDims().begin(), sum.getDims().end());
   if (auto max = dyn_cast<nn::ReduceMaxOp>(op))
     group.reducedDims.assign(max.getDims().begin(), max.getDims().end());
-  group.closed = isCopiedIntoClusters(op) || isa<nn::ConcatOp, nn::TransposeOp>(op);
+  group.closed = isCopiedIntoClusters(op) || isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
   members[op] = static_cast<unsigned>(all.size());
   all.push_back(std::move(group));
 }

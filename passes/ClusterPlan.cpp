@@ -223,6 +223,7 @@ FailureOr<unsigned> StageBuilder::evaluateNew(Value value, const Coordinates &at
           form.offset += start;
         return evaluate(slice.getX(), inner);
       })
+      .Case([&](nn::ReorderOp reorder) { return evaluate(reorder.getX(), at); })
       .Case([&](nn::PadOp pad) { return evaluatePad(pad, at); })
       .Case([&](nn::ConcatOp concat) { return evaluateConcat(concat, at); })
       .Case([&](nn::IotaOp iota) {

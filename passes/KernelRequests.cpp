@@ -73,8 +73,14 @@ static rt::KernelRequest product(nn::MatmulOp op) {
 }
 
 bool dlc::isLibraryOp(Operation *op) {
+  // Generated code reorders what no library does: f64 and what is stored as bytes or 64-bit
+  // integers.
+  if (auto reorder = dyn_cast<nn::ReorderOp>(op)) {
+    Type element = reorder.getType().getElementType();
+    return element.isF32() || element.isBF16() || element.isF16();
+  }
   return isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp, nn::ConvGradFilterOp,
-             nn::MatmulOp, nn::MaxPoolOp, nn::MaxPoolGradOp, nn::ReorderOp>(op);
+             nn::MatmulOp, nn::MaxPoolOp, nn::MaxPoolGradOp>(op);
 }
 
 std::optional<rt::KernelRequest> dlc::kernelRequest(Operation *op, rt::Math math,

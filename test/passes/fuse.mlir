@@ -130,3 +130,19 @@ nn.model @casts attributes {stage = "schedule"} {
     nn.output "y", %6 : tensor<2x3xf64>
   }
 }
+
+// -----
+
+// Libraries reorder f32; other types are generated code's.
+// CHECK-LABEL: nn.model @reorder
+nn.model @reorder attributes {stage = "schedule"} {
+  nn.program @predict(%a: tensor<1x16x2x2xf32> {nn.input = "a"}, %b: tensor<1x16x2x2xi1> {nn.input = "b"}) {
+    // CHECK: nn.reorder %arg0
+    // CHECK: nn.fused (%[[B:.*]] = %arg1)
+    // CHECK-NEXT: nn.reorder %[[B]]
+    %0 = nn.reorder %a : (tensor<1x16x2x2xf32>) -> tensor<1x16x2x2xf32, #nn.layout<nChw16c>>
+    %1 = nn.reorder %b : (tensor<1x16x2x2xi1>) -> tensor<1x16x2x2xi1, #nn.layout<nChw16c>>
+    nn.output "x", %0 : tensor<1x16x2x2xf32, #nn.layout<nChw16c>>
+    nn.output "y", %1 : tensor<1x16x2x2xi1, #nn.layout<nChw16c>>
+  }
+}
