@@ -124,8 +124,7 @@ private:
 class Updater {
 public:
   Updater(ModelOp model, const Configuration &configuration, GradientOp first)
-      : model(model), configuration(configuration),
-        builder(NameLoc::get(StringAttr::get(model.getContext(), "optimizer")), first) {
+      : model(model), configuration(configuration), builder(optimizerLoc(model.getLoc()), first) {
     inverseWorld = readScalar(builder, builder.getLoc(), model, "inverse_world");
     learningRate = readScalar(builder, builder.getLoc(), model, "lr");
     variable("lr").setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
@@ -136,6 +135,7 @@ public:
 
   void update(GradientOp gradient) {
     builder.setInsertionPoint(gradient);
+    builder.setLoc(optimizerLoc(gradient.getLoc()));
     parameter = variable(gradient.getVariable());
     auto type = cast<RankedTensorType>(parameter.getType());
     Arithmetic m(builder, type);
@@ -147,6 +147,11 @@ public:
   }
 
 private:
+  /// Names the layer "optimizer", at the place in the source that the gradient is of.
+  static Location optimizerLoc(Location loc) {
+    return NameLoc::get(StringAttr::get(loc.getContext(), "optimizer"), loc);
+  }
+
   VariableOp variable(StringRef name) {
     return cast<VariableOp>(SymbolTable::lookupSymbolIn(model, name));
   }

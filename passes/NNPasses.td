@@ -35,7 +35,8 @@ def VerifyNN : Pass<"dlc-verify-nn", "::mlir::ModuleOp"> {
   let description = [{
     1. There is exactly one model, and it has a program. 2. `batch` is positive and the extent of dimension 0 of all inputs of train and
     eval. 3. An input has one type in train and eval, and one rank and element type in all programs. 4. Programs hold nn ops of static
-    shape only, and none of later stages. 5. Scalars have the well-known names and types; nothing assigns to them. 6. train has a loss; only
+    shape only, and none of later stages. 5. Scalars have the well-known names and types, which nothing else
+    has; nothing assigns to them. 6. train has a loss; only
     train assigns, only predict has outputs, and predict has nothing else.
   }];
 }

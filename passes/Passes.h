@@ -32,20 +32,16 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                          llvm::cl::init(false)};
 };
 
-/// Appends a stage's passes: from the previous stage's output to its own. Each ends with the
-/// stage's verifier.
+/// Appends a stage's passes but for its verifier: from the previous stage's output to its own.
 void buildNNPipeline(mlir::OpPassManager &manager);
 void buildTrainPipeline(mlir::OpPassManager &manager);
 void buildSchedulePipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildExecPipeline(mlir::OpPassManager &manager);
 
-/// Appends one pass that runs the passes which `build` appends, or nothing if the model's mark is
-/// `stage` or a later one. Stage nn always runs on models marked nn: text that people write carries
-/// that mark too.
-void addStage(mlir::OpPassManager &manager, llvm::StringRef stage,
-              llvm::function_ref<void(mlir::OpPassManager &)> build);
-
-/// Appends all stages up to `last`, one of nn, train, schedule and exec.
+/// Appends all stages up to `last`, one of nn, train, schedule and exec, each closed by its
+/// verifier. Stages that the model's mark says it is past are skipped; of the one it is at, only
+/// the verifier runs. Stage nn always runs on models marked nn: text that people write carries that
+/// mark too.
 void addStagesUpTo(mlir::OpPassManager &manager, llvm::StringRef last,
                    const ScheduleOptions &options);
 

@@ -12,46 +12,57 @@ using namespace dlc;
 //===- Stages ---------------------------------------------------------------------------------===//
 
 namespace {
-/// A pipeline that runs only on models that have not reached its stage. Which passes run depends on
-/// the model, so they are run by a pass rather than listed in the manager.
+/// A stage of one model: its passes if the model has not reached it, its verifier alone if the
+/// model is just there (it comes from a file then), nothing if it is past it. Which passes run
+/// depends on the model, so they are run by a pass rather than listed in the manager.
 class StagePass : public PassWrapper<StagePass, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
+  using Build = function_ref<void(OpPassManager &)>;
 
-  StagePass(StringRef stage, function_ref<void(OpPassManager &)> build)
-      : stage(stage), pipeline(ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit) {
-    build(pipeline);
+  StagePass(StringRef stage, Build build, Build verify)
+      : stage(stage), passes(emptyPipeline()), verifier(emptyPipeline()) {
+    build(passes);
+    verify(passes);
+    verify(verifier);
   }
 
   StringRef getName() const override { return "StagePass"; }
   void getDependentDialects(DialectRegistry &registry) const override {
-    pipeline.getDependentDialects(registry);
+    passes.getDependentDialects(registry);
   }
 
   void runOnOperation() override {
-    auto models = getOperation().getOps<nn::ModelOp>();
-    if (llvm::any_of(models, [&](nn::ModelOp model) { return hasReached(model); }))
-      return;
+    for (nn::ModelOp model : getOperation().getOps<nn::ModelOp>()) {
+      size_t reached = position(model.getStage());
+      if (reached > position(stage))
+        return;
+      // People write stage nn, too: what has this mark need not have been through its passes.
+      if (reached == position(stage) && stage != "nn")
+        return run(verifier);
+    }
+    run(passes);
+  }
+
+private:
+  static OpPassManager emptyPipeline() {
+    return OpPassManager(ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
+  }
+
+  static size_t position(StringRef stage) {
+    static constexpr StringLiteral order[] = {"nn", "train", "schedule", "exec"};
+    return llvm::find(order, stage) - order;
+  }
+
+  void run(OpPassManager &pipeline) {
     if (failed(runPipeline(pipeline, getOperation())))
       signalPassFailure();
   }
 
-private:
-  bool hasReached(nn::ModelOp model) const {
-    static constexpr StringLiteral order[] = {"nn", "train", "schedule", "exec"};
-    auto own = llvm::find(order, StringRef(stage)), reached = llvm::find(order, model.getStage());
-    return own < reached || (own == reached && stage != "nn");
-  }
-
   std::string stage;
-  OpPassManager pipeline;
+  OpPassManager passes, verifier;
 };
 } // namespace
-
-void dlc::addStage(OpPassManager &manager, StringRef stage,
-                   function_ref<void(OpPassManager &)> build) {
-  manager.addPass(std::make_unique<StagePass>(stage, build));
-}
 
 //===- nn -------------------------------------------------------------------------------------===//
 
@@ -59,7 +70,6 @@ void dlc::buildNNPipeline(OpPassManager &manager) {
   // Evaluation and prediction first, so that whatever follows treats all programs alike.
   manager.addPass(createDerivePrograms());
   manager.addPass(createSimplify());
-  manager.addPass(createVerifyNN());
 }
 
 //===- train ----------------------------------------------------------------------------------===//
@@ -72,7 +82,6 @@ void dlc::buildTrainPipeline(OpPassManager &manager) {
   manager.addPass(createApplyOptimizer());
   // Gradient rules favour clarity: they leave products with 1, sums with 0, and recomputed scalars.
   manager.addPass(createSimplify());
-  manager.addPass(createVerifyTrain());
 }
 
 //===- schedule -------------------------------------------------------------------------------===//
@@ -89,7 +98,6 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   model.addPass(createPlanKernels());
   model.addPass(createCombineAllReduces({options.bucketSize, options.link}));
   model.addPass(createOverlapAllReduces({options.noOverlap, options.link}));
-  model.addPass(createVerifySchedule());
 }
 
 //===- exec -----------------------------------------------------------------------------------===//
@@ -101,24 +109,25 @@ void dlc::buildExecPipeline(OpPassManager &manager) {
   // Events are instructions, so they come before live intervals are counted.
   model.addPass(createAssignStreams());
   model.addPass(createPlanMemory());
-  model.addPass(createVerifyExec());
 }
 
 //===- All stages -----------------------------------------------------------------------------===//
 
 void dlc::addStagesUpTo(OpPassManager &manager, StringRef last, const ScheduleOptions &options) {
-  addStage(manager, "nn", buildNNPipeline);
-  if (last == "nn")
+  auto add = [&](StringRef stage, StagePass::Build build, StagePass::Build verify) {
+    manager.addPass(std::make_unique<StagePass>(stage, build, verify));
+    return stage == last;
+  };
+  if (add("nn", buildNNPipeline, [](OpPassManager &m) { m.addPass(createVerifyNN()); }))
     return;
-  addStage(manager, "train", buildTrainPipeline);
-  if (last == "train")
+  if (add("train", buildTrainPipeline, [](OpPassManager &m) { m.addPass(createVerifyTrain()); }))
     return;
-  addStage(manager, "schedule",
-           [&](OpPassManager &stage) { buildSchedulePipeline(stage, options); });
-  if (last == "schedule")
+  if (add(
+          "schedule", [&](OpPassManager &m) { buildSchedulePipeline(m, options); },
+          [](OpPassManager &m) { m.addPass(createVerifySchedule()); }))
     return;
   assert(last == "exec" && "no such stage");
-  addStage(manager, "exec", buildExecPipeline);
+  add("exec", buildExecPipeline, [](OpPassManager &m) { m.addPass(createVerifyExec()); });
 }
 
 void dlc::registerAllPasses() {

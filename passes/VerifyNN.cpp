@@ -14,8 +14,14 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-static LogicalResult verifyScalar(VariableOp variable) {
+static LogicalResult verifyVariable(VariableOp variable) {
   const ScalarInfo *info = lookupScalar(variable.getSymName());
+  if (variable.getKind() != VariableKind::Scalar) {
+    if (info)
+      return variable.emitOpError("has the name of a scalar that the host writes, but kind ")
+             << stringifyVariableKind(variable.getKind());
+    return success();
+  }
   if (!info) {
     std::string known;
     llvm::raw_string_ostream os(known);
@@ -80,9 +86,7 @@ private:
     for (Operation &op : model.getBody().front()) {
       LogicalResult ok =
           TypeSwitch<Operation *, LogicalResult>(&op)
-              .Case([](VariableOp v) {
-                return v.getKind() == VariableKind::Scalar ? verifyScalar(v) : success();
-              })
+              .Case([](VariableOp variable) { return verifyVariable(variable); })
               .Case(
                   [&](ProgramOp program) { return verifyProgram(model, program, batch.getInt()); })
               .Default([](Operation *other) {
@@ -108,10 +112,7 @@ private:
 
   LogicalResult verifyInput(ProgramOp program, BlockArgument input, int64_t batch) {
     StringRef name = program.getInputName(input.getArgNumber());
-    auto type = dyn_cast<RankedTensorType>(input.getType());
-    if (!type || !type.hasStaticShape())
-      return program.emitOpError("has input '")
-             << name << "' of type " << input.getType() << ", expected a tensor of static shape";
+    auto type = tensorType(input);
     bool sized = program.getSymName() != "predict"; // predict may have a size of its own
     if (type.getRank() == 0 || (sized && type.getDimSize(0) != batch)) // 2.
       return program.emitOpError("has input '")

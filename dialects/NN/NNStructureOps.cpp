@@ -48,9 +48,14 @@ LogicalResult ProgramOp::verify() {
   if (!getFunctionType().getResults().empty())
     return emitOpError(
         "has results; they leave through nn.loss, nn.metric, nn.output and nn.assign");
-  for (unsigned i = 0; i < getNumArguments(); ++i)
+  for (auto [i, type] : llvm::enumerate(getArgumentTypes())) {
     if (getInputName(i).empty())
       return emitOpError("argument ") << i << " lacks nn.input, the name of an input";
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return emitOpError("has input '")
+             << getInputName(i) << "' of type " << type << ", expected a tensor of static shape";
+  }
   llvm::SmallDenseSet<StringRef> assigned;
   for (auto assign : getBody().getOps<AssignOp>())
     if (!assigned.insert(assign.getVariable()).second)

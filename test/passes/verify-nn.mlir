@@ -91,9 +91,10 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64} {
 // -----
 
 nn.model @m attributes {stage = "nn", batch = 2 : i64} {
-  // expected-error @below {{has input 'x' of type 'tensor<?xf32>', expected a tensor of static shape}}
-  nn.program @predict(%x: tensor<?xf32> {nn.input = "x"}) {
-    nn.output "y", %x : tensor<?xf32>
+  // expected-error @below {{has the name of a scalar that the host writes, but kind parameter}}
+  nn.variable @step : tensor<i64> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
   }
 }
 

@@ -57,6 +57,22 @@ nn.model @m attributes {stage = "nn"} {
 // -----
 
 nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{has input 'x' of type 'tensor<?xf32>', expected a tensor of static shape}}
+  nn.program @train(%x: tensor<?xf32> {nn.input = "x"}) {
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{has input 'x' of type 'i32', expected a tensor of static shape}}
+  nn.program @train(%x: i32 {nn.input = "x"}) {
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
   nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @train() {
     %w = nn.read @w : tensor<f32>
