@@ -3,6 +3,7 @@
 #include "dialects/Exec/Exec.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
@@ -52,6 +53,18 @@ ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, s
   EXPECT_TRUE(module) << text;
   if (module)
     compile();
+}
+
+ClusterRunner::ClusterRunner(nn::FusedOp op) {
+  OpBuilder builder(op.getContext());
+  module = ModuleOp::create(op.getLoc()).getOperation();
+  builder.setInsertionPointToEnd(cast<ModuleOp>(*module).getBody());
+  auto model = nn::ModelOp::create(builder, op.getLoc(), "m", "exec");
+  builder.setInsertionPointToEnd(&model.getBody().emplaceBlock());
+  auto clusterOp = exec::ClusterOp::create(builder, op.getLoc(), builder.getStringAttr("c"));
+  IRMapping mapping;
+  op.getBody().cloneInto(&clusterOp.getBody(), mapping);
+  compile();
 }
 
 static nn::ModelOp modelOf(Operation *module) {

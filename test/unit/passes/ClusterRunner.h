@@ -29,6 +29,9 @@ public:
   ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
                 std::vector<std::pair<std::string, std::string>> results);
 
+  /// A cluster of a program; there is no reference for it.
+  explicit ClusterRunner(nn::FusedOp op);
+
   /// Runs both on the same random operands. Each element must be within `ulps` units of f32's last
   /// place of the result's magnitude, plus `absolute`.
   void check(double ulps = 4, double absolute = 1e-30);
@@ -47,7 +50,7 @@ public:
 private:
   void compile();
 
-  mlir::MLIRContext context;
+  mlir::MLIRContext context; // of clusters given as text
   mlir::OwningOpRef<mlir::Operation *> module;
   std::vector<Argument> arguments;
   std::vector<std::pair<std::string, std::string>> results;
