@@ -13,6 +13,8 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace dlc;
@@ -125,43 +127,68 @@ static double loadElement(Type type, const char *from) {
   return static_cast<double>(llvm::APInt(bytes * 8, bits).getSExtValue());
 }
 
-static std::vector<char> physical(RankedTensorType type, const Tensor *values) {
+namespace {
+/// Memory that ends where a page does that nobody may touch.
+class GuardedMemory {
+public:
+  explicit GuardedMemory(size_t bytes) : bytes(bytes) {
+    size_t page = sysconf(_SC_PAGESIZE);
+    mapped = llvm::alignTo(bytes, page) + page;
+    base = static_cast<char *>(
+        mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_EQ(mprotect(base + mapped - page, page, PROT_NONE), 0);
+    begin = base + mapped - page - bytes;
+  }
+  GuardedMemory(GuardedMemory &&other)
+      : begin(other.begin), bytes(other.bytes), base(std::exchange(other.base, nullptr)),
+        mapped(other.mapped) {}
+  ~GuardedMemory() {
+    if (base)
+      munmap(base, mapped);
+  }
+  char *begin;
+  size_t bytes;
+
+private:
+  char *base;
+  size_t mapped;
+};
+} // namespace
+
+static GuardedMemory physical(RankedTensorType type, const Tensor *values) {
   rt::Layout layout = nn::layoutOf(type);
   std::vector<int64_t> shape = type.getShape().vec();
-  // Some room behind, so that what is written there can be noticed.
-  std::vector<char> memory(nn::physicalBytes(type) + 64, values ? 0 : '\xff');
+  GuardedMemory memory(nn::physicalBytes(type));
+  std::memset(memory.begin, values ? 0 : 0xff, memory.bytes);
   if (values)
     reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
-      storeElement(
-          type.getElementType(),
-          &memory[layout.offsetOf(shape, index.vec()) * nn::elementBytes(type.getElementType())],
-          values->at(index));
+      storeElement(type.getElementType(),
+                   memory.begin + layout.offsetOf(shape, index.vec()) *
+                                      nn::elementBytes(type.getElementType()),
+                   values->at(index));
     });
   return memory;
 }
 
-/// The logical tensor; everything else in memory must be zero, and what lies behind it untouched.
-static Tensor logical(RankedTensorType type, std::vector<char> memory) {
+/// The logical tensor; everything else in memory must be zero.
+static Tensor logical(RankedTensorType type, GuardedMemory &memory) {
   rt::Layout layout = nn::layoutOf(type);
   std::vector<int64_t> shape = type.getShape().vec();
   unsigned bytes = nn::elementBytes(type.getElementType());
   Tensor values(type.getShape());
   reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
-    char *place = &memory[layout.offsetOf(shape, index.vec()) * bytes];
+    char *place = memory.begin + layout.offsetOf(shape, index.vec()) * bytes;
     values.at(index) = loadElement(type.getElementType(), place);
     std::memset(place, 0, bytes);
   });
-  size_t size = nn::physicalBytes(type);
-  EXPECT_TRUE(std::all_of(memory.begin(), memory.begin() + size, [](char c) { return c == 0; }))
+  EXPECT_TRUE(std::all_of(memory.begin, memory.begin + memory.bytes, [](char c) { return c == 0; }))
       << "padding is not zero";
-  EXPECT_TRUE(std::all_of(memory.begin() + size, memory.end(), [](char c) { return c == '\xff'; }))
-      << "written behind the end";
   return values;
 }
 
 std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
   GeneratedKernel kernel = plan();
-  std::vector<std::vector<char>> memory;
+  std::vector<GuardedMemory> memory;
   for (auto [argument, operand] : llvm::zip(cluster().getArguments(), operands))
     memory.push_back(physical(nn::tensorType(argument), &operand));
   auto yield = cast<nn::YieldOp>(cluster().getTerminator());
@@ -172,7 +199,7 @@ std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
   for (auto [index, stage] : llvm::enumerate(kernel.stages)) {
     std::vector<void *> buffers;
     for (unsigned buffer : stage.buffers)
-      buffers.push_back(memory[buffer].data());
+      buffers.push_back(memory[buffer].begin);
     int64_t chunks = llvm::divideCeil(stage.extent, stage.chunk);
     for (int64_t chunk = chunks - 1; chunk >= 0; --chunk)
       function(index)(buffers.data(), chunk * stage.chunk,
