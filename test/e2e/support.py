@@ -2,6 +2,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -58,6 +60,26 @@ def read_safetensors(path):
             begin, end = (8 + size + offset for offset in entry["data_offsets"])
             tensors[name] = np.frombuffer(blob[begin:end], kinds[entry["dtype"]]).reshape(entry["shape"])
     return tensors
+
+
+def write_safetensors(path, tensors):
+    """f32 arrays by name."""
+    header, offset = {}, 0
+    for name, value in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [offset, offset + value.size * 4]}
+        offset += value.size * 4
+    text = json.dumps(header).encode()
+    data = b"".join(value.astype(np.float32).tobytes() for value in tensors.values())
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def without_data(model, directory):
+    """A copy of a model that takes its inputs as they are: its data block is left out."""
+    for part in MODELS.glob("*.dl"):
+        shutil.copy(part, directory)
+    copy = pathlib.Path(directory) / model
+    copy.write_text(re.sub(r"^data \{.*?^\}\n", "", copy.read_text(), flags=re.M | re.S))
+    return copy
 
 
 def same_file(a, b, what):

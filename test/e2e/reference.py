@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""Compiled programs against the evaluator in f64: gradients, loss and metrics, and what predict writes.
+
+Gradients are read off one step of SGD whose rate is 2^20: then the weights' own rounding does not hide them.
+"""
+import json
+
+from support import check, read_safetensors, run, without_data, workspace, write_safetensors
+
+import numpy as np
+
+RATE, SEED = 2**20, 11
+
+
+def relative(ours, theirs):
+    return np.linalg.norm(ours - theirs) / max(np.linalg.norm(theirs), 1e-9)
+
+
+class Case:
+    """A model, its inputs and its weights: drawn by the runtime, then moved so that no bias is 0 and no scale is 1."""
+
+    def __init__(self, name, model, sets, inputs):
+        self.name, self.directory = name, workspace()
+        self.model = [without_data(model, self.directory)]
+        for key, value in sets.items():
+            self.model += ["--set", f"{key}={value}"]
+        self.files = []
+        for key, value in inputs.items():
+            np.save(self.directory / f"{key}.npy", value)
+            self.files.append(f"{key}={self.directory / key}.npy")
+        self.artifact, self.weights = self.directory / "model.dlx", self.directory / "weights.safetensors"
+        run("dlc", "compile", *self.model, "--set", "train.optimizer=sgd(lr=1)", "--set", "train.schedule=[]", "--threads=2",
+            "-o", self.artifact)
+        random = np.random.default_rng(2)
+        drawn = self.trained(0, 1)
+        write_safetensors(self.weights, {key: value + 0.1 * random.random(value.shape, np.float32) * (value.ndim == 1)
+                                         for key, value in drawn.items()})
+
+    def data(self, option="--data"):
+        return [part for file in self.files for part in (option, file)]
+
+    def trained(self, rate, ranks):
+        """Weights after one step."""
+        out = self.directory / "out.safetensors"
+        init = ["--init", self.weights] if self.weights.exists() else []
+        run("dlc-run", "-np", ranks, "train", self.artifact, *self.data(), *init, "--steps", 1, "--lr", rate, "--seed", SEED,
+            "--no-shuffle", "--on-nan=continue", "--threads", 2 // ranks, "--save", out, "--run",
+            self.directory / f"run-{rate}-{ranks}")
+        return read_safetensors(out)
+
+    def reference(self, program, *options):
+        """What the evaluator prints and writes."""
+        out = self.directory / "reference.safetensors"
+        printed, _ = run("dlc-reference", *self.model, "--program", program, *self.data("--input"), "--weights", self.weights,
+                         "--scalar", f"seed={SEED}", "--scalar", "step=0", "-o", out, *options)
+        return json.loads(printed), read_safetensors(out)
+
+    def step(self, ranks):
+        before, after = read_safetensors(self.weights), self.trained(RATE, ranks)
+        _, truth = self.reference("train", "--ranks", ranks)
+        compared = 0
+        for key, value in truth.items():
+            kind, _, name = key.partition(".")
+            if kind == "gradient":
+                ours = (before[name].astype(np.float64) - after[name]) / RATE
+            elif kind == "assigned":
+                ours = after[name]
+            else:
+                continue
+            error = relative(ours, value)
+            check(error < 1e-4, f"{self.name}, {ranks} ranks: {key} differs by {error:.1e} from the evaluator's")
+            compared += 1
+        check(compared == len(before), f"{self.name}: {compared} of {len(before)} variables compared")
+
+    def forward(self):
+        ours = json.loads(run("dlc-run", "eval", self.artifact, *self.data(), "--init", self.weights, "--json")[0])
+        theirs, _ = self.reference("eval")
+        for key, value in theirs.items():
+            check(abs(ours[key] - value) <= 1e-5 * abs(value), f"{self.name}: {key} is {ours[key]}, evaluator: {value}")
+        image = [part for part in self.files if part.startswith("image=")]
+        run("dlc-run", "predict", self.artifact, "--data", *image, "--init", self.weights, "-o", self.directory)
+        _, truth = self.reference("predict")
+        error = relative(np.load(self.directory / "probability.npy"), truth["output.probability"])
+        check(error < 1e-5, f"{self.name}: predictions differ by {error:.1e} from the evaluator's")
+
+
+def main():
+    random = np.random.default_rng(1)
+    digits = {"image": random.standard_normal((4, 1, 28, 28), np.float32), "label": random.integers(0, 10, 4, np.int32)}
+    scans = {"image": random.standard_normal((4, 1, 16, 16), np.float32),
+             "mask": random.integers(0, 2, (4, 1, 16, 16)).astype(np.float32)}
+    unet = {"size": 16, "depth": 2, "predict.size": 16, "predict.batch": 4}
+    for ranks in (1, 2):
+        rows = {"batch": 4 // ranks}
+        for case in (Case("mnist_cnn", "mnist_cnn.dl", rows, digits),
+                     Case("unet2d of 10 channels", "unet2d.dl", unet | rows | {"base": 10}, scans),
+                     Case("unet2d of 16 channels", "unet2d.dl", unet | rows | {"base": 16, "norm": "none"}, scans)):
+            case.step(ranks)
+            if ranks == 1:
+                case.forward()
+
+
+main()
