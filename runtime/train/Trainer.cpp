@@ -205,8 +205,8 @@ void Trainer::failOnNonFinite(double loss) const {
                          ? "; the last checkpoint is '" + directory.last() + "'"
                          : "";
   throw CollectiveError(ErrorCode::Runtime,
-                        "the loss is " + std::to_string(loss) + " in step " +
-                            std::to_string(state.step) + " (epoch " +
+                        "the loss is " + (std::isnan(loss) ? "nan" : figureText(loss)) +
+                            " in step " + std::to_string(state.step) + " (epoch " +
                             std::to_string(state.epoch + 1) +
                             "): lower the learning rate, or go on with --on-nan=continue" + kept);
 }

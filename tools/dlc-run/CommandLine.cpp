@@ -80,13 +80,8 @@ void addOptional(CLI::App &app, const std::string &name, std::optional<Value> &v
   app.add_option(name, value, text)->type_name(type)->check(validator);
 }
 
-void addTrain(CLI::App &app, Command &command) {
-  CLI::App *train = app.add_subcommand("train", "Train a model");
-  rt::TrainOptions &options = command.train;
-  addCommon(*train, command);
-  addPaths(*train, "--data", options.data, "Training data of an input or source");
-  addPaths(*train, "--val", options.validation, "Validation data");
-  train->get_option("--data")->required();
+/// How training goes.
+void addTraining(CLI::App *train, rt::TrainOptions &options) {
   addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", CLI::PositiveNumber);
   addOptional(*train, "--steps", options.steps, "N", "Total steps", CLI::PositiveNumber);
   addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate",
@@ -100,6 +95,18 @@ void addTrain(CLI::App &app, Command &command) {
               CLI::NonNegativeNumber);
   train->add_flag_callback(
       "--no-shuffle", [&] { options.shuffle = false; }, "Take samples in the files' order");
+  train
+      ->add_option_function<std::string>(
+          "--on-nan", [&](const std::string &what) { options.stopOnNan = what == "stop"; },
+          "What a loss that is not finite does")
+      ->check(CLI::IsMember({"stop", "continue"}));
+}
+
+/// What training reads and writes.
+void addTrainingFiles(CLI::App *train, rt::TrainOptions &options) {
+  addPaths(*train, "--data", options.data, "Training data of an input or source");
+  addPaths(*train, "--val", options.validation, "Validation data");
+  train->get_option("--data")->required();
   train->add_option("--init", options.init, "Weights to start from")->type_name("W.safetensors");
   train->add_option("--save", options.save, "Where the weights go at the end")
       ->type_name("W.safetensors");
@@ -111,11 +118,13 @@ void addTrain(CLI::App &app, Command &command) {
       ->type_name("TRACE.json");
   train->add_option("--log", options.log, "A further copy of the run's log")
       ->type_name("RUN.jsonl");
-  train
-      ->add_option_function<std::string>(
-          "--on-nan", [&](const std::string &what) { options.stopOnNan = what == "stop"; },
-          "What a loss that is not finite does")
-      ->check(CLI::IsMember({"stop", "continue"}));
+}
+
+void addTrain(CLI::App &app, Command &command) {
+  CLI::App *train = app.add_subcommand("train", "Train a model");
+  addCommon(*train, command);
+  addTrainingFiles(train, command.train);
+  addTraining(train, command.train);
   train->callback([&] { command.verb = Verb::Train; });
 }
 

@@ -1,0 +1,102 @@
+#include "runtime/train/SyntheticSteps.h"
+
+#include "runtime/artifact/LayoutIo.h"
+#include "runtime/core/Philox.h"
+#include "runtime/train/Evaluate.h"
+#include "runtime/train/Signature.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace dlc::rt {
+
+SyntheticSteps::SyntheticSteps(Session &session)
+    : session(session), program(requireProgram(session.artifact(), "train")), profile(program) {
+  for (unsigned slot : {0u, 1u})
+    fillInputs(slot);
+  session.setScalar("lr", 1e-6); // weights stay where they are, figures finite
+}
+
+void SyntheticSteps::run(int64_t steps, bool measured) {
+  for (int64_t i = 0; i < steps; ++i, ++step) {
+    setStepScalars(session, 0, step, program.batch(), program.batch());
+    events.clear();
+    session.trace(&events);
+    session.run("train", static_cast<unsigned>(step % 2), static_cast<uint64_t>(step));
+    session.trace(nullptr);
+    if (measured)
+      add();
+  }
+}
+
+std::map<std::string, double> SyntheticSteps::categories() const {
+  std::map<std::string, double> result;
+  for (const auto &[name, seconds] : byCategory)
+    result[name] = perStep(seconds);
+  return result;
+}
+
+double SyntheticSteps::wireBytes() const {
+  double bytes = 0, ranks = session.communicator().size();
+  if (program.collectives())
+    for (const artifact::Collective *collective : *program.collectives())
+      bytes += static_cast<double>(collective->elements() * sizeOf(collective->wire()));
+  return bytes * 2 * (ranks - 1) / ranks;
+}
+
+void SyntheticSteps::add() {
+  StepTimes step = profile.measure(events);
+  for (size_t i = 0; i < step.phases.size(); ++i)
+    times.phases[i] += step.phases[i];
+  times.exposed += step.exposed;
+  times.communication += step.communication;
+  ++measuredSteps;
+  for (const TraceEvent &event : events)
+    if (!isStart(event.instruction))
+      byCategory[categoryOf(event.instruction)] +=
+          static_cast<double>(event.end - event.begin) * 1e-9;
+}
+
+/// Such an event lasts until completion, under other instructions.
+bool SyntheticSteps::isStart(uint32_t instruction) const {
+  return program.instructions()->Get(instruction)->operation_type() ==
+         artifact::Operation::CollectiveStart;
+}
+
+std::string SyntheticSteps::categoryOf(uint32_t index) const {
+  const artifact::Instruction &instruction = *program.instructions()->Get(index);
+  if (const artifact::Dispatch *dispatch = instruction.operation_as_Dispatch()) {
+    const auto *category = session.artifact()->kernels()->Get(dispatch->kernel())->category();
+    return category && category->size() ? category->str() : "other";
+  }
+  bool isWait = instruction.operation_type() == artifact::Operation::CollectiveWait;
+  return isWait ? "all-reduce wait" : "copies";
+}
+
+/// Normal numbers for images, 0 and 1 for targets, labels over their range.
+static float draw(const InputSpec &spec, uint32_t stream, uint64_t element) {
+  float uniform = uniform01(philoxBits(0, stream, 0, element));
+  if (spec.dtype != artifact::DType::F32)
+    return std::floor(uniform * static_cast<float>(std::max<int64_t>(spec.labelRange, 2)));
+  if (!spec.neededByPredict)
+    return uniform < 0.5f ? 0.0f : 1.0f;
+  float other = uniform01(philoxBits(0, stream, 1, element));
+  return std::sqrt(-2 * std::log(1 - uniform)) * std::cos(2 * std::numbers::pi_v<float> * other);
+}
+
+void SyntheticSteps::fillInputs(unsigned slot) {
+  for (const InputSpec &spec : inputSpecs(session.artifact(), "train")) {
+    std::optional<InputDestination> to = destinationsOf(session, "train", {spec})[0];
+    uint32_t stream = randomStream("bench." + spec.name);
+    std::vector<float> values(static_cast<size_t>(to->writer.rowElements()));
+    uint64_t element = 0;
+    for (int64_t row = 0; row < to->writer.rows(); ++row) {
+      for (float &value : values)
+        value = draw(spec, stream, element++);
+      to->writer.writeRow(row, values, to->slots[slot]);
+    }
+  }
+}
+
+} // namespace dlc::rt
