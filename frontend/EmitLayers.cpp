@@ -1,8 +1,6 @@
 // Layers with parameters or state: convolutions, dense, pooling, batch norm, dropout.
 #include "frontend/Emission.h"
 
-#include "runtime/core/Philox.h"
-
 using namespace llvm;
 using mlir::FailureOr;
 
@@ -309,7 +307,10 @@ Result emitDropout(Emission &call) {
   if (shapeOf(x).empty() || shapeOf(x).front() != graph.batch())
     return call.error("x", "dropout expects a tensor whose first axis is the batch, got " +
                                describe(call["x"]));
-  int64_t stream = rt::randomStream({call.path.data(), call.path.size()});
+  int64_t stream = 0;
+  if (!graph.claimRandomStream(call.path, stream))
+    return call.error("", "a second dropout named '" + call.path +
+                              "'; it would drop the same elements, give it another name");
   mlir::Value seed = graph.hostScalar("seed");
   mlir::Value step = graph.hostScalar("step");
   mlir::Value firstRow = graph.hostScalar("first_row");

@@ -1,5 +1,7 @@
 #include "frontend/Graph.h"
 
+#include "runtime/core/Philox.h"
+
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -50,6 +52,7 @@ void Graph::beginProgram(ProgramKind which) {
   builder.setInsertionPointToEnd(&programOp.getBody().emplaceBlock());
   inputNames.clear();
   hostScalars.clear();
+  randomLayers.clear();
   validMask = nullptr;
   rows = 0;
 }
@@ -207,6 +210,11 @@ FailureOr<mlir::Value> Graph::variable(StringRef name, ArrayRef<int64_t> shape,
 
 void Graph::assign(StringRef name, mlir::Value value) {
   nn::AssignOp::create(builder, loc, name, value);
+}
+
+bool Graph::claimRandomStream(StringRef path, int64_t &stream) {
+  stream = rt::randomStream({path.data(), path.size()});
+  return randomLayers.insert(path).second;
 }
 
 mlir::Value Graph::hostScalar(StringRef role) {

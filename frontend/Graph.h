@@ -10,6 +10,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 #include <limits>
@@ -64,6 +65,8 @@ public:
   mlir::FailureOr<mlir::Value> variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                                         nn::VariableKind kind, nn::InitializerAttr init, Site site);
   void assign(llvm::StringRef name, mlir::Value value);
+  /// The stream of random numbers of a layer; false if the program has one of that name already.
+  bool claimRandomStream(llvm::StringRef path, int64_t &stream);
   /// Reads a scalar that the host writes: seed, step, first_row, valid_rows (all i64).
   mlir::Value hostScalar(llvm::StringRef role);
 
@@ -117,6 +120,7 @@ private:
   int64_t rows = 0;
   llvm::StringMap<Variable> variables;
   llvm::StringMap<mlir::Value> hostScalars; // read in this program
+  llvm::StringSet<> randomLayers;           // of this program
   mlir::Value validMask;                    // of this program, once needed
 };
 

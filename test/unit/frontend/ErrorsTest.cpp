@@ -141,6 +141,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"  y = batch_norm(sum(image))", "4:18", "expects a tensor [N, C, spatial...]"},
         Case{"  y = dropout(image, 1.0)", "4:22", "from 0.0 to below 1.0, got 1.0"},
         Case{"  y = dropout(sum(image, axes = 0), 0.5)", "4:15", "first axis is the batch"},
+        Case{"  y = dropout(dropout(image, name = \"d\"), name = \"d\")", "4:7",
+             "a second dropout named 'd'"},
         Case{"  y = concat(image, flatten(mask))", "4:14", "f32[2, 1, 8, 8] and f32[2, 64]"},
         Case{"  y = concat(image, image, axis = 4)", "4:35", "axis 4 of a tensor with 4 axes"},
         Case{"  y = reshape(image, [3, -1])", "4:22", "keeps the number of elements"},
