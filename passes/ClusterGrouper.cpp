@@ -139,7 +139,7 @@ void ClusterGrouper::joinSiblings(Block &block) {
 }
 
 bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
-  if (!agree(all[a], all[b]) || isSeparated(a, b))
+  if (!refusal(a, b).empty())
     return false;
   ClusterGroup &into = all[a], &from = all[b];
   for (Operation *op : from.ops)
@@ -152,30 +152,45 @@ bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
   return true;
 }
 
-bool ClusterGrouper::agree(const ClusterGroup &a, const ClusterGroup &b) const {
-  return !a.closed && !b.closed && a.space.getShape() == b.space.getShape() &&
-         a.space.getEncoding() == b.space.getEncoding() &&
-         (!a.reduces || !b.reduces || a.reducedDims == b.reducedDims);
+StringRef ClusterGrouper::refusal(unsigned a, unsigned b) const {
+  if (StringRef reason = disagreement(all[a], all[b]); !reason.empty())
+    return reason;
+  if (readsReduction(a, b))
+    return "a reduction is complete only when its cluster is";
+  return isSeparated(a, b) ? "something between them runs outside of clusters" : "";
 }
 
-/// True if a path leaves one of the groups and enters one of them again, or a member reads a
-/// reduction.
+StringRef ClusterGrouper::disagreement(const ClusterGroup &a, const ClusterGroup &b) const {
+  if (a.closed || b.closed)
+    return "data movement stays alone";
+  if (a.space.getShape() != b.space.getShape())
+    return "their iteration spaces differ";
+  if (a.space.getEncoding() != b.space.getEncoding())
+    return "their layouts differ";
+  if (a.reduces && b.reduces && a.reducedDims != b.reducedDims)
+    return "they reduce different dimensions";
+  return "";
+}
+
+bool ClusterGrouper::readsReduction(unsigned a, unsigned b) const {
+  for (unsigned group : {a, b})
+    for (Operation *op : all[group].ops)
+      if (isReduction(op) && llvm::any_of(usersThroughCasts(op),
+                                          [&](Operation *user) { return isInside(user, a, b); }))
+        return true;
+  return false;
+}
+
+/// True if a path leaves one of the groups and enters one of them again.
 bool ClusterGrouper::isSeparated(unsigned a, unsigned b) const {
-  auto inside = [&](Operation *op) {
-    unsigned group = groupOf(op);
-    return group == a || group == b;
-  };
   unsigned last = 0;
   SmallVector<Operation *> pending;
   for (unsigned group : {a, b})
     for (Operation *op : all[group].ops) {
       last = std::max(last, position.lookup(op));
-      for (Operation *user : usersThroughCasts(op)) {
-        if (!inside(user))
+      for (Operation *user : usersThroughCasts(op))
+        if (!isInside(user, a, b))
           pending.push_back(user);
-        else if (isReduction(op))
-          return true;
-      }
     }
   llvm::SmallPtrSet<Operation *, 32> seen;
   while (!pending.empty()) {
@@ -188,10 +203,20 @@ bool ClusterGrouper::isSeparated(unsigned a, unsigned b) const {
     for (Operation *member :
          group == ~0u ? ArrayRef<Operation *>(alone) : ArrayRef<Operation *>(all[group].ops))
       for (Operation *user : usersThroughCasts(member)) {
-        if (inside(user))
+        if (isInside(user, a, b))
           return true;
         pending.push_back(user);
       }
   }
   return false;
+}
+
+void ClusterGrouper::explain(
+    llvm::function_ref<void(Operation *, Operation *, StringRef)> report) const {
+  for (auto [index, group] : llvm::enumerate(all))
+    for (Operation *op : group.ops)
+      for (Operation *user : usersThroughCasts(op))
+        if (unsigned other = groupOf(user); other != ~0u && other != index)
+          if (StringRef reason = refusal(index, other); !reason.empty())
+            report(op, user, reason);
 }

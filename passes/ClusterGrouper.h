@@ -35,6 +35,11 @@ public:
 
   /// The groups, in the order of their last ops.
   std::vector<ClusterGroup> groups() const;
+  /// Calls `report` for each op whose result another cluster reads, with that reader and why they
+  /// are not one cluster.
+  void explain(
+      llvm::function_ref<void(mlir::Operation *op, mlir::Operation *user, llvm::StringRef reason)>
+          report) const;
 
 private:
   unsigned groupOf(mlir::Operation *op) const;
@@ -42,8 +47,15 @@ private:
   void joinUsers(mlir::Operation *op);
   void joinSiblings(mlir::Block &block);
   bool tryJoin(unsigned a, unsigned b);
-  bool agree(const ClusterGroup &a, const ClusterGroup &b) const;
+  /// Why two groups cannot be one; empty if they can.
+  llvm::StringRef refusal(unsigned a, unsigned b) const;
+  llvm::StringRef disagreement(const ClusterGroup &a, const ClusterGroup &b) const;
+  bool readsReduction(unsigned a, unsigned b) const;
   bool isSeparated(unsigned a, unsigned b) const;
+  bool isInside(mlir::Operation *op, unsigned a, unsigned b) const {
+    unsigned group = groupOf(op);
+    return group == a || group == b;
+  }
 
   std::vector<ClusterGroup> all;                       // joined groups are left empty
   llvm::DenseMap<mlir::Operation *, unsigned> members; // op -> index in `all`

@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
 
 #include <queue>
 
@@ -150,8 +151,19 @@ private:
     op->erase();
   }
 
+  static void explain(const ClusterGrouper &grouper) {
+    grouper.explain([](Operation *op, Operation *user, StringRef reason) {
+      remark::missed(op->getLoc(), remark::RemarkOpts::name("stored").category("dlc-fuse"))
+          << op->getName().getStringRef().str() + " is stored for " +
+                 user->getName().getStringRef().str() + ": " + reason.str();
+    });
+  }
+
   void formClusters(Block &block) {
-    for (const ClusterGroup &group : ClusterGrouper(block).groups()) {
+    ClusterGrouper grouper(block);
+    if (getContext().getRemarkEngine())
+      explain(grouper);
+    for (const ClusterGroup &group : grouper.groups()) {
       if (isRead(group)) {
         ClusterBuilder(group).build();
         ++clusters;

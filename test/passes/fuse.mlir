@@ -1,4 +1,5 @@
 // RUN: dlc-opt %s --dlc-fuse --split-input-file | FileCheck %s
+// RUN: dlc-opt %s --dlc-fuse --split-input-file --remarks-filter=dlc-fuse 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 // A relu that alone reads a matrix product becomes its epilogue.
 // CHECK-LABEL: nn.model @epilogue
@@ -41,6 +42,7 @@ nn.model @chain attributes {stage = "schedule"} {
     // CHECK: nn.yield
     // CHECK: nn.fused ({{.*}} = %[[SUM]]) : (tensor<2xf32>) -> tensor<2xf32>
     // CHECK: nn.exp
+    // REMARK: remark: [Missed] stored {{.*}}nn.reduce_sum is stored for nn.exp: their iteration spaces differ
     %two = nn.constant dense<2.0> : tensor<2x3xf32>
     %0 = nn.broadcast %b {dims = array<i64: 1>} : (tensor<3xf32>) -> tensor<2x3xf32>
     %1 = nn.mul %a, %0 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -64,6 +66,7 @@ nn.model @separated attributes {stage = "schedule"} {
     // CHECK: nn.fused (%{{.*}} = %[[F]], %{{.*}} = %[[M]]) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     // CHECK: nn.compare
     // CHECK: nn.select
+    // REMARK: [Missed] stored {{.*}}nn.exp is stored for nn.compare: something between them runs outside of clusters
     %zero = nn.constant dense<0.0> : tensor<4x4xf32>
     %0 = nn.exp %a : (tensor<4x4xf32>) -> tensor<4x4xf32>
     %1 = nn.compare gt %0, %zero : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xi1>
@@ -100,6 +103,7 @@ nn.model @spaces attributes {stage = "schedule"} {
     // CHECK-NEXT: nn.add
     // CHECK: nn.fused (%{{.*}} = %[[E]], %{{.*}} = %arg1) : {{.*}} -> tensor<1x32x2x2xf32>
     // CHECK-NEXT: nn.concat
+    // REMARK: [Missed] stored {{.*}}nn.add is stored for nn.concat: data movement stays alone
     %0 = nn.slice %a {start = array<i64: 0, 16, 0, 0>, size = array<i64: 1, 16, 2, 2>} : (tensor<1x32x2x2xf32>) -> tensor<1x16x2x2xf32>
     %1 = nn.add %0, %b : (tensor<1x16x2x2xf32>, tensor<1x16x2x2xf32>) -> tensor<1x16x2x2xf32>
     %2 = nn.concat %1, %b {dim = 1 : i64} : (tensor<1x16x2x2xf32>, tensor<1x16x2x2xf32>) -> tensor<1x32x2x2xf32>

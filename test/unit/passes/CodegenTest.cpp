@@ -188,6 +188,9 @@ TEST(Codegen, Movement) {
   struct {
     const char *from, *to, *op;
   } cases[] = {
+      {"2x20x6x7xf64", "2x20x6x7xf64, #nn.layout<nChw16c>", "reorder %0"},
+      {"2x20x6x7xi32, #nn.layout<nChw16c>", "2x20x6x7xi32", "reorder %0"},
+      {"2x20x6x7xf32, #nn.layout<nChw16c>", "2x20x6x7xf32, #nn.layout<nhwc>", "reorder %0"},
       {"2x20x6x7xf32", "2x7x6x20xf32", "transpose %0 {permutation = array<i64: 0, 3, 2, 1>}"},
       {"2x20x6x7xf32", "2x16x3x5xf32",
        "slice %0 {start = array<i64: 0, 3, 2, 1>, size = array<i64: 2, 16, 3, 5>}"},
