@@ -109,23 +109,27 @@ TEST_F(TrainerTest, StepRecordsAreFlat) {
 
 /// Cut anywhere, a resumed run ends in the bytes of an uninterrupted one.
 TEST_F(TrainerTest, ResumingEqualsNotStopping) {
-  TrainOptions whole = options("whole");
-  whole.save = directory / "whole.safetensors";
-  train(whole, 1, 0.3);
-  for (int64_t cut : {3, 5, 8}) {
-    TrainOptions part = options("part" + std::to_string(cut));
-    part.epochs = 2;
-    part.steps = cut;
-    train(part, 1, 0.3);
-    part.steps.reset();
-    part.resume = true;
-    part.seed.reset(); // the checkpoint knows it
-    part.save = directory / "part.safetensors";
-    train(part, 1, 0.3);
-    EXPECT_EQ(contentOf(part.save), contentOf(whole.save)) << cut;
-    EXPECT_EQ(contentOf(part.runDirectory + "/last.safetensors"),
-              contentOf(whole.runDirectory + "/last.safetensors"))
-        << cut;
+  writeData({1, 2, 3, 4, 5, 6, 7});
+  for (double validation : {0.0, 0.3}) {
+    std::string suffix = validation ? "-validated" : "";
+    TrainOptions whole = options("whole" + suffix);
+    whole.save = directory / "whole.safetensors";
+    train(whole, 1, validation);
+    for (int64_t cut : {3, 5, 8}) {
+      TrainOptions part = options("part" + std::to_string(cut) + suffix);
+      part.epochs = 2;
+      part.steps = cut;
+      train(part, 1, validation);
+      part.steps.reset();
+      part.resume = true;
+      part.seed.reset(); // the checkpoint knows it
+      part.save = directory / "part.safetensors";
+      train(part, 1, validation);
+      EXPECT_EQ(contentOf(part.save), contentOf(whole.save)) << cut;
+      EXPECT_EQ(contentOf(part.runDirectory + "/last.safetensors"),
+                contentOf(whole.runDirectory + "/last.safetensors"))
+          << cut;
+    }
   }
 }
 
