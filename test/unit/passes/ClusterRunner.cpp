@@ -21,8 +21,6 @@ using namespace dlc;
 using namespace dlc::test;
 using reference::Tensor;
 
-CodeTarget test::testTarget() { return hostCodeTarget(); }
-
 static std::string programText(const std::vector<Argument> &arguments, const std::string &ops,
                                const std::vector<std::pair<std::string, std::string>> &results) {
   std::string inputs, blockArguments, outputs, names, types;
@@ -44,7 +42,8 @@ static std::string programText(const std::vector<Argument> &arguments, const std
 }
 
 ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
-                             std::vector<std::pair<std::string, std::string>> results)
+                             std::vector<std::pair<std::string, std::string>> results,
+                             CodeTarget target)
     : arguments(arguments), results(results) {
   context.loadDialect<nn::NNDialect, comm::CommDialect, exec::ExecDialect>();
   std::string text;
@@ -54,7 +53,7 @@ ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, s
   module = parseSourceString<ModuleOp>(text, ParserConfig(&context)).release().getOperation();
   EXPECT_TRUE(module) << text;
   if (module)
-    compile();
+    compile(target);
 }
 
 ClusterRunner::ClusterRunner(nn::FusedOp op) {
@@ -66,7 +65,7 @@ ClusterRunner::ClusterRunner(nn::FusedOp op) {
   auto clusterOp = exec::ClusterOp::create(builder, op.getLoc(), builder.getStringAttr("c"));
   IRMapping mapping;
   op.getBody().cloneInto(&clusterOp.getBody(), mapping);
-  compile();
+  compile(hostCodeTarget());
 }
 
 static nn::ModelOp modelOf(Operation *module) {
@@ -79,11 +78,10 @@ Block &ClusterRunner::cluster() {
 
 GeneratedKernel ClusterRunner::plan() { return planGeneratedKernel(cluster()); }
 
-void ClusterRunner::compile() {
+void ClusterRunner::compile(const CodeTarget &target) {
   std::string object;
   llvm::raw_string_ostream linalg(linalgText);
-  ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), testTarget(), object, &linalg)))
-      << linalgText;
+  ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, &linalg))) << linalgText;
   llvm::SmallString<128> path;
   int file = -1;
   ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("kernels", "so", file, path));

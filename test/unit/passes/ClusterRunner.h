@@ -28,7 +28,8 @@ public:
   /// `ops` is the cluster's text with arguments %0, %1...; `results` are pairs of value and type;
   /// `aliases` are pairs of a name like !t and the type it stands for.
   ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
-                std::vector<std::pair<std::string, std::string>> results);
+                std::vector<std::pair<std::string, std::string>> results,
+                CodeTarget target = hostCodeTarget());
 
   /// A cluster of a program; there is no reference for it.
   explicit ClusterRunner(nn::FusedOp op);
@@ -49,7 +50,7 @@ public:
   std::string linalgText;
 
 private:
-  void compile();
+  void compile(const CodeTarget &target);
 
   mlir::MLIRContext context; // of clusters given as text
   mlir::OwningOpRef<mlir::Operation *> module;
@@ -57,8 +58,5 @@ private:
   std::vector<std::pair<std::string, std::string>> results;
   void *library = nullptr;
 };
-
-/// What tests compile for: this machine.
-CodeTarget testTarget();
 
 } // namespace dlc::test

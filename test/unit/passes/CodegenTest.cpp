@@ -1,6 +1,7 @@
 // Generated kernels against the reference evaluator: shapes with ragged ends, all layouts, every
 // elementwise op, data movement.
 
+#include "runtime/core/HostFeatures.h"
 #include "test/unit/passes/ClusterRunner.h"
 
 #include <gtest/gtest.h>
@@ -15,9 +16,13 @@ static std::string tensor(const std::string &shape, const std::string &element,
 }
 
 static const std::pair<const char *, const char *> places[] = {
-    {"2x5x7x9", ""},         {"2x5x7x9", "nhwc"},    {"2x20x7x9", "nChw16c"},
-    {"3x32x4x5", "nChw16c"}, {"2x24x3x5", "nChw8c"}, {"2x20x33x17", "nhwc"},
-    {"1x1x40x40", ""},       {"2x1x6x6", "nChw16c"}, {"20x5x3x3", "NChw16n8c"}};
+    {"2x5x7x9", ""},           {"2x5x7x9", "nhwc"},
+    {"2x20x7x9", "nChw16c"},   {"3x32x4x5", "nChw16c"},
+    {"2x24x3x5", "nChw8c"},    {"2x20x33x17", "nhwc"},
+    {"1x1x40x40", ""},         {"2x1x6x6", "nChw16c"},
+    {"20x5x3x3", "NChw16n8c"}, {"2x20x3x4x5", "nCdhw16c"},
+    {"2x20x3x4x5", "ndhwc"},   {"7x10", ""},
+    {"1x10007", ""},           {"3x18x11", "nCw8c"}};
 
 TEST(Codegen, PointwiseInEveryLayout) {
   for (auto [shape, layout] : places) {
@@ -233,5 +238,28 @@ TEST(Codegen, Concat) {
     runner.check(0);
     EXPECT_EQ(runner.plan().stages.size(),
               channels == std::string("20") && layout[0] == 'n' && layout[1] == 'C' ? 1u : 3u);
+  }
+}
+
+// Vectors of 8 lanes and no masked registers, whatever this machine has.
+TEST(Codegen, AvxTwo) {
+  if (!rt::missingFeatures({"avx2", "fma"}).empty())
+    GTEST_SKIP() << "this machine has no AVX2";
+  CodeTarget target{"x86-64-v3", "", 32};
+  for (auto [shape, layout] : places) {
+    SCOPED_TRACE(std::string(shape) + " " + layout);
+    std::string channels = std::string(shape).substr(std::string(shape).find('x') + 1);
+    channels = channels.substr(0, channels.find('x'));
+    ClusterRunner runner(
+        {{"!t", tensor(shape, "f32", layout)}, {"!c", tensor(channels, "f32")}}, {{"!t"}, {"!c"}},
+        R"(%a = nn.broadcast %1 {dims = array<i64: 1>} : (!c) -> !t
+           %p = nn.mul %0, %a : (!t, !t) -> !t
+           %e = nn.exp %p : (!t) -> !t
+           %s = nn.reduce_sum %p {dims = array<i64: 0>} : (!t) -> tensor<)" +
+            std::string(shape).substr(std::string(shape).find('x') + 1) + "xf32>",
+        {{"%e", "!t"},
+         {"%s", "tensor<" + std::string(shape).substr(std::string(shape).find('x') + 1) + "xf32>"}},
+        target);
+    runner.check(4, 1e-6);
   }
 }
