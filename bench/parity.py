@@ -1,0 +1,121 @@
+"""Judges the gradients of compiled programs, in f32, beside PyTorch's in f32 by the reference evaluator's in f64.
+
+With --math=strict every tensor must satisfy |dlc - f64| <= 2 |PyTorch - f64| + 1e-6 |f64|, and without batch norm be within
+1e-5 of f64; --math=fast must be within 1e-3 of strict. Gradients are read off one step of SGD whose rate is 2^20, on both
+sides, so that the weights' own rounding does not hide them; the loss and new running statistics are compared likewise.
+PyTorch and numpy come from bench/peers.
+
+    build/peers/bin/python bench/parity.py [--bin build/release/bin] [CASE...]
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file
+
+from torch_cases import ROOT, SEED, evaluator_results, mnist_cnn, run, settings, torch_results, unet2d
+
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+from support import without_data  # noqa: E402
+
+RATE = 2**20
+
+# Channels below, at and off the multiples of 16 in which layouts are blocked.
+CASES = {"mnist_cnn": mnist_cnn}
+for _base, _depth in ((6, 3), (16, 2), (20, 2)):
+    for _norm in ("batch", "none"):
+        CASES[f"unet2d-{_base}-{_norm}"] = lambda base=_base, depth=_depth, norm=_norm: unet2d(base, depth, norm)
+
+
+def dlc_step(bin, case, ranks, math, folder):
+    """What one step of a compiled program leaves: loss, gradients, new running statistics."""
+    model = without_data(f"{case.name}.dl", folder)
+    artifact, out, log = (folder / f"{math}.{suffix}" for suffix in ("dlx", "safetensors", "jsonl"))
+    run(bin / "dlc", "compile", model, *settings(case, ranks), "--set", f"train.optimizer=sgd(lr={RATE}.0)",
+        "--set", "train.schedule=[]", f"--math={math}", "--threads=2", "-o", artifact)
+    data = [part for name in case.inputs for part in ("--data", f"{name}={folder / name}.npy")]
+    run(bin / "dlc-run", "-np", ranks, "train", artifact, *data, "--steps", 1, "--seed", SEED, "--no-shuffle",
+        "--threads", 2 // ranks, "--init", folder / "weights.safetensors", "--save", out, "--log", log,
+        "--run", folder / math)
+    before, after = load_file(folder / "weights.safetensors"), load_file(out)
+    results = {"loss": json.loads(log.read_text().splitlines()[0])["loss"]}
+    for name, value in after.items():
+        if "running" in name:
+            results["assigned." + name] = value
+        else:
+            results["gradient." + name] = (before[name].astype(np.float64) - value) / RATE
+    return results
+
+
+def torch_step(case, ranks):
+    """The same of PyTorch in f32."""
+    results = torch_results(case, ranks, torch.float32)
+    for name, weight in case.model.state_dict().items():
+        gradient = results.get("gradient." + name)
+        if gradient is not None:
+            after = weight.numpy() - np.float32(RATE) * gradient
+            results["gradient." + name] = (weight.numpy().astype(np.float64) - after) / RATE
+    return results
+
+
+def worst_of(errors):
+    """Largest (ratio to the bound, relative error, name)."""
+    return max((error / bound, error / norm, name) for name, (error, bound, norm) in errors.items())
+
+
+def judge_strict(ours, peer, truth, has_norm):
+    errors = {}
+    for name, value in truth.items():
+        norm, error = np.linalg.norm(value), np.linalg.norm(ours[name] - value)
+        bound = 2 * np.linalg.norm(peer[name] - value) + 1e-6 * norm
+        errors[name] = error, bound if has_norm else min(bound, 1e-5 * norm), norm
+    return worst_of(errors)
+
+
+def judge_fast(fast, strict):
+    errors = {}
+    for name, value in strict.items():
+        norm = np.linalg.norm(value)
+        errors[name] = np.linalg.norm(fast[name] - value), 1e-3 * norm, norm
+    return worst_of(errors)
+
+
+def judge(bin, name, ranks, folder):
+    """Yields (math, ratio to the bound, relative error, tensor)."""
+    case = CASES[name]()
+    truth = evaluator_results(bin, case, ranks, folder)
+    peer = torch_step(case, ranks)
+    strict, fast = (dlc_step(bin, case, ranks, math, folder) for math in ("strict", "fast"))
+    for results in (peer, strict, fast):
+        if results.keys() != truth.keys():
+            sys.exit(f"{name}: names differ: {', '.join(sorted(results.keys() ^ truth.keys()))}")
+    yield "strict", *judge_strict(strict, peer, truth, case.sets.get("norm") == "batch")
+    yield "fast", *judge_fast(fast, strict)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", type=pathlib.Path, default="build/release/bin")
+    parser.add_argument("cases", nargs="*", default=list(CASES), help=" ".join(CASES))
+    arguments = parser.parse_args()
+    torch.manual_seed(0)
+    failures = 0
+    print(f"PyTorch {torch.__version__}; error over its bound, relative error, of the tensor nearest to its bound")
+    for name in arguments.cases:
+        for ranks in (1, 2):
+            with tempfile.TemporaryDirectory() as folder:
+                for math, ratio, error, tensor in judge(arguments.bin.resolve(), name, ranks, pathlib.Path(folder)):
+                    good = ratio <= 1  # not a number fails
+                    failures += not good
+                    print(f"{name:15} ranks {ranks}  {math:6}  {ratio:8.3f}  {error:.1e}  {tensor}  {'ok' if good else 'FAILED'}",
+                          flush=True)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
