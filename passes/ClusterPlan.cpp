@@ -149,6 +149,7 @@ private:
     stage.nodes.push_back(std::move(node));
     return stage.nodes.size() - 1;
   }
+  ClusterNode elementOf(RankedTensorType type, const Coordinates &at) const;
   unsigned inside(MLIRContext *context, SmallVector<Bound> bounds) {
     ClusterNode node{Kind::Inside};
     node.element = IntegerType::get(context, 1);
@@ -177,16 +178,22 @@ private:
 
 //===- Values ---------------------------------------------------------------------------------===//
 
-unsigned StageBuilder::read(unsigned buffer, RankedTensorType type, const Coordinates &at) {
+/// The element of a tensor in memory.
+ClusterNode StageBuilder::elementOf(RankedTensorType type, const Coordinates &at) const {
   rt::Layout layout = nn::layoutOf(type);
   ClusterNode node{Kind::Read};
   node.element = type.getElementType();
-  node.buffer = buffer;
   node.bounds = boundsOf(at, extents, [&](int64_t dim) { return paddedExtent(type, layout, dim); });
   Address address = addressOf(type, at, extents);
   node.form = address.linear;
   if (!address.linear)
     node.address = address.expression;
+  return node;
+}
+
+unsigned StageBuilder::read(unsigned buffer, RankedTensorType type, const Coordinates &at) {
+  ClusterNode node = elementOf(type, at);
+  node.buffer = buffer;
   return add(std::move(node));
 }
 
@@ -232,13 +239,13 @@ FailureOr<unsigned> StageBuilder::evaluateNew(Value value, const Coordinates &at
         node.form = at[iota.getDim()];
         return FailureOr<unsigned>(add(std::move(node)));
       })
-      .Case([&](nn::ConstantOp constant) -> FailureOr<unsigned> {
-        if (!nn::splatValue(constant))
-          return constant.emitOpError("is not a splat: no kernel is generated for it");
-        ClusterNode node{Kind::Constant};
+      .Case([&](nn::ConstantOp constant) {
+        bool splat = nn::splatValue(constant).has_value();
+        ClusterNode node = splat ? ClusterNode() : elementOf(nn::tensorType(value), at);
+        node.kind = splat ? Kind::Constant : Kind::Table;
         node.op = constant;
-        node.element = nn::tensorType(constant.getResult()).getElementType();
-        return add(std::move(node));
+        node.element = nn::tensorType(value).getElementType();
+        return FailureOr<unsigned>(add(std::move(node)));
       })
       .Default([&](Operation *other) -> FailureOr<unsigned> {
         if (!other->hasTrait<nn::Elementwise>())

@@ -44,6 +44,7 @@ struct ClusterNode {
     Inside,   // all bounds hold
     Select,   // operands: condition, a, b
     Constant, // splat of an nn.constant
+    Table,    // element of an nn.constant that is none
     Fill,     // the value that nn.pad adds
     Op        // an elementwise nn op
   };
@@ -52,11 +53,11 @@ struct ClusterNode {
   llvm::SmallVector<unsigned> operands = {};
   mlir::Type element = {};
   unsigned buffer = 0;
-  /// Read: the address if it is linear; Index: the coordinate; dropout: the logical index.
+  /// Read, Table: the address if it is linear; Index: the coordinate; dropout: the logical index.
   std::optional<LinearForm> form = std::nullopt;
-  /// Read: the address where it is not linear, over the loops.
+  /// Read, Table: the address where it is not linear, over the loops.
   mlir::AffineExpr address = {};
-  /// Read: where the element exists (zero elsewhere); Inside: the condition.
+  /// Read, Table: where the element exists (zero elsewhere); Inside: the condition.
   llvm::SmallVector<Bound> bounds = {};
 };
 

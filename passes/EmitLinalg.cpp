@@ -67,6 +67,7 @@ private:
   void buildBody(LocBuilder &body, ValueRange arguments);
   Value buildNode(LocBuilder &body, const ClusterNode &node);
   Value buildLoad(LocBuilder &body, const ClusterNode &node);
+  Value tableOf(Operation *constant);
   Value indexOf(LocBuilder &body, AffineExpr expression);
   Value insideOf(LocBuilder &body, ArrayRef<Bound> bounds);
   Value buildWrite(LocBuilder &body, const ClusterWrite &write, Value old);
@@ -80,6 +81,7 @@ private:
   SmallVector<Value> values;  // of nodes
   SmallVector<Value> indices; // of loops
   DenseMap<AffineExpr, Value> applied;
+  DenseMap<Operation *, Value> tables;
   unsigned nextInput = 0;
 };
 } // namespace
@@ -268,10 +270,29 @@ Value LinalgBuilder::insideOf(LocBuilder &body, ArrayRef<Bound> bounds) {
   return all;
 }
 
+/// A global with a constant's elements; booleans as bytes.
+Value LinalgBuilder::tableOf(Operation *constant) {
+  Value &table = tables[constant];
+  if (table)
+    return table;
+  auto elements = cast<DenseElementsAttr>(cast<nn::ConstantOp>(constant).getValue());
+  if (elements.getElementType().isInteger(1))
+    elements = elements.mapValues(b.getI8Type(), [](const APInt &bit) { return bit.zext(8); });
+  auto type = MemRefType::get({elements.getNumElements()}, elements.getElementType());
+  auto flat = elements.reshape(RankedTensorType::get(type.getShape(), type.getElementType()));
+  std::string name = (function.getName() + "_table_" + Twine(tables.size() - 1)).str();
+  LocBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(function);
+  memref::GlobalOp::create(b, name, b.getStringAttr("private"), type, flat, /*constant=*/true,
+                           IntegerAttr());
+  b.setInsertionPointToStart(&function.front());
+  return table = memref::GetGlobalOp::create(b, type, name);
+}
+
 Value LinalgBuilder::buildLoad(LocBuilder &body, const ClusterNode &node) {
   AffineExpr address = node.form ? node.form->expression(body.getContext()) : node.address;
   Value index = indexOf(body, address);
-  Value memory = argument(node.buffer);
+  Value memory = node.kind == Kind::Table ? tableOf(node.op) : argument(node.buffer);
   auto load = [&](OpBuilder &nested) -> Value {
     return memref::LoadOp::create(nested, body.getLoc(), memory, index);
   };
@@ -298,6 +319,7 @@ Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
   auto operand = [&](unsigned i) { return values[node.operands[i]]; };
   switch (node.kind) {
   case Kind::Read:
+  case Kind::Table:
     return buildLoad(body, node);
   case Kind::Index:
     return arith::IndexCastOp::create(body, node.element,

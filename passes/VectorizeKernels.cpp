@@ -61,12 +61,7 @@ private:
   void moveTo(unsigned level);
   VectorType vectorType(Type element) { return VectorType::get({lanes}, element); }
   Value passThrough(Type element);
-  /// The argument that an operand of the generic is, or is a part of.
-  Value memoryOf(Value operand) {
-    if (auto part = operand.getDefiningOp<memref::SubViewOp>())
-      operand = part.getSource();
-    return arguments.lookup(operand);
-  }
+  Value memoryOf(Value operand);
 
   // Results.
   void storeAccumulators(SmallVector<Value> accumulators);
@@ -320,13 +315,13 @@ void StageVectorizer::emitOp(Operation &op) {
                      .Case([&](linalg::IndexOp index) { return loopIndices[index.getDim()]; })
                      .Case([&](affine::AffineApplyOp apply) { return emitApply(apply); })
                      .Case([&](memref::LoadOp loadOp) {
-                       return load(arguments.lookup(loadOp.getMemRef()),
+                       return load(memoryOf(loadOp.getMemRef()),
                                    {values.lookup(loadOp.getIndices()[0])}, nullptr);
                      })
                      .Case([&](scf::IfOp guarded) {
                        auto loadOp = cast<memref::LoadOp>(guarded.thenBlock()->front());
                        Lanes inside = values.lookup(guarded.getCondition());
-                       return load(arguments.lookup(loadOp.getMemRef()),
+                       return load(memoryOf(loadOp.getMemRef()),
                                    {values.lookup(loadOp.getIndices()[0])}, &inside);
                      })
                      .Default([&](Operation *other) { return emitElementwise(*other); });
@@ -451,6 +446,18 @@ SmallVector<Lanes> StageVectorizer::evaluate(AffineMap map) {
 
 Value StageVectorizer::passThrough(Type element) {
   return arith::ConstantOp::create(b, b.getZeroAttr(vectorType(element)));
+}
+
+/// The argument that an operand of the generic is, or is a part of; or a constant's table.
+Value StageVectorizer::memoryOf(Value operand) {
+  if (auto part = operand.getDefiningOp<memref::SubViewOp>())
+    operand = part.getSource();
+  if (operand.getDefiningOp<memref::GetGlobalOp>() && !arguments.contains(operand)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.front());
+    b.clone(*operand.getDefiningOp(), arguments);
+  }
+  return arguments.lookup(operand);
 }
 
 /// Distances of the lanes' elements from lane 0's.

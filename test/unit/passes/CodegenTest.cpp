@@ -176,6 +176,22 @@ TEST(Codegen, ConstantsAndIndices) {
   }
 }
 
+// Constants that are no splats are data of the code.
+TEST(Codegen, Tables) {
+  for (const char *layout : {"", "nhwc", "nChw16c"}) {
+    ClusterRunner runner(
+        {{"!t", tensor("2x3x3x4", "f32", layout)}, {"!b", tensor("2x3x3x4", "i1", layout)}},
+        {{"!t"}},
+        R"(%k = nn.constant dense<[1.5, -2.0, 7.0]> : tensor<3xf32>
+           %m = nn.constant dense<[true, false]> : tensor<2xi1>
+           %c = nn.broadcast %k {dims = array<i64: 1>} : (tensor<3xf32>) -> !t
+           %r = nn.broadcast %m {dims = array<i64: 0>} : (tensor<2xi1>) -> !b
+           %y = nn.select %r, %c, %0 : (!b, !t, !t) -> !t)",
+        {{"%y", "!t"}});
+    runner.check(0);
+  }
+}
+
 // Exactly the mask of runtime/core/Philox.h, whatever the layout.
 TEST(Codegen, Dropout) {
   for (const char *layout : {"", "nhwc", "nChw16c"})
