@@ -36,6 +36,8 @@ private:
   void openItems();
   void nest(size_t position);
   void vectorLoop(size_t position);
+  void openRaggedEnd(int64_t whole);
+  void closeRaggedEnd();
   SmallVector<Value> reduce(size_t position, SmallVector<Value> accumulators);
   SmallVector<Value> reduceVector(SmallVector<Value> accumulators);
   SmallVector<Value> reduceLoop(unsigned loop, int64_t to, int64_t step,
@@ -188,6 +190,13 @@ void StageVectorizer::vectorLoop(size_t position) {
   }
   if (whole == extent)
     return;
+  openRaggedEnd(whole);
+  nest(position + 1);
+  closeRaggedEnd();
+}
+
+/// A level for one masked copy of the vector loop's body, of the iterations from `whole` on.
+void StageVectorizer::openRaggedEnd(int64_t whole) {
   Block *block = levels.back().block;
   moveTo(levels.size() - 1);
   // What this copy hoists goes before the loop above; what it computes, behind it.
@@ -196,8 +205,11 @@ void StageVectorizer::vectorLoop(size_t position) {
   enterLevel(block);
   moveTo(levels.size() - 1);
   loopIndices[vectorDim] = {constant(whole), {}, 1, unsigned(levels.size() - 1)};
-  mask = vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(extent - whole));
-  nest(position + 1);
+  int64_t left = plan.loops[vectorDim].extent - whole;
+  mask = vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(left));
+}
+
+void StageVectorizer::closeRaggedEnd() {
   mask = {};
   leaveLevel();
 }
@@ -232,17 +244,9 @@ SmallVector<Value> StageVectorizer::reduceVector(SmallVector<Value> accumulators
                               [&](SmallVector<Value> inner) { return emitBody(inner); });
   if (whole == extent)
     return accumulators;
-  Block *block = levels.back().block;
-  moveTo(levels.size() - 1);
-  if (!levels.back().before)
-    levels.back().before = constant(0).getDefiningOp();
-  enterLevel(block);
-  moveTo(levels.size() - 1);
-  loopIndices[vectorDim] = {constant(whole), {}, 1, unsigned(levels.size() - 1)};
-  mask = vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(extent - whole));
+  openRaggedEnd(whole);
   accumulators = emitBody(accumulators);
-  mask = {};
-  leaveLevel();
+  closeRaggedEnd();
   return accumulators;
 }
 
