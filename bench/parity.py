@@ -7,7 +7,7 @@ sides, so that the weights' own rounding does not hide them; the loss and new ru
 A ReLU whose operand is 0 but for rounding may open in one correct program and stay shut in another, which moves gradients by
 1e-3; so weights are drawn until no ReLU and no max pool decides that narrowly. PyTorch and numpy come from bench/peers.
 
-    build/peers/bin/python bench/parity.py [--bin build/release/bin] [CASE...]
+    build/peers/bin/python bench/parity.py [--bin build/release/bin] [--target cpu:avx2] [CASE...]
 """
 
 import argparse
@@ -67,16 +67,16 @@ def drawn(make, ranks):
             return case
 
 
-def dlc_step(bin, case, ranks, math, folder):
+def dlc_step(bin, case, ranks, how, folder):
     """What one step of a compiled program leaves: loss, gradients, new running statistics."""
     model = without_data(f"{case.name}.dl", folder)
-    artifact, out, log = (folder / f"{math}.{suffix}" for suffix in ("dlx", "safetensors", "jsonl"))
+    artifact, out, log = (folder / name for name in ("model.dlx", "out.safetensors", "log.jsonl"))
     run(bin / "dlc", "compile", model, *settings(case, ranks), "--set", f"train.optimizer=sgd(lr={RATE}.0)",
-        "--set", "train.schedule=[]", f"--math={math}", "--threads=2", "-o", artifact)
+        "--set", "train.schedule=[]", *how, "--threads=2", "-o", artifact)
     data = [part for name in case.inputs for part in ("--data", f"{name}={folder / name}.npy")]
     run(bin / "dlc-run", "-np", ranks, "train", artifact, *data, "--steps", 1, "--seed", SEED, "--no-shuffle",
         "--threads", 2 // ranks, "--init", folder / "weights.safetensors", "--save", out, "--log", log,
-        "--run", folder / math)
+        "--run", tempfile.mkdtemp(dir=folder))
     before, after = load_file(folder / "weights.safetensors"), load_file(out)
     results = {"loss": json.loads(log.read_text().splitlines()[0])["loss"]}
     for name, value in after.items():
@@ -120,12 +120,13 @@ def judge_fast(fast, strict):
     return worst_of(errors)
 
 
-def judge(bin, name, ranks, folder):
+def judge(bin, target, name, ranks, folder):
     """Yields (math, ratio to the bound, relative error, tensor)."""
     case = drawn(CASES[name], ranks)
     truth = evaluator_results(bin, case, ranks, folder)
     peer = torch_step(case, ranks)
-    strict, fast = (dlc_step(bin, case, ranks, math, folder) for math in ("strict", "fast"))
+    strict, fast = (
+        dlc_step(bin, case, ranks, [f"--target={target}", f"--math={math}"], folder) for math in ("strict", "fast"))
     for results in (peer, strict, fast):
         if results.keys() != truth.keys():
             sys.exit(f"{name}: names differ: {', '.join(sorted(results.keys() ^ truth.keys()))}")
@@ -136,6 +137,7 @@ def judge(bin, name, ranks, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default="build/release/bin")
+    parser.add_argument("--target", default="cpu:native")
     parser.add_argument("cases", nargs="*", default=list(CASES), help=" ".join(CASES))
     arguments = parser.parse_args()
     failures = 0
@@ -143,7 +145,8 @@ def main():
     for name in arguments.cases:
         for ranks in (1, 2):
             with tempfile.TemporaryDirectory() as folder:
-                for math, ratio, error, tensor in judge(arguments.bin.resolve(), name, ranks, pathlib.Path(folder)):
+                verdicts = judge(arguments.bin.resolve(), arguments.target, name, ranks, pathlib.Path(folder))
+                for math, ratio, error, tensor in verdicts:
                     good = ratio <= 1  # not a number fails
                     failures += not good
                     print(f"{name:15} ranks {ranks}  {math:6}  {ratio:8.3f}  {error:.1e}  {tensor}  {'ok' if good else 'FAILED'}",
