@@ -85,10 +85,12 @@ class Case:
 
 
 def main():
-    random = np.random.default_rng(1)
+    # Under this seed no ReLU and no max pool decides within 1e-5 of its operand's spread (bench/parity.py watches that), so that
+    # no rounding, of any host's kernels, turns one over.
+    random = np.random.default_rng(4)
     digits = {"image": random.standard_normal((4, 1, 28, 28), np.float32), "label": random.integers(0, 10, 4, np.int32)}
     scans = {"image": random.standard_normal((4, 1, 16, 16), np.float32),
-             "mask": random.integers(0, 2, (4, 1, 16, 16)).astype(np.float32)}
+             "mask": (random.random((4, 1, 16, 16)) < 0.2).astype(np.float32)}
     unet = {"size": 16, "depth": 2, "predict.size": 16, "predict.batch": 4}
     for ranks in (1, 2):
         rows = {"batch": 4 // ranks}
