@@ -36,7 +36,7 @@ def unet(base, batch, norm):
 
 # name: (model file, --set, PyTorch's side, steps per round)
 MODELS = {
-    "mnist": ("mnist_cnn.dl", ["batch=64"], mnist, 20),
+    "mnist": ("mnist_cnn.dl", ["batch=64", "train.optimizer=adam()"], mnist, 20),
     "unet16": ("unet2d.dl", ["base=16", "batch=8", "size=256", "predict.size=256"], lambda: unet(16, 8, True), 3),
     "unet32": ("unet2d.dl", ["base=32", "batch=4", "size=256", "norm=none", "predict.size=256"], lambda: unet(32, 4, False), 3),
 }
