@@ -526,7 +526,7 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
     plan.buffers.push_back(scratch);
     plan.scratch.push_back(scratch);
   }
-  planLoops(combine);
+  planLoops(combine, /*wholeResults=*/true);
   plan.stages.push_back(std::move(combine));
 }
 

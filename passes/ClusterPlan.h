@@ -104,7 +104,8 @@ mlir::FailureOr<ClusterPlan> planCluster(mlir::Block &cluster);
 
 /// Decides the loops of a stage whose nodes and writes are over one loop per raw dimension:
 /// collapses what is contiguous everywhere, splits and marks items, sets the chunk.
-void planLoops(StagePlan &stage);
+/// `wholeResults`: reductions end inside an item, since there is no stage behind to combine parts.
+void planLoops(StagePlan &stage, bool wholeResults = false);
 
 /// Buffers of a stage in its function's order: what it reads, then what it writes.
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,

@@ -139,7 +139,7 @@ static int64_t bestDivisor(int64_t extent, int64_t limit, bool aligned) {
   return best;
 }
 
-static void splitLoops(StagePlan &stage) {
+static void splitLoops(StagePlan &stage, bool wholeResults) {
   int64_t kept = 1;
   for (const StagePlan::Loop &loop : stage.loops)
     kept *= loop.reduced ? 1 : loop.extent;
@@ -151,7 +151,7 @@ static void splitLoops(StagePlan &stage) {
     StagePlan::Loop loop = stage.loops[i];
     unsigned source = i;
     bool innermost = i == int64_t(stage.loops.size()) - 1;
-    if (keptItems && loop.reduced) {
+    if ((keptItems || wholeResults) && loop.reduced) {
       pieces.push_back({source, 1, loop});
       continue;
     }
@@ -177,9 +177,9 @@ static void splitLoops(StagePlan &stage) {
   applyPieces(stage, pieces);
 }
 
-void dlc::planLoops(StagePlan &stage) {
+void dlc::planLoops(StagePlan &stage, bool wholeResults) {
   collapseLoops(stage);
-  splitLoops(stage);
+  splitLoops(stage, wholeResults);
   int64_t inside = 1;
   stage.items = 1;
   for (const StagePlan::Loop &loop : stage.loops)

@@ -39,6 +39,9 @@ def main():
 
     again = trained(directory, base, data, 2, "again")
     same_file(results[2], again, "the same run twice")
+    two_threads = compiled(directory, "two-threads", "--threads=2")
+    first, second = (trained(directory, two_threads, data, 1, f"threads-{i}", "--threads", 2) for i in range(2))
+    same_file(first, second, "the same run on two threads twice")
 
     # A schedule over the whole run would differ between a total of 3 and of 5 steps.
     constant = compiled(directory, "constant", "--set", "train.schedule=[]")

@@ -56,6 +56,15 @@ static const Case cases[] = {
     {"300x200", "", "1", "300"},
 };
 
+// So many partial results that combining them would be worth several items, were it not one sum.
+TEST(CodegenReduction, ManyPartialResults) {
+  ClusterRunner runner(
+      {{"!t", tensor("128x16x64x64", "f32", "nChw16c")}, {"!r", tensor("16", "f32")}}, {{"!t"}},
+      "%s = nn.reduce_sum %0 {dims = array<i64: 0, 2, 3>} : (!t) -> !r", {{"%s", "!r"}});
+  EXPECT_EQ(runner.plan().stages.back().extent, 1);
+  runner.check();
+}
+
 TEST(CodegenReduction, SumsAndMaxima) {
   for (const Case &test : cases) {
     SCOPED_TRACE(text(test));
