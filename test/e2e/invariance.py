@@ -7,15 +7,15 @@ import numpy as np
 STEPS = 5
 
 
-def compiled(directory, name, *options):
+def compiled(directory, name, *options, threads=1):
     out = directory / f"{name}.dlx"
-    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", *options, "-o", out)
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", f"--threads={threads}", *options, "-o", out)
     return out
 
 
-def trained(directory, artifact, data, ranks, name, *options, steps=STEPS):
+def trained(directory, artifact, data, ranks, name, *options, steps=STEPS, threads=1):
     out = directory / f"{name}.safetensors"
-    run("dlc-run", "-np", ranks, "train", artifact, *data, "--steps", steps, "--seed", 7, "--threads", 1, "--save", out,
+    run("dlc-run", "-np", ranks, "train", artifact, *data, "--steps", steps, "--seed", 7, "--threads", threads, "--save", out,
         "--run", directory / name, *options)
     return out
 
@@ -39,8 +39,8 @@ def main():
 
     again = trained(directory, base, data, 2, "again")
     same_file(results[2], again, "the same run twice")
-    two_threads = compiled(directory, "two-threads", "--threads=2")
-    first, second = (trained(directory, two_threads, data, 1, f"threads-{i}", "--threads", 2) for i in range(2))
+    two_threads = compiled(directory, "two-threads", threads=2)
+    first, second = (trained(directory, two_threads, data, 1, f"threads-{i}", threads=2) for i in range(2))
     same_file(first, second, "the same run on two threads twice")
 
     # A schedule over the whole run would differ between a total of 3 and of 5 steps.
