@@ -1,137 +1,204 @@
-"""Step time of dlc beside PyTorch's best mode, interleaved in one run.
+"""Step time of dlc beside PyTorch's best mode, interleaved in one run; one table.
 
-PyTorch runs eager and compiled, contiguous and channels_last; the fastest of the four in this run is the peer. Then both alternate,
-and the medians' ratio is printed. Same network (parameter counts are compared), batch, threads, Adam, float32, synthetic data,
-denormals flushed on both sides. PyTorch and numpy come from bench/peers.
+PyTorch runs eager and compiled, contiguous and channels_last, with its fused and its foreach optimizer; the fastest in this run is
+the peer. Then peer, peer with jemalloc preloaded and dlc's variants alternate, and the ratios of medians are printed. Both train
+the same network: unless parameter counts and, with equal weights and dropout masks, first losses agree, nothing is timed. Batch,
+threads, SGD with momentum and flushed denormals are the same. PyTorch and numpy come from bench/peers, jemalloc from the system.
 
     build/peers/bin/python bench/compare.py [--bin build/release/bin] [--rounds 5] [--threads 2] [--no-compile] [MODEL...]
 """
 
 import argparse
+import functools
+import glob
 import json
+import os
 import pathlib
 import platform
 import statistics
 import subprocess
+import sys
 import tempfile
-import time
 
 import torch
-from torch.nn import functional as F
 
-from torch_models import MnistCnn, UNet2d
+from torch_cases import ROOT, SEED, mnist_cnn, run, settings, torch_results, unet2d, write_batch
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+from support import without_data  # noqa: E402
 
-
-def mnist():
-    image, label = torch.rand(64, 1, 28, 28), torch.randint(10, (64,))
-    return MnistCnn(), image, lambda logits: F.cross_entropy(logits, label)
-
-
-def unet(base, batch, norm):
-    image, mask = torch.rand(batch, 1, 256, 256), (torch.rand(batch, 1, 256, 256) > 0.5).float()
-    return UNet2d(base=base, norm=norm), image, lambda logits: F.binary_cross_entropy_with_logits(logits, mask)
-
-
-# name: (model file, --set, PyTorch's side, steps per round)
+# name: (the case, steps a round)
 MODELS = {
-    "mnist": ("mnist_cnn.dl", ["batch=64", "train.optimizer=adam()"], mnist, 20),
-    "unet16": ("unet2d.dl", ["base=16", "batch=8", "size=256", "predict.size=256"], lambda: unet(16, 8, True), 3),
-    "unet32": ("unet2d.dl", ["base=32", "batch=4", "size=256", "norm=none", "predict.size=256"], lambda: unet(32, 4, False), 3),
+    "mnist": (functools.partial(mnist_cnn, rows=64), 20),
+    "unet16": (functools.partial(unet2d, 16, 4, rows=8, size=256), 3),
+    "unet32": (functools.partial(unet2d, 32, 4, "none", rows=4, size=256), 3),
 }
+# variant of dlc: (options of dlc compile, precision of the peer, how far the first losses may be apart)
+VARIANTS = {"f32 fast": (["--math=fast"], "f32", 1e-4), "f32 strict": (["--math=strict"], "f32", 1e-5)}
+MODES = ("eager", "channels_last", "compile", "compile channels_last")
 
 
 class Peer:
-    """PyTorch's training step in one mode."""
+    """A process that runs PyTorch's steps."""
 
-    def __init__(self, make, channels_last, compiled):
-        torch.manual_seed(0)
-        self.name = ("compile" if compiled else "eager") + (" channels_last" if channels_last else "")
-        self.model, self.image, self.loss = make()
-        self.parameters = sum(p.numel() for p in self.model.parameters())
-        if channels_last:
-            self.model = self.model.to(memory_format=torch.channels_last)
-            self.image = self.image.contiguous(memory_format=torch.channels_last)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True)
-        self.forward = torch.compile(self.model) if compiled else self.model
+    def __init__(self, model, mode, precision, optimizer, threads, jemalloc=None):
+        self.name = f"{mode}, {optimizer} SGD, {precision}"
+        self.arguments = model, mode, precision, optimizer, threads
+        environment = dict(os.environ)
+        if jemalloc:
+            environment |= {"LD_PRELOAD": jemalloc, "MALLOC_CONF": "dirty_decay_ms:-1,thp:always"}
+        command = [sys.executable, pathlib.Path(__file__).with_name("peer_step.py"), *self.arguments]
+        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment)
+        ready = self.process.stdout.readline().split()
+        if not ready:
+            sys.exit(f"PyTorch {self.name} ended before its first step")
+        self.parameters, self.seconds, self.bytes = int(ready[1]), float(ready[2]), float(ready[3])
+
+    def with_jemalloc(self, library):
+        return Peer(*self.arguments, jemalloc=library)
 
     def step_ms(self, steps):
-        begin = time.perf_counter()
-        for _ in range(steps):
-            self.optimizer.zero_grad()
-            self.loss(self.forward(self.image)).backward()
-            self.optimizer.step()
-        return (time.perf_counter() - begin) / steps * 1e3
+        print(steps, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
-def best_peer(make, steps, modes):
+def best_peer(model, precision, steps, arguments):
+    """The fastest mode, then the faster of the two optimizers in it."""
+    modes = [mode for mode in MODES if not (arguments.no_compile and "compile" in mode)]
     best, best_ms = None, float("inf")
-    for channels_last, compiled in modes:
-        peer = Peer(make, channels_last, compiled)
-        begin = time.perf_counter()
-        peer.step_ms(1)
-        start_up = time.perf_counter() - begin
+
+    def consider(mode, optimizer):
+        nonlocal best, best_ms
+        peer = Peer(model, mode, precision, optimizer, arguments.threads)
         ms = min(peer.step_ms(steps) for _ in range(2))
-        print(f"  PyTorch {peer.name}: {ms:.1f} ms, first step after {start_up:.1f} s", flush=True)
-        if ms < best_ms:
-            best, best_ms = peer, ms
+        print(f"  PyTorch {peer.name}: {ms:.1f} ms, first step after {peer.seconds:.1f} s", flush=True)
+        worse, best, best_ms = (best, peer, ms) if ms < best_ms else (peer, best, best_ms)
+        if worse:
+            worse.stop()
+    for mode in modes:
+        consider(mode, "fused")
+    consider(best.arguments[1], "foreach")
     return best
 
 
-def ours(arguments, artifact, steps):
-    command = [arguments.bin / "dlc-run", "bench", artifact, "--threads", arguments.threads, "--warmup", 2, "--iters", 1,
-               "--batches-per-iter", steps, "--json"]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["step_ms"]
+class Ours:
+    """A compiled variant."""
+
+    def __init__(self, case, options, arguments, folder):
+        self.bin, self.threads = arguments.bin, arguments.threads
+        self.artifact = folder / ("-".join(options).strip("-").replace("=", "-") + ".dlx")
+        run(self.bin / "dlc", "compile", without_data(f"{case.name}.dl", folder), *settings(case, 1), "--set",
+            "train.optimizer=sgd(lr=0.01, momentum=0.9)", "--set", "train.schedule=[]", *options,
+            f"--threads={self.threads}", "-o", self.artifact)
+
+    def parameters(self):
+        done = subprocess.run([self.bin / "dlc", "inspect", self.artifact, "--json"], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)["parameter_count"]
+
+    def first_loss(self, inputs, folder):
+        """Of the weights and inputs in folder."""
+        log = folder / "log.jsonl"
+        run(self.bin / "dlc-run", "train", self.artifact, *(part for file in inputs for part in ("--data", file)), "--steps", 1,
+            "--seed", SEED, "--no-shuffle", "--threads", self.threads, "--init", folder / "weights.safetensors", "--log", log,
+            "--run", tempfile.mkdtemp(dir=folder))
+        loss = json.loads(log.read_text().splitlines()[0])["loss"]
+        log.unlink()
+        return loss
+
+    def step_ms(self, steps):
+        done = subprocess.run([str(self.bin / "dlc-run"), "bench", str(self.artifact), "--threads", str(self.threads),
+                               "--warmup", "2", "--iters", "1", "--batches-per-iter", str(steps), "--json"],
+                              capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)["step_ms"]
+
+
+def require_same_network(name, case, ours, peer, inputs, folder):
+    if ours[0].parameters() != peer.parameters:
+        sys.exit(f"{name}: dlc has {ours[0].parameters()} parameters, PyTorch {peer.parameters}: not the same network")
+    loss = float(torch_results(case, 1, torch.float32)["loss"])
+    for variant, (_, _, tolerance) in zip(ours, VARIANTS.values()):
+        mine = variant.first_loss(inputs, folder)
+        if not abs(mine - loss) <= tolerance * abs(loss):
+            sys.exit(f"{name}: the first loss is {mine} in {variant.artifact.name}, {loss} in PyTorch: not the same network")
 
 
 def spread(values):
-    return f"{statistics.median(values):.1f} ms ({min(values):.1f}-{max(values):.1f})"
+    return f"{statistics.median(values):8.1f} ms ({min(values):.1f}-{max(values):.1f})"
 
 
-def compare(name, arguments, directory):
-    file, sets, make, steps = MODELS[name]
-    artifacts = {}
-    for math in ("fast", "strict"):
-        artifacts[math] = pathlib.Path(directory) / f"{name}-{math}.dlx"
-        options = [option for value in sets for option in ("--set", value)]
-        subprocess.run([str(arguments.bin / "dlc"), "compile", str(ROOT / "models" / file), *options, f"--math={math}",
-                        f"--threads={arguments.threads}", "-o", str(artifacts[math])], check=True)
-    inspected = subprocess.run([str(arguments.bin / "dlc"), "inspect", str(artifacts["fast"]), "--json"], capture_output=True,
-                               text=True, check=True)
-    print(f"{name}: {file} {' '.join(sets)}", flush=True)
-    modes = [(False, False), (True, False)] + ([] if arguments.no_compile else [(False, True), (True, True)])
-    peer = best_peer(make, steps, modes)
-    parameters = json.loads(inspected.stdout)["parameter_count"]
-    if parameters != peer.parameters:
-        raise SystemExit(f"{name}: dlc has {parameters} parameters, PyTorch {peer.parameters}: not the same network")
-    times = {"peer": [], "fast": [], "strict": []}
+def compare(name, arguments, folder):
+    """Yields (variant, ratio, ratio to PyTorch with jemalloc or None)."""
+    make, steps = MODELS[name]
+    torch.manual_seed(0)
+    case = make()
+    inputs = write_batch(case, folder)
+    print(f"{name}: {case.name} {' '.join(settings(case, 1))}", flush=True)
+    ours = [Ours(case, options, arguments, folder) for options, _, _ in VARIANTS.values()]
+    timed = dict(zip(VARIANTS, ours))
+    for precision in dict.fromkeys(precision for _, precision, _ in VARIANTS.values()):
+        peer = best_peer(name, precision, steps, arguments)
+        if precision == "f32":
+            require_same_network(name, case, ours, peer, inputs, folder)
+        timed[f"PyTorch {precision}"] = peer
+        if arguments.jemalloc:
+            timed[f"PyTorch {precision} jemalloc"] = peer.with_jemalloc(arguments.jemalloc)
+    times = {label: [] for label in timed}
     for _ in range(arguments.rounds):
-        times["peer"].append(peer.step_ms(steps))
-        for math, artifact in artifacts.items():
-            times[math].append(ours(arguments, artifact, steps))
-    print(f"  PyTorch {peer.name}: {spread(times['peer'])}")
-    for math in artifacts:
-        ratio = statistics.median(times["peer"]) / statistics.median(times[math])
-        print(f"  dlc {math}: {spread(times[math])}, {ratio:.2f}x PyTorch", flush=True)
+        for label, side in timed.items():
+            times[label].append(side.step_ms(steps))
+    for label, side in timed.items():
+        memory = ""
+        if isinstance(side, Peer):
+            side.stop()
+            memory = f"  {side.bytes / 2**20:.0f} MiB above the start   ({side.name})"
+        print(f"  {label:22} {spread(times[label])}{memory}", flush=True)
+    median = {label: statistics.median(values) for label, values in times.items()}
+    for label, (_, precision, _) in VARIANTS.items():
+        jemalloc = median.get(f"PyTorch {precision} jemalloc")
+        yield label, median[f"PyTorch {precision}"] / median[label], jemalloc and jemalloc / median[label]
+
+
+def print_table(rows):
+    print("\nPyTorch's step over dlc's (in brackets: PyTorch with jemalloc)")
+    print(" " * 12 + "".join(f"{name:>16}" for name in rows))
+    for variant in VARIANTS:
+        cells = []
+        for ratios in rows.values():
+            ratio, jemalloc = ratios[variant]
+            cells.append(f"{ratio:.2f}" + (f" ({jemalloc:.2f})" if jemalloc else ""))
+        print(f"{variant:12}" + "".join(f"{cell:>16}" for cell in cells))
+
+
+def cpu_name():
+    with open("/proc/cpuinfo") as cpuinfo:
+        fields = dict(line.split(":", 1) for line in cpuinfo.read().split("\n\n")[0].splitlines())
+    fields = {key.strip(): value.strip() for key, value in fields.items()}
+    flags = [flag for flag in ("avx2", "avx512f", "avx512_bf16", "amx_tile") if flag in fields["flags"].split()]
+    return f"{fields.get('model name', platform.processor())}, family {fields['cpu family']} model {fields['model']}, {' '.join(flags)}"
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=list(MODELS), help=" ".join(MODELS))
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, which takes minutes to start")
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.set_flush_denormal(True)
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
-    print(f"{cpu}, {arguments.threads} threads; PyTorch {torch.__version__}")
-    with tempfile.TemporaryDirectory() as directory:
-        for name in arguments.models:
-            compare(name, arguments, directory)
+    arguments.bin = arguments.bin.resolve()
+    arguments.jemalloc = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None)
+    print(f"{cpu_name()}; {arguments.threads} threads; PyTorch {torch.__version__}"
+          + ("" if arguments.jemalloc else "; no jemalloc here: install libjemalloc2"))
+    rows = {}
+    for name in arguments.models:
+        with tempfile.TemporaryDirectory() as folder:
+            rows[name] = {variant: ratios for variant, *ratios in compare(name, arguments, pathlib.Path(folder))}
+    print_table(rows)
 
 
 main()
