@@ -94,6 +94,8 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   model.addPass(createAssignLayouts({options.target, options.threads, options.math}));
   // Clusters read and write tensors as they lie, so layouts come first.
   model.addPass(createFuse());
+  // What clusters read is known once they are formed.
+  model.addPass(createRematerialize());
   // Kernels are what costs are known of; buckets and overlap need those costs.
   model.addPass(createPlanKernels());
   model.addPass(createCombineAllReduces({options.bucketSize, options.link}));

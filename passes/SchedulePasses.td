@@ -57,6 +57,24 @@ def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
   let statistics = [Statistic<"clusters", "clusters", "clusters formed">];
 }
 
+def Rematerialize : Pass<"dlc-rematerialize", "::dlc::nn::ModelOp"> {
+  let summary = "recomputes in clusters what is cheaper than to read";
+  let description = [{
+    Precondition: clusters formed. Effect: a cluster that reads a pointwise function of what it reads anyway computes it; a tensor that
+    all its readers can compute for less than it takes to write and read it is not written. The price is bytes moved, arithmetic
+    included. Bits do not change: the same ops run on the same operands.
+
+    ```mlir
+    %y = nn.fused (%a = %x) : ... { nn.yield (relu %a) }
+    %z = nn.fused (%a = %x, %b = %y) : ... { nn.yield (mul %a, %b) }
+    // becomes, next to the first one if something else reads it
+    %z = nn.fused (%a = %x) : ... { nn.yield (mul %a, (relu %a)) }
+    ```
+  }];
+  let statistics = [Statistic<"recomputed", "recomputed", "operands recomputed">,
+                    Statistic<"unwrittenTensors", "unwritten", "tensors no longer written">];
+}
+
 def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   let summary = "chooses the implementation of every kernel";
   let description = [{

@@ -1,0 +1,228 @@
+// dlc-rematerialize: a cluster that reads a tensor which another cluster computes from what the
+// first one reads anyway computes it again instead, and what nobody reads then is not written.
+//
+// Producers are visited in program order, so a recipe that a producer took over from its own
+// producers travels on. One price decides: bytes of memory saved against bytes read in addition
+// and arithmetic, which is counted as the bytes that could be moved in its time.
+
+#include "passes/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace dlc;
+
+namespace dlc {
+#define GEN_PASS_DEF_REMATERIALIZE
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+// A core moves about 4 bytes in the time of one vector operation on 16 elements, and about 20
+// operations make an exponential.
+static constexpr double bytesPerOperation = 0.25;
+static constexpr double bytesPerFunction = 5;
+// Below this a pass over memory is cheaper than the thought.
+static constexpr int64_t leastBytes = 64 * 1024;
+
+namespace {
+/// The ops of a producer that compute one result, in order, and its operands that they read.
+struct Recipe {
+  SmallVector<Operation *> ops;
+  llvm::SmallSetVector<unsigned, 4> leaves;
+  double operations = 0; // in bytes per element
+
+  /// Fails if something but pointwise ops is needed.
+  static std::optional<Recipe> of(nn::FusedOp producer, unsigned result);
+
+private:
+  bool add(Value value, llvm::SmallDenseSet<Value> &seen);
+};
+} // namespace
+
+static nn::YieldOp yieldOf(nn::FusedOp op) {
+  return cast<nn::YieldOp>(op.getBody().front().getTerminator());
+}
+
+static bool isFunction(Operation *op) {
+  return isa<nn::ExpOp, nn::LogOp, nn::TanhOp, nn::SigmoidOp, nn::SoftplusOp, nn::PowOp,
+             nn::DropoutOp>(op);
+}
+
+std::optional<Recipe> Recipe::of(nn::FusedOp producer, unsigned result) {
+  Recipe recipe;
+  llvm::SmallDenseSet<Value> seen;
+  Value value = yieldOf(producer).getValues()[result];
+  // An operand handed through is no computation.
+  if (isa<BlockArgument>(value) || !recipe.add(value, seen))
+    return std::nullopt;
+  return recipe;
+}
+
+bool Recipe::add(Value value, llvm::SmallDenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return true;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    leaves.insert(argument.getArgNumber());
+    return true;
+  }
+  Operation *op = value.getDefiningOp();
+  bool pointwise = op->hasTrait<nn::Elementwise>();
+  if (!pointwise && !isa<nn::BroadcastOp, nn::ConstantOp, nn::IotaOp, nn::SliceOp>(op))
+    return false;
+  if (pointwise)
+    operations += isFunction(op) ? bytesPerFunction : bytesPerOperation;
+  if (!llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand, seen); }))
+    return false;
+  ops.push_back(op);
+  return true;
+}
+
+//===- Prices ---------------------------------------------------------------------------------===//
+
+/// Bytes of a value that a block reads through an argument of its own.
+static double bytesRead(BlockArgument argument) {
+  double slices = 0;
+  for (Operation *user : argument.getUsers()) {
+    if (!isa<nn::SliceOp>(user))
+      return static_cast<double>(nn::physicalBytes(nn::tensorType(argument)));
+    slices += static_cast<double>(nn::physicalBytes(nn::tensorType(user->getResult(0))));
+  }
+  return slices;
+}
+
+static bool writesVariables(nn::FusedOp op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<nn::AssignOp>(user); });
+}
+
+/// What a consumer gains by a recipe for its operand `index`, in bytes; negative for a loss.
+static double gainOf(nn::FusedOp consumer, unsigned index, nn::FusedOp producer,
+                     const Recipe &recipe) {
+  auto type = nn::tensorType(consumer.getInputs()[index]);
+  double gain = bytesRead(consumer.getBody().getArgument(index));
+  gain -= recipe.operations * static_cast<double>(type.getNumElements());
+  for (unsigned leaf : recipe.leaves) {
+    Value value = producer.getInputs()[leaf];
+    if (!llvm::is_contained(consumer.getInputs(), value))
+      gain -= bytesRead(producer.getBody().getArgument(leaf));
+  }
+  return gain;
+}
+
+//===- Rewriting ------------------------------------------------------------------------------===//
+
+static void rematerialize(nn::FusedOp consumer, unsigned index, nn::FusedOp producer,
+                          const Recipe &recipe, unsigned result) {
+  Block &body = consumer.getBody().front();
+  IRMapping mapping;
+  for (unsigned leaf : recipe.leaves) {
+    Value value = producer.getInputs()[leaf];
+    auto known = llvm::find(consumer.getInputs(), value);
+    unsigned position = known - consumer.getInputs().begin();
+    if (known == consumer.getInputs().end()) {
+      consumer->insertOperands(position, value);
+      body.addArgument(value.getType(), value.getLoc());
+    }
+    mapping.map(producer.getBody().getArgument(leaf), body.getArgument(position));
+  }
+  OpBuilder builder = OpBuilder::atBlockBegin(&body);
+  for (Operation *op : recipe.ops)
+    builder.clone(*op, mapping);
+  Value again = mapping.lookup(yieldOf(producer).getValues()[result]);
+  body.getArgument(index).replaceAllUsesWith(again);
+  consumer->eraseOperand(index);
+  body.eraseArgument(index);
+}
+
+/// Drops results that nobody reads, and what was only needed for them.
+static void prune(nn::FusedOp op) {
+  if (llvm::none_of(op.getResults(), [](Value result) { return result.use_empty(); }))
+    return;
+  SmallVector<Value> kept, yielded;
+  for (auto [result, value] : llvm::zip(op.getResults(), yieldOf(op).getValues()))
+    if (!result.use_empty()) {
+      kept.push_back(result);
+      yielded.push_back(value);
+    }
+  if (kept.empty())
+    return op.erase();
+  Block &body = op.getBody().front();
+  yieldOf(op)->setOperands(yielded);
+  for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(body.without_terminator())))
+    if (inner.use_empty())
+      inner.erase();
+  for (unsigned i = body.getNumArguments(); i-- > 0;)
+    if (body.getArgument(i).use_empty()) {
+      body.eraseArgument(i);
+      op->eraseOperand(i);
+    }
+  OpBuilder builder(op);
+  auto now = nn::FusedOp::create(builder, kept.back().getLoc(), TypeRange(ValueRange(kept)),
+                                 op.getInputs());
+  now.getBody().takeBody(op.getBody());
+  for (auto [old, result] : llvm::zip(kept, now.getResults()))
+    old.replaceAllUsesWith(result);
+  op.erase();
+}
+
+//===- Pass -----------------------------------------------------------------------------------===//
+
+namespace {
+class RematerializePass : public dlc::impl::RematerializeBase<RematerializePass> {
+public:
+  using Base::Base;
+  void runOnOperation() override {
+    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
+      for (auto producer : llvm::make_early_inc_range(program.getBody().getOps<nn::FusedOp>()))
+        visit(producer);
+  }
+
+private:
+  struct Use {
+    nn::FusedOp consumer;
+    double gain;
+  };
+
+  void visit(nn::FusedOp producer) {
+    for (OpResult result : producer.getResults()) {
+      auto type = nn::tensorType(result);
+      if (result.use_empty() || nn::physicalBytes(type) < leastBytes)
+        continue;
+      if (auto recipe = Recipe::of(producer, result.getResultNumber()))
+        visit(producer, result, *recipe);
+    }
+    prune(producer);
+  }
+
+  void visit(nn::FusedOp producer, OpResult result, const Recipe &recipe) {
+    SmallVector<Use> uses;
+    double together = static_cast<double>(nn::physicalBytes(nn::tensorType(result)));
+    bool onlyClusters = true;
+    for (OpOperand &use : result.getUses()) {
+      auto consumer = dyn_cast<nn::FusedOp>(use.getOwner());
+      // An optimizer writes variables in place, in the memory that it reads.
+      if (!consumer || writesVariables(consumer) || llvm::count(consumer.getInputs(), result) > 1) {
+        onlyClusters = false;
+        continue;
+      }
+      double gain = gainOf(consumer, use.getOperandNumber(), producer, recipe);
+      uses.push_back({consumer, gain});
+      together += gain;
+    }
+    bool unwritten = onlyClusters && together > 0;
+    for (Use &use : uses)
+      if (unwritten || use.gain > 0) {
+        unsigned index =
+            llvm::find(use.consumer.getInputs(), result) - use.consumer.getInputs().begin();
+        rematerialize(use.consumer, index, producer, recipe, result.getResultNumber());
+        ++recomputed;
+        remark::passed(use.consumer.getLoc(),
+                       remark::RemarkOpts::name("recomputed").category("dlc-rematerialize"))
+            << "recomputes a tensor of '" + nn::layerName(result.getLoc()).str() +
+                   "' instead of reading it";
+      }
+    unwrittenTensors += unwritten;
+  }
+};
+} // namespace

@@ -1,0 +1,99 @@
+// RUN: dlc-opt %s --dlc-rematerialize --split-input-file | FileCheck %s
+// RUN: dlc-opt %s --dlc-rematerialize --split-input-file --remarks-filter=dlc-rematerialize 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+
+// The second cluster reads x anyway, so it computes relu(x) instead of reading it; the matrix product still reads it from memory.
+// CHECK-LABEL: nn.model @read_anyway
+nn.model @read_anyway attributes {stage = "schedule"} {
+  nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x8xf32> {nn.input = "w"}) {
+    // CHECK: %[[Y:.*]] = nn.fused (%{{.*}} = %[[X:.*]]) : (tensor<256x256xf32>) -> tensor<256x256xf32>
+    // CHECK: nn.matmul %[[Y]]
+    // CHECK: nn.fused (%[[A:.*]] = %[[X]]) : (tensor<256x256xf32>) -> tensor<256x256xf32>
+    // CHECK-NEXT: %[[AGAIN:.*]] = nn.relu %[[A]]
+    // CHECK-NEXT: nn.mul %[[A]], %[[AGAIN]]
+    // REMARK: recomputes a tensor
+    %y = nn.fused (%a = %x) : (tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.relu %a : (tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %0 : tensor<256x256xf32>
+    }
+    %m = nn.matmul %y, %w : (tensor<256x256xf32>, tensor<256x8xf32>) -> tensor<256x8xf32>
+    %z = nn.fused (%a = %x, %b = %y) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.mul %a, %b : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %0 : tensor<256x256xf32>
+    }
+    nn.output "m", %m : tensor<256x8xf32>
+    nn.output "z", %z : tensor<256x256xf32>
+  }
+}
+
+// -----
+
+// A masked gradient that only clusters read is not written: the last one reads the gradient and computes the mask. The sum stays.
+// CHECK-LABEL: nn.model @unwritten
+nn.model @unwritten attributes {stage = "schedule"} {
+  nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %dy: tensor<256x256xf32> {nn.input = "dy"}) {
+    // CHECK: %[[SUM:.*]] = nn.fused ({{.*}}) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256xf32>
+    // CHECK: nn.fused ({{.*}} = %{{.*}}, {{.*}} = %[[SUM]], {{.*}}) : (tensor<256x256xf32>, tensor<256xf32>, tensor<256x256xf32>)
+    // CHECK-DAG: nn.compare gt
+    // CHECK-DAG: nn.broadcast
+    %masked, %sum = nn.fused (%a = %x, %b = %dy) : (tensor<256x256xf32>, tensor<256x256xf32>) -> (tensor<256x256xf32>, tensor<256xf32>) {
+      %zero = nn.constant dense<0.0> : tensor<256x256xf32>
+      %0 = nn.compare gt %a, %zero : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xi1>
+      %1 = nn.select %0, %b, %zero : (tensor<256x256xi1>, tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+      %2 = nn.reduce_sum %1 {dims = array<i64: 0>} : (tensor<256x256xf32>) -> tensor<256xf32>
+      nn.yield %1, %2 : tensor<256x256xf32>, tensor<256xf32>
+    }
+    %dx = nn.fused (%a = %x, %b = %masked, %c = %sum) : (tensor<256x256xf32>, tensor<256x256xf32>, tensor<256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.broadcast %c {dims = array<i64: 1>} : (tensor<256xf32>) -> tensor<256x256xf32>
+      %1 = nn.mul %a, %0 : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+      %2 = nn.add %1, %b : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %2 : tensor<256x256xf32>
+    }
+    nn.output "dx", %dx : tensor<256x256xf32>
+  }
+}
+
+// -----
+
+// Not worth it: the second cluster would have to read two tensors instead of one, and a product needs the sum in memory.
+// CHECK-LABEL: nn.model @dearer
+nn.model @dearer attributes {stage = "schedule"} {
+  nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x256xf32> {nn.input = "w"}) {
+    // CHECK: %[[Y:.*]] = nn.fused
+    // CHECK: nn.fused (%{{.*}} = %[[Y]]) : (tensor<256x256xf32>) -> tensor<256x256xf32>
+    // CHECK-NEXT: nn.exp
+    %y = nn.fused (%a = %x, %b = %w) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.add %a, %b : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %0 : tensor<256x256xf32>
+    }
+    %m = nn.matmul %y, %w : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+    %z = nn.fused (%a = %y) : (tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.exp %a : (tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %0 : tensor<256x256xf32>
+    }
+    nn.output "m", %m : tensor<256x256xf32>
+    nn.output "z", %z : tensor<256x256xf32>
+  }
+}
+
+// -----
+
+// Nor are functions that take longer than the memory they save: the second cluster reads x anyway.
+// CHECK-LABEL: nn.model @functions
+nn.model @functions attributes {stage = "schedule"} {
+  nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x256xf32> {nn.input = "w"}) {
+    // CHECK: %[[Y:.*]] = nn.fused
+    // CHECK: nn.fused (%{{.*}} = %{{.*}}, %{{.*}} = %[[Y]]) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+    // CHECK-NEXT: nn.mul
+    %y = nn.fused (%a = %x) : (tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.tanh %a : (tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %0 : tensor<256x256xf32>
+    }
+    %m = nn.matmul %y, %w : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+    %z = nn.fused (%a = %x, %b = %y) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.mul %a, %b : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %0 : tensor<256x256xf32>
+    }
+    nn.output "m", %m : tensor<256x256xf32>
+    nn.output "z", %z : tensor<256x256xf32>
+  }
+}
