@@ -14,11 +14,12 @@ import tempfile
 import numpy as np
 import torch
 
-from torch_cases import evaluator_results, mnist_cnn, torch_results, unet2d
+from torch_cases import evaluator_results, mnist_cnn, torch_results, unet2d, vgg16
 
 STEP = 3
 CASES = {"mnist_cnn": lambda: mnist_cnn(step=STEP), "unet2d": lambda: unet2d(6, 3, step=STEP),
-         "unet2d-plain": lambda: unet2d(6, 3, norm="none", step=STEP)}
+         "unet2d-plain": lambda: unet2d(6, 3, norm="none", step=STEP),
+         "vgg16": lambda: vgg16(rows=2, step=STEP)}
 
 
 def compare(ours, theirs):

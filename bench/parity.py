@@ -24,7 +24,7 @@ from safetensors.numpy import load_file
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from torch_cases import ROOT, SEED, evaluator_results, mnist_cnn, run, settings, torch_results, unet2d
+from torch_cases import ROOT, SEED, evaluator_results, mnist_cnn, run, settings, torch_results, unet2d, vgg16
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 from support import without_data  # noqa: E402
@@ -35,7 +35,7 @@ MARGIN = 3e-6  # of a decision, relative to its operand's spread; f32 errs by 1e
 # Channels below, at and off the multiples of 16 in which layouts are blocked, and up to 256 of them in batches of 1.
 CASES = {"mnist_cnn": mnist_cnn} | {
     f"unet2d-{base}-{norm}": functools.partial(unet2d, base, depth, norm, rows=rows)
-    for base, depth, rows in ((6, 3, 4), (16, 2, 4), (20, 2, 4), (32, 3, 2)) for norm in ("batch", "none")}
+    for base, depth, rows in ((6, 3, 4), (16, 2, 4), (20, 2, 4), (32, 3, 2)) for norm in ("batch", "none")} | {"vgg16": functools.partial(vgg16, rows=2)}
 
 
 class Margin(TorchFunctionMode):

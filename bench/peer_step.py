@@ -14,7 +14,7 @@ import time
 import torch
 from torch.nn import functional as F
 
-from torch_models import MnistCnn, UNet2d
+from torch_models import MnistCnn, UNet2d, Vgg16
 
 
 def mnist():
@@ -27,7 +27,12 @@ def unet(base, batch, norm):
     return UNet2d(base=base, norm=norm), image, lambda logits: F.binary_cross_entropy_with_logits(logits, mask)
 
 
-MODELS = {"mnist": mnist, "unet16": lambda: unet(16, 8, True), "unet32": lambda: unet(32, 4, False)}
+def vgg():
+    image, label = torch.rand(8, 3, 224, 224), torch.randint(1000, (8,))
+    return Vgg16(), image, lambda logits: F.cross_entropy(logits, label)
+
+
+MODELS = {"mnist": mnist, "unet16": lambda: unet(16, 8, True), "unet32": lambda: unet(32, 4, False), "vgg16": vgg}
 
 
 def resident():

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from safetensors.torch import save_file
 from torch.nn import functional as F
 
-from torch_models import MnistCnn, UNet2d
+from torch_models import MnistCnn, UNet2d, Vgg16
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SEED = 11  # of dropout
@@ -95,6 +95,19 @@ def unet2d(base, depth, norm="batch", rows=4, size=32, step=0):
     sets = {"size": size, "base": base, "depth": depth, "norm": norm}
     model = UNet2d(base=base, depth=depth, norm=norm == "batch")
     return randomised(Case("unet2d", sets, model, inputs, loss, step))
+
+
+def vgg16(rows=4, size=32, classes=10, step=0):
+    rng = np.random.default_rng(1)
+    inputs = {"image": rng.standard_normal((rows, 3, size, size), dtype=np.float32),
+              "label": rng.integers(0, classes, rows, dtype=np.int32)}
+    dropout = Dropout(step)
+
+    def loss(model, batch, first_row):
+        dropout.first_row = first_row
+        return F.cross_entropy(model(batch["image"]), batch["label"].long())
+    model = Vgg16(size, classes, dropout)
+    return randomised(Case("vgg16", {"size": size, "classes": classes}, model, inputs, loss, step))
 
 
 def randomised(case):

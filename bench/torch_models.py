@@ -66,3 +66,27 @@ class UNet2d(nn.Module):
         for block, skip in zip(reversed(self.up), reversed(skips)):
             x = block(x, skip)
         return self.head(x)
+
+
+class Vgg16(nn.Module):
+    """models/vgg16.dl, torchvision's vgg16; `dropout(x, rate, name)` as in MnistCnn."""
+
+    def __init__(self, size=224, classes=1000, dropout=lambda x, rate, name: F.dropout(x, rate)):
+        super().__init__()
+        self.dropout = dropout
+        layers, inputs = [], 3
+        for width, count in [(64, 2), (128, 2), (256, 3), (512, 3), (512, 3)]:
+            for _ in range(count):
+                layers += [nn.Conv2d(inputs, width, 3, padding=1), nn.ReLU(inplace=True)]
+                inputs = width
+            layers.append(nn.MaxPool2d(2))
+        self.features = nn.Sequential(*layers)
+        # Torchvision's indices: ReLU and dropout stand between.
+        self.classifier = nn.ModuleDict({
+            "0": nn.Linear(512 * (size // 32) ** 2, 4096), "3": nn.Linear(4096, 4096), "6": nn.Linear(4096, classes)})
+
+    def forward(self, image):
+        x = self.features(image).flatten(1)
+        x = self.dropout(F.relu(self.classifier["0"](x)), 0.5, "classifier.2")
+        x = self.dropout(F.relu(self.classifier["3"](x)), 0.5, "classifier.5")
+        return self.classifier["6"](x)

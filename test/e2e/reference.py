@@ -19,7 +19,7 @@ def relative(ours, theirs):
 class Case:
     """A model, its inputs and its weights: drawn by the runtime, then moved so that no bias is 0 and no scale is 1."""
 
-    def __init__(self, name, model, sets, inputs):
+    def __init__(self, name, model, sets, inputs, *options):
         self.name, self.directory = name, workspace()
         self.model = [without_data(model, self.directory)]
         for key, value in sets.items():
@@ -30,7 +30,7 @@ class Case:
             self.files.append(f"{key}={self.directory / key}.npy")
         self.artifact, self.weights = self.directory / "model.dlx", self.directory / "weights.safetensors"
         run("dlc", "compile", *self.model, "--set", "train.optimizer=sgd(lr=1)", "--set", "train.schedule=[]", "--threads=2",
-            "-o", self.artifact)
+            *options, "-o", self.artifact)
         random = np.random.default_rng(2)
         drawn = self.trained(0, 1)
         write_safetensors(self.weights, {key: value + 0.1 * random.random(value.shape, np.float32) * (value.ndim == 1)
@@ -102,4 +102,5 @@ def main():
                 case.forward()
 
 
-main()
+if __name__ == "__main__":
+    main()
