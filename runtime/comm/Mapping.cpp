@@ -1,6 +1,7 @@
 #include "runtime/comm/Mapping.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Pages.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -48,9 +49,8 @@ void *mapShared(const Descriptor &segment, size_t bytes) {
 } // namespace
 
 Mapping Mapping::anonymous(size_t bytes) {
-  void *start =
-      mmap(nullptr, atLeastOne(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (start == MAP_FAILED)
+  std::byte *start = mapPages(bytes);
+  if (!start)
     fail("allocating " + std::to_string(bytes) + " bytes", errno);
   return {start, bytes};
 }

@@ -1,5 +1,6 @@
 #include "runtime/core/Arenas.h"
 
+#include "runtime/core/Pages.h"
 #include "runtime/core/TensorIo.h"
 
 namespace dlc::rt {
@@ -11,9 +12,12 @@ Arenas::Arenas(const Artifact &artifact, Communicator &communicator, Device &dev
   for (const artifact::Arena *arena : *artifact->arenas()) {
     auto allocate = [&] {
       total += arena->bytes();
-      return arena->kind() == artifact::ArenaKind::Gradients
-                 ? communicator.allocateShared(arena->bytes())
-                 : device.allocate(arena->bytes());
+      if (arena->kind() != artifact::ArenaKind::Gradients)
+        return device.allocate(arena->bytes());
+      // No peer writes here before it has done as much for its own.
+      std::span<std::byte> memory = communicator.allocateShared(arena->bytes());
+      prefault(memory);
+      return memory;
     };
     std::span<std::byte> first = allocate();
     bool twice = arena->kind() == artifact::ArenaKind::Inputs;
@@ -25,6 +29,27 @@ std::span<std::byte> Arenas::memory(uint32_t buffer, unsigned slot) const {
   const artifact::Buffer *stored = artifact->buffers()->Get(buffer);
   return arenas[stored->arena()][slot % 2].subspan(stored->offset(),
                                                    PhysicalType(*stored->type()).bytes());
+}
+
+std::vector<ArenaPages> Arenas::pages() const {
+  std::vector<std::span<std::byte>> spans;
+  std::vector<size_t> owners;
+  for (size_t i = 0; i < arenas.size(); ++i)
+    for (size_t instance = 0; instance < 2; ++instance)
+      if (instance == 0 || arenas[i][1].data() != arenas[i][0].data()) {
+        spans.push_back(arenas[i][instance]);
+        owners.push_back(i);
+      }
+  std::vector<uint64_t> huge(spans.size());
+  countHugePages(spans, huge);
+  std::vector<ArenaPages> pages;
+  for (unsigned i = 0; i < arenas.size(); ++i)
+    pages.push_back({artifact->arenas()->Get(i)->kind(), 0, 0});
+  for (size_t i = 0; i < spans.size(); ++i) {
+    pages[owners[i]].bytes += spans[i].size();
+    pages[owners[i]].hugeBytes += huge[i];
+  }
+  return pages;
 }
 
 } // namespace dlc::rt

@@ -8,10 +8,18 @@
 #include "runtime/core/Device.h"
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace dlc::rt {
+
+/// What became of one kind of arena in this process.
+struct ArenaPages {
+  artifact::ArenaKind kind;
+  uint64_t bytes;     // of all its instances
+  uint64_t hugeBytes; // of these, on huge pages
+};
 
 class Arenas {
 public:
@@ -22,6 +30,8 @@ public:
   std::span<std::byte> memory(uint32_t buffer, unsigned slot) const;
   /// Bytes of all allocations, both input arenas included.
   uint64_t bytes() const { return total; }
+  /// In the artifact's order.
+  std::vector<ArenaPages> pages() const;
 
 private:
   const Artifact &artifact;

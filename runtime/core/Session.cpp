@@ -3,10 +3,10 @@
 
 #include "runtime/core/Session.h"
 
-#include "runtime/core/Arenas.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Initialize.h"
+#include "runtime/core/Pages.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/core/Program.h"
 #include "runtime/core/TensorIo.h"
@@ -81,6 +81,7 @@ struct Session::Impl {
   std::vector<Program> programs;
   std::vector<TraceEvent> *events = nullptr;
   unsigned lastSlot = 0;
+  uint64_t residentBefore = 0;
 };
 
 Session::Impl::Impl(const Artifact &artifact, Communicator &communicator,
@@ -89,6 +90,7 @@ Session::Impl::Impl(const Artifact &artifact, Communicator &communicator,
       threads(chooseThreads(*artifact->target(), communicator, options.threads)),
       device(openDevice(artifact, threads)) {
   compareSchedules(artifact, communicator);
+  residentBefore = residentBytes().now;
   arenas = std::make_unique<Arenas>(artifact, communicator, *device);
   std::vector<Device::Kernel> kernels;
   if (artifact->kernels())
@@ -155,6 +157,8 @@ const Artifact &Session::artifact() const { return impl->artifact; }
 Communicator &Session::communicator() const { return impl->communicator; }
 unsigned Session::threads() const { return impl->threads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
+std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }
+uint64_t Session::residentBefore() const { return impl->residentBefore; }
 void Session::trace(std::vector<TraceEvent> *events) { impl->events = events; }
 
 void Session::initialize(uint64_t seed) {

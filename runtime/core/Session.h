@@ -8,6 +8,7 @@
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/core/Arenas.h"
 
 #include <cstddef>
 #include <functional>
@@ -77,6 +78,10 @@ public:
 
   /// Bytes allocated for arenas, which equals the sum planned in the artifact.
   uint64_t arenaBytes() const;
+  /// Which arenas the kernel put on huge pages.
+  std::vector<ArenaPages> arenaPages() const;
+  /// Resident bytes of this process before any arena was allocated.
+  uint64_t residentBefore() const;
 
 private:
   struct Impl;

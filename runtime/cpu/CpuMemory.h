@@ -1,5 +1,5 @@
-// Anonymous memory for arenas: aligned to huge pages, prefaulted in parallel by the team that will
-// use it. First touch inside a step would cost ten times the touch itself.
+// Private memory for arenas: on huge pages where the kernel grants them, prefaulted in parallel by
+// the team that will use it, and refused before the machine runs out of it.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,10 @@ public:
   CpuMemory(CpuMemory &&other) noexcept;
   CpuMemory &operator=(CpuMemory &&) = delete;
 
-  std::span<std::byte> bytes() const { return usable; }
+  std::span<std::byte> bytes() const { return mapped; }
 
 private:
-  std::span<std::byte> mapped; // larger than `usable`, for alignment
-  std::span<std::byte> usable;
+  std::span<std::byte> mapped;
 };
 
 } // namespace dlc::rt

@@ -1,5 +1,6 @@
 #include "runtime/train/Bench.h"
 
+#include "runtime/core/Pages.h"
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Signature.h"
@@ -51,6 +52,7 @@ void Bench::measure() {
   say("Model: " + model);
   say(format("Batch size: %.0f", batch));
   say("Number of " + device + "s: " + std::to_string(ranks));
+  say(pagesText(session.arenaPages()));
   say("Running warmup...");
   steps.run(options.warmup, false);
   say("Running benchmark...");
@@ -80,7 +82,8 @@ void Bench::printSummary() {
       format("optimizer %.3f ms, all-reduce %.3f ms, ", steps.phase(2), steps.communication()) +
       format("of which exposed %.3f ms", steps.exposed()));
   say(format("on the wire %.0f bytes a step and rank, ", steps.wireBytes()) + "memory " +
-      bytesText(session.arenaBytes()) + " a rank");
+      bytesText(session.arenaBytes()) + " a rank, resident " + bytesText(residentBytes().peak) +
+      " at its peak, " + bytesText(session.residentBefore()) + " before the arenas");
   if (options.profile)
     for (const auto &[category, milliseconds] : steps.categories())
       say("  " + category + format(" %.3f ms", milliseconds));
@@ -102,7 +105,9 @@ nlohmann::ordered_json Bench::record() const {
                                    {"comm_ms", steps.communication()},
                                    {"exposed_comm_ms", steps.exposed()},
                                    {"wire_bytes", steps.wireBytes()},
-                                   {"arena_bytes", session.arenaBytes()}};
+                                   {"arena_bytes", session.arenaBytes()},
+                                   {"peak_resident_bytes", residentBytes().peak},
+                                   {"resident_before_bytes", session.residentBefore()}};
   if (options.profile)
     for (const auto &[category, milliseconds] : steps.categories())
       record["profile." + category] = milliseconds;

@@ -1,6 +1,9 @@
 #include "runtime/train/Report.h"
 
+#include "runtime/core/Pages.h"
+
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 namespace dlc::rt {
@@ -58,6 +61,19 @@ std::string bytesText(uint64_t bytes) {
   if (bytes >= 1u << 20)
     return format("%.1f MiB", amount / (1u << 20));
   return format("%.1f KiB", amount / 1024);
+}
+
+std::string pagesText(const std::vector<ArenaPages> &arenas) {
+  std::string text;
+  for (const ArenaPages &arena : arenas) {
+    if (arena.bytes < hugePageBytes)
+      continue;
+    std::string name = artifact::EnumNameArenaKind(arena.kind);
+    name[0] = static_cast<char>(std::tolower(name[0]));
+    double share = static_cast<double>(arena.hugeBytes) / static_cast<double>(arena.bytes);
+    text += (text.empty() ? "huge pages: " : ", ") + name + format(" %.0f %%", 100 * share);
+  }
+  return text.empty() ? "huge pages: none, all arenas are smaller than one" : text;
 }
 
 } // namespace dlc::rt

@@ -17,6 +17,9 @@ std::string workersText(int ranks, int64_t batch, unsigned threads);
 std::string epochText(const Record &record, int64_t epochs, bool isBest);
 /// Wall time split by what it was spent on.
 std::string closingText(double seconds, const TimeShares &shares);
+/// "huge pages: variables 10.0 of 12.3 MiB, ..., gradients none"; arenas smaller than a page are
+/// left out.
+std::string pagesText(const std::vector<ArenaPages> &arenas);
 /// "123.4 MiB".
 std::string bytesText(uint64_t bytes);
 /// Four significant digits.

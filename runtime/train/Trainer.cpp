@@ -125,6 +125,7 @@ void Trainer::announce() const {
                (epochs == 1 ? " epoch; " : " epochs; ") + std::to_string(session.threads()) +
                (session.threads() == 1 ? " thread" : " threads") + " per rank, " +
                bytesText(session.arenaBytes()) + " planned; " + directory.path());
+  console.line(pagesText(session.arenaPages()));
   for (const std::string &notice : data.notices())
     console.line("note: " + notice);
   if (options.resume)

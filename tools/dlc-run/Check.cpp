@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -24,6 +25,21 @@ static std::string freeSharedMemory() {
   return rt::bytesText(uint64_t{status.f_bavail} * status.f_frsize) + " free in /dev/shm";
 }
 
+/// The choice in brackets of "always [madvise] never".
+static std::string chosen(const char *path) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;)
+    if (word.front() == '[')
+      return word.substr(1, word.size() - 2);
+  return "not known to this kernel";
+}
+
+static std::string hugePages() {
+  const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
+  return "private memory: " + chosen((folder + "enabled").c_str()) +
+         ", shared memory: " + chosen((folder + "shmem_enabled").c_str());
+}
+
 int check() {
   say("processor", rt::hostProcessor() + ", " + std::to_string(usableCores()) + " usable cores");
   std::string features;
@@ -34,6 +50,7 @@ int check() {
                 static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   say("memory", rt::bytesText(memory));
   say("shared", freeSharedMemory());
+  say("huge pages", hugePages());
   std::string reason;
   const rt::BackEnd *cpu = rt::findBackEnd("cpu:native", reason);
   say("cpu", cpu ? cpu->describe() : "not available: " + reason);
