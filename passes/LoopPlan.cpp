@@ -143,7 +143,7 @@ static void splitLoops(StagePlan &stage, bool wholeResults) {
   int64_t kept = 1;
   for (const StagePlan::Loop &loop : stage.loops)
     kept *= loop.reduced ? 1 : loop.extent;
-  bool keptItems = stage.hasReduction() && !stage.loops.back().reduced && kept >= manyKept;
+  bool keptItems = stage.hasReduction() && kept >= manyKept;
   int64_t inside = 1;
   bool outside = false;
   SmallVector<Piece> pieces; // innermost first

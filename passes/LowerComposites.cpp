@@ -1,5 +1,5 @@
-// dlc-lower-composites: normalisation and losses as elementwise ops, broadcasts and reductions, so
-// that clusters can hold them.
+// dlc-lower-composites: normalisation, losses and projections to one channel as elementwise ops,
+// broadcasts and reductions, so that clusters can hold them.
 //
 // Per-channel statistics are formed in f64: sums of x and x^2 lose nothing that the variance needs,
 // and one pass over x gives both.
@@ -42,6 +42,9 @@ public:
     auto type = RankedTensorType::get(tensorType(like).getShape(), tensorType(x).getElementType());
     return BroadcastOp::create(rewriter, loc, type, x, rewriter.getDenseI64ArrayAttr(dim));
   }
+  Value reshaped(Value x, ArrayRef<int64_t> shape) {
+    return make<ReshapeOp>(RankedTensorType::get(shape, tensorType(x).getElementType()), x);
+  }
   Value sum(Value x, ArrayRef<int64_t> dims) {
     return ReduceSumOp::create(rewriter, loc, x, rewriter.getDenseI64ArrayAttr(dims));
   }
@@ -53,16 +56,79 @@ public:
   Location loc;
 };
 
-//===- Batch norm -----------------------------------------------------------------------------===//
+//===- Projections to one channel -------------------------------------------------------------===//
+
+// A convolution with one output channel and windows of one element is a sum over channels. As a
+// library kernel it would write 16 channels for one in blocked layouts, read its operand alone, and
+// its data gradient, a product, would be written and read once more.
+
+/// The one place that decides: weight [1, C, 1...], stride 1, no padding.
+template <typename Op> bool isProjection(Op op, Value weight) {
+  auto isOne = [](int64_t value) { return value == 1; };
+  auto isZero = [](int64_t value) { return value == 0; };
+  ArrayRef<int64_t> shape = tensorType(weight).getShape();
+  return op.getGroups() == 1 && shape[0] == 1 && llvm::all_of(shape.drop_front(2), isOne) &&
+         llvm::all_of(op.getStrides(), isOne) && llvm::all_of(op.getPaddingLow(), isZero) &&
+         llvm::all_of(op.getPaddingHigh(), isZero);
+}
 
 /// All dimensions but the channels'.
-SmallVector<int64_t> statisticsDims(Value x) {
-  SmallVector<int64_t> dims;
-  for (int64_t dim = 0; dim < tensorType(x).getRank(); ++dim)
-    if (dim != 1)
-      dims.push_back(dim);
+SmallVector<int64_t> allButChannels(Value x) {
+  SmallVector<int64_t> dims{0};
+  llvm::append_range(dims, llvm::seq<int64_t>(2, tensorType(x).getRank()));
   return dims;
 }
+
+/// A tensor of one channel, repeated along the channels of `like`; both in at least f32.
+Value alongChannels(Ops &ops, Value x, Value like) {
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  shape.erase(shape.begin() + 1);
+  auto type = RankedTensorType::get(tensorType(like).getShape(), tensorType(x).getElementType());
+  return BroadcastOp::create(ops.rewriter, ops.loc, type, ops.reshaped(x, shape),
+                             ops.rewriter.getDenseI64ArrayAttr(allButChannels(like)));
+}
+
+/// Products are not rounded to 16 bits.
+Value atLeastF32(Ops &ops, Value x) {
+  bool isNarrow = elementBytes(tensorType(x).getElementType()) < 4;
+  return isNarrow ? ops.cast(x, ops.rewriter.getF32Type()) : x;
+}
+
+void lower(IRRewriter &rewriter, ConvOp op) {
+  if (!isProjection(op, op.getWeight()))
+    return;
+  Ops ops(rewriter, op);
+  Value x = atLeastF32(ops, op.getX()), weight = atLeastF32(ops, op.getWeight());
+  Value perChannel = ops.reshaped(weight, tensorType(x).getDimSize(1));
+  Value sum = ops.sum(ops.make<MulOp>(x, ops.along(perChannel, 1, x)), {1});
+  Value y = ops.reshaped(sum, tensorType(op.getY()).getShape());
+  if (op.getBias())
+    y = ops.make<AddOp>(y, ops.along(atLeastF32(ops, op.getBias()), 1, y));
+  rewriter.replaceOp(op, ops.cast(y, tensorType(op.getY()).getElementType()));
+}
+
+void lower(IRRewriter &rewriter, ConvGradDataOp op) {
+  if (!isProjection(op, op.getWeight()))
+    return;
+  Ops ops(rewriter, op);
+  Value dy = atLeastF32(ops, op.getDy()), weight = atLeastF32(ops, op.getWeight());
+  Value perChannel = ops.reshaped(weight, tensorType(op.getDx()).getDimSize(1));
+  Value dx =
+      ops.make<MulOp>(alongChannels(ops, dy, op.getDx()), ops.along(perChannel, 1, op.getDx()));
+  rewriter.replaceOp(op, ops.cast(dx, tensorType(op.getDx()).getElementType()));
+}
+
+void lower(IRRewriter &rewriter, ConvGradFilterOp op) {
+  if (!isProjection(op, op.getDw()))
+    return;
+  Ops ops(rewriter, op);
+  Value x = atLeastF32(ops, op.getX()), dy = atLeastF32(ops, op.getDy());
+  Value sum = ops.sum(ops.make<MulOp>(x, alongChannels(ops, dy, x)), allButChannels(x));
+  Value dw = ops.reshaped(sum, tensorType(op.getDw()).getShape());
+  rewriter.replaceOp(op, ops.cast(dw, tensorType(op.getDw()).getElementType()));
+}
+
+//===- Batch norm -----------------------------------------------------------------------------===//
 
 double elementsPerChannel(Value x) {
   return static_cast<double>(tensorType(x).getNumElements()) /
@@ -83,8 +149,8 @@ void lower(IRRewriter &rewriter, BatchNormOp op) {
   if (op.getTraining()) {
     double scale = 1.0 / elementsPerChannel(x);
     Value wide = ops.wide(x);
-    mean = ops.scaled(ops.sum(wide, statisticsDims(x)), scale);
-    Value square = ops.scaled(ops.sum(ops.make<MulOp>(wide, wide), statisticsDims(x)), scale);
+    mean = ops.scaled(ops.sum(wide, allButChannels(x)), scale);
+    Value square = ops.scaled(ops.sum(ops.make<MulOp>(wide, wide), allButChannels(x)), scale);
     Value difference = ops.make<SubOp>(square, ops.make<MulOp>(mean, mean));
     var = ops.make<MaxOp>(difference, ops.constant(difference, 0));
     results[1] = ops.cast(mean, statistics);
@@ -109,8 +175,8 @@ void lower(IRRewriter &rewriter, BatchNormGradOp op) {
   Value mean = ops.wide(op.getMean());
   Value inverse = inverseDeviation(ops, ops.wide(op.getVar()), op.getEpsilon().convertToDouble());
   Value wideDy = ops.wide(dy), centred = ops.make<SubOp>(ops.wide(x), ops.along(mean, 1, x));
-  Value sumDy = ops.sum(wideDy, statisticsDims(x));
-  Value sumProduct = ops.sum(ops.make<MulOp>(wideDy, centred), statisticsDims(x));
+  Value sumDy = ops.sum(wideDy, allButChannels(x));
+  Value sumProduct = ops.sum(ops.make<MulOp>(wideDy, centred), allButChannels(x));
   Value dscale = ops.make<MulOp>(sumProduct, inverse);
   Value a = ops.make<MulOp>(ops.wide(op.getScale()), inverse);
   Value b = ops.scaled(ops.make<MulOp>(ops.make<MulOp>(a, inverse), dscale), -1.0 / count);
@@ -171,8 +237,8 @@ public:
   using Base::Base;
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    lowerAll<BatchNormOp, BatchNormGradOp, SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp>(
-        rewriter);
+    lowerAll<ConvOp, ConvGradDataOp, ConvGradFilterOp, BatchNormOp, BatchNormGradOp,
+             SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp>(rewriter);
   }
 
 private:

@@ -6,9 +6,10 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerComposites : Pass<"dlc-lower-composites", "::dlc::nn::ModelOp"> {
-  let summary = "normalisation and losses as elementwise ops and reductions";
+  let summary = "normalisation, losses, projections as elementwise ops";
   let description = [{
-    Precondition: no layouts yet. Effect: batch_norm, batch_norm_grad, softmax_cross_entropy and its gradient become elementwise ops,
+    Precondition: no layouts yet. Effect: batch_norm, batch_norm_grad, softmax_cross_entropy and its gradient, and convolutions to one channel
+    with windows of one element, become elementwise ops,
     broadcasts and reductions, which dlc-fuse gathers into clusters. Statistics are formed in f64 and rounded once.
 
     ```mlir

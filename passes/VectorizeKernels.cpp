@@ -67,6 +67,7 @@ private:
 
   // Results.
   void storeAccumulators(SmallVector<Value> accumulators);
+  Value combineLanes(Value value, bool sum);
   SmallVector<Value> identities();
 
   LinalgStage &stage;
@@ -562,7 +563,20 @@ SmallVector<Value> StageVectorizer::identities() {
   return result;
 }
 
-/// Rounds accumulators once and writes them; lanes that were reduced over are combined in order.
+/// One value of all lanes: halves are combined until one lane is left, since a chain of additions
+/// would wait for each.
+Value StageVectorizer::combineLanes(Value value, bool sum) {
+  for (int64_t left = lanes; left > 1;) {
+    left /= 2;
+    Value low = vector::ExtractStridedSliceOp::create(b, value, 0, left, 1);
+    Value high = vector::ExtractStridedSliceOp::create(b, value, left, left, 1);
+    value = sum ? arith::AddFOp::create(b, low, high).getResult()
+                : arith::MaximumFOp::create(b, low, high).getResult();
+  }
+  return vector::ExtractOp::create(b, value, ArrayRef<int64_t>{0});
+}
+
+/// Rounds accumulators once and writes them; lanes that were reduced over are combined.
 void StageVectorizer::storeAccumulators(SmallVector<Value> accumulators) {
   levels.back().before = nullptr;
   SmallVector<unsigned> buffers = stageBuffers(plan);
@@ -574,11 +588,7 @@ void StageVectorizer::storeAccumulators(SmallVector<Value> accumulators) {
     Value value = accumulators[next++];
     bool acrossLanes = plan.loops[vectorDim].reduced;
     if (acrossLanes)
-      value = vector::ReductionOp::create(b,
-                                          isa<nn::ReduceSumOp>(write.reduction)
-                                              ? vector::CombiningKind::ADD
-                                              : vector::CombiningKind::MAXIMUMF,
-                                          value);
+      value = combineLanes(value, isa<nn::ReduceSumOp>(write.reduction));
     OpOperand *out = nestOp.getDpsInitOperand(i);
     unsigned position = llvm::find(buffers, write.buffer) - buffers.begin();
     Value memory = function.getArgument(position);

@@ -48,3 +48,44 @@ nn.model @loss attributes {stage = "train"} {
     nn.output "l", %l : tensor<2xf32>
   }
 }
+
+// -----
+
+// A convolution to one channel with windows of one element is a sum over channels; its data gradient is a product, its filter
+// gradient a sum.
+// CHECK-LABEL: nn.model @projection
+nn.model @projection attributes {stage = "train"} {
+  nn.program @train(%x: tensor<2x3x4x5xf32> {nn.input = "x"}, %w: tensor<1x3x1x1xf32> {nn.input = "w"}, %b: tensor<1xf32> {nn.input = "b"}, %dy: tensor<2x1x4x5xf32> {nn.input = "dy"}) {
+    // CHECK: %[[W:.*]] = nn.reshape %arg1 : (tensor<1x3x1x1xf32>) -> tensor<3xf32>
+    // CHECK: %[[ALONG:.*]] = nn.broadcast %[[W]] {dims = array<i64: 1>}
+    // CHECK: %[[PRODUCT:.*]] = nn.mul %arg0, %[[ALONG]]
+    // CHECK: %[[SUM:.*]] = nn.reduce_sum %[[PRODUCT]] {dims = array<i64: 1>} : (tensor<2x3x4x5xf32>) -> tensor<2x4x5xf32>
+    // CHECK: %[[Y:.*]] = nn.reshape %[[SUM]] : (tensor<2x4x5xf32>) -> tensor<2x1x4x5xf32>
+    // CHECK: nn.add %[[Y]]
+    // CHECK: %[[DY:.*]] = nn.broadcast %{{.*}} {dims = array<i64: 0, 2, 3>} : (tensor<2x4x5xf32>) -> tensor<2x3x4x5xf32>
+    // CHECK: nn.mul %[[DY]], %[[ALONG]]
+    // CHECK: %[[PRODUCTS:.*]] = nn.mul %arg0, %[[DY]]
+    // CHECK: nn.reduce_sum %[[PRODUCTS]] {dims = array<i64: 0, 2, 3>} : (tensor<2x3x4x5xf32>) -> tensor<3xf32>
+    %y = nn.conv %x, %w, %b {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x5xf32>, tensor<1x3x1x1xf32>, tensor<1xf32>) -> tensor<2x1x4x5xf32>
+    %dx = nn.conv_grad_data %dy, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x1x4x5xf32>, tensor<1x3x1x1xf32>) -> tensor<2x3x4x5xf32>
+    %dw = nn.conv_grad_filter %x, %dy {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x5xf32>, tensor<2x1x4x5xf32>) -> tensor<1x3x1x1xf32>
+    nn.output "y", %y : tensor<2x1x4x5xf32>
+    nn.output "dx", %dx : tensor<2x3x4x5xf32>
+    nn.output "dw", %dw : tensor<1x3x1x1xf32>
+  }
+}
+
+// -----
+
+// Two output channels, or windows that step, are the library's.
+// CHECK-LABEL: nn.model @no_projection
+// CHECK: nn.conv
+// CHECK: nn.conv
+nn.model @no_projection attributes {stage = "train"} {
+  nn.program @predict(%x: tensor<2x3x4x4xf32> {nn.input = "x"}, %w: tensor<2x3x1x1xf32> {nn.input = "w"}, %v: tensor<1x3x1x1xf32> {nn.input = "v"}) {
+    %y = nn.conv %x, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x4xf32>, tensor<2x3x1x1xf32>) -> tensor<2x2x4x4xf32>
+    %z = nn.conv %x, %v {strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x4xf32>, tensor<1x3x1x1xf32>) -> tensor<2x1x2x2xf32>
+    nn.output "y", %y : tensor<2x2x4x4xf32>
+    nn.output "z", %z : tensor<2x1x2x2xf32>
+  }
+}
