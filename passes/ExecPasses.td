@@ -16,6 +16,19 @@ def ConvertNNToExec : Pass<"dlc-convert-nn-to-exec", "::dlc::nn::ModelOp"> {
   let dependentDialects = ["::dlc::exec::ExecDialect"];
 }
 
+def CombineUpdates : Pass<"dlc-combine-updates", "::dlc::nn::ModelOp"> {
+  let summary = "one kernel updates all variables of a bucket that are updated alike";
+  let description = [{
+    Updates that read a slice of one bucket, the same scalars and variables in place, by the same elementwise formula that turns zeros
+    into zeros, become one kernel over a flat range: their slices move together in the bucket, and each of their variables' kinds
+    (parameters, each slot) becomes one buffer in which the variables lie in the order of the slices. Other programs find a variable at
+    the same place. What is updated in another way (no decay, running statistics) has a range of its own; a single update stays.
+    Statistics: updates before and after.
+  }];
+  let statistics = [Statistic<"updates", "updates", "updates that were combined">,
+                    Statistic<"ranges", "ranges", "kernels that they became">];
+}
+
 def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {
   let summary = "puts instructions on streams and orders streams by events";
   let description = [{
@@ -27,7 +40,7 @@ def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {
 def PlanMemory : Pass<"dlc-plan-memory", "::dlc::nn::ModelOp"> {
   let summary = "gives every buffer its offset and every arena its size";
   let description = [{
-    Variables and slots lie one behind the other. Inputs, transient and gradient buffers are placed per program by decreasing-size best
+    Variables and slots lie one behind the other, those of one buffer in its order. Inputs, transient and gradient buffers are placed per program by decreasing-size best
     fit over live intervals; a bucket in flight lives until its wait, results until the end. Programs share the arenas.
   }];
 }
@@ -37,7 +50,8 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
   let description = [{
     1. Every buffer has an offset and lies inside its arena. 2. Buffers live at the same time do not overlap, views excepted. 3. A buffer is
     written before it is read, unless it is a variable or input. 4. Collectives start in the order of their numbers and are
-    waited for once. 5. No instruction touches a bucket in flight. 6. Every instruction has a stream.
+    waited for once. 5. No instruction touches a bucket in flight. 6. Every instruction has a stream. 7. A buffer of several variables is as large as they
+    are, none of them is in another one, and each lies at its place in it.
   }];
 }
 

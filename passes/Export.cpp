@@ -50,6 +50,7 @@ private:
   fb::Offset<fb::Vector<fb::Offset<fb::String>>> strings(Attribute array);
 
   void exportArenas();
+  llvm::StringMap<uint32_t> exportRanges();
   void exportVariables();
   void exportKernels();
   void exportBuffers(exec::ProgramOp program, int32_t number, const Liveness &liveness);
@@ -78,7 +79,8 @@ private:
   std::vector<fb::Offset<artifact::Program>> programs;
   DenseMap<exec::ArenaKind, uint32_t> arenaIndex;
   llvm::StringMap<uint32_t> variableBuffer, kernelIndex;
-  DenseMap<Value, uint32_t> bufferIndex; // of the program being exported
+  DenseMap<Operation *, uint32_t> rangeBuffer; // exec.buffers of several variables
+  DenseMap<Value, uint32_t> bufferIndex;       // of the program being exported
   std::vector<fb::Offset<artifact::Result>> results;
   std::vector<fb::Offset<artifact::Collective>> collectives;
   uint32_t events = 0;
@@ -149,7 +151,25 @@ void Exporter::exportArenas() {
   }
 }
 
+/// Buffers of several variables; returns which buffer each of those is a part of.
+llvm::StringMap<uint32_t> Exporter::exportRanges() {
+  llvm::StringMap<uint32_t> rangeOf;
+  model.walk([&](exec::BufferOp buffer) {
+    if (!buffer.getVariables())
+      return;
+    auto number = static_cast<uint32_t>(buffers.size());
+    rangeBuffer[buffer] = number;
+    for (auto name : buffer.getVariables()->getAsRange<FlatSymbolRefAttr>())
+      rangeOf[name.getValue()] = number;
+    buffers.push_back(
+        artifact::CreateBufferDirect(builder, "", arenaIndex.lookup(buffer.getArena()),
+                                     *buffer.getOffset(), type(buffer.getType().getTensor())));
+  });
+  return rangeOf;
+}
+
 void Exporter::exportVariables() {
+  llvm::StringMap<uint32_t> rangeOf = exportRanges();
   llvm::StringMap<int32_t> index;
   for (auto [number, variable] : llvm::enumerate(model.getBody().getOps<nn::VariableOp>()))
     index[variable.getSymName()] = static_cast<int32_t>(number);
@@ -161,8 +181,11 @@ void Exporter::exportVariables() {
     auto number = static_cast<uint32_t>(buffers.size());
     variableBuffer[variable.getSymName()] = number;
     std::string name = variable.getSymName().str();
-    buffers.push_back(artifact::CreateBufferDirect(
-        builder, name.c_str(), arena, offset, type(cast<RankedTensorType>(variable.getType()))));
+    auto range = rangeOf.find(name);
+    int32_t alias = range == rangeOf.end() ? -1 : static_cast<int32_t>(range->second);
+    buffers.push_back(artifact::CreateBufferDirect(builder, name.c_str(), arena, offset,
+                                                   type(cast<RankedTensorType>(variable.getType())),
+                                                   alias));
     nn::InitializerAttr init = variable.getInit();
     auto start = artifact::CreateInitializer(
         builder, static_cast<artifact::InitializerKind>(init.getKind()), init.getA(), init.getB());
@@ -214,6 +237,10 @@ void Exporter::exportBuffers(exec::ProgramOp program, int32_t number, const Live
       continue; // nothing touches it
     if (auto variable = root.buffer.getVariable(); variable && buffer == root.buffer.getBuffer()) {
       bufferIndex[buffer] = variableBuffer.lookup(*variable);
+      continue;
+    }
+    if (auto range = rangeBuffer.find(&op); range != rangeBuffer.end()) {
+      bufferIndex[buffer] = range->second;
       continue;
     }
     bool isView = buffer != root.buffer.getBuffer();

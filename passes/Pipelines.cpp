@@ -108,6 +108,8 @@ void dlc::buildExecPipeline(OpPassManager &manager) {
   OpPassManager &model = manager.nest<nn::ModelOp>();
   // Tensors become buffers first: streams and memory are properties of instructions and places.
   model.addPass(createConvertNNToExec());
+  // Where a variable lies is decided with what updates it; instructions are still few to move.
+  model.addPass(createCombineUpdates());
   // Events are instructions, so they come before live intervals are counted.
   model.addPass(createAssignStreams());
   model.addPass(createPlanMemory());

@@ -39,17 +39,35 @@ private:
     buffer.setOffsetAttr(Builder(buffer).getI64IntegerAttr(offset));
   }
 
-  /// Variables keep their place over programs: one behind the other, in the order of the model.
+  static int64_t takeBytes(ArenaSize &size, RankedTensorType type) {
+    int64_t offset = size.bytes;
+    size.lowerBound = size.bytes += alignUp(nn::physicalBytes(type));
+    return offset;
+  }
+
+  /// Variables keep their place over programs: first those that share a buffer, then one behind the
+  /// other in the order of the model.
   void placeVariables(DenseMap<ArenaKind, ArenaSize> &sizes) {
+    SymbolTable symbols(getOperation());
     DenseMap<StringRef, int64_t> offsets;
+    getOperation().walk([&](BufferOp buffer) {
+      if (!buffer.getVariables())
+        return;
+      int64_t offset = takeBytes(sizes[buffer.getArena()], buffer.getType().getTensor());
+      setOffset(buffer, offset);
+      for (auto name : buffer.getVariables()->getAsRange<FlatSymbolRefAttr>()) {
+        auto variable = symbols.lookup<nn::VariableOp>(name.getValue());
+        offsets[name.getValue()] = offset;
+        offset += alignUp(nn::physicalBytes(cast<RankedTensorType>(variable.getType())));
+      }
+    });
     for (auto variable : getOperation().getBody().getOps<nn::VariableOp>()) {
       ArenaKind arena =
           variable.getKind() == nn::VariableKind::Slot ? ArenaKind::Slots : ArenaKind::Variables;
-      ArenaSize &size = sizes[arena];
-      offsets[variable.getSymName()] = size.bytes;
-      variable->setAttr("offset", Builder(variable).getI64IntegerAttr(size.bytes));
-      size.bytes += alignUp(nn::physicalBytes(cast<RankedTensorType>(variable.getType())));
-      size.lowerBound = size.bytes;
+      auto [place, isAlone] = offsets.try_emplace(variable.getSymName());
+      if (isAlone)
+        place->second = takeBytes(sizes[arena], cast<RankedTensorType>(variable.getType()));
+      variable->setAttr("offset", Builder(variable).getI64IntegerAttr(place->second));
     }
     getOperation().walk([&](BufferOp buffer) {
       if (buffer.getVariable())

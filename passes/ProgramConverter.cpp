@@ -49,7 +49,7 @@ Value ProgramConverter::newBuffer(RankedTensorType type, ArenaKind arena, Locati
   return exec::BufferOp::create(buffers, loc, exec::BufferType::get(type.getContext(), type), arena,
                                 IntegerAttr(),
                                 layer.empty() ? StringAttr() : buffers.getStringAttr(layer),
-                                FlatSymbolRefAttr(), StringAttr());
+                                FlatSymbolRefAttr(), StringAttr(), ArrayAttr());
 }
 
 void ProgramConverter::placeInputs() {

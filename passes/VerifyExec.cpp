@@ -23,6 +23,8 @@ public:
       return signalPassFailure();
     }
     SymbolTable symbols(getOperation());
+    if (failed(verifyRanges(symbols)))
+      return signalPassFailure();
     for (auto program : getOperation().getBody().getOps<exec::ProgramOp>()) {
       Liveness liveness(program);
       if (failed(verifyPlaces(liveness)) || failed(verifyOverlap(liveness)) ||
@@ -32,6 +34,32 @@ public:
   }
 
 private:
+  LogicalResult verifyRanges(SymbolTable &symbols) { // 7.
+    DenseSet<StringRef> seen;
+    WalkResult result = getOperation().walk([&](BufferOp buffer) -> WalkResult {
+      if (!buffer.getVariables())
+        return WalkResult::advance();
+      int64_t bytes = 0;
+      for (auto name : buffer.getVariables()->getAsRange<FlatSymbolRefAttr>()) {
+        auto variable = symbols.lookup<nn::VariableOp>(name.getValue());
+        if (!variable || !seen.insert(name.getValue()).second)
+          return buffer.emitOpError("holds ")
+                 << name << ", which " << (variable ? "another buffer holds" : "is no variable");
+        auto place = variable->getAttrOfType<IntegerAttr>("offset");
+        int64_t wanted = static_cast<int64_t>(buffer.getOffset().value_or(0)) + bytes;
+        if (!place || place.getInt() != wanted)
+          return buffer.emitOpError("holds ")
+                 << name << " at " << wanted << ", not at " << (place ? place.getInt() : -1);
+        bytes += alignUp(nn::physicalBytes(cast<RankedTensorType>(variable.getType())));
+      }
+      int64_t size = nn::physicalBytes(buffer.getType().getTensor());
+      if (bytes > size)
+        return buffer.emitOpError("has ") << size << " bytes for variables of " << bytes;
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   LogicalResult verifyPlaces(const Liveness &liveness) {
     DenseMap<ArenaKind, int64_t> sizes;
     for (auto arena : getOperation().getBody().getOps<ArenaOp>())
@@ -79,7 +107,7 @@ private:
       SmallVector<Access> accesses = accessesOf(op, symbols);
       for (auto [operand, access] : llvm::zip(op->getOperands(), accesses)) {
         BufferOp root = rootOf(operand).buffer;
-        bool external = root.getVariable() || root.getInput();
+        bool external = root.getVariable() || root.getVariables() || root.getInput();
         if (access == Access::Read && !external && !written.contains(root))
           return op->emitOpError("reads a buffer that nothing has written");
       }

@@ -89,3 +89,29 @@ nn.model @unwaited attributes {stage = "exec"} {
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
   }
 }
+
+// -----
+
+nn.model @misplaced attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
+  nn.variable @a : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 32 : i64}
+  exec.program @train {
+    // expected-error @below {{holds @b at 64, not at 32}}
+    %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<32xf32>>
+    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<32xf32>>
+  }
+}
+
+// -----
+
+nn.model @crowded attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
+  nn.variable @a : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 64 : i64}
+  exec.program @train {
+    // expected-error @below {{has 64 bytes for variables of 128}}
+    %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<16xf32>>
+    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+  }
+}

@@ -1,0 +1,20 @@
+// Clusters that update a tensor elementwise, whatever its shape and layout: what one kernel can do
+// for many tensors that lie one behind the other.
+#pragma once
+
+#include "dialects/NN/NN.h"
+
+namespace dlc {
+
+/// True if all tensors of the cluster have one type, scalars aside, every op is elementwise, and
+/// zeros give zeros (scalars being finite and no divisor zero): padding lanes and the gaps between
+/// slices need no mask then.
+bool isFlatUpdate(mlir::Block &cluster);
+
+/// Builds the cluster over tensors of `elements` elements, row-major, in an empty region.
+void buildFlatUpdate(mlir::Block &cluster, int64_t elements, mlir::Region &into);
+
+/// Text of a flat cluster over `elements`: equal text is equal code.
+std::string flatUpdateText(mlir::Block &cluster, int64_t elements);
+
+} // namespace dlc
