@@ -1,9 +1,10 @@
 """Step time of dlc beside PyTorch's best mode, interleaved in one run; one table.
 
 PyTorch runs eager and compiled, contiguous and channels_last, with its fused and its foreach optimizer; the fastest in this run is
-the peer. Then peer, peer with jemalloc preloaded and dlc's variants alternate, and the ratios of medians are printed. Both train
-the same network: unless parameter counts and, with equal weights and dropout masks, first losses agree, nothing is timed. Batch,
-threads, SGD with momentum and flushed denormals are the same. PyTorch and numpy come from bench/peers, jemalloc from the system.
+the peer. Then peer, peer with jemalloc preloaded and dlc's variants alternate, and the ratios of medians are printed, beside them
+each side's peak resident memory less what was resident before its arenas or its model. Both train the same network: unless
+parameter counts and, with equal weights and dropout masks, first losses agree, nothing is timed. Batch, threads, SGD with momentum
+and flushed denormals are the same. PyTorch and numpy come from bench/peers, jemalloc from the system.
 
     build/peers/bin/python bench/compare.py [--bin build/release/bin] [--rounds 5] [--threads 2] [--no-compile] [MODEL...]
 """
@@ -115,7 +116,9 @@ class Ours:
         done = subprocess.run([str(self.bin / "dlc-run"), "bench", str(self.artifact), "--threads", str(self.threads),
                                "--warmup", "2", "--iters", "1", "--batches-per-iter", str(steps), "--json"],
                               capture_output=True, text=True, check=True)
-        return json.loads(done.stdout)["step_ms"]
+        record = json.loads(done.stdout)
+        self.bytes = record["peak_resident_bytes"] - record["resident_before_bytes"]
+        return record["step_ms"]
 
 
 def require_same_network(name, case, ours, peer, inputs, folder):
@@ -153,11 +156,11 @@ def compare(name, arguments, folder):
         for label, side in timed.items():
             times[label].append(side.step_ms(steps))
     for label, side in timed.items():
-        memory = ""
+        name = ""
         if isinstance(side, Peer):
             side.stop()
-            memory = f"  {side.bytes / 2**20:.0f} MiB above the start   ({side.name})"
-        print(f"  {label:22} {spread(times[label])}{memory}", flush=True)
+            name = f"   ({side.name})"
+        print(f"  {label:22} {spread(times[label])}  {side.bytes / 2**20:.0f} MiB above the start{name}", flush=True)
     median = {label: statistics.median(values) for label, values in times.items()}
     for label, (_, precision, _) in VARIANTS.items():
         jemalloc = median.get(f"PyTorch {precision} jemalloc")

@@ -3,6 +3,7 @@
 
 #include "runtime/core/Session.h"
 
+#include "runtime/artifact/Hash.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Initialize.h"
@@ -183,6 +184,20 @@ void Session::write(const std::string &variable, std::span<const float> values) 
     throw Error(ErrorCode::BadInput, "variable '" + variable + "' has " + std::to_string(wanted) +
                                          " elements, got " + std::to_string(values.size()));
   impl->write(buffer, values);
+}
+
+uint64_t Session::fingerprint(const std::string &variable) const {
+  std::span<const std::byte> left = impl->arenas->memory(impl->variable(variable).buffer(), 0);
+  std::vector<uint8_t> piece(std::min<size_t>(left.size(), 256 * 1024)); // stays in the cache
+  std::vector<uint64_t> hashes;
+  while (!left.empty()) {
+    size_t bytes = std::min(left.size(), piece.size());
+    impl->device->copy(piece.data(), left.data(), bytes);
+    hashes.push_back(hash64(std::span(piece).first(bytes)));
+    left = left.subspan(bytes);
+  }
+  return hash64(
+      {reinterpret_cast<const uint8_t *>(hashes.data()), hashes.size() * sizeof(uint64_t)});
 }
 
 void Session::setScalar(const std::string &name, double value) { impl->setScalar(name, value); }

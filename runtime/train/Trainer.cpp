@@ -4,6 +4,7 @@
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/RunConfiguration.h"
 
@@ -201,15 +202,18 @@ void Trainer::recordStep(const StepOutcome &outcome, const Totals &step, double 
   log->step(record);
 }
 
+std::string Trainer::keptText() const {
+  return std::filesystem::exists(directory.last())
+             ? "; the last checkpoint is '" + directory.last() + "'"
+             : "";
+}
+
 void Trainer::failOnNonFinite(double loss) const {
-  std::string kept = std::filesystem::exists(directory.last())
-                         ? "; the last checkpoint is '" + directory.last() + "'"
-                         : "";
-  throw CollectiveError(ErrorCode::Runtime,
-                        "the loss is " + (std::isnan(loss) ? "nan" : figureText(loss)) +
-                            " in step " + std::to_string(state.step) + " (epoch " +
-                            std::to_string(state.epoch + 1) +
-                            "): lower the learning rate, or go on with --on-nan=continue" + kept);
+  throw CollectiveError(
+      ErrorCode::Runtime,
+      "the loss is " + (std::isnan(loss) ? "nan" : figureText(loss)) + " in step " +
+          std::to_string(state.step) + " (epoch " + std::to_string(state.epoch + 1) +
+          "): lower the learning rate, or go on with --on-nan=continue" + keptText());
 }
 
 void Trainer::interrupt() {
@@ -229,11 +233,20 @@ void Trainer::interrupt() {
 
 void Trainer::saveState(const std::string &path) {
   Clock::time_point begin = Clock::now();
+  requireEqualRanks();
   state.totals = totals.numbers();
   state.plateaus = schedule->plateaus;
   if (shape.rank == 0)
     saveCheckpoint(session, data.statistics(), state, path);
   extra.checkpoint += secondsSince(begin);
+}
+
+/// What is saved is rank 0's: so nothing is, and what was saved stays, unless it is everyone's.
+void Trainer::requireEqualRanks() {
+  if (comparedStep == state.step)
+    return;
+  requireEqualReplicas(session, "after step " + std::to_string(state.step), keptText());
+  comparedStep = state.step;
 }
 
 /// True if the epoch is the best so far. Only whole epochs move the schedule and the monitor, so
@@ -288,6 +301,7 @@ void Trainer::finish() {
   else if (state.step < totalSteps)
     console.line("stopped early: no improvement for " + std::to_string(state.monitor.patience) +
                  " epochs");
+  requireEqualRanks();
   if (!options.save.empty() && shape.rank == 0)
     saveWeights(session, data.statistics(), options.save);
   if (!options.trace.empty())

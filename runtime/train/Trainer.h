@@ -38,9 +38,11 @@ private:
   bool observeEpoch(double monitored);
   bool monitorsMetric() const;
   void recordStep(const StepOutcome &outcome, const Totals &step, double rate);
+  std::string keptText() const;
   [[noreturn]] void failOnNonFinite(double loss) const;
   [[noreturn]] void interrupt();
   void saveState(const std::string &path);
+  void requireEqualRanks();
   void finish();
 
   Session &session;
@@ -58,6 +60,7 @@ private:
   std::unique_ptr<Schedule> schedule;
   std::unique_ptr<RunLog> log; // rank 0
   TimeShares extra;            // evaluation and checkpoints
+  int64_t comparedStep = -1;   // after which ranks were last found equal
   int64_t stepsPerEpoch = 0, epochs = 0, totalSteps = 0;
   int64_t stepsRun = 0; // by this process
   std::chrono::steady_clock::time_point started;

@@ -1,6 +1,6 @@
-// An artifact whose training step copies its input into its only parameter: no kernels, so it runs
-// on any CPU, and the parameter tells which sample came last. The loss is the input `loss` over the
-// scalar valid_rows.
+// An artifact whose training step copies its input, summed over ranks, into its only parameter: no
+// kernels, so it runs on any CPU, and the parameter tells which samples came last. The loss is the
+// input `loss` over the scalar valid_rows.
 #pragma once
 
 #include "test/unit/artifact/TinyArtifact.h"
@@ -9,9 +9,12 @@ namespace dlc::rt::test {
 
 inline constexpr int64_t copiedElements = 4;
 
+/// Diverging: a wrong artifact, in which each rank keeps its own sample.
+enum class Copying { Reduced, Diverging };
+
 class CopyingArtifact {
 public:
-  explicit CopyingArtifact(double validation = 0) {
+  explicit CopyingArtifact(double validation = 0, Copying how = Copying::Reduced) {
     using namespace artifact;
     root.root = ArtifactT();
     ArtifactT &content = root.root;
@@ -23,6 +26,7 @@ public:
     content.target->threads = 1;
     root.addArena(ArenaKind::Variables, 256);
     root.addArena(ArenaKind::Inputs, 256);
+    root.addArena(ArenaKind::Gradients, 64);
     root.addBuffer("weight", 0, 0, {1, copiedElements}, -1, 0, 0);
     root.addBuffer("slot", 0, 64, {1, copiedElements}, -1, 0, 0);
     root.addBuffer("lr", 0, 128, {}, -1, 0, 0);
@@ -40,8 +44,13 @@ public:
     content.data->validation = validation;
     content.training = std::make_unique<TrainingT>();
     content.training->epochs = 2;
-    addProgram("train", true);
-    addProgram("eval", false);
+    addProgram("train");
+    if (how == Copying::Reduced)
+      addReducingCopy();
+    else
+      addCopy(4, 0);
+    addProgram("eval");
+    addInstruction(HostReadT());
   }
 
   std::vector<uint8_t> pack() const {
@@ -54,6 +63,8 @@ public:
   TinyArtifact root;
 
 private:
+  static constexpr uint32_t lastInstruction = 5; // of the longest program
+
   void addInputSignature(const std::string &name, std::vector<int64_t> shape) {
     auto input = std::make_unique<artifact::InputSignatureT>();
     input->name = name;
@@ -62,15 +73,48 @@ private:
     root.root.inputs.push_back(std::move(input));
   }
 
-  void addProgram(const std::string &name, bool copies) {
+  template <typename T>
+  void addInstruction(T operation, artifact::Stream stream = artifact::Stream::Compute) {
+    auto instruction = std::make_unique<artifact::InstructionT>();
+    instruction->stream = stream;
+    instruction->operation.Set(std::move(operation));
+    root.root.programs.back()->instructions.push_back(std::move(instruction));
+  }
+
+  void addCopy(uint32_t from, uint32_t to) {
+    artifact::CopyT copy;
+    copy.source = from;
+    copy.destination = to;
+    addInstruction(copy);
+  }
+
+  /// From x through a bucket to the weight.
+  void addReducingCopy() {
+    using namespace artifact;
+    uint32_t bucket = root.addBuffer("bucket", 2, 0, {1, copiedElements}, 0, 0, lastInstruction);
+    auto collective = std::make_unique<CollectiveT>();
+    collective->buffer = bucket;
+    collective->elements = copiedElements;
+    collective->members = {"weight"};
+    root.root.programs.back()->collectives.push_back(std::move(collective));
+    root.root.programs.back()->events = 1;
+    addCopy(4, bucket);
+    addInstruction(RecordEventT());
+    addInstruction(WaitEventT(), Stream::Comm);
+    addInstruction(CollectiveStartT(), Stream::Comm);
+    addInstruction(CollectiveWaitT());
+    addCopy(bucket, 0);
+  }
+
+  void addProgram(const std::string &name) {
     using namespace artifact;
     auto index = static_cast<int32_t>(root.root.programs.size());
     root.root.programs.push_back(std::make_unique<ProgramT>());
     ProgramT &program = *root.root.programs.back();
     program.name = name;
     program.batch = 1;
-    uint32_t x = root.addBuffer("x", 1, 0, {1, copiedElements}, index, 0, 0);
-    uint32_t loss = root.addBuffer("loss", 1, 64, {1}, index, 0, 0);
+    uint32_t x = root.addBuffer("x", 1, 0, {1, copiedElements}, index, 0, lastInstruction);
+    uint32_t loss = root.addBuffer("loss", 1, 64, {1}, index, 0, lastInstruction);
     for (auto [input, buffer] : {std::pair("x", x), {"loss", loss}}) {
       program.inputs.push_back(std::make_unique<ProgramInputT>());
       program.inputs.back()->name = input;
@@ -79,18 +123,10 @@ private:
     auto result = std::make_unique<ResultT>();
     result->name = "loss";
     result->kind = ResultKind::Loss;
-    uint32_t sum = root.addBuffer("sum", 1, 64, {}, index, 0, 0);
+    uint32_t sum = root.addBuffer("sum", 1, 64, {}, index, 0, lastInstruction);
     root.root.buffers[sum]->alias_of = static_cast<int32_t>(loss);
     result->buffers = {sum, 3};
     program.results.push_back(std::move(result));
-    auto instruction = std::make_unique<InstructionT>();
-    CopyT copy; // to the weight
-    copy.source = x;
-    if (copies)
-      instruction->operation.Set(copy);
-    else
-      instruction->operation.Set(HostReadT());
-    program.instructions.push_back(std::move(instruction));
   }
 };
 

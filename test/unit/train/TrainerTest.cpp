@@ -42,8 +42,9 @@ protected:
     return options;
   }
 
-  void train(const TrainOptions &options, int ranks = 1, double validation = 0) {
-    Artifact artifact(test::CopyingArtifact(validation).pack(), "copying.dlx");
+  void train(const TrainOptions &options, int ranks = 1, double validation = 0,
+             test::Copying how = test::Copying::Reduced) {
+    Artifact artifact(test::CopyingArtifact(validation, how).pack(), "copying.dlx");
     StopSignal signals;
     runInProcess(ranks, [&](Communicator &communicator) {
       Session session(artifact, communicator, {1, options.seed.value_or(0)});
@@ -53,9 +54,10 @@ protected:
     std::fflush(out);
   }
 
-  std::string failure(const TrainOptions &options, int ranks = 1) {
+  std::string failure(const TrainOptions &options, int ranks = 1,
+                      test::Copying how = test::Copying::Reduced) {
     try {
-      train(options, ranks);
+      train(options, ranks, 0, how);
     } catch (const Error &error) {
       return error.what();
     }
@@ -164,6 +166,26 @@ TEST_F(TrainerTest, ANonFiniteLossStopsTheRun) {
   TrainOptions persistent = options("other");
   persistent.stopOnNan = false;
   EXPECT_EQ(failure(persistent), "no error");
+}
+
+TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run, 3);
+  std::string last = run.runDirectory + "/last.safetensors", before = contentOf(last);
+  run.epochs = 2;
+  run.resume = true;
+  run.save = directory / "weights.safetensors";
+  run.shuffle = false; // samples 0, 1, 2; 3, 4, 5; 6, 0, 1: ranks 1 and 2 are not as rank 0
+  std::string message = failure(run, 3, test::Copying::Diverging);
+  EXPECT_NE(message.find("ranks do not hold the same variables after step 6: weight of rank 1, 2 "
+                         "differs from that of rank 0"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("the last checkpoint is '" + last), std::string::npos) << message;
+  EXPECT_EQ(contentOf(last), before);
+  EXPECT_FALSE(std::filesystem::exists(run.save));
+  EXPECT_EQ(failure(options("alone"), 1, test::Copying::Diverging), "no error");
 }
 
 TEST_F(TrainerTest, ASignalLeavesAResumableRun) {

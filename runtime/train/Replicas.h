@@ -1,0 +1,15 @@
+// The invariant that all ranks hold the same variables, checked while a run goes on.
+#pragma once
+
+#include "runtime/core/Session.h"
+
+#include <string>
+
+namespace dlc::rt {
+
+/// Compares parameters, state and slots over ranks by their hashes. Collective: all ranks throw
+/// CollectiveError(Runtime) alike, which names the first variable that differs, the ranks where it
+/// does, `when`, and what is `kept`.
+void requireEqualReplicas(const Session &session, const std::string &when, const std::string &kept);
+
+} // namespace dlc::rt
