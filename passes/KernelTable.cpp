@@ -2,6 +2,8 @@
 
 #include "passes/KernelTable.h"
 
+#include "passes/ClusterKind.h"
+
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -20,9 +22,16 @@ StringRef dlc::categoryOf(Operation *op) {
         if (llvm::any_of(fused->getUsers(),
                          [](Operation *user) { return isa<nn::AssignOp>(user); }))
           return "optimizer";
-        bool reduces = !fused.getBody().getOps<nn::ReduceSumOp>().empty() ||
-                       !fused.getBody().getOps<nn::ReduceMaxOp>().empty();
-        return reduces ? "reduction" : "pointwise";
+        // What is of a loss is all done in its clusters; normalisation takes ReLUs and the like
+        // along.
+        bool ofNorm = false;
+        for (Operation &inner : fused.getBody().front()) {
+          StringRef kind = kindOf(inner.getLoc());
+          if (kind == lossKind)
+            return lossKind;
+          ofNorm |= kind == normKind;
+        }
+        return ofNorm ? StringRef(normKind) : "pointwise";
       })
       .Default([](Operation *) { return "other"; });
 }

@@ -4,9 +4,11 @@
 // Per-channel statistics are formed in f64: sums of x and x^2 lose nothing that the variance needs,
 // and one pass over x gives both.
 
+#include "passes/ClusterKind.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -22,6 +24,8 @@ namespace {
 class Ops {
 public:
   Ops(RewriterBase &rewriter, Operation *op) : rewriter(rewriter), loc(op->getLoc()) {}
+  Ops(RewriterBase &rewriter, Operation *op, StringRef kind)
+      : rewriter(rewriter), loc(withKind(op->getLoc(), kind)) {}
 
   template <typename Op, typename... Operands> Value make(Operands... operands) {
     return Op::create(rewriter, loc, operands...)->getResult(0);
@@ -140,7 +144,7 @@ Value inverseDeviation(Ops &ops, Value wideVar, double epsilon) {
 }
 
 void lower(IRRewriter &rewriter, BatchNormOp op) {
-  Ops ops(rewriter, op);
+  Ops ops(rewriter, op, normKind);
   Value x = op.getX();
   Type element = tensorType(x).getElementType(),
        statistics = tensorType(op.getMean()).getElementType();
@@ -167,7 +171,7 @@ void lower(IRRewriter &rewriter, BatchNormOp op) {
 // dx = A (dy - sum(dy) / m - (x - mean) sum(dy (x - mean)) / (m (var + epsilon))), A = scale /
 // sqrt(var + epsilon).
 void lower(IRRewriter &rewriter, BatchNormGradOp op) {
-  Ops ops(rewriter, op);
+  Ops ops(rewriter, op, normKind);
   Value x = op.getX(), dy = op.getDy();
   Type element = tensorType(x).getElementType(),
        parameter = tensorType(op.getScale()).getElementType();
@@ -205,7 +209,7 @@ Value atLabel(Ops &ops, Value label, Value logits) {
 }
 
 void lower(IRRewriter &rewriter, SoftmaxCrossEntropyOp op) {
-  Ops ops(rewriter, op);
+  Ops ops(rewriter, op, lossKind);
   double smoothing = op.getSmoothing().convertToDouble();
   auto classes = static_cast<double>(tensorType(op.getLogits()).getDimSize(1));
   Value shift = shifted(ops, op.getLogits());
@@ -219,7 +223,7 @@ void lower(IRRewriter &rewriter, SoftmaxCrossEntropyOp op) {
 }
 
 void lower(IRRewriter &rewriter, SoftmaxCrossEntropyGradOp op) {
-  Ops ops(rewriter, op);
+  Ops ops(rewriter, op, lossKind);
   double smoothing = op.getSmoothing().convertToDouble();
   auto classes = static_cast<double>(tensorType(op.getLogits()).getDimSize(1));
   Value exponential = ops.make<ExpOp>(shifted(ops, op.getLogits()));
@@ -232,10 +236,38 @@ void lower(IRRewriter &rewriter, SoftmaxCrossEntropyGradOp op) {
   rewriter.replaceOp(op, ops.make<MulOp>(difference, ops.along(op.getDloss(), 0, difference)));
 }
 
+//===- Kinds ----------------------------------------------------------------------------------===//
+
+/// Marks what computes losses, metrics and their gradients. Ops that only those read are of a loss;
+/// gradients of a loss bear its layer's name.
+void markLosses(ProgramOp program) {
+  llvm::SmallPtrSet<Operation *, 16> ofLosses;
+  llvm::StringSet<> layers;
+  for (Operation &op : llvm::reverse(program.getBody().front())) {
+    bool isSink = isa<LossOp, MetricOp>(op);
+    bool isArithmetic =
+        op.hasTrait<Elementwise>() || isa<ReduceSumOp, ReduceMaxOp, SoftmaxCrossEntropyOp>(op);
+    bool onlyForLosses =
+        isArithmetic && !op.use_empty() &&
+        llvm::all_of(op.getUsers(), [&](Operation *user) { return ofLosses.contains(user); });
+    if (!isSink && !onlyForLosses)
+      continue;
+    ofLosses.insert(&op);
+    if (StringRef layer = layerName(op.getLoc()); !layer.empty())
+      layers.insert(layer);
+  }
+  for (Operation &op : program.getBody().front())
+    if (layers.contains(layerName(op.getLoc())))
+      op.setLoc(withKind(op.getLoc(), lossKind));
+}
+
 class LowerCompositesPass : public dlc::impl::LowerCompositesBase<LowerCompositesPass> {
 public:
   using Base::Base;
   void runOnOperation() override {
+    for (auto program : getOperation().getBody().getOps<ProgramOp>())
+      if (program.getSymName() == "train")
+        markLosses(program);
     IRRewriter rewriter(&getContext());
     lowerAll<ConvOp, ConvGradDataOp, ConvGradFilterOp, BatchNormOp, BatchNormGradOp,
              SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp>(rewriter);

@@ -1,4 +1,5 @@
 // RUN: dlc-opt %s --dlc-lower-composites --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: dlc-opt %s --dlc-lower-composites --split-input-file --mlir-print-debuginfo | FileCheck %s --check-prefix=LOCS
 
 // Training batch norm: one pass over x gives both sums, in f64; y is one multiply-add per element.
 // CHECK-LABEL: nn.model @training
@@ -87,5 +88,29 @@ nn.model @no_projection attributes {stage = "train"} {
     %z = nn.conv %x, %v {strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x4xf32>, tensor<1x3x1x1xf32>) -> tensor<2x1x2x2xf32>
     nn.output "y", %y : tensor<2x2x4x4xf32>
     nn.output "z", %z : tensor<2x1x2x2xf32>
+  }
+}
+
+// -----
+
+// Ops bear a mark of what they came from, by which profiles tell clusters apart: normalisation, and
+// what only losses read or what has a loss's layer.
+// LOCS-LABEL: nn.model @marks
+// LOCS: nn.mul {{.*}} loc(#[[NORM:.*]])
+// LOCS: nn.softplus {{.*}} loc(#[[LOSS:.*]])
+// LOCS: nn.sigmoid {{.*}} loc(#[[LOSS]])
+// LOCS: nn.relu {{.*}} loc(#[[PLAIN:.*]])
+// LOCS-DAG: #[[PLAIN]] = loc("relu"
+// LOCS-DAG: #[[NORM]] = loc(fused<"norm">
+// LOCS-DAG: #[[LOSS]] = loc(fused<"loss">
+nn.model @marks attributes {stage = "train"} {
+  nn.program @train(%x: tensor<2x3x4x4xf32> {nn.input = "x"}, %s: tensor<3xf32> {nn.input = "s"}, %n: tensor<f32> {nn.input = "n"}) {
+    %y, %m, %v = nn.batch_norm %x, %s, %s, %s, %s {epsilon = 1.0e-5 : f64, training = false} : (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>) loc("norm")
+    %p = nn.softplus %y : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32> loc("bce")
+    %l = nn.reduce_sum %p {dims = array<i64: 0, 1, 2, 3>} : (tensor<2x3x4x4xf32>) -> tensor<f32> loc("loss")
+    nn.loss %l, %n : tensor<f32>, tensor<f32> loc("loss")
+    %g = nn.sigmoid %y : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32> loc("bce")
+    %r = nn.relu %g : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32> loc("relu")
+    nn.output "r", %r : tensor<2x3x4x4xf32>
   }
 }
