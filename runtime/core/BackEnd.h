@@ -6,6 +6,7 @@
 
 #include "runtime/core/Device.h"
 #include "runtime/core/KernelPlanner.h"
+#include "runtime/core/MachineSpeed.h"
 
 #include <memory>
 #include <string>
@@ -14,7 +15,7 @@ namespace dlc::rt {
 
 /// What a module's `dlc_back_end` returns.
 struct BackEnd {
-  static constexpr uint32_t currentVersion = 1;
+  static constexpr uint32_t currentVersion = 2;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of
@@ -24,6 +25,8 @@ struct BackEnd {
   /// A device for the artifact's target, run by a team of `threads`, which is the calling thread's
   /// from now on. Throws Error if the machine or the library cannot serve it.
   std::unique_ptr<Device> (*makeDevice)(const artifact::Target &target, unsigned threads);
+  /// Measures what the calling thread's team can do here, in about a second.
+  MachineSpeed (*measureMachine)();
   /// One line: library, version, what it may use here.
   std::string (*describe)();
 };

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/CpuPlanner.h"
+#include "runtime/cpu/MeasureMachine.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -21,7 +22,8 @@ std::string describeCpu() {
          std::to_string(version->patch) + ", native target " + native.name();
 }
 
-const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeCpuDevice, describeCpu};
+const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeCpuDevice, measureMachine,
+                      describeCpu};
 
 } // namespace
 } // namespace dlc::rt

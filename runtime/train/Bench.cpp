@@ -1,13 +1,17 @@
 #include "runtime/train/Bench.h"
 
+#include "runtime/core/BackEnd.h"
+#include "runtime/core/Error.h"
 #include "runtime/core/Pages.h"
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Signature.h"
+#include "runtime/train/StandaloneTimes.h"
 #include "runtime/train/SyntheticSteps.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace dlc::rt {
 
@@ -23,6 +27,7 @@ public:
         batch(requireProgram(session.artifact(), "train").batch()) {}
 
   void measure();
+  void profile();
   void printSummary();
   nlohmann::ordered_json record() const;
 
@@ -40,6 +45,9 @@ private:
   int ranks;
   double batch;
   double rate = 0, interval = 0; // images a second and device; 95 % as Horovod prints it
+  uint64_t peakResident = 0;     // of the steps alone
+  MachineSpeed speed;
+  std::optional<KindTable> kinds; // if profiled
 };
 
 std::string format(const char *pattern, double a, double b = 0) {
@@ -66,12 +74,34 @@ void Bench::measure() {
     rates.push_back(batch * static_cast<double>(options.batchesPerIteration) / seconds);
     say("Iter #" + std::to_string(i) + format(": %.1f img/sec per ", rates.back()) + device);
   }
+  peakResident = residentBytes().peak;
   double variance = 0;
   for (double each : rates)
     rate += each / static_cast<double>(rates.size());
   for (double each : rates)
     variance += (each - rate) * (each - rate) / static_cast<double>(rates.size());
   interval = 1.96 * std::sqrt(variance);
+}
+
+/// Measures on all ranks at a time, since they share the machine in a step, too.
+void Bench::profile() {
+  constexpr double limitSeconds = 15;
+  const Artifact &artifact = session.artifact();
+  std::string reason;
+  const BackEnd *backEnd = findBackEnd(artifact->target()->name()->str(), reason);
+  if (!backEnd)
+    throw Error(ErrorCode::Runtime, reason);
+  const artifact::Program &program = requireProgram(artifact, "train");
+  session.communicator().barrier();
+  say("measuring memory...");
+  speed = backEnd->measureMachine();
+  session.communicator().barrier();
+  std::map<uint32_t, double> standalone = standaloneTimes(
+      session, program, limitSeconds, [this](const std::string &text) { say(text); });
+  session.communicator().barrier();
+  double exposed =
+      ranks > 1 && program.forecast() ? static_cast<double>(program.forecast()->exposed_ns()) : 0;
+  kinds.emplace(steps.measured(), stepBounds(session, program, speed, standalone), exposed * 1e-9);
 }
 
 void Bench::printSummary() {
@@ -82,11 +112,11 @@ void Bench::printSummary() {
       format("optimizer %.3f ms, all-reduce %.3f ms, ", steps.phase(2), steps.communication()) +
       format("of which exposed %.3f ms", steps.exposed()));
   say(format("on the wire %.0f bytes a step and rank, ", steps.wireBytes()) + "memory " +
-      bytesText(session.arenaBytes()) + " a rank, resident " + bytesText(residentBytes().peak) +
+      bytesText(session.arenaBytes()) + " a rank, resident " + bytesText(peakResident) +
       " at its peak, " + bytesText(session.residentBefore()) + " before the arenas");
-  if (options.profile)
-    for (const auto &[category, milliseconds] : steps.categories())
-      say("  " + category + format(" %.3f ms", milliseconds));
+  if (kinds)
+    for (const std::string &line : kinds->lines(speed))
+      say(line);
 }
 
 nlohmann::ordered_json Bench::record() const {
@@ -106,11 +136,10 @@ nlohmann::ordered_json Bench::record() const {
                                    {"exposed_comm_ms", steps.exposed()},
                                    {"wire_bytes", steps.wireBytes()},
                                    {"arena_bytes", session.arenaBytes()},
-                                   {"peak_resident_bytes", residentBytes().peak},
+                                   {"peak_resident_bytes", peakResident},
                                    {"resident_before_bytes", session.residentBefore()}};
-  if (options.profile)
-    for (const auto &[category, milliseconds] : steps.categories())
-      record["profile." + category] = milliseconds;
+  if (kinds)
+    kinds->addTo(record, speed);
   return record;
 }
 
@@ -119,6 +148,8 @@ nlohmann::ordered_json Bench::record() const {
 void bench(Session &session, const BenchOptions &options, Console &console) {
   Bench bench(session, options, console);
   bench.measure();
+  if (options.profile)
+    bench.profile();
   bench.printSummary();
   if (options.json)
     console.line(bench.record().dump());

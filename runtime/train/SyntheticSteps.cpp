@@ -2,6 +2,7 @@
 
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/Philox.h"
+#include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"
 
@@ -18,23 +19,17 @@ SyntheticSteps::SyntheticSteps(Session &session)
   session.setScalar("lr", 1e-6); // weights stay where they are, figures finite
 }
 
-void SyntheticSteps::run(int64_t steps, bool measured) {
-  for (int64_t i = 0; i < steps; ++i, ++step) {
-    setStepScalars(session, 0, step, program.batch(), program.batch());
+void SyntheticSteps::run(int64_t count, bool isMeasured) {
+  for (int64_t i = 0; i < count; ++i, ++step) {
     events.clear();
+    int64_t begin = nowNanoseconds();
+    setStepScalars(session, 0, step, program.batch(), program.batch());
     session.trace(&events);
     session.run("train", static_cast<unsigned>(step % 2), static_cast<uint64_t>(step));
     session.trace(nullptr);
-    if (measured)
-      add();
+    if (isMeasured)
+      add(begin, nowNanoseconds());
   }
-}
-
-std::map<std::string, double> SyntheticSteps::categories() const {
-  std::map<std::string, double> result;
-  for (const auto &[name, seconds] : byCategory)
-    result[name] = perStep(seconds);
-  return result;
 }
 
 double SyntheticSteps::wireBytes() const {
@@ -45,33 +40,25 @@ double SyntheticSteps::wireBytes() const {
   return bytes * 2 * (ranks - 1) / ranks;
 }
 
-void SyntheticSteps::add() {
-  StepTimes step = profile.measure(events);
-  for (size_t i = 0; i < step.phases.size(); ++i)
-    times.phases[i] += step.phases[i];
-  times.exposed += step.exposed;
-  times.communication += step.communication;
-  ++measuredSteps;
-  for (const TraceEvent &event : events)
-    if (!isStart(event.instruction))
-      byCategory[categoryOf(event.instruction)] +=
-          static_cast<double>(event.end - event.begin) * 1e-9;
-}
-
-/// Such an event lasts until completion, under other instructions.
-bool SyntheticSteps::isStart(uint32_t instruction) const {
-  return program.instructions()->Get(instruction)->operation_type() ==
-         artifact::Operation::CollectiveStart;
-}
-
-std::string SyntheticSteps::categoryOf(uint32_t index) const {
-  const artifact::Instruction &instruction = *program.instructions()->Get(index);
-  if (const artifact::Dispatch *dispatch = instruction.operation_as_Dispatch()) {
-    const auto *category = session.artifact()->kernels()->Get(dispatch->kernel())->category();
-    return category && category->size() ? category->str() : "other";
+void SyntheticSteps::add(int64_t begin, int64_t end) {
+  StepTimes of = profile.measure(events);
+  for (size_t i = 0; i < of.phases.size(); ++i)
+    times.phases[i] += of.phases[i];
+  times.exposed += of.exposed;
+  times.communication += of.communication;
+  MeasuredStep &measured = steps.emplace_back();
+  measured.seconds = static_cast<double>(end - begin) * 1e-9;
+  measured.instructions.resize(program.instructions()->size());
+  // The event of a start lasts until completion; what it held up lasts until the next instruction.
+  std::ranges::sort(events, {}, &TraceEvent::instruction);
+  for (size_t i = 0; i < events.size(); ++i) {
+    const TraceEvent &event = events[i];
+    bool isStart = program.instructions()->Get(event.instruction)->operation_type() ==
+                   artifact::Operation::CollectiveStart;
+    int64_t next = i + 1 < events.size() ? events[i + 1].begin : end;
+    measured.instructions[event.instruction] =
+        static_cast<double>((isStart ? next : event.end) - event.begin) * 1e-9;
   }
-  bool isWait = instruction.operation_type() == artifact::Operation::CollectiveWait;
-  return isWait ? "all-reduce wait" : "copies";
 }
 
 /// Normal numbers for images, 0 and 1 for targets, labels over their range.

@@ -1,13 +1,13 @@
-// Training steps on made-up data, with the time of each kind of work added up.
+// Training steps on made-up data, and how long each of their instructions took.
 //
 // Both input slots are filled once and used in turn. Collective; one compute thread.
 #pragma once
 
 #include "runtime/data/Dataset.h"
+#include "runtime/train/KindTable.h"
 #include "runtime/train/StepProfile.h"
 
-#include <map>
-#include <string>
+#include <vector>
 
 namespace dlc::rt {
 
@@ -23,18 +23,15 @@ public:
   /// With an all-reduce in flight, and of that waiting for it.
   double communication() const { return perStep(times.communication); }
   double exposed() const { return perStep(times.exposed); }
-  /// By the category of kernels.
-  std::map<std::string, double> categories() const;
+  const std::vector<MeasuredStep> &measured() const { return steps; }
   /// Bytes that a rank sends in a step.
   double wireBytes() const;
 
 private:
   double perStep(double seconds) const {
-    return measuredSteps ? seconds * 1e3 / static_cast<double>(measuredSteps) : 0;
+    return steps.empty() ? 0 : seconds * 1e3 / static_cast<double>(steps.size());
   }
-  void add();
-  bool isStart(uint32_t instruction) const;
-  std::string categoryOf(uint32_t instruction) const;
+  void add(int64_t begin, int64_t end);
   void fillInputs(unsigned slot);
 
   Session &session;
@@ -42,8 +39,8 @@ private:
   StepProfile profile;
   std::vector<TraceEvent> events; // of one step
   StepTimes times;
-  std::map<std::string, double> byCategory; // seconds
-  int64_t step = 0, measuredSteps = 0;
+  std::vector<MeasuredStep> steps;
+  int64_t step = 0;
 };
 
 } // namespace dlc::rt

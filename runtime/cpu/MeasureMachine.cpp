@@ -1,0 +1,187 @@
+// Every thread walks over memory of its own in windows of fixed size and takes its own time; the
+// slowest counts. An area outside the caches is swept round and round, so that a window comes back
+// only after the caches have held all others.
+
+#include "runtime/cpu/MeasureMachine.h"
+
+#include "runtime/core/ParallelFor.h"
+#include "runtime/cpu/CpuMemory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <immintrin.h>
+#include <span>
+#include <time.h>
+#include <unistd.h>
+#include <vector>
+
+namespace dlc::rt {
+namespace {
+
+#define DLC_AVX2 __attribute__((target("avx2,fma")))
+
+DLC_AVX2 void readWindow(const float *, float *from, int64_t floats) {
+  __m256 sums[8] = {};
+  for (int64_t i = 0; i < floats; i += 64)
+    for (int j = 0; j < 8; ++j)
+      sums[j] = _mm256_add_ps(sums[j], _mm256_load_ps(from + i + 8 * j));
+  for (int j = 1; j < 8; ++j)
+    sums[0] = _mm256_add_ps(sums[0], sums[j]);
+  volatile float kept = _mm256_cvtss_f32(sums[0]);
+  (void)kept;
+}
+
+DLC_AVX2 void copyWindow(const float *from, float *to, int64_t floats) {
+  for (int64_t i = 0; i < floats; i += 64)
+    for (int j = 0; j < 8; ++j)
+      _mm256_store_ps(to + i + 8 * j, _mm256_load_ps(from + i + 8 * j));
+}
+
+DLC_AVX2 void updateWindow(const float *, float *at, int64_t floats) {
+  const __m256 factor = _mm256_set1_ps(0.999f);
+  for (int64_t i = 0; i < floats; i += 64)
+    for (int j = 0; j < 8; ++j)
+      _mm256_store_ps(at + i + 8 * j, _mm256_mul_ps(factor, _mm256_load_ps(at + i + 8 * j)));
+}
+
+constexpr int64_t multiplyAdds = 20000; // of each accumulator in a window
+
+DLC_AVX2 void multiplyAdd256(float *out) {
+  __m256 sums[12];
+  for (__m256 &sum : sums)
+    sum = _mm256_set1_ps(out[0]);
+  const __m256 factor = _mm256_set1_ps(0.5f);
+  for (int64_t i = 0; i < multiplyAdds; ++i)
+    for (__m256 &sum : sums)
+      sum = _mm256_fmadd_ps(sum, factor, factor);
+  for (__m256 sum : sums)
+    out[0] += _mm256_cvtss_f32(sum);
+}
+
+__attribute__((target("avx512f"))) void multiplyAdd512(float *out) {
+  __m512 sums[12];
+  for (__m512 &sum : sums)
+    sum = _mm512_set1_ps(out[0]);
+  const __m512 factor = _mm512_set1_ps(0.5f);
+  for (int64_t i = 0; i < multiplyAdds; ++i)
+    for (__m512 &sum : sums)
+      sum = _mm512_fmadd_ps(sum, factor, factor);
+  for (__m512 sum : sums)
+    out[0] += _mm512_cvtss_f32(sum);
+}
+
+using Walk = void (*)(const float *from, float *to, int64_t floats);
+
+/// Of the calling thread alone: what else runs on its core does not count.
+double threadNanoseconds() {
+  timespec time;
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+/// Nanoseconds of the slowest thread in a run of `body(thread, run)` on the team; a quarter of many
+/// runs were quicker.
+template <typename Body> double quickRun(const Body &body) {
+  constexpr int leastRuns = 40;
+  constexpr std::chrono::milliseconds limit(60);
+  struct Region {
+    const Body *body;
+    int64_t run = 0;
+    std::atomic<double> slowest = 0;
+  } region{&body};
+  std::vector<double> times;
+  auto start = std::chrono::steady_clock::now();
+  while (region.run < leastRuns || std::chrono::steady_clock::now() - start < limit) {
+    region.slowest = 0;
+    runOnTeam(
+        [](void *opaque, unsigned thread) {
+          auto &region = *static_cast<Region *>(opaque);
+          double begin = threadNanoseconds();
+          (*region.body)(thread, region.run);
+          double took = threadNanoseconds() - begin, slowest = region.slowest;
+          while (took > slowest && !region.slowest.compare_exchange_weak(slowest, took))
+            ;
+        },
+        &region);
+    times.push_back(region.slowest);
+    ++region.run;
+  }
+  auto quarter = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 4);
+  std::ranges::nth_element(times, quarter);
+  return *quarter;
+}
+
+/// What one thread walks over, in floats: a window is part of the area or several rounds in it. A
+/// copy goes to a second area behind it.
+struct Walked {
+  int64_t area, window;
+};
+
+/// Bytes that the team walks per nanosecond. `at` moves on, so that a window outside the caches was
+/// not seen lately.
+double walkRate(Walk walk, std::span<float> memory, Walked size, int64_t &at) {
+  int64_t floats = std::min(size.window, size.area), first = at, runs = 0;
+  double nanoseconds = quickRun([&](unsigned thread, int64_t run) {
+    float *from = memory.data() + 2 * size.area * thread + (first + run * floats) % size.area;
+    for (int64_t done = 0; done < size.window; done += floats)
+      walk(from, from + (walk == copyWindow ? size.area : 0), floats);
+    if (thread == 0)
+      runs = run + 1;
+  });
+  at += runs * floats;
+  return static_cast<double>(size.window) * sizeof(float) * teamSize() / nanoseconds;
+}
+
+int64_t cacheBytes(int name, int64_t otherwise) {
+  long bytes = ::sysconf(name);
+  return bytes > 0 ? bytes : otherwise;
+}
+
+double multiplyAddRate() {
+  bool wide = __builtin_cpu_supports("avx512f");
+  double nanoseconds = quickRun([&](unsigned, int64_t) {
+    float value = 1;
+    wide ? multiplyAdd512(&value) : multiplyAdd256(&value);
+    volatile float kept = value;
+    (void)kept;
+  });
+  return 2.0 * 12 * (wide ? 16 : 8) * static_cast<double>(multiplyAdds) * teamSize() / nanoseconds;
+}
+
+} // namespace
+
+MachineSpeed measureMachine() {
+  constexpr int64_t mega = 1 << 20;
+  int64_t threads = teamSize();
+  int64_t l2 = cacheBytes(_SC_LEVEL2_CACHE_SIZE, mega);
+  int64_t l3 = cacheBytes(_SC_LEVEL3_CACHE_SIZE, 16 * mega);
+  MachineSpeed speed;
+  speed.l2Bytes = static_cast<uint64_t>(l2 * threads);
+  speed.l3Bytes = static_cast<uint64_t>(l3);
+  // Bytes of an area: two of them inside the level, one well outside the level before it. A window
+  // lasts some tens of microseconds: longer than the team takes to gather, shorter than a slice of
+  // the scheduler's.
+  constexpr int64_t window = mega / 2;
+  auto round = [](int64_t bytes) { return std::max(bytes / window, int64_t{1}) * window; };
+  int64_t outside = round(2 * l3 / threads), shared = round(std::min(l3 / threads / 4, 4 * l2));
+  Walked sizes[] = {{l2 / 4, 4 * l2}, {shared, shared}, {outside, window}};
+  CpuMemory memory(static_cast<size_t>(2 * outside * threads));
+  std::span<float> floats(reinterpret_cast<float *>(memory.bytes().data()),
+                          memory.bytes().size() / sizeof(float));
+  // Pages that were never written may all be one.
+  parallelFor(static_cast<int64_t>(floats.size()), window, [&](int64_t begin, int64_t end) {
+    std::fill(floats.begin() + begin, floats.begin() + end, 1.0f);
+  });
+  for (size_t level = 0; level < speed.memory.size(); ++level) {
+    constexpr auto each = static_cast<int64_t>(sizeof(float));
+    Walked size{sizes[level].area / each, sizes[level].window / each};
+    int64_t at = 0;
+    auto rate = [&](Walk walk, int moved) { return moved * walkRate(walk, floats, size, at); };
+    speed.memory[level] = {rate(readWindow, 1), rate(copyWindow, 3), rate(updateWindow, 2)};
+  }
+  speed.gigaflops = multiplyAddRate();
+  return speed;
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,48 @@
+// Where the bytes that a step touches lie: caches that forget what was used longest ago.
+//
+// A model for bounds, in pages rather than lines: what it takes for cached may still miss.
+#pragma once
+
+#include "runtime/core/MachineSpeed.h"
+
+#include <list>
+#include <span>
+#include <unordered_map>
+
+namespace dlc::rt {
+
+/// A stretch of memory that a kernel reads, and changes or replaces if `written`.
+struct Touch {
+  uint64_t address, bytes;
+  bool written;
+};
+
+class CacheModel {
+public:
+  explicit CacheModel(const MachineSpeed &speed);
+
+  /// Nanoseconds that memory needs for a kernel that walks over all of these side by side.
+  double run(std::span<const Touch> touches);
+
+private:
+  static constexpr uint64_t pageBytes = 32 << 10;
+
+  class Cache {
+  public:
+    explicit Cache(uint64_t bytes) : capacity(bytes / pageBytes) {}
+    /// True if it held the page; holds it from now on.
+    bool use(uint64_t page);
+
+  private:
+    uint64_t capacity; // pages
+    std::list<uint64_t> recent;
+    std::unordered_map<uint64_t, std::list<uint64_t>::iterator> places;
+  };
+
+  MemoryLevel use(uint64_t page);
+
+  MachineSpeed speed;
+  Cache l2, l3;
+};
+
+} // namespace dlc::rt
