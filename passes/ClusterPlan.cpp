@@ -15,8 +15,11 @@ using Coordinates = SmallVector<LinearForm>;
 
 Type dlc::accumulatorType(Operation *reduction) {
   Type element = nn::tensorType(reduction->getOperand(0)).getElementType();
-  bool sum = isa<nn::ReduceSumOp>(reduction);
-  return sum ? Type(Float64Type::get(element.getContext())) : element;
+  if (isa<nn::ReduceSumOp>(reduction))
+    return Float64Type::get(element.getContext());
+  // 16-bit floats are f32 outside of memory.
+  return isa<BFloat16Type, Float16Type>(element) ? Type(Float32Type::get(element.getContext()))
+                                                 : element;
 }
 
 namespace {

@@ -1,7 +1,7 @@
 // A stage as one linalg.generic on memrefs. Operands that the loops address linearly and within
 // bounds are operands of the generic: with the shape of the loops they depend on if they are dense
 // over them, else flat. What is bounded or addressed through blocks of another layout is loaded in
-// the body. Booleans are bytes in memory.
+// the body. Booleans are bytes in memory, 16-bit floats are f32 outside of it.
 
 #include "passes/KernelEmitter.h"
 
@@ -18,6 +18,14 @@ using Kind = ClusterNode::Kind;
 
 static Type storedType(Type element) {
   return element.isInteger(1) ? Type(IntegerType::get(element.getContext(), 8)) : element;
+}
+
+/// An element as the body computes with it.
+static Value valueOf(LocBuilder &body, Value stored, Type element) {
+  if (element.isInteger(1))
+    return arith::CmpIOp::create(body, arith::CmpIPredicate::ne, stored,
+                                 emitConstant(body, body.getI8Type(), 0));
+  return isa<FloatType>(element) ? emitResize(body, stored, computeType(element)) : stored;
 }
 
 /// The loops over which a form is dense row-major from 0 on, if it is.
@@ -176,9 +184,9 @@ void LinalgBuilder::roundResult(const ClusterWrite &write, Value accumulator) {
   linalg::GenericOp::create(b, ValueRange(accumulator), ValueRange(argument(write.buffer)),
                             ArrayRef<AffineMap>{identity, identity}, parallel,
                             [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-                              Value rounded =
-                                  arith::TruncFOp::create(nested, loc, write.element, arguments[0]);
-                              linalg::YieldOp::create(nested, loc, rounded);
+                              LocBuilder body(loc, nested);
+                              linalg::YieldOp::create(
+                                  body, emitResize(body, arguments[0], write.element));
                             });
 }
 
@@ -227,11 +235,7 @@ void LinalgBuilder::buildBody(LocBuilder &body, ValueRange arguments) {
       values.push_back(buildNode(body, node));
       continue;
     }
-    Value stored = arguments[nextInput++];
-    if (node.element.isInteger(1))
-      stored = arith::CmpIOp::create(body, arith::CmpIPredicate::ne, stored,
-                                     emitConstant(body, body.getI8Type(), 0));
-    values.push_back(stored);
+    values.push_back(valueOf(body, arguments[nextInput++], node.element));
   }
   SmallVector<Value> results;
   ValueRange outs = arguments.take_back(stage.writes.size());
@@ -309,14 +313,14 @@ Value LinalgBuilder::buildLoad(LocBuilder &body, const ClusterNode &node) {
         });
     stored = inside.getResult(0);
   }
-  if (!node.element.isInteger(1))
-    return stored;
-  return arith::CmpIOp::create(body, arith::CmpIPredicate::ne, stored,
-                               emitConstant(body, body.getI8Type(), 0));
+  return valueOf(body, stored, node.element);
 }
 
 Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
   auto operand = [&](unsigned i) { return values[node.operands[i]]; };
+  auto constant = [&](double value) {
+    return emitResize(body, emitConstant(body, node.element, value), computeType(node.element));
+  };
   switch (node.kind) {
   case Kind::Read:
   case Kind::Table:
@@ -329,9 +333,9 @@ Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
   case Kind::Select:
     return arith::SelectOp::create(body, operand(0), operand(1), operand(2));
   case Kind::Constant:
-    return emitConstant(body, node.element, *nn::splatValue(node.op->getResult(0)));
+    return constant(*nn::splatValue(node.op->getResult(0)));
   case Kind::Fill:
-    return emitConstant(body, node.element, cast<nn::PadOp>(node.op).getValue().convertToDouble());
+    return constant(cast<nn::PadOp>(node.op).getValue().convertToDouble());
   case Kind::Op:
     break;
   }
@@ -344,9 +348,8 @@ Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
 
 Value LinalgBuilder::buildWrite(LocBuilder &body, const ClusterWrite &write, Value old) {
   Value value = values[write.node];
-  Type type = write.reduction ? accumulatorType(write.reduction) : write.element;
-  if (value.getType() != type) // a sum in f64
-    value = arith::ExtFOp::create(body, type, value);
+  Type type = write.reduction ? accumulatorType(write.reduction) : value.getType();
+  value = emitResize(body, value, type);
   bool sum = isa_and_present<nn::ReduceSumOp>(write.reduction);
   if (!write.valid.empty()) {
     double outside = write.reduction && !sum ? -std::numeric_limits<double>::infinity() : 0.0;
@@ -355,7 +358,7 @@ Value LinalgBuilder::buildWrite(LocBuilder &body, const ClusterWrite &write, Val
   }
   if (!write.reduction)
     return type.isInteger(1) ? arith::ExtUIOp::create(body, body.getI8Type(), value).getResult()
-                             : value;
+                             : emitResize(body, value, write.element);
   if (sum)
     return arith::AddFOp::create(body, old, value);
   return arith::MaximumFOp::create(body, old, value);

@@ -1,5 +1,6 @@
-// Elementwise nn ops on scalars. bf16 and f16 compute in f32 and round after each op. There are no
-// fast-math flags: every op rounds as written.
+// Elementwise nn ops on scalars. Values of bf16 and f16 are f32 outside of memory: they compute in
+// f32, and what is not exact is rounded after each op. There are no fast-math flags: every op
+// rounds as written.
 
 #include "passes/KernelEmitter.h"
 
@@ -18,19 +19,30 @@ Value dlc::emitConstant(LocBuilder &b, Type type, double value) {
   return arith::ConstantOp::create(b, b.getIntegerAttr(type, static_cast<int64_t>(value)));
 }
 
-/// The type that ops on `type` compute in.
-static Type computeType(Type type) {
+Type dlc::computeType(Type type) {
   return isa<BFloat16Type, Float16Type>(type) ? Type(Float32Type::get(type.getContext())) : type;
 }
 
-static Value resize(LocBuilder &b, Value x, Type type) {
-  unsigned from = x.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
-  if (x.getType() == type)
+Value dlc::emitResize(LocBuilder &b, Value x, Type type) {
+  Type target = getElementTypeOrSelf(type), own = getElementTypeOrSelf(x.getType());
+  if (own == target)
     return x;
-  if (from == to) // bf16 and f16
-    return resize(b, resize(b, x, b.getF32Type()), type);
+  // A value that was rounded to the type before.
+  if (auto wide = x.getDefiningOp<arith::ExtFOp>(); wide && wide.getIn().getType() == type)
+    return wide.getIn();
+  unsigned from = own.getIntOrFloatBitWidth(), to = target.getIntOrFloatBitWidth();
+  if (to == 16 && from != 32) { // f64 to 16 bits; bf16 and f16
+    Type single = b.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      single = vector.clone(single);
+    return emitResize(b, emitResize(b, x, single), type);
+  }
   return from < to ? arith::ExtFOp::create(b, type, x).getResult()
                    : arith::TruncFOp::create(b, type, x).getResult();
+}
+
+Value dlc::emitRounded(LocBuilder &b, Value x, Type type) {
+  return emitResize(b, emitResize(b, x, type), computeType(type));
 }
 
 //===- Random numbers -------------------------------------------------------------------------===//
@@ -88,11 +100,10 @@ static Value emitDropout(LocBuilder &b, nn::DropoutOp op, ValueRange in, Value i
   Value uniform = arith::ShRUIOp::create(b, bits, philox.constant(8));
   Value least = philox.constant(static_cast<int64_t>(std::ceil(rate * 0x1.0p24)));
   Value kept = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, uniform, least);
-  Type compute = computeType(in[0].getType());
-  Value scaled =
-      arith::MulFOp::create(b, resize(b, in[0], compute), emitConstant(b, compute, 1 / (1 - rate)));
+  Type compute = in[0].getType();
+  Value scaled = arith::MulFOp::create(b, in[0], emitConstant(b, compute, 1 / (1 - rate)));
   Value y = arith::SelectOp::create(b, kept, scaled, emitConstant(b, compute, 0));
-  return resize(b, y, in[0].getType());
+  return emitRounded(b, y, type.getElementType());
 }
 
 //===- Arithmetic -----------------------------------------------------------------------------===//
@@ -113,14 +124,14 @@ static Value emitCompare(LocBuilder &b, nn::CompareOp op, Value x, Value y) {
 static Value emitCast(LocBuilder &b, Value x, Type to) {
   Type from = x.getType();
   if (isa<FloatType>(from) && isa<FloatType>(to))
-    return resize(b, x, to);
+    return emitRounded(b, x, to);
   if (isa<FloatType>(from))
     return arith::FPToSIOp::create(b, to, x);
   if (isa<FloatType>(to)) {
     Type compute = computeType(to);
     Value y = from.isInteger(1) ? arith::UIToFPOp::create(b, compute, x).getResult()
                                 : arith::SIToFPOp::create(b, compute, x).getResult();
-    return resize(b, y, to);
+    return emitRounded(b, y, to);
   }
   if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
     return arith::TruncIOp::create(b, to, x);
@@ -132,8 +143,9 @@ static Value emitCast(LocBuilder &b, Value x, Type to) {
 
 /// a^b, through f64: an error of log(a) would be multiplied by b.
 static Value emitPow(LocBuilder &b, Value x, Value y) {
-  Value wide = math::PowFOp::create(b, resize(b, x, b.getF64Type()), resize(b, y, b.getF64Type()));
-  return resize(b, wide, x.getType());
+  Value wide =
+      math::PowFOp::create(b, emitResize(b, x, b.getF64Type()), emitResize(b, y, b.getF64Type()));
+  return emitResize(b, wide, x.getType());
 }
 
 /// log(1 + x) for 0 <= x <= 1. MLIR has a polynomial for f32 alone, and the naive form for f64;
@@ -200,9 +212,8 @@ Value dlc::emitScalar(LocBuilder &b, const ClusterNode &node, ValueRange in, Val
       .Case([&](nn::CastOp) { return emitCast(b, in[0], node.element); })
       .Case([&](nn::DropoutOp op) { return emitDropout(b, op, in, index); })
       .Default([&](Operation *op) {
-        SmallVector<Value> wide;
-        for (Value operand : in)
-          wide.push_back(resize(b, operand, computeType(operand.getType())));
-        return resize(b, emitFloat(b, op, wide), node.element);
+        Value y = emitFloat(b, op, in);
+        bool exact = isa<nn::NegOp, nn::AbsOp, nn::ReluOp, nn::MaxOp, nn::MinOp>(op);
+        return exact ? y : emitRounded(b, y, node.element);
       });
 }

@@ -28,6 +28,10 @@ void dlc::registerKernelDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
+bool CodeTarget::has(StringRef feature) const {
+  return llvm::is_contained(llvm::split(features, ','), ("+" + feature).str());
+}
+
 CodeTarget dlc::hostCodeTarget() {
   CodeTarget target;
   target.cpu = llvm::sys::getHostCPUName().str();
@@ -72,7 +76,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     vectorizeStage(linalgStage, plan, target.vectorBytes / sizeof(float));
   SmallVector<char, 0> object;
   std::string reason;
-  if (failed(lowerToLlvm(*module)) || failed(emitObject(*module, target, object, llvmText)))
+  if (failed(lowerToLlvm(*module, target)) || failed(emitObject(*module, target, object, llvmText)))
     return failure();
   if (failed(linkSharedObject({object.data(), object.size()}, sharedObject, reason)))
     return model.emitError(reason);

@@ -45,6 +45,9 @@ struct CodeTarget {
   std::string cpu;      // LLVM's name of the CPU, or x86-64-v2/3/4
   std::string features; // LLVM's feature string
   unsigned vectorBytes = 64;
+
+  /// True if the features name one, e.g. "avx512bf16".
+  bool has(llvm::StringRef feature) const;
 };
 
 /// This machine.

@@ -11,10 +11,20 @@
 
 namespace dlc {
 
-/// Computes an elementwise nn op on scalars with arith and math. `index` is the logical index of
-/// the element, which dropout needs.
+/// The type that elements of a type have outside of memory: f32 for bf16 and f16.
+mlir::Type computeType(mlir::Type element);
+
+/// Computes an elementwise nn op on scalars of the compute types with arith and math. `index` is
+/// the logical index of the element, which dropout needs.
 mlir::Value emitScalar(mlir::ImplicitLocOpBuilder &builder, const ClusterNode &node,
                        mlir::ValueRange operands, mlir::Value index);
+
+/// Converts between float types, scalars or vectors. What no target rounds to in one instruction
+/// goes through f32.
+mlir::Value emitResize(mlir::ImplicitLocOpBuilder &builder, mlir::Value x, mlir::Type type);
+
+/// The value of the compute type that is nearest to x among those of an element type.
+mlir::Value emitRounded(mlir::ImplicitLocOpBuilder &builder, mlir::Value x, mlir::Type element);
 
 /// A constant of a scalar type: i1, integer or float.
 mlir::Value emitConstant(mlir::ImplicitLocOpBuilder &builder, mlir::Type type, double value);
@@ -33,7 +43,8 @@ LinalgStage buildLinalgStage(mlir::OpBuilder &builder, mlir::Location loc, llvm:
 void vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lanes);
 
 /// Lowers the module's functions to LLVM's dialect, each with an entry of the kernels' ABI.
-llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module);
+/// Roundings that the target has no instruction for become integer code.
+llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module, const CodeTarget &target);
 
 /// Compiles a lowered module to an object file. `text` receives the optimised LLVM IR.
 llvm::LogicalResult emitObject(mlir::ModuleOp module, const CodeTarget &target,

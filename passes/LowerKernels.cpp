@@ -5,6 +5,7 @@
 #include "passes/KernelEmitter.h"
 
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
@@ -21,6 +22,85 @@ static LogicalResult approximateMath(ModuleOp module) {
   populateMathPolynomialApproximationPatterns(patterns);
   return applyPatternsGreedily(module, std::move(patterns));
 }
+
+//===- bf16 -----------------------------------------------------------------------------------===//
+
+// Explicit integers: LLVM moves selects onto bf16 vectors, and takes those apart where the target
+// has no instructions for them.
+namespace {
+/// Integer code on the bits of a scalar or a vector.
+class BitsBuilder : public ImplicitLocOpBuilder {
+public:
+  BitsBuilder(Operation *op, PatternRewriter &rewriter)
+      : ImplicitLocOpBuilder(op->getLoc(), rewriter), shape(op->getResult(0).getType()) {}
+
+  Type typeOf(Type element) {
+    auto vector = dyn_cast<VectorType>(shape);
+    return vector ? Type(vector.clone(element)) : element;
+  }
+  Value constant(int32_t value) {
+    TypedAttr number = getI32IntegerAttr(value);
+    if (auto vector = dyn_cast<VectorType>(typeOf(getI32Type())))
+      number = DenseElementsAttr::get(vector, Attribute(number));
+    return arith::ConstantOp::create(*this, number);
+  }
+  Value bits(Value x, unsigned width) {
+    return arith::BitcastOp::create(*this, typeOf(getIntegerType(width)), x);
+  }
+
+private:
+  Type shape;
+};
+
+struct WidenBFloat16 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn()).isBF16() || !getElementTypeOrSelf(op).isF32())
+      return rewriter.notifyMatchFailure(op, "widens other types");
+    BitsBuilder b(op, rewriter);
+    Value bits =
+        arith::ExtUIOp::create(b, b.typeOf(b.getI32Type()), b.bits(op.getIn(), /*width=*/16));
+    bits = arith::ShLIOp::create(b, bits, b.constant(16));
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), bits);
+    return success();
+  }
+};
+
+/// To nearest even; NaN stays NaN, as the instruction makes it quiet.
+struct RoundToBFloat16 : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn()).isF32() || !getElementTypeOrSelf(op).isBF16())
+      return rewriter.notifyMatchFailure(op, "rounds other types");
+    BitsBuilder b(op, rewriter);
+    Value bits = b.bits(op.getIn(), /*width=*/32);
+    Value odd =
+        arith::AndIOp::create(b, arith::ShRUIOp::create(b, bits, b.constant(16)), b.constant(1));
+    Value half = arith::AddIOp::create(b, odd, b.constant(0x7FFF));
+    Value rounded = arith::AddIOp::create(b, bits, half);
+    Value quiet = arith::OrIOp::create(b, bits, b.constant(0x400000));
+    Value nan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, op.getIn(), op.getIn());
+    Value result = arith::SelectOp::create(b, nan, quiet, rounded);
+    result = arith::ShRUIOp::create(b, result, b.constant(16));
+    result = arith::TruncIOp::create(b, b.typeOf(b.getI16Type()), result);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), result);
+    return success();
+  }
+};
+} // namespace
+
+/// bf16 in integers, but for roundings that are one instruction.
+static LogicalResult expandBFloat16(ModuleOp module, const CodeTarget &target) {
+  RewritePatternSet patterns(module.getContext());
+  patterns.add<WidenBFloat16>(module.getContext());
+  if (!target.has("avx512bf16"))
+    patterns.add<RoundToBFloat16>(module.getContext());
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+//===- Lowering -------------------------------------------------------------------------------===//
 
 /// Adds `NAME(buffers, begin, end)` that calls the function under another name.
 static void addEntry(LLVM::LLVMFuncOp body) {
@@ -46,8 +126,8 @@ static void addEntry(LLVM::LLVMFuncOp body) {
   LLVM::ReturnOp::create(b, ValueRange());
 }
 
-LogicalResult dlc::lowerToLlvm(ModuleOp module) {
-  if (failed(approximateMath(module)))
+LogicalResult dlc::lowerToLlvm(ModuleOp module, const CodeTarget &target) {
+  if (failed(approximateMath(module)) || failed(expandBFloat16(module, target)))
     return failure();
   PassManager manager(module.getContext());
   OpPassManager &functions = manager.nest<func::FuncOp>();

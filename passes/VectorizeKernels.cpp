@@ -594,7 +594,7 @@ void StageVectorizer::storeAccumulators(SmallVector<Value> accumulators) {
     Value memory = function.getArgument(position);
     Type element = cast<MemRefType>(memory.getType()).getElementType();
     if (element != accumulatorType(write.reduction))
-      value = arith::TruncFOp::create(b, acrossLanes ? element : Type(vectorType(element)), value);
+      value = emitResize(b, value, acrossLanes ? element : Type(vectorType(element)));
     SmallVector<Lanes> indices = evaluate(nestOp.getMatchingIndexingMap(out));
     moveTo(levels.size() - 1);
     if (!acrossLanes) {

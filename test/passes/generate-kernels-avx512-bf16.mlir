@@ -1,0 +1,20 @@
+// REQUIRES: avx512-bf16
+// RUN: dlc compile %s --emit=llvm | FileCheck %s
+
+// A target that has an instruction for it rounds to bf16 in one.
+// CHECK-LABEL: define void @scale_0
+// CHECK: load <16 x i16>
+// CHECK: fmul <16 x float>
+// CHECK: fptrunc <16 x float> %{{.*}} to <16 x bfloat>
+// CHECK: ret void
+nn.model @m attributes {stage = "exec", target = "cpu:avx512-bf16", threads = 1 : i64, math = "fast"} {
+  exec.cluster @scale {
+  ^bb0(%0: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, %1: tensor<32xf32>):
+    %2 = nn.cast %0 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %3 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<32xf32>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %4 = nn.mul %2, %3 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>, tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %5 = nn.relu %4 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %6 = nn.cast %5 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+  }
+}

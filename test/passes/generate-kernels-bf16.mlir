@@ -1,0 +1,38 @@
+// REQUIRES: avx2
+// RUN: dlc compile %s --emit=linalg | FileCheck %s
+// RUN: dlc compile %s --emit=llvm | FileCheck %s --check-prefix=LLVM
+
+nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, math = "fast"} {
+
+  // 16-bit floats are f32 outside of memory: one rounding, where the result is stored.
+  // CHECK-LABEL: func.func @scale_0
+  // CHECK-SAME: memref<{{.*}}xbf16>
+  // CHECK: linalg.generic
+  // CHECK: arith.extf %{{.*}} : bf16 to f32
+  // CHECK: arith.mulf %{{.*}} : f32
+  // CHECK: arith.cmpf olt, %{{.*}} : f32
+  // CHECK-NOT: arith.truncf
+  // CHECK: arith.select %{{.*}} : f32
+  // CHECK-NEXT: arith.truncf %{{.*}} : f32 to bf16
+  // CHECK: linalg.yield %{{.*}} : bf16
+
+  // Without an instruction that rounds to bf16 it is done in integers, on whole vectors.
+  // LLVM-LABEL: define void @scale_0
+  // LLVM: load <8 x i16>
+  // LLVM: zext <8 x i16> %{{.*}} to <8 x i32>
+  // LLVM: fmul <8 x float>
+  // LLVM-NOT: fptrunc
+  // LLVM: add <8 x i32> %{{.*}}, splat (i32 32767)
+  // LLVM: fcmp uno <8 x float>
+  // LLVM: trunc {{.*}}<8 x i32> %{{.*}} to <8 x i16>
+  // LLVM: ret void
+  exec.cluster @scale {
+  ^bb0(%0: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, %1: tensor<32xf32>):
+    %2 = nn.cast %0 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %3 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<32xf32>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %4 = nn.mul %2, %3 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>, tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %5 = nn.relu %4 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
+    %6 = nn.cast %5 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+  }
+}
