@@ -87,8 +87,12 @@ static void reduceGradients(ProgramOp train) {
 
 //===- Batch statistics -----------------------------------------------------------------------===//
 
-/// Mean or variance of a training batch_norm.
+/// Mean or variance of a training batch_norm, or one scaled by a constant: what differs by layer is
+/// then done before the bucket, and all running statistics are updated alike.
 static bool isBatchStatistic(Value value) {
+  for (auto product = value.getDefiningOp<MulOp>(); product && splatValue(product.getB());
+       product = value.getDefiningOp<MulOp>())
+    value = product.getA();
   auto norm = value.getDefiningOp<BatchNormOp>();
   return norm && norm.getTraining() && value != norm.getY();
 }

@@ -57,7 +57,8 @@ nn.model @counted attributes {stage = "nn", batch = 2 : i64} {
 
 // -----
 
-// Batch statistics are averaged on their way to the running statistics; the gradient keeps the rank's own.
+// Batch statistics are averaged on their way to the running statistics, behind their scaling by constants; the gradient keeps
+// the rank's own.
 // CHECK-LABEL: nn.model @statistics
 nn.model @statistics attributes {stage = "nn", batch = 4 : i64} {
   nn.variable @w : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
@@ -70,15 +71,18 @@ nn.model @statistics attributes {stage = "nn", batch = 4 : i64} {
     // CHECK: %{{.*}}, %[[MEAN:.*]], %[[VAR:.*]] = nn.batch_norm
     // CHECK-DAG: %[[SUM:.*]] = comm.all_reduce %[[MEAN]]
     // CHECK-DAG: %[[AVERAGE:.*]] = nn.mul %[[SUM]]
-    // CHECK-DAG: %[[SUMVAR:.*]] = comm.all_reduce %[[VAR]]
+    // CHECK-DAG: %[[SCALED:.*]] = nn.mul %[[VAR]]
+    // CHECK-DAG: %[[SUMVAR:.*]] = comm.all_reduce %[[SCALED]]
     // CHECK-DAG: %[[AVERAGEVAR:.*]] = nn.mul %[[SUMVAR]]
     %y, %bm, %bv = nn.batch_norm %x, %w, %m, %m, %v {epsilon = 1.0e-5 : f64, training = true}
         : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    %unbiased = nn.constant dense<1.5> : tensor<3xf32>
+    %scaled = nn.mul %bv, %unbiased : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     // CHECK: nn.sub %[[AVERAGE]], %{{.*}}
     %d = nn.sub %bm, %m : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     nn.assign @mean, %d : tensor<3xf32>
     // CHECK: nn.assign @var, %[[AVERAGEVAR]]
-    nn.assign @var, %bv : tensor<3xf32>
+    nn.assign @var, %scaled : tensor<3xf32>
     // CHECK: nn.batch_norm_grad {{.*}}, %[[MEAN]], %[[VAR]] {
     %dx, %ds, %db = nn.batch_norm_grad %y, %x, %w, %bm, %bv {epsilon = 1.0e-5 : f64}
         : (tensor<4x3xf32>, tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
