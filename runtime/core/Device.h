@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -31,6 +32,9 @@ public:
 
   virtual void launch(Binding binding) = 0;
   virtual void copy(void *to, const void *from, size_t bytes) = 0;
+  /// Lets `author` write memory of this device: in place where the host reaches it.
+  virtual void write(std::span<std::byte> memory,
+                     const std::function<void(std::span<std::byte>)> &author) = 0;
   virtual void fill(void *at, uint8_t value, size_t bytes) = 0;
 };
 

@@ -11,8 +11,9 @@ namespace dlc::rt {
 /// double arithmetic alone, because mathematical libraries differ between machines.
 std::pair<float, float> normalPair(uint32_t first, uint32_t second);
 
-/// Logical row-major start values of a variable; `values` has its logical elements.
+/// Start values of a variable's logical elements first, first + 1, ...; each depends on its index
+/// alone. Any thread may call it.
 void drawInitialValues(const Artifact &artifact, const artifact::Variable &variable, uint64_t seed,
-                       std::span<float> values);
+                       size_t first, std::span<float> values);
 
 } // namespace dlc::rt

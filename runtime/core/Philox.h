@@ -14,9 +14,12 @@
 
 namespace dlc::rt {
 
-inline std::array<uint32_t, 4> philox(uint64_t key, std::array<uint32_t, 4> counter) {
+// Inlined and unrolled so that loops over elements become vectors.
+[[gnu::always_inline]] inline std::array<uint32_t, 4> philox(uint64_t key,
+                                                             std::array<uint32_t, 4> counter) {
   auto k0 = static_cast<uint32_t>(key);
   auto k1 = static_cast<uint32_t>(key >> 32);
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
     uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];

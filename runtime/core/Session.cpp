@@ -71,7 +71,7 @@ struct Session::Impl {
     return PhysicalType(*artifact->buffers()->Get(buffer)->type());
   }
   std::vector<float> read(uint32_t buffer, unsigned slot) const;
-  void write(uint32_t buffer, std::span<const float> values);
+  void write(uint32_t buffer, const FillValues &fill);
   template <typename Value> void setScalar(const std::string &name, Value value);
 
   const Artifact &artifact;
@@ -125,11 +125,10 @@ std::vector<float> Session::Impl::read(uint32_t buffer, unsigned slot) const {
   return values;
 }
 
-void Session::Impl::write(uint32_t buffer, std::span<const float> values) {
+void Session::Impl::write(uint32_t buffer, const FillValues &fill) {
   PhysicalType type = typeOf(buffer);
-  std::vector<std::byte> physical(type.bytes());
-  writeTensor(type, values, physical);
-  device->copy(arenas->memory(buffer, 0).data(), physical.data(), physical.size());
+  device->write(arenas->memory(buffer, 0),
+                [&](std::span<std::byte> physical) { writeTensor(type, fill, physical); });
 }
 
 template <typename Value> void Session::Impl::setScalar(const std::string &name, Value value) {
@@ -165,12 +164,10 @@ void Session::trace(std::vector<TraceEvent> *events) { impl->events = events; }
 void Session::initialize(uint64_t seed) {
   if (!impl->artifact->variables())
     return;
-  std::vector<float> values;
-  for (const artifact::Variable *variable : *impl->artifact->variables()) {
-    values.resize(impl->typeOf(variable->buffer()).logicalElements());
-    drawInitialValues(impl->artifact, *variable, seed, values);
-    impl->write(variable->buffer(), values);
-  }
+  for (const artifact::Variable *variable : *impl->artifact->variables())
+    impl->write(variable->buffer(), [&](size_t first, std::span<float> values) {
+      drawInitialValues(impl->artifact, *variable, seed, first, values);
+    });
 }
 
 std::vector<float> Session::read(const std::string &variable) const {
@@ -183,7 +180,9 @@ void Session::write(const std::string &variable, std::span<const float> values) 
   if (values.size() != wanted)
     throw Error(ErrorCode::BadInput, "variable '" + variable + "' has " + std::to_string(wanted) +
                                          " elements, got " + std::to_string(values.size()));
-  impl->write(buffer, values);
+  impl->write(buffer, [&](size_t first, std::span<float> part) {
+    std::ranges::copy(values.subspan(first, part.size()), part.begin());
+  });
 }
 
 uint64_t Session::fingerprint(const std::string &variable) const {

@@ -1,8 +1,13 @@
 // The physical offset of an element is a sum of one term per dimension, since blocks divide each
 // dimension by itself: the terms are tabled once, and a walk over the elements adds them up.
+// Threads take parts of the logical order.
 
 #include "runtime/core/TensorIo.h"
 
+#include "runtime/core/ParallelFor.h"
+
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -12,36 +17,57 @@ namespace {
 
 using artifact::DType;
 
-std::vector<std::vector<int64_t>> offsetTerms(const PhysicalType &type) {
-  std::vector<std::vector<int64_t>> terms(type.shape.size());
-  for (size_t dim = 0; dim < terms.size(); ++dim) {
-    std::vector<int64_t> index(type.shape.size(), 0);
-    for (; index[dim] < type.shape[dim]; ++index[dim])
-      terms[dim].push_back(type.layout.offsetOf(type.shape, index));
-  }
-  return terms;
-}
-
-// Calls visit(logical, physical) for all elements in row-major order.
-template <typename Visit> void forEachElement(const PhysicalType &type, Visit &&visit) {
-  std::vector<std::vector<int64_t>> terms = offsetTerms(type);
-  size_t rank = terms.size();
-  if (rank == 0)
-    return visit(size_t{0}, int64_t{0});
-  std::vector<size_t> index(rank, 0);
-  size_t logical = 0;
-  for (size_t rows = type.logicalElements() / terms.back().size(); rows > 0; --rows) {
-    int64_t base = 0;
-    for (size_t dim = 0; dim + 1 < rank; ++dim)
-      base += terms[dim][index[dim]];
-    for (int64_t term : terms.back())
-      visit(logical++, base + term);
-    for (size_t dim = rank - 1; dim-- > 0;) {
-      if (++index[dim] < terms[dim].size())
-        break;
-      index[dim] = 0;
+class ElementOffsets {
+public:
+  explicit ElementOffsets(const PhysicalType &type)
+      : terms(std::max(type.shape.size(), size_t{1})) {
+    if (type.shape.empty())
+      terms[0] = {0};
+    for (size_t dim = 0; dim < type.shape.size(); ++dim) {
+      std::vector<int64_t> index(type.shape.size(), 0);
+      for (; index[dim] < type.shape[dim]; ++index[dim])
+        terms[dim].push_back(type.layout.offsetOf(type.shape, index));
     }
   }
+
+  /// Calls visit(i, physical offset) for the logical elements first + i, i < count.
+  template <typename Visit> void visit(size_t first, size_t count, Visit &&visit) const {
+    std::vector<size_t> index(terms.size());
+    for (size_t dim = terms.size(); dim-- > 0; first /= terms[dim].size())
+      index[dim] = first % terms[dim].size();
+    const std::vector<int64_t> &inner = terms.back();
+    for (size_t i = 0; i < count; index.back() = 0) {
+      int64_t base = 0;
+      for (size_t dim = 0; dim + 1 < terms.size(); ++dim)
+        base += terms[dim][index[dim]];
+      for (size_t at = index.back(); at < inner.size() && i < count; ++at)
+        visit(i++, base + inner[at]);
+      for (size_t dim = terms.size() - 1; dim-- > 0; index[dim] = 0)
+        if (++index[dim] < terms[dim].size())
+          break;
+    }
+  }
+
+private:
+  std::vector<std::vector<int64_t>> terms;
+};
+
+// Calls part(first, count) on the team for the logical elements, in pieces of at most
+// pieceElements. A thread gets whole blocks of the outermost dimension, so that it shares few cache
+// lines.
+constexpr size_t pieceElements = 1 << 12;
+
+template <typename Part> void forEachPart(const PhysicalType &type, Part &&part) {
+  size_t elements = type.logicalElements();
+  if (type.shape.empty() || elements == 0)
+    return part(size_t{0}, elements);
+  auto rows = std::max<int64_t>(type.layout.blockOf(0), 16);
+  size_t row = elements / static_cast<size_t>(type.shape[0]);
+  parallelFor(type.shape[0], rows, [&](int64_t begin, int64_t end) {
+    size_t last = static_cast<size_t>(end) * row;
+    for (size_t at = static_cast<size_t>(begin) * row; at < last; at += pieceElements)
+      part(at, std::min(pieceElements, last - at));
+  });
 }
 
 float fromBFloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
@@ -113,37 +139,58 @@ void writeScalar(DType dtype, std::byte *at, double value) {
   }
 }
 
+void writeTensor(const PhysicalType &type, const FillValues &fill, std::span<std::byte> physical) {
+  if (isRowMajorF32(type)) {
+    std::span floats(reinterpret_cast<float *>(physical.data()), type.logicalElements());
+    return parallelFor(static_cast<int64_t>(floats.size()), int64_t{1} << 16,
+                       [&](int64_t begin, int64_t end) {
+                         auto first = static_cast<size_t>(begin);
+                         fill(first, floats.subspan(first, static_cast<size_t>(end - begin)));
+                       });
+  }
+  parallelFor(static_cast<int64_t>(physical.size()), int64_t{1} << 20,
+              [&](int64_t begin, int64_t end) {
+                std::memset(physical.data() + begin, 0, static_cast<size_t>(end - begin));
+              });
+  ElementOffsets offsets(type);
+  size_t size = sizeOf(type.dtype);
+  forEachPart(type, [&](size_t first, size_t count) {
+    std::array<float, pieceElements> values;
+    fill(first, std::span(values).first(count));
+    if (type.dtype == DType::F32) {
+      auto *floats = reinterpret_cast<float *>(physical.data());
+      return offsets.visit(first, count, [&](size_t i, int64_t at) { floats[at] = values[i]; });
+    }
+    offsets.visit(first, count, [&](size_t i, int64_t at) {
+      writeScalar(type.dtype, physical.data() + static_cast<size_t>(at) * size, values[i]);
+    });
+  });
+}
+
 void writeTensor(const PhysicalType &type, std::span<const float> values,
                  std::span<std::byte> physical) {
-  if (isRowMajorF32(type)) {
-    std::memcpy(physical.data(), values.data(), values.size_bytes());
-    return;
-  }
-  std::memset(physical.data(), 0, physical.size());
-  if (type.dtype == DType::F32) {
-    auto *floats = reinterpret_cast<float *>(physical.data());
-    return forEachElement(type, [&](size_t logical, int64_t at) { floats[at] = values[logical]; });
-  }
-  size_t size = sizeOf(type.dtype);
-  forEachElement(type, [&](size_t logical, int64_t at) {
-    writeScalar(type.dtype, physical.data() + static_cast<size_t>(at) * size, values[logical]);
-  });
+  auto copy = [&](size_t first, std::span<float> part) {
+    std::ranges::copy(values.subspan(first, part.size()), part.begin());
+  };
+  writeTensor(type, copy, physical);
 }
 
 void readTensor(const PhysicalType &type, std::span<const std::byte> physical,
                 std::span<float> values) {
-  if (isRowMajorF32(type)) {
-    std::memcpy(values.data(), physical.data(), values.size_bytes());
-    return;
-  }
-  if (type.dtype == DType::F32) {
-    const auto *floats = reinterpret_cast<const float *>(physical.data());
-    return forEachElement(type, [&](size_t logical, int64_t at) { values[logical] = floats[at]; });
-  }
+  ElementOffsets offsets(type);
   size_t size = sizeOf(type.dtype);
-  forEachElement(type, [&](size_t logical, int64_t at) {
-    values[logical] = static_cast<float>(
-        readScalar(type.dtype, physical.data() + static_cast<size_t>(at) * size));
+  forEachPart(type, [&](size_t first, size_t count) {
+    float *part = values.data() + first;
+    const auto *floats = reinterpret_cast<const float *>(physical.data());
+    if (isRowMajorF32(type))
+      std::copy_n(floats + first, count, part);
+    else if (type.dtype == DType::F32)
+      offsets.visit(first, count, [&](size_t i, int64_t at) { part[i] = floats[at]; });
+    else
+      offsets.visit(first, count, [&](size_t i, int64_t at) {
+        part[i] = static_cast<float>(
+            readScalar(type.dtype, physical.data() + static_cast<size_t>(at) * size));
+      });
   });
 }
 

@@ -1,12 +1,13 @@
 // Tensors between their physical form (dtype and layout) and logical row-major f32.
 //
 // The one routine through which variables, checkpoints and outputs pass, whatever the layout.
-// Padding lanes are written as zero.
+// Padding lanes are written as zero. Called by the compute thread.
 #pragma once
 
 #include "runtime/artifact/LayoutIo.h"
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace dlc::rt {
@@ -32,7 +33,12 @@ struct PhysicalType {
   size_t bytes() const { return physicalBytes(dtype, shape, layout); }
 };
 
-/// `values` has logicalElements(), `physical` bytes(). Integers are rounded to nearest.
+/// Sets values to the logical elements first, first + 1, ... Called by every thread of the team.
+using FillValues = std::function<void(size_t first, std::span<float> values)>;
+
+/// `physical` has bytes(), `values` logicalElements(). Integers are rounded to nearest. The whole
+/// team works, each thread on elements of its own.
+void writeTensor(const PhysicalType &type, const FillValues &fill, std::span<std::byte> physical);
 void writeTensor(const PhysicalType &type, std::span<const float> values,
                  std::span<std::byte> physical);
 void readTensor(const PhysicalType &type, std::span<const std::byte> physical,

@@ -24,6 +24,10 @@ public:
   Binding bind(Kernel kernel, std::span<void *const> buffers) override;
   void launch(Binding binding) override;
   void copy(void *to, const void *from, size_t bytes) override;
+  void write(std::span<std::byte> memory,
+             const std::function<void(std::span<std::byte>)> &author) override {
+    author(memory);
+  }
   void fill(void *at, uint8_t value, size_t bytes) override;
 
 private:

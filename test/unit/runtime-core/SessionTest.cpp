@@ -4,6 +4,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/Initialize.h"
+#include "runtime/core/Philox.h"
 #include "runtime/core/Session.h"
 
 #include <gtest/gtest.h>
@@ -122,6 +123,24 @@ TEST_F(SessionOfTiny, StartValuesDependOnTheSeedAlone) {
   session.initialize(1);
   EXPECT_EQ(session.read("weight"), first);
   EXPECT_EQ(session.read("lr"), std::vector<float>{0.5f});
+}
+
+// Whatever part a thread draws, an element has the value that its index gives it.
+TEST_F(SessionOfTiny, EveryStartValueDependsOnItsIndexAlone) {
+  const artifact::Variable &weight = *artifact.variable("weight");
+  auto elementOf = [](uint64_t i) {
+    uint32_t stream = randomStream("weight");
+    auto [even, odd] =
+        normalPair(philoxBits(7, stream, 0, i & ~uint64_t{1}), philoxBits(7, stream, 0, i | 1));
+    return i % 2 ? odd : even;
+  };
+  for (size_t first : {0, 1, 2, 7, 5000})
+    for (size_t count : {1, 3, 600}) {
+      std::vector<float> part(count);
+      drawInitialValues(artifact, weight, 7, first, part);
+      for (size_t i = 0; i < count; ++i)
+        ASSERT_EQ(part[i], elementOf(first + i)) << first << " " << i;
+    }
 }
 
 // The same values whatever the layout; padding lanes are zero, so an update leaves them zero.

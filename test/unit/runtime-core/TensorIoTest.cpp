@@ -1,6 +1,7 @@
 // Physical tensors to logical f32 and back.
 
 #include "runtime/core/TensorIo.h"
+#include "runtime/core/ParallelFor.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,9 @@ using namespace dlc::rt;
 namespace artifact = dlc::artifact;
 
 TEST(TensorIo, EveryLayoutReadsBackWhatWasWritten) {
-  std::vector<int64_t> shape{3, 19, 4, 5};
-  std::vector<float> values(3 * 19 * 4 * 5), read(values.size());
+  setTeamSize(2);
+  std::vector<int64_t> shape{70, 19, 4, 5}; // several parts for the threads
+  std::vector<float> values(70 * 19 * 4 * 5), read(values.size());
   std::iota(values.begin(), values.end(), 1.0f);
   for (const char *text : {"nchw", "nhwc", "nChw16c", "NChw8c2n", "cwhn"}) {
     PhysicalType type(artifact::DType::F32, shape, *Layout::parse(text));
