@@ -17,8 +17,8 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-static Value reduceOverRanks(OpBuilder &builder, Location loc, Value value) {
-  return comm::AllReduceOp::create(builder, loc, value, TypeAttr()).getResult(0);
+static Value reduceOverRanks(OpBuilder &builder, Location loc, Value value, TypeAttr wire = {}) {
+  return comm::AllReduceOp::create(builder, loc, value, wire).getResult(0);
 }
 
 /// all_reduce(value) * inverse_world, right behind the value.
@@ -77,11 +77,11 @@ static LogicalResult averageCounts(ModelOp model, ProgramOp train) {
 
 //===- Gradients ------------------------------------------------------------------------------===//
 
-static void reduceGradients(ProgramOp train) {
+static void reduceGradients(ProgramOp train, TypeAttr wire) {
   for (auto gradient : train.getBody().getOps<GradientOp>()) {
     OpBuilder builder(gradient);
     gradient.getValueMutable().assign(
-        reduceOverRanks(builder, gradient.getLoc(), gradient.getValue()));
+        reduceOverRanks(builder, gradient.getLoc(), gradient.getValue(), wire));
   }
 }
 
@@ -133,9 +133,15 @@ public:
     auto train = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, "train"));
     if (!train)
       return;
+    if (wire != "f32" && wire != "bf16") {
+      model.emitError("wire type is '") << wire << "', expected f32 or bf16";
+      return signalPassFailure();
+    }
     if (failed(averageCounts(model, train)))
       return signalPassFailure();
-    reduceGradients(train);
+    bool rounded = wire == "bf16";
+    reduceGradients(train,
+                    rounded ? TypeAttr::get(BFloat16Type::get(model.getContext())) : TypeAttr());
     averageStatistics(model, train);
   }
 };

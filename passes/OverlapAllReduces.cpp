@@ -54,7 +54,8 @@ uint64_t messageBytes(comm::StartOp start) {
   uint64_t bytes = 0;
   for (Value input : start.getInputs())
     bytes += alignToSlice(static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(input))));
-  return bytes;
+  std::optional<Type> wire = start.getWire();
+  return wire && wire->isBF16() ? bytes / 2 : bytes;
 }
 
 uint64_t costOf(Operation *op) {

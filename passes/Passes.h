@@ -17,7 +17,7 @@ namespace dlc {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
-/// What the schedule stage decides for; the passes' own options.
+/// What the train stage (`wire` alone) and the schedule stage decide for; the passes' own options.
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..., test"),
                              llvm::cl::init("cpu:native")};
@@ -28,13 +28,15 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                            llvm::cl::init("10:30")};
   Option<uint64_t> bucketSize{*this, "bucket-size", llvm::cl::desc("bytes; 0: from the link"),
                               llvm::cl::init(0)};
+  Option<std::string> wire{*this, "wire", llvm::cl::desc("type of gradients between ranks"),
+                           llvm::cl::init("f32")};
   Option<bool> noOverlap{*this, "no-overlap", llvm::cl::desc("wait right behind every start"),
                          llvm::cl::init(false)};
 };
 
 /// Appends a stage's passes but for its verifier: from the previous stage's output to its own.
 void buildNNPipeline(mlir::OpPassManager &manager);
-void buildTrainPipeline(mlir::OpPassManager &manager);
+void buildTrainPipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildSchedulePipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildExecPipeline(mlir::OpPassManager &manager);
 

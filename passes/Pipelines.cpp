@@ -74,11 +74,11 @@ void dlc::buildNNPipeline(OpPassManager &manager) {
 
 //===- train ----------------------------------------------------------------------------------===//
 
-void dlc::buildTrainPipeline(OpPassManager &manager) {
+void dlc::buildTrainPipeline(OpPassManager &manager, const ScheduleOptions &options) {
   manager.addPass(createDifferentiate());
   // Directly after: it knows the divisions by a loss's count by the form that differentiate gives
   // them.
-  manager.addPass(createInsertAllReduce());
+  manager.addPass(createInsertAllReduce({options.wire}));
   manager.addPass(createApplyOptimizer());
   // Gradient rules favour clarity: they leave products with 1, sums with 0, and recomputed scalars.
   manager.addPass(createSimplify());
@@ -124,7 +124,9 @@ void dlc::addStagesUpTo(OpPassManager &manager, StringRef last, const ScheduleOp
   };
   if (add("nn", buildNNPipeline, [](OpPassManager &m) { m.addPass(createVerifyNN()); }))
     return;
-  if (add("train", buildTrainPipeline, [](OpPassManager &m) { m.addPass(createVerifyTrain()); }))
+  if (add(
+          "train", [&](OpPassManager &m) { buildTrainPipeline(m, options); },
+          [](OpPassManager &m) { m.addPass(createVerifyTrain()); }))
     return;
   if (add(
           "schedule", [&](OpPassManager &m) { buildSchedulePipeline(m, options); },

@@ -29,7 +29,8 @@ def InsertAllReduce : Pass<"dlc-insert-all-reduce", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: differentiated. Effect on @train: each gradient is the sum over ranks (the optimizer divides by their number); batch
     statistics on their way to a variable are the mean over ranks; a loss count that depends on data is the mean over ranks
-    where the backward pass divides by it, so that the sum of the ranks' gradients over their number is exact.
+    where the backward pass divides by it, so that the sum of the ranks' gradients over their number is exact. `wire` is the type in
+    which gradients travel; statistics and counts travel in f32.
     ```mlir
     nn.gradient @w, %g : tensor<3xf32>
     // becomes
@@ -37,6 +38,7 @@ def InsertAllReduce : Pass<"dlc-insert-all-reduce", "::dlc::nn::ModelOp"> {
     nn.gradient @w, %s : tensor<3xf32>
     ```
   }];
+  let options = [Option<"wire", "wire", "std::string", "\"f32\"", "f32 or bf16">];
   let dependentDialects = ["::dlc::comm::CommDialect"];
 }
 

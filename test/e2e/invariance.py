@@ -1,5 +1,10 @@
 #!/usr/bin/python3
-"""Bits of a training run do not depend on overlap, buckets or interruption; one artifact serves any number of ranks."""
+"""Bits of a training run do not depend on overlap, buckets or interruption; one artifact serves any number of ranks.
+
+That ranks stay equal is what every run checks before it saves.
+"""
+import json
+
 from support import MODELS, check, digits, read_safetensors, run, same_file, workspace
 
 import numpy as np
@@ -18,6 +23,31 @@ def trained(directory, artifact, data, ranks, name, *options, steps=STEPS, threa
     run("dlc-run", "-np", ranks, "train", artifact, *data, "--steps", steps, "--seed", 7, "--threads", threads, "--save", out,
         "--run", directory / name, *options)
     return out
+
+
+def distance(one, two):
+    """Largest difference of two weight files, relative to each tensor's largest value."""
+    one, two = read_safetensors(one), read_safetensors(two)
+    return max(np.abs(one[name] - value).max() / max(np.abs(value).max(), 1e-6) for name, value in two.items())
+
+
+def check_rounded_wire(directory, data, exact):
+    """Gradients that travel as bf16: half the bytes, the same invariances, and nearly the same weights."""
+    rounded = {"wire": compiled(directory, "wire", "--wire=bf16")}
+    for name, option in {"no-overlap": "--no-overlap", "small-buckets": "--bucket-size=65536"}.items():
+        rounded[f"wire-{name}"] = compiled(directory, f"wire-{name}", "--wire=bf16", option)
+    first, *others = (trained(directory, artifact, data, 2, name) for name, artifact in rounded.items())
+    for other in others:
+        same_file(first, other, "runs with gradients in bf16")
+    check(first.read_bytes() != exact.read_bytes(), "gradients in bf16 leave no trace")
+    error = distance(first, exact)
+    check(error < 5e-2, f"gradients in bf16 lead {error:.1e} astray")
+
+    def wire_bytes(artifact):
+        return json.loads(run("dlc-run", "-np", 2, "bench", artifact, "--iters", 1, "--batches-per-iter", 1, "--json")[0])["wire_bytes"]
+    check(2 * wire_bytes(rounded["wire"]) == wire_bytes(directory / "base.dlx"), "bf16 takes half the bytes on the wire")
+    alone = trained(directory, rounded["wire"], data, 1, "wire-alone")
+    same_file(alone, trained(directory, directory / "base.dlx", data, 1, "base-alone"), "one rank has no wire")
 
 
 def main():
@@ -52,10 +82,10 @@ def main():
     # Twice the batch on one rank sees the same samples: equal up to rounding (the network has no batch norm).
     double = directory / "double.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=16", "--threads=1", "-o", double)
-    one, two = read_safetensors(trained(directory, double, data, 1, "double")), read_safetensors(results[2])
-    for name, value in two.items():
-        error = np.abs(one[name] - value).max() / max(np.abs(value).max(), 1e-6)
-        check(error < 1e-2, f"{name}: 1 rank x 16 and 2 ranks x 8 differ by {error:.1e}")
+    error = distance(trained(directory, double, data, 1, "double"), results[2])
+    check(error < 1e-2, f"1 rank x 16 and 2 ranks x 8 differ by {error:.1e}")
+
+    check_rounded_wire(directory, data, results[2])
 
 
 main()

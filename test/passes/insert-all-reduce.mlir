@@ -1,4 +1,7 @@
 // RUN: dlc-opt %s --split-input-file --dlc-insert-all-reduce | FileCheck %s
+// RUN: dlc-opt %s --split-input-file --dlc-insert-all-reduce=wire=bf16 | FileCheck %s --check-prefix=BF16
+// RUN: not dlc-opt %s --split-input-file --dlc-insert-all-reduce=wire=f16 2>&1 | FileCheck %s --check-prefix=WIRE
+// WIRE: wire type is 'f16', expected f32 or bf16
 
 // A gradient becomes the sum over ranks; a constant count needs no message.
 // CHECK-LABEL: nn.model @gradient
@@ -20,6 +23,7 @@ nn.model @gradient attributes {stage = "nn", batch = 2 : i64} {
     %g = nn.mul %rows, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     // CHECK: %[[SUM:.*]] = comm.all_reduce %[[G]] : tensor<2xf32>
     // CHECK-NEXT: nn.gradient @w, %[[SUM]]
+    // BF16: comm.all_reduce %{{.*}} {wire = bf16} : tensor<2xf32>
     nn.gradient @w, %g : tensor<2xf32>
   }
 }

@@ -125,6 +125,11 @@ bool Compilation::lower() {
          options.emit);
     return false;
   }
+  if (present > stageNumber("nn") && options.wire != "f32") {
+    fail("'" + options.input + "' is at stage " + model.getStage() +
+         " already: --wire is decided before that");
+    return false;
+  }
   ScheduleOptions schedule;
   schedule.target = options.target;
   schedule.threads = options.threads;
@@ -132,6 +137,7 @@ bool Compilation::lower() {
   schedule.link = options.link;
   schedule.bucketSize = options.bucketSize;
   schedule.noOverlap = options.noOverlap;
+  schedule.wire = options.wire;
   PassManager manager(&context);
   if (!options.dumpPasses.empty()) {
     if (std::error_code error = llvm::sys::fs::create_directories(options.dumpPasses)) {

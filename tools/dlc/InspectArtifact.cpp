@@ -105,6 +105,7 @@ ordered_json describeBuckets(const artifact::Program &program, const OverlapFore
       members.push_back(member->str());
     const BucketForecast &times = forecast.buckets[i];
     buckets.push_back({{"bytes", collective.elements() * rt::sizeOf(collective.wire())},
+                       {"wire", artifact::EnumNameDType(collective.wire())},
                        {"members", members},
                        {"started_ns", times.started},
                        {"arrived_ns", times.arrived},
@@ -177,9 +178,10 @@ void printProgram(const ordered_json &program, std::ostream &out) {
   }
   int index = 0;
   for (const ordered_json &bucket : program["buckets"])
-    out << "  bucket " << index++ << ": " << number(mega(bucket["bytes"])) << " MB, "
-        << bucket["members"].size() << " tensors, started at " << number(mega(bucket["started_ns"]))
-        << " ms, arrived at " << number(mega(bucket["arrived_ns"])) << " ms, exposed "
+    out << "  bucket " << index++ << ": " << number(mega(bucket["bytes"])) << " MB "
+        << bucket["wire"].get<std::string>() << ", " << bucket["members"].size()
+        << " tensors, started at " << number(mega(bucket["started_ns"])) << " ms, arrived at "
+        << number(mega(bucket["arrived_ns"])) << " ms, exposed "
         << number(mega(bucket["exposed_ns"])) << " ms\n";
   out << "  forecast: compute " << number(mega(forecast["compute_ns"])) << " ms, communication "
       << number(mega(forecast["communication_ns"])) << " ms, of which exposed "

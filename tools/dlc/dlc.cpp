@@ -39,6 +39,11 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       ->check(CLI::IsMember({"strict", "fast"}))
       ->capture_default_str();
   command
+      .add_option("--wire", options.wire,
+                  "type of gradients between ranks; sums are f32, rounded once on each way")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  command
       .add_option("--threads", options.threads,
                   "plan for 1..T threads per rank (default: this host's cores)")
       ->check(CLI::Range(1, 1024));
