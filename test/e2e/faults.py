@@ -50,6 +50,10 @@ def bad_weights(directory, artifact, data, weights):
     (directory / "other.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(12))
     fails(r"does not fit model mnist_cnn: it lacks .*\(32 x 1 x 3 x 3\).*the model has no head.bias \(3\)",
           "eval", artifact, *data, "--init", directory / "other.safetensors")
+    three = directory / "three.dlx"
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--set", "classes=3", "--threads=1", "-o", three)
+    fails(r"does not fit model mnist_cnn: .*fc2.weight is 10 x 128, wanted 3 x 128", "predict", three, *data[:2], "--init", weights,
+          "-o", directory / "three")
     fails("the loss is .* in step .*--on-nan=continue", "train", artifact, *data, "--lr", "1e30", "--run",
           directory / "nan", "--threads", 1)
     fails("threads asked for, but the artifact was planned for at most 1", "eval", artifact, *data, "--init", weights,
@@ -71,6 +75,17 @@ def bad_output(directory, artifact, data):
     fails("cannot write .*safetensors.*; the file that was there is kept", "train", artifact, *data, "--epochs", 2,
           "--resume", "--run", done, preexec_fn=full_disk)
     check((done / "last.safetensors").read_bytes() == before, "a failed write changed the checkpoint")
+
+
+def target_above_the_host(directory):
+    flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
+    target, feature = next(((t, f) for t, f in (("avx512", "avx512f"), ("avx512-bf16", "avx512_bf16"), ("amx", "amx_tile"))
+                            if f not in flags), (None, None))
+    if target is None:
+        print("skipped: no target is above this host, which has AMX")
+        return
+    _, err = run("dlc", "compile", MODELS / "mnist_cnn.dl", f"--target=cpu:{target}", "-o", directory / "above.dlx", expect=1)
+    check(re.fullmatch(rf"error: cannot plan for cpu:{target} here: this processor \(.*\) lacks .*\n", err), err)
 
 
 def different_artifacts(directory, artifact, data):
@@ -147,6 +162,7 @@ def main():
     bad_data(directory, artifact, data)
     bad_weights(directory, artifact, data, weights)
     bad_output(directory, artifact, data)
+    target_above_the_host(directory)
     different_artifacts(directory, artifact, data)
     faults(directory, artifact, data)
 

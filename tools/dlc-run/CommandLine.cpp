@@ -7,6 +7,25 @@ namespace dlc::run {
 
 namespace {
 
+/// CLI11's own checks of ranges print the largest double.
+CLI::Validator number(const std::string &wanted, bool (*isGood)(double)) {
+  auto check = [=](const std::string &text) {
+    double value = 0;
+    bool good = CLI::detail::lexical_cast(text, value) && isGood(value);
+    return good ? std::string() : "wants " + wanted + ", got '" + text + "'";
+  };
+  return CLI::Validator(check, "");
+}
+CLI::Validator aboveZero() {
+  return number("a number above 0", [](double value) { return value > 0; });
+}
+CLI::Validator notNegative() {
+  return number("0 or more", [](double value) { return value >= 0; });
+}
+CLI::Validator atLeastOne() {
+  return number("1 or more", [](double value) { return value >= 1; });
+}
+
 /// INPUT=PATH.
 void addPaths(CLI::App &app, const std::string &name, rt::DataPaths &paths,
               const std::string &text) {
@@ -58,10 +77,10 @@ void addCompileOptions(CLI::App &app, std::vector<std::string> &options) {
 void addCommon(CLI::App &app, Command &command) {
   app.add_option("FILE", command.file, "Artifact (.dlx) or model (.dl, .mlir)")->required();
   app.add_option("--threads", command.threads, "Threads per rank")
-      ->check(CLI::PositiveNumber)
+      ->check(atLeastOne())
       ->type_name("T");
   app.add_option("--timeout", command.timeout, "Seconds after which a collective is an error")
-      ->check(CLI::PositiveNumber)
+      ->check(aboveZero())
       ->type_name("S")
       ->capture_default_str();
   static const std::map<std::string, Bind> binds = {
@@ -82,17 +101,15 @@ void addOptional(CLI::App &app, const std::string &name, std::optional<Value> &v
 
 /// How training goes.
 void addTraining(CLI::App *train, rt::TrainOptions &options) {
-  addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", CLI::PositiveNumber);
-  addOptional(*train, "--steps", options.steps, "N", "Total steps", CLI::PositiveNumber);
-  addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate",
-              CLI::NonNegativeNumber);
+  addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", aboveZero());
+  addOptional(*train, "--steps", options.steps, "N", "Total steps", aboveZero());
+  addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate", notNegative());
   train
       ->add_option_function<std::string>(
           "--scale-lr", [&](const std::string &how) { options.scaleRate = how == "linear"; },
           "Multiply the learning rate by the number of ranks")
       ->check(CLI::IsMember({"none", "linear"}));
-  addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws",
-              CLI::NonNegativeNumber);
+  addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws", notNegative());
   train->add_flag_callback(
       "--no-shuffle", [&] { options.shuffle = false; }, "Take samples in the files' order");
   train
@@ -157,15 +174,15 @@ void addBench(CLI::App &app, Command &command) {
   rt::BenchOptions &options = command.bench;
   addCommon(*bench, command);
   bench->add_option("--warmup,--num-warmup-batches", options.warmup, "Batches before measuring")
-      ->check(CLI::NonNegativeNumber)
+      ->check(notNegative())
       ->capture_default_str();
   bench->add_option("--iters,--num-iters", options.iterations, "Iterations")
-      ->check(CLI::PositiveNumber)
+      ->check(aboveZero())
       ->capture_default_str();
   bench
       ->add_option("--batches-per-iter,--num-batches-per-iter", options.batchesPerIteration,
                    "Batches an iteration")
-      ->check(CLI::PositiveNumber)
+      ->check(aboveZero())
       ->capture_default_str();
   bench->add_flag("--json", options.json, "Print one flat JSON object");
   bench->add_flag("--profile", options.profile, "Split the step by kind of kernel");
@@ -181,7 +198,7 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
   bool check = false;
   // MPI's spelling has one dash, which CLI11 takes for two short options.
   app.add_option("--np", command.ranks, "Ranks to start on this machine (also -np N)")
-      ->check(CLI::PositiveNumber)
+      ->check(aboveZero())
       ->type_name("N");
   app.add_flag("--check", check, "Say what this build and this machine can do");
   addTrain(app, command);

@@ -4,6 +4,7 @@
 #include "tools/dlc/Compile.h"
 
 #include "frontend/Frontend.h"
+#include "passes/BatchSearch.h"
 #include "passes/Export.h"
 #include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
@@ -16,6 +17,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -47,18 +49,20 @@ CodeTarget codeTarget(const rt::PlannerTarget &target) {
   return code;
 }
 
-int fail(const llvm::Twine &message) {
-  llvm::errs() << "dlc: " << message << "\n";
-  return 1;
-}
-
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options);
+  /// Errors go to `errors`, one line each.
+  Compilation(const CompileOptions &options, llvm::raw_ostream &errors);
   int run();
+  /// Bytes that the memory plan gives a rank; nothing if there is no plan.
+  std::optional<uint64_t> plan();
 
 private:
   friend int dlc::inspectModel(const CompileOptions &, bool);
+  int fail(const llvm::Twine &message) {
+    errors << "dlc: " << message << "\n";
+    return 1;
+  }
   bool load();
   bool lower();
   int writeText();
@@ -66,9 +70,11 @@ private:
   int writeArtifact();
   int writeTo(llvm::StringRef path, llvm::StringRef text);
   bool emitCode(std::string &code, llvm::raw_ostream *linalg, llvm::raw_ostream *llvmText);
+  uint64_t plannedBytes();
   int checkMemory();
 
   CompileOptions options;
+  llvm::raw_ostream &errors;
   MLIRContext context;
   OneLineDiagnostics diagnostics;
   OwningOpRef<ModuleOp> module;
@@ -76,9 +82,10 @@ private:
 };
 } // namespace
 
-Compilation::Compilation(const CompileOptions &given)
-    : options(given), context(registryOfDialects(), MLIRContext::Threading::DISABLED),
-      diagnostics(context) {
+Compilation::Compilation(const CompileOptions &given, llvm::raw_ostream &errors)
+    : options(given), errors(errors),
+      context(registryOfDialects(), MLIRContext::Threading::DISABLED),
+      diagnostics(context, errors) {
   if (options.threads == 0)
     options.threads = std::max(1u, std::thread::hardware_concurrency());
 }
@@ -94,7 +101,7 @@ bool Compilation::load() {
   if (extension == ".dl") {
     fe::Options frontend;
     frontend.sets = options.sets;
-    module = fe::elaborateFile(options.input, frontend, context, llvm::errs());
+    module = fe::elaborateFile(options.input, frontend, context, errors);
   } else if (extension == ".mlir") {
     if (!options.sets.empty()) {
       fail("--set changes parameters of a .dl model; '" + options.input + "' has none");
@@ -190,15 +197,70 @@ int Compilation::writeCode(bool linalg) {
   return writeTo(options.output, text);
 }
 
-/// Refuses a plan that exceeds --memory-limit.
-int Compilation::checkMemory() {
+//===- Memory ---------------------------------------------------------------------------------===//
+
+std::string sizeText(uint64_t bytes) {
+  auto size = static_cast<double>(bytes);
+  size_t unit = 0;
+  constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB"};
+  for (; size >= 1024 && unit + 1 < std::size(units); ++unit)
+    size /= 1024;
+  return llvm::formatv(unit ? "{0:f2} {1}" : "{0:f0} {1}", size, units[unit]).str();
+}
+
+CompileOptions withBatch(CompileOptions options, const std::string &batch) {
+  std::erase_if(options.sets, [](llvm::StringRef set) { return set.starts_with("batch="); });
+  options.sets.push_back("batch=" + batch);
+  return options;
+}
+
+/// The largest batch below `most` within the limit, 0 if there is none; nothing if the model cannot
+/// be planned at some batch, whose errors go to `errors`.
+std::optional<int64_t> fittingBatch(const CompileOptions &options, int64_t most,
+                                    llvm::raw_ostream &errors) {
+  auto bytesOf = [&](int64_t batch) {
+    CompileOptions trial = withBatch(options, std::to_string(batch));
+    trial.emit = "exec";
+    trial.dumpPasses.clear();
+    return Compilation(trial, errors).plan();
+  };
+  return largestBatch(bytesOf, options.memoryLimit, most);
+}
+
+/// What to do about a plan that is too large, as the end of a message.
+std::string adviceOnMemory(const CompileOptions &options, int64_t batch) {
+  std::optional<int64_t> fits;
+  if (llvm::StringRef(options.input).ends_with(".dl"))
+    fits = batch > 1 ? fittingBatch(options, batch - 1, llvm::nulls()) : 0;
+  if (!fits)
+    return "reduce the batch or the size of the model";
+  if (*fits == 0)
+    return "not even batch 1 fits, reduce the size of the model";
+  return "the largest batch that fits is " + std::to_string(*fits) +
+         " (--set batch=" + std::to_string(*fits) + ")";
+}
+
+uint64_t Compilation::plannedBytes() {
   uint64_t bytes = 0;
   for (auto arena : model.getBody().getOps<exec::ArenaOp>())
     bytes += arena.getBytes().value_or(0) * (arena.getKind() == exec::ArenaKind::Inputs ? 2 : 1);
+  return bytes;
+}
+
+std::optional<uint64_t> Compilation::plan() {
+  return load() && lower() ? std::optional(plannedBytes()) : std::nullopt;
+}
+
+/// Refuses a plan that exceeds --memory-limit.
+int Compilation::checkMemory() {
+  uint64_t bytes = plannedBytes();
   if (options.memoryLimit == 0 || bytes <= options.memoryLimit)
     return 0;
-  return fail("the plan needs " + llvm::Twine(bytes) + " bytes per rank, --memory-limit allows " +
-              llvm::Twine(options.memoryLimit) + ": reduce the batch or the size of the model");
+  auto batch = model->getAttrOfType<IntegerAttr>("batch");
+  return fail("the plan" + (batch ? " of batch " + std::to_string(batch.getInt()) : std::string()) +
+              " needs " + sizeText(bytes) + " per rank, --memory-limit allows " +
+              sizeText(options.memoryLimit) + ": " +
+              adviceOnMemory(options, batch ? batch.getInt() : 1));
 }
 
 int Compilation::writeArtifact() {
@@ -231,16 +293,32 @@ int Compilation::run() {
   return writeText();
 }
 
-int dlc::compile(const CompileOptions &options) { return Compilation(options).run(); }
+int dlc::compile(const CompileOptions &options) {
+  if (llvm::find(options.sets, "batch=max") == options.sets.end())
+    return Compilation(options, llvm::errs()).run();
+  if (options.memoryLimit == 0) {
+    llvm::errs() << "dlc: batch=max takes what --memory-limit=BYTES allows, and none was given\n";
+    return 1;
+  }
+  constexpr int64_t most = 1 << 20;
+  std::optional<int64_t> batch = fittingBatch(options, most, llvm::errs());
+  if (!batch)
+    return 1;
+  if (*batch > 0)
+    llvm::errs() << "dlc: the largest batch in " << sizeText(options.memoryLimit) << " is "
+                 << *batch << "\n";
+  return Compilation(withBatch(options, std::to_string(std::max(*batch, int64_t{1}))), llvm::errs())
+      .run();
+}
 
 //===- Inspecting a model ---------------------------------------------------------------------===//
 
 int dlc::inspectModel(const CompileOptions &options, bool json) {
-  Compilation compilation(options);
+  Compilation compilation(options, llvm::errs());
   if (!compilation.load())
     return 1;
   if (compilation.model.getBody().getOps<nn::ProgramOp>().empty())
-    return fail("'" + options.input + "' has no program of nn ops to inspect");
+    return compilation.fail("'" + options.input + "' has no program of nn ops to inspect");
   nlohmann::ordered_json description = describeModel(compilation.model);
   if (json)
     std::cout << description.dump(2) << "\n";

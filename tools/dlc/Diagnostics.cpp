@@ -21,22 +21,22 @@ static FileLineColLoc fileLocation(Location location) {
   return found;
 }
 
-static void print(Diagnostic &diagnostic) {
+static void print(Diagnostic &diagnostic, llvm::raw_ostream &stream) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
     return;
   if (FileLineColLoc place = fileLocation(diagnostic.getLocation()))
-    llvm::errs() << place.getFilename().getValue() << ":" << place.getLine() << ":"
-                 << place.getColumn() << ": ";
+    stream << place.getFilename().getValue() << ":" << place.getLine() << ":" << place.getColumn()
+           << ": ";
   bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-  llvm::errs() << (isError ? "error: " : "warning: ");
+  stream << (isError ? "error: " : "warning: ");
   if (llvm::StringRef layer = nn::layerName(diagnostic.getLocation()); !layer.empty())
-    llvm::errs() << layer << ": ";
-  llvm::errs() << diagnostic.str() << "\n";
+    stream << layer << ": ";
+  stream << diagnostic.str() << "\n";
 }
 
-OneLineDiagnostics::OneLineDiagnostics(MLIRContext &context)
-    : handler(&context, [](Diagnostic &diagnostic) {
-        print(diagnostic);
+OneLineDiagnostics::OneLineDiagnostics(MLIRContext &context, llvm::raw_ostream &stream)
+    : handler(&context, [&stream](Diagnostic &diagnostic) {
+        print(diagnostic, stream);
         return success();
       }) {
   context.printOpOnDiagnostic(false);

@@ -6,10 +6,10 @@
 
 namespace dlc {
 
-/// Prints errors and warnings of a context to standard error while it lives.
+/// Prints errors and warnings of a context while it lives.
 class OneLineDiagnostics {
 public:
-  explicit OneLineDiagnostics(mlir::MLIRContext &context);
+  OneLineDiagnostics(mlir::MLIRContext &context, llvm::raw_ostream &stream);
 
 private:
   mlir::ScopedDiagnosticHandler handler;
