@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -346,22 +347,31 @@ Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
   return emitScalar(body, node, operands, index);
 }
 
+/// An accumulator and one more value. Products are added without being rounded: those of two f32 or
+/// bf16 are exact in f64 in any case.
+static Value accumulated(LocBuilder &body, Operation *reduction, Value value, Value old) {
+  if (!isa<nn::ReduceSumOp>(reduction))
+    return arith::MaximumFOp::create(body, old, value);
+  if (auto product = value.getDefiningOp<arith::MulFOp>())
+    return math::FmaOp::create(body, product.getLhs(), product.getRhs(), old);
+  return arith::AddFOp::create(body, old, value);
+}
+
 Value LinalgBuilder::buildWrite(LocBuilder &body, const ClusterWrite &write, Value old) {
   Value value = values[write.node];
   Type type = write.reduction ? accumulatorType(write.reduction) : value.getType();
   value = emitResize(body, value, type);
-  bool sum = isa_and_present<nn::ReduceSumOp>(write.reduction);
-  if (!write.valid.empty()) {
-    double outside = write.reduction && !sum ? -std::numeric_limits<double>::infinity() : 0.0;
-    value = arith::SelectOp::create(body, insideOf(body, write.valid), value,
-                                    emitConstant(body, type, outside));
-  }
-  if (!write.reduction)
-    return type.isInteger(1) ? arith::ExtUIOp::create(body, body.getI8Type(), value).getResult()
-                             : emitResize(body, value, write.element);
-  if (sum)
-    return arith::AddFOp::create(body, old, value);
-  return arith::MaximumFOp::create(body, old, value);
+  Value outside = old;
+  if (write.reduction)
+    value = accumulated(body, write.reduction, value, old);
+  else
+    outside = emitConstant(body, type, 0);
+  if (!write.valid.empty())
+    value = arith::SelectOp::create(body, insideOf(body, write.valid), value, outside);
+  if (write.reduction)
+    return value;
+  return type.isInteger(1) ? arith::ExtUIOp::create(body, body.getI8Type(), value).getResult()
+                           : emitResize(body, value, write.element);
 }
 
 LinalgStage dlc::buildLinalgStage(OpBuilder &builder, Location loc, StringRef name,

@@ -1,95 +1,21 @@
 // A linalg.generic becomes loops, the innermost over vectors. Order of the loops: the items of
 // [begin, end), kept loops, reduced loops, the vector loop last among its kind; accumulators are
-// values carried by the reduced loops. A ragged end of the vector loop is one masked copy of the
-// body. Each op of the body runs in the outermost loop that has all it depends on, on scalars as
-// long as it is the same for all lanes.
+// values carried by the reduced loops. Reductions run several copies of the body side by side, each
+// with accumulators of its own: of neighbouring vectors that are kept, and of iterations that
+// follow each other, since one chain of additions would wait for each. A ragged end of the vector
+// loop is one masked copy of the body.
 
-#include "passes/KernelEmitter.h"
+#include "passes/StageVectorizer.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dlc;
 
-namespace {
-/// A value of the body in one vector's iterations.
-struct Lanes {
-  Value scalar; // of all lanes, or of lane 0 if `stride` is not 0
-  Value vector;
-  int64_t stride = 0; // of an index over lanes
-  unsigned level = 0; // loop it is computed in
-  bool isUniform() const { return scalar && stride == 0; }
-};
-
-class StageVectorizer {
-public:
-  StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsigned lanes);
-  func::FuncOp run();
-
-private:
-  // Loops.
-  void openItems();
-  void nest(size_t position);
-  void vectorLoop(size_t position);
-  void openRaggedEnd(int64_t whole);
-  void closeRaggedEnd();
-  SmallVector<Value> reduce(size_t position, SmallVector<Value> accumulators);
-  SmallVector<Value> reduceVector(SmallVector<Value> accumulators);
-  SmallVector<Value> reduceLoop(unsigned loop, int64_t to, int64_t step,
-                                SmallVector<Value> accumulators,
-                                llvm::function_ref<SmallVector<Value>(SmallVector<Value>)> body);
-  scf::ForOp openLoop(unsigned loop, int64_t to, int64_t step, ValueRange carried = {});
-  void enterLevel(Block *block);
-  void leaveLevel();
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(b, value); }
-
-  // Body.
-  SmallVector<Value> emitBody(ArrayRef<Value> accumulators);
-  void emitOp(Operation &op);
-  Lanes emitApply(affine::AffineApplyOp op);
-  Lanes emitElementwise(Operation &op);
-  Lanes load(Value memory, ArrayRef<Lanes> indices, const Lanes *inside);
-  void store(Value value, Value memory, ArrayRef<Lanes> indices);
-  Lanes evaluate(AffineExpr expression, ArrayRef<Lanes> operands);
-  SmallVector<Lanes> evaluate(AffineMap map);
-  Value vectorOf(const Lanes &lanes);
-  Value offsetsOf(MemRefType type, ArrayRef<Lanes> indices);
-  unsigned levelOf(Operation &op);
-  void moveTo(unsigned level);
-  VectorType vectorType(Type element) { return VectorType::get({lanes}, element); }
-  Value passThrough(Type element);
-  Value memoryOf(Value operand);
-
-  // Results.
-  void storeAccumulators(SmallVector<Value> accumulators);
-  Value combineLanes(Value value, bool sum);
-  SmallVector<Value> identities();
-
-  LinalgStage &stage;
-  const StagePlan &plan;
-  ImplicitLocOpBuilder b;
-  linalg::GenericOp nestOp;
-  func::FuncOp function;
-  IRMapping arguments;
-  int64_t lanes;
-  unsigned vectorDim;
-  SmallVector<unsigned> order; // inner loops
-  size_t firstReduced;
-  SmallVector<Lanes> loopIndices;
-  Value mask; // of the ragged end, or null
-  struct Level {
-    Block *block;
-    Operation *before; // the loop inside, or null for the block's end
-  };
-  SmallVector<Level> levels;
-  DenseMap<Value, Lanes> values;
-};
-} // namespace
+// Copies of the body in a reduction: as many additions are under way at once.
+static constexpr int64_t mostCopies = 8;
 
 StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsigned most)
     : stage(stage), plan(plan), b(stage.function.getLoc(), stage.function), nestOp(stage.nest),
@@ -103,6 +29,26 @@ StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsi
       firstReduced = order.size();
   }
   loopIndices.resize(plan.loops.size());
+  for (const ClusterWrite &write : plan.writes)
+    if (write.reduction)
+      reductions.push_back(&write);
+  planCopies();
+}
+
+/// How many copies of the body have their accumulators in half of the registers: first as many
+/// neighbours as there are, then iterations.
+void StageVectorizer::planCopies() {
+  if (reductions.empty() || firstReduced == order.size())
+    return;
+  int64_t registers = 0; // of one copy
+  for (const ClusterWrite *write : reductions)
+    registers += accumulatorType(write->reduction).isF64() ? 2 : 1;
+  int64_t copies = std::clamp<int64_t>(lanes / registers, 1, mostCopies);
+  const StagePlan::Loop &vectors = plan.loops[vectorDim];
+  if (!vectors.reduced && !vectors.item)
+    mostNeighbours = std::min<int64_t>(copies, llvm::divideCeil(vectors.extent, lanes));
+  int64_t iterations = plan.loops[order.back()].extent / (order.back() == vectorDim ? lanes : 1);
+  sides = std::clamp<int64_t>(copies / mostNeighbours, 1, std::max<int64_t>(1, iterations));
 }
 
 //===- Loops ----------------------------------------------------------------------------------===//
@@ -110,11 +56,15 @@ StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsi
 void StageVectorizer::enterLevel(Block *block) { levels.push_back({block, nullptr}); }
 
 void StageVectorizer::leaveLevel() {
-  unsigned closed = levels.size() - 1;
   levels.pop_back();
+  forget(levels.size());
+}
+
+/// Drops what was computed in a level and inside of it.
+void StageVectorizer::forget(unsigned level) {
   SmallVector<Value> gone;
   for (auto &[value, lanes] : values)
-    if (lanes.level >= closed)
+    if (lanes.level >= level)
       gone.push_back(value);
   for (Value value : gone)
     values.erase(value);
@@ -154,10 +104,11 @@ void StageVectorizer::openItems() {
   }
 }
 
-/// A loop from 0 in the innermost level, which becomes the new level.
-scf::ForOp StageVectorizer::openLoop(unsigned loop, int64_t to, int64_t step, ValueRange carried) {
+/// A loop in the innermost level, which becomes the new level.
+scf::ForOp StageVectorizer::openLoop(unsigned loop, int64_t from, int64_t to, int64_t step,
+                                     ValueRange carried) {
   moveTo(levels.size() - 1);
-  auto forOp = scf::ForOp::create(b, constant(0), constant(to), constant(step), carried);
+  auto forOp = scf::ForOp::create(b, constant(from), constant(to), constant(step), carried);
   if (!levels.back().before)
     levels.back().before = forOp;
   enterLevel(forOp.getBody());
@@ -168,7 +119,10 @@ scf::ForOp StageVectorizer::openLoop(unsigned loop, int64_t to, int64_t step, Va
 
 void StageVectorizer::nest(size_t position) {
   if (position == firstReduced && plan.hasReduction()) {
+    if (neighbours.empty())
+      neighbours.push_back({loopIndices[vectorDim], mask});
     storeAccumulators(reduce(position, identities()));
+    neighbours.clear();
     return;
   }
   if (position == order.size()) {
@@ -177,26 +131,48 @@ void StageVectorizer::nest(size_t position) {
   }
   if (order[position] == vectorDim)
     return vectorLoop(position);
-  openLoop(order[position], plan.loops[order[position]].extent, 1);
+  openLoop(order[position], 0, plan.loops[order[position]].extent, 1);
   nest(position + 1);
   leaveLevel();
 }
 
+/// The vector loop in blocks of neighbours, then what is left, with the ragged end.
 void StageVectorizer::vectorLoop(size_t position) {
-  int64_t extent = plan.loops[vectorDim].extent, whole = extent / lanes * lanes;
+  int64_t extent = plan.loops[vectorDim].extent, vectors = extent / lanes;
+  int64_t whole = vectors / mostNeighbours * mostNeighbours * lanes;
   if (whole > 0) {
-    openLoop(vectorDim, whole, lanes);
-    nest(position + 1);
+    openLoop(vectorDim, 0, whole, lanes * mostNeighbours);
+    vectorBlock(position, mostNeighbours, /*left=*/0);
     leaveLevel();
   }
   if (whole == extent)
     return;
   openRaggedEnd(whole);
-  nest(position + 1);
+  vectorBlock(position, vectors % mostNeighbours, extent % lanes);
   closeRaggedEnd();
 }
 
-/// A level for one masked copy of the vector loop's body, of the iterations from `whole` on.
+/// Neighbouring vectors from the vector loop's index on, then `left` lanes.
+void StageVectorizer::vectorBlock(size_t position, int64_t vectors, int64_t left) {
+  const Lanes first = loopIndices[vectorDim];
+  moveTo(first.level);
+  for (int64_t i = 0; i < vectors + (left ? 1 : 0); ++i) {
+    Lanes index = first;
+    if (i > 0)
+      index.scalar = arith::AddIOp::create(b, first.scalar, constant(i * lanes));
+    neighbours.push_back({index, {}});
+  }
+  if (left)
+    neighbours.back().mask =
+        vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(left));
+  if (plan.hasReduction())
+    return nest(position + 1);
+  enterNeighbour(0);
+  neighbours.clear();
+  nest(position + 1);
+}
+
+/// A level for one copy of the vector loop's body from `whole` on.
 void StageVectorizer::openRaggedEnd(int64_t whole) {
   Block *block = levels.back().block;
   moveTo(levels.size() - 1);
@@ -206,8 +182,6 @@ void StageVectorizer::openRaggedEnd(int64_t whole) {
   enterLevel(block);
   moveTo(levels.size() - 1);
   loopIndices[vectorDim] = {constant(whole), {}, 1, unsigned(levels.size() - 1)};
-  int64_t left = plan.loops[vectorDim].extent - whole;
-  mask = vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(left));
 }
 
 void StageVectorizer::closeRaggedEnd() {
@@ -215,397 +189,161 @@ void StageVectorizer::closeRaggedEnd() {
   leaveLevel();
 }
 
-SmallVector<Value>
-StageVectorizer::reduceLoop(unsigned loop, int64_t to, int64_t step,
-                            SmallVector<Value> accumulators,
-                            llvm::function_ref<SmallVector<Value>(SmallVector<Value>)> body) {
-  scf::ForOp forOp = openLoop(loop, to, step, accumulators);
-  SmallVector<Value> next = body(llvm::to_vector_of<Value>(forOp.getRegionIterArgs()));
+//===- Reductions -----------------------------------------------------------------------------===//
+
+StageVectorizer::Accumulators StageVectorizer::reduceLoop(unsigned loop, int64_t from, int64_t to,
+                                                          int64_t step, Accumulators accumulators,
+                                                          Iteration body) {
+  if (from == to)
+    return accumulators;
+  scf::ForOp forOp = openLoop(loop, from, to, step, accumulators);
+  Accumulators next = body(llvm::to_vector_of<Value>(forOp.getRegionIterArgs()));
   b.setInsertionPointToEnd(levels.back().block);
   scf::YieldOp::create(b, next);
   leaveLevel();
+  // What follows the loop goes behind it.
+  levels.back().before = nullptr;
   return llvm::to_vector_of<Value>(forOp.getResults());
 }
 
-SmallVector<Value> StageVectorizer::reduce(size_t position, SmallVector<Value> accumulators) {
-  if (position == order.size())
-    return emitBody(accumulators);
-  unsigned loop = order[position];
-  if (loop == vectorDim)
-    return reduceVector(std::move(accumulators));
-  return reduceLoop(loop, plan.loops[loop].extent, 1, std::move(accumulators),
-                    [&](SmallVector<Value> inner) { return reduce(position + 1, inner); });
+StageVectorizer::Accumulators StageVectorizer::reduce(size_t position, Accumulators accumulators) {
+  if (position == order.size()) {
+    reduceSide(0, accumulators);
+    return accumulators;
+  }
+  if (position + 1 == order.size())
+    return reduceInnermost(order[position], std::move(accumulators));
+  return reduceLoop(order[position], 0, plan.loops[order[position]].extent, 1,
+                    std::move(accumulators),
+                    [&](Accumulators inner) { return reduce(position + 1, inner); });
 }
 
-/// The vector loop as the last of the reduced ones.
-SmallVector<Value> StageVectorizer::reduceVector(SmallVector<Value> accumulators) {
-  int64_t extent = plan.loops[vectorDim].extent, whole = extent / lanes * lanes;
-  if (whole > 0)
-    accumulators = reduceLoop(vectorDim, whole, lanes, std::move(accumulators),
-                              [&](SmallVector<Value> inner) { return emitBody(inner); });
+/// The last loop: all sides, then what is left on side 0.
+StageVectorizer::Accumulators StageVectorizer::reduceInnermost(unsigned loop,
+                                                               Accumulators accumulators) {
+  int64_t extent = plan.loops[loop].extent, step = loop == vectorDim ? lanes : 1;
+  int64_t even = extent / (step * sides) * step * sides, whole = extent / step * step;
+  accumulators =
+      reduceLoop(loop, 0, even, step * sides, std::move(accumulators), [&](Accumulators inner) {
+        const Lanes first = loopIndices[loop];
+        for (int64_t side = 0; side < sides; ++side) {
+          moveTo(first.level);
+          if (side > 0)
+            loopIndices[loop].scalar =
+                arith::AddIOp::create(b, first.scalar, constant(side * step));
+          reduceSide(side, inner);
+        }
+        return inner;
+      });
+  accumulators =
+      reduceLoop(loop, even, whole, step, std::move(accumulators), [&](Accumulators inner) {
+        reduceSide(0, inner);
+        return inner;
+      });
   if (whole == extent)
     return accumulators;
   openRaggedEnd(whole);
-  accumulators = emitBody(accumulators);
+  mask = vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(extent - whole));
+  reduceSide(0, accumulators);
   closeRaggedEnd();
   return accumulators;
 }
 
-//===- Body -----------------------------------------------------------------------------------===//
-
-void StageVectorizer::moveTo(unsigned level) {
-  const Level &at = levels[level];
-  if (at.before)
-    return b.setInsertionPoint(at.before);
-  if (at.block->mightHaveTerminator())
-    return b.setInsertionPoint(at.block->getTerminator());
-  b.setInsertionPointToEnd(at.block);
-}
-
-SmallVector<Value> StageVectorizer::emitBody(ArrayRef<Value> accumulators) {
-  Block &body = nestOp.getRegion().front();
-  unsigned inputs = nestOp.getNumDpsInputs(), innermost = levels.size() - 1;
-  for (auto [operand, argument] : llvm::zip(nestOp->getOpOperands(), body.getArguments())) {
-    if (argument.use_empty() || argument.getArgNumber() >= inputs || values.contains(argument))
-      continue;
-    SmallVector<Lanes> indices = evaluate(nestOp.getMatchingIndexingMap(&operand));
-    unsigned level = 0;
-    for (const Lanes &index : indices)
-      level = std::max(level, index.level);
-    moveTo(level);
-    Lanes value = load(memoryOf(operand.get()), indices, nullptr);
-    value.level = level;
-    values[argument] = value;
+/// The body for all neighbours.
+void StageVectorizer::reduceSide(int64_t side, Accumulators &accumulators) {
+  size_t writes = reductions.size();
+  for (size_t neighbour = 0; neighbour < neighbours.size(); ++neighbour) {
+    enterNeighbour(neighbour);
+    MutableArrayRef<Value> own =
+        MutableArrayRef(accumulators)
+            .slice((side * neighbours.size() + neighbour) * writes, writes);
+    llvm::copy(emitBody(own), own.begin());
+    forget(levels.size() - 1);
   }
-  unsigned next = 0;
-  for (auto [i, write] : llvm::enumerate(plan.writes))
-    if (write.reduction)
-      values[body.getArgument(inputs + i)] = {{}, accumulators[next++], 0, innermost};
-  for (Operation &op : body.without_terminator())
-    emitOp(op);
-  moveTo(innermost);
-  SmallVector<Value> results;
-  for (auto [i, write] : llvm::enumerate(plan.writes)) {
-    Value value = vectorOf(values.lookup(body.getTerminator()->getOperand(i)));
-    if (write.reduction) {
-      if (mask)
-        value = arith::SelectOp::create(b, mask, value, accumulators[results.size()]);
-      results.push_back(value);
-      continue;
-    }
-    OpOperand *out = nestOp.getDpsInitOperand(i);
-    store(value, memoryOf(out->get()), evaluate(nestOp.getMatchingIndexingMap(out)));
-  }
-  for (BlockArgument argument : body.getArguments().drop_front(inputs))
-    values.erase(argument);
-  return results;
 }
 
-unsigned StageVectorizer::levelOf(Operation &op) {
-  unsigned level = 0;
-  op.walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (auto known = values.find(operand); known != values.end())
-        level = std::max(level, known->second.level);
-  });
-  return level;
-}
-
-void StageVectorizer::emitOp(Operation &op) {
-  if (values.contains(op.getResult(0)))
+void StageVectorizer::enterNeighbour(size_t neighbour) {
+  if (plan.loops[vectorDim].reduced)
     return;
-  unsigned level = levelOf(op);
-  moveTo(level);
-  Lanes result = TypeSwitch<Operation *, Lanes>(&op)
-                     .Case([&](linalg::IndexOp index) { return loopIndices[index.getDim()]; })
-                     .Case([&](affine::AffineApplyOp apply) { return emitApply(apply); })
-                     .Case([&](memref::LoadOp loadOp) {
-                       return load(memoryOf(loadOp.getMemRef()),
-                                   {values.lookup(loadOp.getIndices()[0])}, nullptr);
-                     })
-                     .Case([&](scf::IfOp guarded) {
-                       auto loadOp = cast<memref::LoadOp>(guarded.thenBlock()->front());
-                       Lanes inside = values.lookup(guarded.getCondition());
-                       return load(memoryOf(loadOp.getMemRef()),
-                                   {values.lookup(loadOp.getIndices()[0])}, &inside);
-                     })
-                     .Default([&](Operation *other) { return emitElementwise(*other); });
-  result.level =
-      isa<linalg::IndexOp>(op) ? loopIndices[cast<linalg::IndexOp>(op).getDim()].level : level;
-  values[op.getResult(0)] = result;
-}
-
-Lanes StageVectorizer::emitElementwise(Operation &op) {
-  bool uniform = llvm::all_of(op.getOperands(),
-                              [&](Value operand) { return values.lookup(operand).isUniform(); });
-  IRMapping mapping;
-  for (Value operand : op.getOperands()) {
-    Lanes lanes = values.lookup(operand);
-    mapping.map(operand, uniform ? lanes.scalar : vectorOf(lanes));
-  }
-  Operation *clone = b.clone(op, mapping);
-  if (uniform)
-    return {clone->getResult(0), {}};
-  clone->getResult(0).setType(vectorType(op.getResult(0).getType()));
-  return {{}, clone->getResult(0)};
-}
-
-Value StageVectorizer::vectorOf(const Lanes &value) {
-  if (value.vector)
-    return value.vector;
-  Value splat = vector::BroadcastOp::create(b, vectorType(value.scalar.getType()), value.scalar);
-  if (value.stride == 0)
-    return splat;
-  VectorType type = vectorType(b.getIndexType());
-  Value steps = vector::StepOp::create(b, type);
-  Value stride = vector::BroadcastOp::create(b, type, constant(value.stride));
-  return arith::AddIOp::create(b, splat, arith::MulIOp::create(b, steps, stride));
-}
-
-//===- Indices --------------------------------------------------------------------------------===//
-
-/// Factor of the lanes in an expression, if it is linear in them.
-static std::optional<int64_t> strideOf(AffineExpr expression, ArrayRef<Lanes> operands) {
-  if (auto dim = dyn_cast<AffineDimExpr>(expression))
-    return operands[dim.getPosition()].vector ? std::nullopt
-                                              : std::optional(operands[dim.getPosition()].stride);
-  if (isa<AffineConstantExpr>(expression))
-    return 0;
-  auto binary = cast<AffineBinaryOpExpr>(expression);
-  std::optional<int64_t> left = strideOf(binary.getLHS(), operands),
-                         right = strideOf(binary.getRHS(), operands);
-  if (!left || !right)
-    return std::nullopt;
-  if (expression.getKind() == AffineExprKind::Add)
-    return *left + *right;
-  if (*left == 0)
-    return 0;
-  auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
-  if (expression.getKind() == AffineExprKind::Mul && factor)
-    return *left * factor.getValue();
-  return std::nullopt;
-}
-
-Lanes StageVectorizer::evaluate(AffineExpr expression, ArrayRef<Lanes> operands) {
-  Lanes result;
-  for (auto [i, operand] : llvm::enumerate(operands))
-    if (expression.isFunctionOfDim(i))
-      result.level = std::max(result.level, operand.level);
-  if (std::optional<int64_t> stride = strideOf(expression, operands)) {
-    SmallVector<Value> scalars;
-    for (const Lanes &operand : operands)
-      scalars.push_back(operand.scalar ? operand.scalar : constant(0));
-    AffineMap map = AffineMap::get(operands.size(), 0, expression);
-    affine::canonicalizeMapAndOperands(&map, &scalars);
-    result.scalar = affine::AffineApplyOp::create(b, map, scalars);
-    result.stride = *stride;
-    return result;
-  }
-  if (auto dim = dyn_cast<AffineDimExpr>(expression))
-    return operands[dim.getPosition()];
-  auto binary = cast<AffineBinaryOpExpr>(expression);
-  Value left = vectorOf(evaluate(binary.getLHS(), operands));
-  Value right = vectorOf(evaluate(binary.getRHS(), operands));
-  switch (expression.getKind()) {
-  case AffineExprKind::Add:
-    result.vector = arith::AddIOp::create(b, left, right);
-    break;
-  case AffineExprKind::Mul:
-    result.vector = arith::MulIOp::create(b, left, right);
-    break;
-  case AffineExprKind::FloorDiv: // Negative coordinates are masked out.
-    result.vector = arith::DivUIOp::create(b, left, right);
-    break;
-  default:
-    result.vector = arith::RemUIOp::create(b, left, right);
-  }
-  return result;
-}
-
-Lanes StageVectorizer::emitApply(affine::AffineApplyOp op) {
-  SmallVector<Lanes> operands;
-  for (Value operand : op.getMapOperands())
-    operands.push_back(values.lookup(operand));
-  return evaluate(op.getAffineMap().getResult(0), operands);
-}
-
-SmallVector<Lanes> StageVectorizer::evaluate(AffineMap map) {
-  SmallVector<Lanes> indices;
-  for (AffineExpr result : map.getResults()) {
-    unsigned level = 0;
-    for (auto [i, index] : llvm::enumerate(loopIndices))
-      if (result.isFunctionOfDim(i))
-        level = std::max(level, index.level);
-    moveTo(level);
-    // Other loops may not be open yet.
-    SmallVector<Lanes> operands(loopIndices);
-    for (auto [i, operand] : llvm::enumerate(operands))
-      if (!result.isFunctionOfDim(i))
-        operand = {constant(0), {}};
-    indices.push_back(evaluate(result, operands));
-  }
-  return indices;
-}
-
-//===- Memory ---------------------------------------------------------------------------------===//
-
-Value StageVectorizer::passThrough(Type element) {
-  return arith::ConstantOp::create(b, b.getZeroAttr(vectorType(element)));
-}
-
-/// The argument that an operand of the generic is, or is a part of; or a constant's table.
-Value StageVectorizer::memoryOf(Value operand) {
-  if (auto part = operand.getDefiningOp<memref::SubViewOp>())
-    operand = part.getSource();
-  if (operand.getDefiningOp<memref::GetGlobalOp>() && !arguments.contains(operand)) {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.front());
-    b.clone(*operand.getDefiningOp(), arguments);
-  }
-  return arguments.lookup(operand);
-}
-
-/// Distances of the lanes' elements from lane 0's.
-Value StageVectorizer::offsetsOf(MemRefType type, ArrayRef<Lanes> indices) {
-  int64_t distance = 1, stride = 0;
-  for (size_t i = indices.size(); i-- > 0;) {
-    stride += indices[i].stride * distance;
-    distance *= type.getDimSize(i);
-  }
-  return vectorOf({constant(0), {}, stride});
-}
-
-static bool isContiguous(ArrayRef<Lanes> indices) {
-  return !indices.empty() && indices.back().stride == 1 && indices.back().scalar &&
-         llvm::all_of(indices.drop_back(), [](const Lanes &index) { return index.isUniform(); });
-}
-
-Lanes StageVectorizer::load(Value memory, ArrayRef<Lanes> indices, const Lanes *inside) {
-  auto type = cast<MemRefType>(memory.getType());
-  SmallVector<Value> scalars;
-  for (const Lanes &index : indices)
-    scalars.push_back(index.scalar ? index.scalar : constant(0));
-  bool uniform = llvm::all_of(indices, [](const Lanes &index) { return index.isUniform(); });
-  if (uniform && (!inside || inside->isUniform())) {
-    if (!inside)
-      return {memref::LoadOp::create(b, memory, scalars), {}};
-    auto guarded = scf::IfOp::create(
-        b, inside->scalar,
-        [&](OpBuilder &nested, Location loc) {
-          Value loaded = memref::LoadOp::create(nested, loc, memory, scalars);
-          scf::YieldOp::create(nested, loc, loaded);
-        },
-        [&](OpBuilder &nested, Location loc) {
-          Value zero =
-              arith::ConstantOp::create(nested, loc, nested.getZeroAttr(type.getElementType()));
-          scf::YieldOp::create(nested, loc, zero);
-        });
-    return {guarded.getResult(0), {}};
-  }
-  Value where = mask;
-  if (inside)
-    where =
-        mask ? arith::AndIOp::create(b, mask, vectorOf(*inside)).getResult() : vectorOf(*inside);
-  VectorType result = vectorType(type.getElementType());
-  if (isContiguous(indices)) {
-    if (!where)
-      return {{}, vector::LoadOp::create(b, result, memory, scalars)};
-    return {{},
-            vector::MaskedLoadOp::create(b, result, memory, scalars, where,
-                                         passThrough(type.getElementType()))};
-  }
-  if (!where)
-    where = arith::ConstantOp::create(b, DenseElementsAttr::get(vectorType(b.getI1Type()), true));
-  Value offsets = indices.back().vector ? indices.back().vector : offsetsOf(type, indices);
-  return {{},
-          vector::GatherOp::create(b, result, memory, scalars, offsets, where,
-                                   passThrough(type.getElementType()))};
-}
-
-void StageVectorizer::store(Value value, Value memory, ArrayRef<Lanes> indices) {
-  moveTo(levels.size() - 1);
-  SmallVector<Value> scalars;
-  for (const Lanes &index : indices)
-    scalars.push_back(index.scalar);
-  if (lanes == 1) {
-    memref::StoreOp::create(b, vector::ExtractOp::create(b, value, ArrayRef<int64_t>{0}), memory,
-                            scalars);
-    return;
-  }
-  if (isContiguous(indices)) {
-    if (mask)
-      vector::MaskedStoreOp::create(b, memory, scalars, mask, value);
-    else
-      vector::StoreOp::create(b, value, memory, scalars);
-    return;
-  }
-  Value where = mask;
-  if (!where)
-    where = arith::ConstantOp::create(b, DenseElementsAttr::get(vectorType(b.getI1Type()), true));
-  vector::ScatterOp::create(b, Type(), memory, scalars,
-                            offsetsOf(cast<MemRefType>(memory.getType()), indices), where, value);
+  if (neighbours.size() > 1)
+    forget(neighbours[neighbour].index.level);
+  loopIndices[vectorDim] = neighbours[neighbour].index;
+  mask = neighbours[neighbour].mask;
 }
 
 //===- Accumulators ---------------------------------------------------------------------------===//
 
-SmallVector<Value> StageVectorizer::identities() {
+StageVectorizer::Accumulators StageVectorizer::identities() {
   moveTo(levels.size() - 1);
-  SmallVector<Value> result;
-  for (const ClusterWrite &write : plan.writes) {
-    if (!write.reduction)
-      continue;
-    Type type = accumulatorType(write.reduction);
-    double identity =
-        isa<nn::ReduceSumOp>(write.reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
-    result.push_back(
-        vector::BroadcastOp::create(b, vectorType(type), emitConstant(b, type, identity)));
-  }
+  Accumulators result;
+  for (size_t copy = 0; copy < sides * neighbours.size(); ++copy)
+    for (const ClusterWrite *write : reductions) {
+      Type type = accumulatorType(write->reduction);
+      double identity =
+          isa<nn::ReduceSumOp>(write->reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
+      result.push_back(
+          vector::BroadcastOp::create(b, vectorType(type), emitConstant(b, type, identity)));
+    }
   return result;
+}
+
+Value StageVectorizer::combine(const ClusterWrite &write, Value x, Value y) {
+  if (isa<nn::ReduceSumOp>(write.reduction))
+    return arith::AddFOp::create(b, x, y);
+  return arith::MaximumFOp::create(b, x, y);
 }
 
 /// One value of all lanes: halves are combined until one lane is left, since a chain of additions
 /// would wait for each.
-Value StageVectorizer::combineLanes(Value value, bool sum) {
+Value StageVectorizer::combineLanes(const ClusterWrite &write, Value value) {
   for (int64_t left = lanes; left > 1;) {
     left /= 2;
     Value low = vector::ExtractStridedSliceOp::create(b, value, 0, left, 1);
     Value high = vector::ExtractStridedSliceOp::create(b, value, left, left, 1);
-    value = sum ? arith::AddFOp::create(b, low, high).getResult()
-                : arith::MaximumFOp::create(b, low, high).getResult();
+    value = combine(write, low, high);
   }
   return vector::ExtractOp::create(b, value, ArrayRef<int64_t>{0});
 }
 
-/// Rounds accumulators once and writes them; lanes that were reduced over are combined.
-void StageVectorizer::storeAccumulators(SmallVector<Value> accumulators) {
+/// Combines the sides and writes the result of each neighbour.
+void StageVectorizer::storeAccumulators(ArrayRef<Value> accumulators) {
   levels.back().before = nullptr;
-  SmallVector<unsigned> buffers = stageBuffers(plan);
-  unsigned next = 0;
-  for (auto [i, write] : llvm::enumerate(plan.writes)) {
-    if (!write.reduction)
-      continue;
-    moveTo(levels.size() - 1);
-    Value value = accumulators[next++];
-    bool acrossLanes = plan.loops[vectorDim].reduced;
-    if (acrossLanes)
-      value = combineLanes(value, isa<nn::ReduceSumOp>(write.reduction));
-    OpOperand *out = nestOp.getDpsInitOperand(i);
-    unsigned position = llvm::find(buffers, write.buffer) - buffers.begin();
-    Value memory = function.getArgument(position);
-    Type element = cast<MemRefType>(memory.getType()).getElementType();
-    if (element != accumulatorType(write.reduction))
-      value = emitResize(b, value, acrossLanes ? element : Type(vectorType(element)));
-    SmallVector<Lanes> indices = evaluate(nestOp.getMatchingIndexingMap(out));
-    moveTo(levels.size() - 1);
-    if (!acrossLanes) {
-      store(value, memory, indices);
-      continue;
+  size_t count = neighbours.size(), writes = reductions.size();
+  for (size_t neighbour = 0; neighbour < count; ++neighbour) {
+    enterNeighbour(neighbour);
+    unsigned next = 0;
+    for (auto [i, write] : llvm::enumerate(plan.writes)) {
+      if (!write.reduction)
+        continue;
+      moveTo(levels.size() - 1);
+      Value value = accumulators[neighbour * writes + next];
+      for (int64_t side = 1; side < sides; ++side)
+        value = combine(write, value, accumulators[(side * count + neighbour) * writes + next]);
+      ++next;
+      storeAccumulator(write, nestOp.getDpsInitOperand(i), value);
     }
-    SmallVector<Value> scalars;
-    for (const Lanes &index : indices)
-      scalars.push_back(index.scalar);
-    memref::StoreOp::create(b, value, memory, scalars);
   }
+}
+
+/// Rounds an accumulator once and writes it; lanes that were reduced over are combined.
+void StageVectorizer::storeAccumulator(const ClusterWrite &write, OpOperand *out, Value value) {
+  bool acrossLanes = plan.loops[vectorDim].reduced;
+  if (acrossLanes)
+    value = combineLanes(write, value);
+  SmallVector<unsigned> buffers = stageBuffers(plan);
+  unsigned position = llvm::find(buffers, write.buffer) - buffers.begin();
+  Value memory = function.getArgument(position);
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  if (element != accumulatorType(write.reduction))
+    value = emitResize(b, value, acrossLanes ? element : Type(vectorType(element)));
+  SmallVector<Lanes> indices = evaluate(nestOp.getMatchingIndexingMap(out));
+  moveTo(levels.size() - 1);
+  if (!acrossLanes)
+    return store(value, memory, indices);
+  SmallVector<Value> scalars;
+  for (const Lanes &index : indices)
+    scalars.push_back(index.scalar);
+  memref::StoreOp::create(b, value, memory, scalars);
 }
 
 void dlc::vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lanes) {

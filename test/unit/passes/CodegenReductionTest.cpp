@@ -51,6 +51,11 @@ static const Case cases[] = {
     {"2x20x48x48", "nChw16c", "0, 2, 3", "20"},
     {"2x16x64x64", "", "0, 1, 2, 3", ""},
     {"3x131x67x5", "", "0, 2, 3", "131"},
+    // Several vectors of channels side by side, in whole and in ragged blocks.
+    {"2x64x9x7", "nhwc", "0, 2, 3", "64"},
+    {"3x216x5x5", "nhwc", "0, 2, 3", "216"},
+    {"1x100x33x17", "nhwc", "2, 3", "1x100"},
+    {"77x48", "", "0", "48"},
     // Many columns: no partial results.
     {"12x5000", "", "0", "5000"},
     {"300x200", "", "1", "300"},
