@@ -157,7 +157,8 @@ TEST_P(SemanticsTest, StagesComputeTheSame) {
   OwningOpRef<ModuleOp> nn = transformed(*module, buildNNPipeline);
   expectSame(*module, *nn, "train");
 
-  OwningOpRef<ModuleOp> train = transformed(*nn, buildTrainPipeline);
+  OwningOpRef<ModuleOp> train =
+      transformed(*nn, [](OpPassManager &manager) { buildTrainPipeline(manager, {}); });
   expectSame(*nn, *train, "eval");
   expectSame(*nn, *train, "predict");
 
