@@ -53,7 +53,8 @@ SmallVector<Operation *> dlc::usersThroughCasts(Operation *op) {
 
 bool dlc::isClusterOp(Operation *op) {
   return op->hasTrait<nn::Elementwise>() || isReduction(op) || isCopiedIntoClusters(op) ||
-         isa<nn::ConcatOp, nn::TransposeOp>(op) || (isa<nn::ReorderOp>(op) && !isLibraryOp(op));
+         isa<nn::ConcatOp, nn::TransposeOp>(op) ||
+         (isa<nn::ReorderOp, nn::MaxPoolOp, nn::MaxPoolGradOp>(op) && !isLibraryOp(op));
 }
 
 ClusterGrouper::ClusterGrouper(Block &block) {
@@ -97,7 +98,9 @@ void ClusterGrouper::addOp(Operation *op) {
     group.reducedDims.assign(sum.getDims().begin(), sum.getDims().end());
   if (auto max = dyn_cast<nn::ReduceMaxOp>(op))
     group.reducedDims.assign(max.getDims().begin(), max.getDims().end());
-  group.closed = isCopiedIntoClusters(op) || isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
+  group.closed = isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp, nn::MaxPoolOp>(op);
+  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
+    group.windows = grad.getKernelAttr();
   members[op] = static_cast<unsigned>(all.size());
   all.push_back(std::move(group));
 }
@@ -148,6 +151,8 @@ bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
   if (from.reduces)
     into.reducedDims = from.reducedDims;
   into.reduces |= from.reduces;
+  if (from.windows)
+    into.windows = from.windows;
   from = ClusterGroup();
   return true;
 }
@@ -167,6 +172,8 @@ StringRef ClusterGrouper::disagreement(const ClusterGroup &a, const ClusterGroup
     return "their iteration spaces differ";
   if (a.space.getEncoding() != b.space.getEncoding())
     return "their layouts differ";
+  if (a.windows && b.windows && a.windows != b.windows)
+    return "their windows of pooling differ";
   if (a.reduces && b.reduces && a.reducedDims != b.reducedDims)
     return "they reduce different dimensions";
   return "";

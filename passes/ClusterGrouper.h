@@ -25,6 +25,7 @@ struct ClusterGroup {
   llvm::SmallVector<mlir::Operation *> ops;
   mlir::RankedTensorType space;           // shape and layout of the iteration space
   llvm::SmallVector<int64_t> reducedDims; // common to all reductions
+  mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside
   bool reduces = false;
   bool closed = false; // stays alone
 };

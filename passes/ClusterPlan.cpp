@@ -159,6 +159,18 @@ private:
     node.bounds = std::move(bounds);
     return add(std::move(node));
   }
+  unsigned compare(Kind kind, unsigned a, unsigned b) {
+    ClusterNode node{kind};
+    node.operands = {a, b};
+    node.element = IntegerType::get(stage.nodes[a].element.getContext(), 1);
+    return add(std::move(node));
+  }
+  unsigned coordinate(Type element, LinearForm form) {
+    ClusterNode node{Kind::Index};
+    node.element = element;
+    node.form = std::move(form);
+    return add(std::move(node));
+  }
   unsigned select(unsigned condition, unsigned a, unsigned b) {
     ClusterNode node{Kind::Select};
     node.operands = {condition, a, b};
@@ -167,6 +179,8 @@ private:
   }
   FailureOr<unsigned> evaluateNew(Value value, const Coordinates &at);
   FailureOr<unsigned> evaluatePad(nn::PadOp op, const Coordinates &at);
+  FailureOr<unsigned> evaluatePool(nn::MaxPoolOp op, bool index, const Coordinates &at);
+  FailureOr<unsigned> evaluatePoolGrad(nn::MaxPoolGradOp op, const Coordinates &at);
   FailureOr<unsigned> evaluateConcat(nn::ConcatOp op, const Coordinates &at);
   FailureOr<unsigned> evaluateElementwise(Operation *op, const Coordinates &at);
 
@@ -236,11 +250,11 @@ FailureOr<unsigned> StageBuilder::evaluateNew(Value value, const Coordinates &at
       .Case([&](nn::ReorderOp reorder) { return evaluate(reorder.getX(), at); })
       .Case([&](nn::PadOp pad) { return evaluatePad(pad, at); })
       .Case([&](nn::ConcatOp concat) { return evaluateConcat(concat, at); })
+      .Case([&](nn::MaxPoolOp pool) { return evaluatePool(pool, value == pool.getIndex(), at); })
+      .Case([&](nn::MaxPoolGradOp grad) { return evaluatePoolGrad(grad, at); })
       .Case([&](nn::IotaOp iota) {
-        ClusterNode node{Kind::Index};
-        node.element = nn::tensorType(iota).getElementType();
-        node.form = at[iota.getDim()];
-        return FailureOr<unsigned>(add(std::move(node)));
+        return FailureOr<unsigned>(
+            coordinate(nn::tensorType(iota).getElementType(), at[iota.getDim()]));
       })
       .Case([&](nn::ConstantOp constant) {
         bool splat = nn::splatValue(constant).has_value();
@@ -316,6 +330,57 @@ FailureOr<unsigned> StageBuilder::evaluateConcat(nn::ConcatOp op, const Coordina
   return *result;
 }
 
+/// The first maximum of a window, or its position. Windows tile the operand.
+FailureOr<unsigned> StageBuilder::evaluatePool(nn::MaxPoolOp op, bool index,
+                                               const Coordinates &at) {
+  ArrayRef<int64_t> kernel = op.getKernel();
+  Type indexType = nn::tensorType(op.getIndex()).getElementType();
+  unsigned maximum = 0, position = 0;
+  int64_t window = llvm::product_of(kernel);
+  for (int64_t i = 0; i < window; ++i) {
+    Coordinates inner = at;
+    int64_t rest = i;
+    for (size_t dim = kernel.size(); dim-- > 0; rest /= kernel[dim]) {
+      LinearForm &form = inner[dim + 2];
+      form = LinearForm::constant(extents.size(), rest % kernel[dim]);
+      form.add(at[dim + 2], kernel[dim]);
+    }
+    FailureOr<unsigned> element = evaluate(op.getX(), inner);
+    if (failed(element))
+      return failure();
+    unsigned here = coordinate(indexType, LinearForm::constant(extents.size(), i));
+    unsigned wins = i == 0 ? 0 : compare(Kind::Wins, *element, maximum);
+    maximum = i == 0 ? *element : select(wins, *element, maximum);
+    position = i == 0 ? here : select(wins, here, position);
+  }
+  known.push_back({op.getY(), at, maximum});
+  known.push_back({op.getIndex(), at, position});
+  return index ? position : maximum;
+}
+
+/// The gradient of a window goes to the element at its index.
+FailureOr<unsigned> StageBuilder::evaluatePoolGrad(nn::MaxPoolGradOp op, const Coordinates &at) {
+  ArrayRef<int64_t> kernel = op.getKernel();
+  Coordinates window = at;
+  LinearForm position = LinearForm::constant(extents.size(), 0);
+  int64_t stride = 1;
+  for (size_t dim = kernel.size(); dim-- > 0; stride *= kernel[dim]) {
+    auto parts = divide(at[dim + 2], kernel[dim], extents);
+    if (!parts)
+      return op.emitOpError("has windows across the loops of its cluster");
+    window[dim + 2] = parts->first;
+    position.add(parts->second, stride);
+  }
+  FailureOr<unsigned> index = evaluate(op.getIndex(), window), dy = evaluate(op.getDy(), window);
+  if (failed(index) || failed(dy))
+    return failure();
+  unsigned here = coordinate(stage.nodes[*index].element, position);
+  ClusterNode zero{Kind::Zero};
+  zero.element = stage.nodes[*dy].element;
+  unsigned hit = compare(Kind::Equal, *index, here);
+  return select(hit, *dy, add(std::move(zero)));
+}
+
 //===- Stages ---------------------------------------------------------------------------------===//
 
 namespace {
@@ -336,7 +401,7 @@ private:
   LogicalResult planNest(RankedTensorType type);
   LogicalResult addReduction(StageBuilder &builder, const Space &space, unsigned result,
                              unsigned last, ArrayRef<Bound> valid);
-  bool writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions, ArrayRef<Bound> valid);
+  bool writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions);
   void planPartials(StagePlan &stage, ArrayRef<unsigned> reductions);
 
   Block &cluster;
@@ -407,8 +472,33 @@ LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
   return success();
 }
 
-LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
+/// Splits the loops over dimensions that are pooled, so that a window and the place in it are
+/// linear forms.
+static Space tiledSpaceOf(RankedTensorType type, Block &cluster) {
   Space space = spaceOf(type);
+  auto grads = cluster.getOps<nn::MaxPoolGradOp>();
+  if (grads.empty())
+    return space;
+  nn::MaxPoolGradOp grad = *grads.begin();
+  rt::Layout layout = nn::layoutOf(type);
+  ArrayRef<int64_t> kernel = grad.getKernel();
+  for (size_t loop = layout.order.size(); loop-- > 0;) {
+    int64_t dim = static_cast<int64_t>(layout.order[loop]);
+    if (dim < 2 || nn::tensorType(grad.getDx()).getShape() != type.getShape())
+      continue;
+    int64_t window = kernel[dim - 2];
+    space.extents[loop] /= window;
+    space.extents.insert(space.extents.begin() + loop + 1, window);
+    for (auto [other, form] : llvm::enumerate(space.coordinates)) {
+      form.weights.insert(form.weights.begin() + loop + 1, form.weights[loop]);
+      form.weights[loop] *= window;
+    }
+  }
+  return space;
+}
+
+LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
+  Space space = tiledSpaceOf(type, cluster);
   StagePlan stage;
   StageBuilder builder(stage, space);
   SmallVector<Bound> valid =
@@ -430,7 +520,7 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
     if (failed(addReduction(builder, space, result, reductions.back(), valid)))
       return failure();
   planLoops(stage);
-  if (!reductions.empty() && !writesDirectly(stage, reductions, valid))
+  if (!reductions.empty() && !writesDirectly(stage, reductions))
     planPartials(stage, reductions);
   plan.stages.insert(plan.stages.begin(), std::move(stage));
   return success();
@@ -474,14 +564,19 @@ LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const Space &s
 }
 
 /// True if each item has whole results, and their places are those in the result.
-bool ClusterPlanner::writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions,
-                                    ArrayRef<Bound> valid) {
+bool ClusterPlanner::writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions) {
   for (const StagePlan::Loop &loop : stage.loops)
     if (loop.item && loop.reduced)
       return false;
-  return valid.empty() && llvm::all_of(reductions, [&](unsigned result) {
-           return nn::layoutOf(nn::tensorType(yield.getValues()[result])).isRowMajor();
-         });
+  // Padding that is kept has no place in the result.
+  for (const ClusterWrite &write : stage.writes)
+    for (const Bound &bound : write.valid)
+      for (auto [loop, weight] : llvm::zip(stage.loops, bound.form.weights))
+        if (weight != 0 && !loop.reduced)
+          return false;
+  return llvm::all_of(reductions, [&](unsigned result) {
+    return nn::layoutOf(nn::tensorType(yield.getValues()[result])).isRowMajor();
+  });
 }
 
 /// Lets the stage write one partial result per item to scratch, and adds the stage that combines

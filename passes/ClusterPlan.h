@@ -46,6 +46,9 @@ struct ClusterNode {
     Constant, // splat of an nn.constant
     Table,    // element of an nn.constant that is none
     Fill,     // the value that nn.pad adds
+    Zero,     // of the node's type
+    Equal,    // two integers
+    Wins,     // a takes the place of b as a window's maximum
     Op        // an elementwise nn op
   };
   Kind kind = Kind::Op;

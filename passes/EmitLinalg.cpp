@@ -337,6 +337,16 @@ Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
     return constant(*nn::splatValue(node.op->getResult(0)));
   case Kind::Fill:
     return constant(cast<nn::PadOp>(node.op).getValue().convertToDouble());
+  case Kind::Zero:
+    return constant(0);
+  case Kind::Equal:
+    return arith::CmpIOp::create(body, arith::CmpIPredicate::eq, operand(0), operand(1));
+  case Kind::Wins: {
+    // Greater or the first that is not a number.
+    Value greater = arith::CmpFOp::create(body, arith::CmpFPredicate::UGT, operand(0), operand(1));
+    Value ordered = arith::CmpFOp::create(body, arith::CmpFPredicate::ORD, operand(1), operand(1));
+    return arith::AndIOp::create(body, greater, ordered);
+  }
   case Kind::Op:
     break;
   }

@@ -39,9 +39,10 @@ public:
   nn::FusedOp build() {
     SmallVector<Value> results;
     for (Operation *op : group.ops)
-      if (llvm::any_of(usersThroughCasts(op),
-                       [&](Operation *user) { return !inGroup.contains(user); }))
-        results.push_back(op->getResult(0));
+      for (Value result : op->getResults())
+        if (llvm::any_of(usersThroughCasts(result),
+                         [&](Operation *user) { return !inGroup.contains(user); }))
+          results.push_back(result);
     OpBuilder builder(group.ops.back());
     builder.setInsertionPointAfter(group.ops.back());
     // A cluster is named after what it yields last: that is what the layer is known by.

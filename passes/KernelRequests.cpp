@@ -72,7 +72,35 @@ static rt::KernelRequest product(nn::MatmulOp op) {
   return request;
 }
 
+/// True if generated code runs a pooling: windows tile the operand, and vectors of channels run
+/// along memory. Then the gradient is a pointwise function of two smaller tensors, which the
+/// readers of either compute for less than it takes to store it.
+template <typename Pool> static bool isTiling(Pool pool, Value full) {
+  auto type = nn::tensorType(full);
+  auto isZero = [](int64_t value) { return value == 0; };
+  if (!llvm::equal(pool.getKernel(), pool.getStrides()) ||
+      !llvm::all_of(pool.getPaddingLow(), isZero) || !llvm::all_of(pool.getPaddingHigh(), isZero))
+    return false;
+  for (auto [extent, window] : llvm::zip(type.getShape().drop_front(2), pool.getKernel()))
+    if (extent % window != 0)
+      return false;
+  rt::Layout layout = nn::layoutOf(type);
+  for (const rt::Layout::Block &block : layout.blocks)
+    if (block.dim != 1)
+      return false;
+  return !layout.blocks.empty() || layout.order.back() == 1;
+}
+
+/// What shifts an operand by less than a window cannot have the gradient inside.
+static bool movesElements(Operation *op) {
+  return isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
+}
+
 bool dlc::isLibraryOp(Operation *op) {
+  if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
+    return !isTiling(pool, pool.getX());
+  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
+    return !isTiling(grad, grad.getDx()) || llvm::any_of(op->getUsers(), movesElements);
   // Generated code reorders what no library does: f64 and what is stored as bytes or 64-bit
   // integers.
   if (auto reorder = dyn_cast<nn::ReorderOp>(op)) {
@@ -80,7 +108,7 @@ bool dlc::isLibraryOp(Operation *op) {
     return element.isF32() || element.isBF16() || element.isF16();
   }
   return isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp, nn::ConvGradFilterOp,
-             nn::MatmulOp, nn::MaxPoolOp, nn::MaxPoolGradOp>(op);
+             nn::MatmulOp>(op);
 }
 
 std::optional<rt::KernelRequest> dlc::kernelRequest(Operation *op, rt::Math math,

@@ -13,7 +13,8 @@
 
 namespace dlc {
 
-/// True if a library runs the op: convolutions, matrix products, pooling, reorders.
+/// True if a library runs the op: convolutions, matrix products, reorders, pooling unless its
+/// windows tile channels-innermost memory.
 bool isLibraryOp(mlir::Operation *op);
 
 /// The kernel of a library op, nothing for others. The request's operands are the op's operands and

@@ -22,6 +22,8 @@ StringRef dlc::categoryOf(Operation *op) {
         if (llvm::any_of(fused->getUsers(),
                          [](Operation *user) { return isa<nn::AssignOp>(user); }))
           return "optimizer";
+        if (!fused.getBody().getOps<nn::MaxPoolOp>().empty())
+          return "pooling";
         // What is of a loss is all done in its clusters; normalisation takes ReLUs and the like
         // along.
         bool ofNorm = false;

@@ -7,10 +7,14 @@ using namespace mlir;
 using namespace dlc;
 
 /// Elements of a buffer that a stage touches at most.
-static int64_t touchedElements(const StagePlan &stage, RankedTensorType type) {
-  int64_t iterations = 1;
+static int64_t touchedElements(const StagePlan &stage, unsigned buffer, RankedTensorType type) {
+  int64_t iterations = 0, once = 1;
   for (const StagePlan::Loop &loop : stage.loops)
-    iterations *= loop.extent;
+    once *= loop.extent;
+  for (const ClusterNode &node : stage.nodes)
+    iterations += node.kind == ClusterNode::Kind::Read && node.buffer == buffer ? once : 0;
+  for (const ClusterWrite &write : stage.writes)
+    iterations += write.buffer == buffer ? once : 0;
   return std::min(iterations, nn::layoutOf(type).physicalElements(type.getShape().vec()));
 }
 
@@ -51,7 +55,8 @@ GeneratedKernel dlc::planGeneratedKernel(Block &cluster) {
     planned.flops = operations * iterations;
     for (unsigned buffer : planned.buffers) {
       RankedTensorType type = plan->buffers[buffer];
-      planned.bytes += touchedElements(stage, type) * nn::elementBytes(type.getElementType());
+      planned.bytes +=
+          touchedElements(stage, buffer, type) * nn::elementBytes(type.getElementType());
     }
   }
   return kernel;

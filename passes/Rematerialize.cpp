@@ -31,7 +31,8 @@ namespace {
 struct Recipe {
   SmallVector<Operation *> ops;
   llvm::SmallSetVector<unsigned, 4> leaves;
-  double operations = 0; // in bytes per element
+  double operations = 0;     // in bytes per element
+  DenseI64ArrayAttr windows; // of the pooling whose gradient is part of it
 
   /// Fails if something but pointwise ops is needed.
   static std::optional<Recipe> of(nn::FusedOp producer, unsigned result);
@@ -69,14 +70,31 @@ bool Recipe::add(Value value, llvm::SmallDenseSet<Value> &seen) {
   }
   Operation *op = value.getDefiningOp();
   bool pointwise = op->hasTrait<nn::Elementwise>();
-  if (!pointwise && !isa<nn::BroadcastOp, nn::ConstantOp, nn::IotaOp, nn::SliceOp>(op))
+  auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
+  if (!pointwise && !grad && !isa<nn::BroadcastOp, nn::ConstantOp, nn::IotaOp, nn::SliceOp>(op))
     return false;
-  if (pointwise)
+  if (grad)
+    windows = grad.getKernelAttr();
+  if (pointwise || grad)
     operations += isFunction(op) ? bytesPerFunction : bytesPerOperation;
   if (!llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand, seen); }))
     return false;
   ops.push_back(op);
   return true;
+}
+
+/// True if a consumer's loops can hold the recipe of operand `index`: windows of pooling must tile
+/// them alike.
+static bool canHold(nn::FusedOp consumer, unsigned index, const Recipe &recipe) {
+  if (!recipe.windows)
+    return true;
+  Block &body = consumer.getBody().front();
+  for (auto grad : body.getOps<nn::MaxPoolGradOp>())
+    if (grad.getKernelAttr() != recipe.windows)
+      return false;
+  return llvm::all_of(body.getArgument(index).getUsers(), [](Operation *user) {
+    return user->hasTrait<nn::Elementwise>() || isa<nn::ReduceSumOp, nn::ReduceMaxOp>(user);
+  });
 }
 
 //===- Prices ---------------------------------------------------------------------------------===//
@@ -202,7 +220,8 @@ private:
     for (OpOperand &use : result.getUses()) {
       auto consumer = dyn_cast<nn::FusedOp>(use.getOwner());
       // An optimizer writes variables in place, in the memory that it reads.
-      if (!consumer || writesVariables(consumer) || llvm::count(consumer.getInputs(), result) > 1) {
+      if (!consumer || writesVariables(consumer) || llvm::count(consumer.getInputs(), result) > 1 ||
+          !canHold(consumer, use.getOperandNumber(), recipe)) {
         onlyClusters = false;
         continue;
       }

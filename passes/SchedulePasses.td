@@ -46,7 +46,8 @@ def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: layouts assigned, composites lowered. Effect: a relu that alone reads a convolution or matrix product becomes its
     epilogue; every op that no library runs goes into an nn.fused. A cluster has one iteration space and may end in reductions over
-    common dimensions; constants, iotas, broadcasts, slices and pads are copied into every cluster that uses them.
+    common dimensions; constants, iotas, broadcasts, slices and pads are copied into every cluster that uses them. Pooling whose windows
+    tile channels-innermost memory is generated: its gradient is pointwise then.
 
     ```mlir
     %0 = nn.sub %a, %b : ...
@@ -63,7 +64,7 @@ def Rematerialize : Pass<"dlc-rematerialize", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: clusters formed. Effect: a cluster that reads a pointwise function of what it reads anyway computes it; a tensor that
     all its readers can compute for less than it takes to write and read it is not written. The price is bytes moved, arithmetic
-    included. Bits do not change: the same ops run on the same operands.
+    included. Bits do not change, since the same ops run on the same operands; but what is not stored is not rounded to 16 bits.
 
     ```mlir
     %y = nn.fused (%a = %x) : ... { nn.yield (relu %a) }

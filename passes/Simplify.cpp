@@ -136,6 +136,32 @@ struct MergeTransposes : OpRewritePattern<TransposeOp> {
   }
 };
 
+//===- Masks ----------------------------------------------------------------------------------===//
+
+/// The mask of a ReLU that is pooled: where a window's gradient goes, the ReLU's result is the
+/// window's maximum. So the smaller gradient is masked by the smaller tensor.
+struct MaskBeforePooling : OpRewritePattern<SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(SelectOp op, PatternRewriter &rewriter) const override {
+    auto positive = op.getCondition().getDefiningOp<CompareOp>();
+    auto grad = op.getA().getDefiningOp<MaxPoolGradOp>();
+    if (!positive || positive.getPredicate() != Comparison::GT || !grad || !grad->hasOneUse() ||
+        splatValue(positive.getB()) != 0.0 || splatValue(op.getB()) != 0.0)
+      return rewriter.notifyMatchFailure(op, "no mask of a pooling's gradient");
+    auto pool = grad.getIndex().getDefiningOp<MaxPoolOp>();
+    if (!pool || pool.getX() != positive.getA())
+      return rewriter.notifyMatchFailure(op, "the mask is not that of what was pooled");
+    Value zero = splat(rewriter, op.getLoc(), tensorType(grad.getDy()), 0);
+    Value condition = CompareOp::create(rewriter, op.getLoc(), Comparison::GT, pool.getY(), zero);
+    Value masked = SelectOp::create(rewriter, op.getLoc(), condition, grad.getDy(), zero);
+    rewriter.replaceOpWithNewOp<MaxPoolGradOp>(op, op.getType(), masked, grad.getIndex(),
+                                               grad.getKernel(), grad.getStrides(),
+                                               grad.getPaddingLow(), grad.getPaddingHigh());
+    return success();
+  }
+};
+
 //===- Identities -----------------------------------------------------------------------------===//
 
 /// The operand that an op passes on unchanged, or null.
@@ -186,7 +212,7 @@ public:
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     set.add<FoldSplats, MergeCasts, MergeBroadcasts, MergeReshapes, MergeTransposes,
-            RemoveIdentities>(context);
+            MaskBeforePooling, RemoveIdentities>(context);
     patterns = FrozenRewritePatternSet(std::move(set));
     return success();
   }

@@ -96,8 +96,8 @@ def NN_ReorderOp : NN_TypedOp<"reorder"> {
 def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "a cluster that becomes one generated kernel";
   let description = [{
-    The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, iota and constants over one
-    iteration space, or one data movement (concat, slice, pad, transpose). Results are what nn.yield names.
+    The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, gradients of pooling, iota and constants over one
+    iteration space, or one data movement (concat, slice, pad, transpose) or pooling. Results are what nn.yield names.
 
     ```mlir
     %y = nn.fused (%a = %x, %b = %z) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32> {

@@ -150,3 +150,46 @@ nn.model @reorder attributes {stage = "schedule"} {
     nn.output "y", %1 : tensor<1x16x2x2xi1, #nn.layout<nChw16c>>
   }
 }
+
+// -----
+
+// A maximum over windows that tile channels-innermost memory is generated; its gradient goes into the cluster that reads it. In
+// row-major layout the library does both.
+// CHECK-LABEL: nn.model @pooling
+!blocked = tensor<2x16x8x8xf32, #nn.layout<nChw16c>>
+!pooled = tensor<2x16x4x4xf32, #nn.layout<nChw16c>>
+!index = tensor<2x16x4x4xi8, #nn.layout<nChw16c>>
+nn.model @pooling attributes {stage = "schedule"} {
+  nn.program @predict(%x: !blocked {nn.input = "x"}, %dy: !pooled {nn.input = "dy"}, %z: tensor<2x16x8x8xf32> {nn.input = "z"}) {
+    // CHECK: %[[Y:.*]]:2 = nn.fused
+    // CHECK-NEXT: nn.max_pool
+    // CHECK: %[[DX:.*]] = nn.fused ({{.*}} = %[[Y]]#1
+    // CHECK: nn.max_pool_grad
+    // CHECK: nn.mul
+    // CHECK: %{{.*}}, %{{.*}} = nn.max_pool %arg2
+    %y, %i = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (!blocked) -> (!pooled, !index)
+    %g = nn.max_pool_grad %dy, %i {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (!pooled, !index) -> !blocked
+    %dx = nn.mul %g, %x : (!blocked, !blocked) -> !blocked
+    %w, %j = nn.max_pool %z {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<2x16x8x8xf32>) -> (tensor<2x16x4x4xf32>, tensor<2x16x4x4xi8>)
+    nn.output "y", %y : !pooled
+    nn.output "dx", %dx : !blocked
+    nn.output "w", %w : tensor<2x16x4x4xf32>
+  }
+}
+
+// -----
+
+// A part of a tensor that a matrix product needs in memory is copied by the cluster that sums it.
+// CHECK-LABEL: nn.model @part
+nn.model @part attributes {stage = "schedule"} {
+  nn.program @predict(%x: tensor<8x8xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.input = "w"}) {
+    // CHECK: %[[PART:.*]]:2 = nn.fused (%[[X:.*]] = %arg0) : (tensor<8x8xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
+    // CHECK-NEXT: nn.slice %[[X]]
+    // CHECK: nn.matmul %[[PART]]#0
+    %p = nn.slice %x {start = array<i64: 0, 4>, size = array<i64: 8, 4>} : (tensor<8x8xf32>) -> tensor<8x4xf32>
+    %y = nn.matmul %p, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    %s = nn.reduce_sum %p {dims = array<i64: 0>} : (tensor<8x4xf32>) -> tensor<4xf32>
+    nn.output "y", %y : tensor<8x4xf32>
+    nn.output "s", %s : tensor<4xf32>
+  }
+}

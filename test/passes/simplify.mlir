@@ -1,4 +1,4 @@
-// RUN: dlc-opt %s --dlc-simplify | FileCheck %s
+// RUN: dlc-opt %s --dlc-simplify --split-input-file | FileCheck %s
 
 // Each output is the result of one rewrite.
 // CHECK-LABEL: nn.program @predict
@@ -83,5 +83,32 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64} {
     %dead = nn.log %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
     %e = nn.add %e1, %e2 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
     nn.output "cse", %e : tensor<2x3xf32>
+  }
+}
+
+// -----
+
+// The mask of a pooled ReLU is applied to the smaller gradient; another tensor's mask stays where it is.
+// CHECK-LABEL: nn.model @mask
+nn.model @mask attributes {stage = "nn"} {
+  nn.program @train(%x: tensor<1x1x4x4xf32> {nn.input = "x"}, %dy: tensor<1x1x2x2xf32> {nn.input = "dy"}) {
+    // CHECK: %[[Y:.*]], %[[INDEX:.*]] = nn.max_pool %arg0
+    // CHECK: %[[POSITIVE:.*]] = nn.compare gt %[[Y]], %{{.*}} : (tensor<1x1x2x2xf32>
+    // CHECK: %[[MASKED:.*]] = nn.select %[[POSITIVE]], %arg1, %{{.*}}
+    // CHECK: %[[DX:.*]] = nn.max_pool_grad %[[MASKED]], %[[INDEX]]
+    // CHECK: nn.output "dx", %[[DX]]
+    // CHECK: %[[OTHER:.*]] = nn.select %{{.*}} : (tensor<1x1x4x4xi1>
+    // CHECK: nn.output "other", %[[OTHER]]
+    %zero = nn.constant dense<0.0> : tensor<1x1x4x4xf32>
+    %y, %i = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x1x4x4xf32>) -> (tensor<1x1x2x2xf32>, tensor<1x1x2x2xi8>)
+    %g = nn.max_pool_grad %dy, %i {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x1x2x2xf32>, tensor<1x1x2x2xi8>) -> tensor<1x1x4x4xf32>
+    %m = nn.compare gt %x, %zero : (tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xi1>
+    %dx = nn.select %m, %g, %zero : (tensor<1x1x4x4xi1>, tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+    nn.output "dx", %dx : tensor<1x1x4x4xf32>
+    %e = nn.exp %x : (tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+    %h = nn.max_pool_grad %y, %i {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x1x2x2xf32>, tensor<1x1x2x2xi8>) -> tensor<1x1x4x4xf32>
+    %n = nn.compare gt %e, %zero : (tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xi1>
+    %other = nn.select %n, %h, %zero : (tensor<1x1x4x4xi1>, tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
+    nn.output "other", %other : tensor<1x1x4x4xf32>
   }
 }

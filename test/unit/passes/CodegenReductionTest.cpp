@@ -70,6 +70,21 @@ TEST(CodegenReduction, ManyPartialResults) {
   runner.check();
 }
 
+// Sums over channels of many pixels: no partial results, though the channels are what vectors run
+// along.
+TEST(CodegenReduction, OverChannels) {
+  for (const char *layout : {"nChw16c", "nhwc", "nchw"}) {
+    SCOPED_TRACE(layout);
+    ClusterRunner runner(
+        {{"!t", tensor("2x40x64x64", "f32", layout)}, {"!r", tensor("2x64x64", "f32")}}, {{"!t"}},
+        "%y = nn.relu %0 : (!t) -> !t\n"
+        "%s = nn.reduce_sum %y {dims = array<i64: 1>} : (!t) -> !r",
+        {{"%s", "!r"}, {"%y", "!t"}});
+    EXPECT_TRUE(runner.plan().scratch.empty());
+    runner.check(2);
+  }
+}
+
 TEST(CodegenReduction, SumsAndMaxima) {
   for (const Case &test : cases) {
     SCOPED_TRACE(text(test));

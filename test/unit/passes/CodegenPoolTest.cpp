@@ -1,0 +1,93 @@
+// Pooling inside of generated kernels against the reference evaluator: windows that tile tensors
+// whose innermost elements are channels.
+
+#include "test/unit/passes/ClusterRunner.h"
+
+#include <gtest/gtest.h>
+
+using namespace dlc;
+using namespace dlc::test;
+
+namespace {
+struct Case {
+  const char *full, *pooled, *kernel, *layout;
+};
+} // namespace
+
+static const Case cases[] = {{"2x20x6x8", "2x20x3x4", "2, 2", "nChw16c"},
+                             {"2x20x6x8", "2x20x3x4", "2, 2", "nhwc"},
+                             {"1x16x6x6", "1x16x2x3", "3, 2", "nChw8c"},
+                             {"2x3x4x4x6", "2x3x2x2x2", "2, 2, 3", "ndhwc"},
+                             {"3x40x64x64", "3x40x32x32", "2, 2", "nChw16c"}};
+
+static std::string tensor(const char *shape, const char *element, const char *layout) {
+  return std::string("tensor<") + shape + "x" + element + ", #nn.layout<" + layout + ">>";
+}
+
+static std::string windows(const Case &test) {
+  std::string zeros = std::string(test.kernel).size() > 4 ? "0, 0, 0" : "0, 0";
+  std::string array = "array<i64: ";
+  return "{kernel = " + array + test.kernel + ">, strides = " + array + test.kernel +
+         ">, padding_low = " + array + zeros + ">, padding_high = " + array + zeros + ">}";
+}
+
+static Aliases aliases(const Case &test) {
+  return {{"!t", tensor(test.full, "f32", test.layout)},
+          {"!p", tensor(test.pooled, "f32", test.layout)},
+          {"!i", tensor(test.pooled, "i8", test.layout)},
+          {"!b", tensor(test.full, "i1", test.layout)}};
+}
+
+// The operand is computed where it is pooled.
+TEST(CodegenPool, Forward) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(std::string(test.full) + " " + test.layout);
+    ClusterRunner runner(aliases(test), {{"!t"}},
+                         "%x = nn.relu %0 : (!t) -> !t\n"
+                         "%y, %i = nn.max_pool %x " +
+                             windows(test) + " : (!t) -> (!p, !i)",
+                         {{"%y", "!p"}, {"%i", "!i"}});
+    runner.check(0, 0);
+  }
+}
+
+// NaN wins, the first one if there are several.
+TEST(CodegenPool, NotANumber) {
+  const Case test = {"1x16x2x6", "1x16x1x3", "2, 2", "nChw16c"};
+  ClusterRunner runner(aliases(test), {{"!t"}},
+                       "%y, %i = nn.max_pool %0 " + windows(test) + " : (!t) -> (!p, !i)",
+                       {{"%y", "!p"}, {"%i", "!i"}});
+  reference::Tensor x({1, 16, 2, 6});
+  double nan = std::nan("");
+  std::vector<double> first = {1, nan, 2, 2, nan, 1, 3, nan, 2, 2, 4, 5};
+  std::copy(first.begin(), first.end(), x.data.begin());
+  std::vector<reference::Tensor> y = runner.run({x});
+  EXPECT_TRUE(std::isnan(y[0].data[0]));
+  EXPECT_EQ(y[0].data[1], 2);
+  EXPECT_TRUE(std::isnan(y[0].data[2]));
+  EXPECT_EQ(y[1].data[0], 1);
+  EXPECT_EQ(y[1].data[1], 0);
+  EXPECT_EQ(y[1].data[2], 0);
+}
+
+// The gradient beside other operands, written and summed.
+TEST(CodegenPool, Gradient) {
+  for (const Case &test : cases) {
+    SCOPED_TRACE(std::string(test.full) + " " + test.layout);
+    std::string sumDims = std::string(test.kernel).size() > 4 ? "0, 2, 3, 4" : "0, 2, 3";
+    std::string channels = std::string(test.full).substr(2);
+    Aliases types = aliases(test);
+    types.push_back({"!c", "tensor<" + channels.substr(0, channels.find('x')) + "xf32>"});
+    ClusterRunner runner(types, {{"!p"}, {"!i", 0, 4}, {"!t"}},
+                         "%zero = nn.constant dense<0.0> : !t\n"
+                         "%g = nn.max_pool_grad %0, %1 " +
+                             windows(test) +
+                             " : (!p, !i) -> !t\n"
+                             "%m = nn.compare gt %2, %zero : (!t, !t) -> !b\n"
+                             "%d = nn.select %m, %g, %zero : (!b, !t, !t) -> !t\n"
+                             "%s = nn.reduce_sum %d {dims = array<i64: " +
+                             sumDims + ">} : (!t) -> !c",
+                         {{"%d", "!t"}, {"%s", "!c"}});
+    runner.check(1, 1e-6);
+  }
+}
