@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Pages.h"
 #include "runtime/train/ChromeTrace.h"
+#include "runtime/train/ProcessTime.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Signature.h"
 #include "runtime/train/StandaloneTimes.h"
@@ -111,6 +112,7 @@ void Bench::printSummary() {
   say(format("forward %.3f ms, backward %.3f ms, ", steps.phase(0), steps.phase(1)) +
       format("optimizer %.3f ms, all-reduce %.3f ms, ", steps.phase(2), steps.communication()) +
       format("of which exposed %.3f ms", steps.exposed()));
+  say(firstStepText(steps.firstStepSeconds()));
   say(format("on the wire %.0f bytes a step and rank, ", steps.wireBytes()) + "memory " +
       bytesText(session.arenaBytes()) + " a rank, resident " + bytesText(peakResident) +
       " at its peak, " + bytesText(session.residentBefore()) + " before the arenas");
@@ -129,6 +131,7 @@ nlohmann::ordered_json Bench::record() const {
                                    {"img_per_s_interval", interval},
                                    {"img_per_s_total", ranks * rate},
                                    {"step_ms", 1e3 * batch / rate},
+                                   {"first_step_s", steps.firstStepSeconds()},
                                    {"forward_ms", steps.phase(0)},
                                    {"backward_ms", steps.phase(1)},
                                    {"optimizer_ms", steps.phase(2)},

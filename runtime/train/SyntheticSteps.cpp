@@ -1,9 +1,11 @@
 #include "runtime/train/SyntheticSteps.h"
 
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/core/ParallelFor.h"
 #include "runtime/core/Philox.h"
 #include "runtime/train/ChromeTrace.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/ProcessTime.h"
 #include "runtime/train/Signature.h"
 
 #include <algorithm>
@@ -27,6 +29,8 @@ void SyntheticSteps::run(int64_t count, bool isMeasured) {
     session.trace(&events);
     session.run("train", static_cast<unsigned>(step % 2), static_cast<uint64_t>(step));
     session.trace(nullptr);
+    if (step == 0)
+      firstStep = secondsOfProcess();
     if (isMeasured)
       add(begin, nowNanoseconds());
   }
@@ -76,13 +80,13 @@ void SyntheticSteps::fillInputs(unsigned slot) {
   for (const InputSpec &spec : inputSpecs(session.artifact(), "train")) {
     std::optional<InputDestination> to = destinationsOf(session, "train", {spec})[0];
     uint32_t stream = randomStream("bench." + spec.name);
-    std::vector<float> values(static_cast<size_t>(to->writer.rowElements()));
-    uint64_t element = 0;
-    for (int64_t row = 0; row < to->writer.rows(); ++row) {
-      for (float &value : values)
-        value = draw(spec, stream, element++);
+    auto elements = static_cast<uint64_t>(to->writer.rowElements());
+    parallelFor(to->writer.rows(), 1, [&](int64_t row, int64_t) {
+      std::vector<float> values(elements);
+      for (uint64_t i = 0; i < elements; ++i)
+        values[i] = draw(spec, stream, static_cast<uint64_t>(row) * elements + i);
       to->writer.writeRow(row, values, to->slots[slot]);
-    }
+    });
   }
 }
 

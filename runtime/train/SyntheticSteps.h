@@ -24,6 +24,8 @@ public:
   double communication() const { return perStep(times.communication); }
   double exposed() const { return perStep(times.exposed); }
   const std::vector<MeasuredStep> &measured() const { return steps; }
+  /// From the process's start to the end of its first step.
+  double firstStepSeconds() const { return firstStep; }
   /// Bytes that a rank sends in a step.
   double wireBytes() const;
 
@@ -41,6 +43,7 @@ private:
   StepTimes times;
   std::vector<MeasuredStep> steps;
   int64_t step = 0;
+  double firstStep = 0;
 };
 
 } // namespace dlc::rt

@@ -4,6 +4,7 @@
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/ProcessTime.h"
 #include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/RunConfiguration.h"
@@ -161,7 +162,8 @@ void Trainer::runEpoch() {
       StepOutcome outcome = steps.run(loader, state.step, rate, signals.received() != 0);
       ++state.step;
       ++state.stepInEpoch;
-      ++stepsRun;
+      if (++stepsRun == 1)
+        console.line(firstStepText(secondsOfProcess()));
       Totals step(totals.results());
       step.add(outcome.totals);
       totals.add(outcome.totals);

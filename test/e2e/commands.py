@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """train, eval, predict and bench from a model file: compiled once, kept, and their outputs of the promised form."""
 import json
+import re
 import os
 
 from support import MODELS, check, digits, run, workspace
@@ -19,6 +20,7 @@ def main():
     check(lines[0] == "2 ranks x batch 8 = 16 samples a step, 6 steps an epoch", out)
     check(" = compute " in lines[-2] and "exposed all-reduce" in lines[-2], out)
     check("\r" not in out, "a progress bar in a pipe")
+    check(re.search(r"^first step after \d+\.\d\d s$", out, re.M), out)
     kept = sorted((directory / "cache" / "dlc").iterdir())
     check(len(kept) == 1, f"one compiled model, got {kept}")
 
@@ -51,7 +53,7 @@ def main():
     check(np.isclose((probability.argmax(axis=1) == label).mean(), results[0]["accuracy"]), "predict and eval disagree")
 
     out, _ = run("dlc-run", "-np", 2, "bench", *model, "--warmup", 1, "--iters", 2, "--num-batches-per-iter", 2)
-    for line in ("Iter #1: ", "Img/sec per CPU: ", "Total img/sec on 2 CPU(s): ", "exposed"):
+    for line in ("Iter #1: ", "Img/sec per CPU: ", "Total img/sec on 2 CPU(s): ", "exposed", "first step after "):
         check(line in out, f"bench prints no '{line}': {out}")
     record = json.loads(run("dlc-run", "bench", *model, "--warmup", 1, "--iters", 1, "--json")[0])
     check(record["ranks"] == 1 and record["img_per_s_total"] > 0 and record["wire_bytes"] == 0, f"{record}")
