@@ -85,6 +85,13 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
       model.emitError(planner ? "math is '" + math + "', expected strict or fast" : reason);
       return signalPassFailure();
     }
+    if (auto precision = model->getAttrOfType<StringAttr>("precision");
+        precision && precision.getValue() == "bf16" && !planner->target().bf16) {
+      model.emitError("precision bf16 needs a processor with bf16 instructions, which ")
+          << planner->target().name
+          << " has not: compile with --precision=f32, or for cpu:avx512-bf16 or cpu:amx";
+      return signalPassFailure();
+    }
     PlanningTarget planned{planner->target().name, threads,
                            math == "strict" ? rt::Math::Strict : rt::Math::Fast};
     FailureOr<LayoutSolution> solution =

@@ -66,9 +66,28 @@ private:
     }
   }
 
+  static Value castTo(OpBuilder &builder, Value value, RankedTensorType type) {
+    if (value.getType() == type)
+      return value;
+    return CastOp::create(builder, value.getLoc(), type, value);
+  }
+
+  /// Sums of bf16 are formed in f32.
   void accumulate(OpBuilder &builder, Value value, Value gradient) {
     Value &sum = gradients[value];
-    sum = sum ? AddOp::create(builder, gradient.getLoc(), sum, gradient) : gradient;
+    RankedTensorType type = sumType(tensorType(gradient));
+    sum = sum ? AddOp::create(builder, gradient.getLoc(), castTo(builder, sum, type),
+                              castTo(builder, gradient, type))
+              : gradient;
+  }
+
+  /// The gradient of a result, rounded once to the result's type if it is wider. A cast takes it as
+  /// it is: what comes before it may be wide as well.
+  Value gradientOf(OpBuilder &builder, OpResult result) {
+    Value gradient = gradients.lookup(result);
+    if (!gradient || isa<CastOp>(result.getOwner()))
+      return gradient;
+    return castTo(builder, gradient, logicalType(tensorType(result)));
   }
 
   /// d loss / d sum = weight / count; the count is a constant to the gradient.
@@ -90,7 +109,7 @@ private:
   /// Adds the op's contributions to the gradients of its operands.
   LogicalResult propagate(OpBuilder &builder, Operation *op) {
     SmallVector<Value> resultGradients = llvm::map_to_vector(
-        op->getResults(), [&](Value result) { return gradients.lookup(result); });
+        op->getResults(), [&](OpResult result) { return gradientOf(builder, result); });
     if (isa<ReadOp>(op) || llvm::none_of(resultGradients, [](Value v) { return bool(v); }))
       return success();
     auto differentiable = dyn_cast<DifferentiableOpInterface>(op);

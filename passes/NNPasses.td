@@ -30,6 +30,28 @@ def Simplify : Pass<"dlc-simplify", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
+  let summary = "stores activations in bf16 where convolutions and products read them";
+  let description = [{
+    Precondition: stage nn, programs derived. Effect with `precision=bf16` (f32: none): convolutions and matrix products read and write
+    bf16, and so do the ops between them that only select or move elements (relu, pooling, concat, slice, pad, reshape, transpose,
+    broadcast); nn.cast stands where f32 begins and ends. A value that is rounded for one of its users is read rounded by all, inputs,
+    variables and constants excepted. Biases, normalisation, losses, metrics and variables stay f32. The model gets `precision`.
+
+    ```mlir
+    %y = nn.conv %x, %w, %b ... : (tensor<4x3x8x8xf32>, tensor<16x3x3x3xf32>, tensor<16xf32>) -> tensor<4x16x8x8xf32>
+    %z = nn.tanh %y : (tensor<4x16x8x8xf32>) -> tensor<4x16x8x8xf32>
+    // becomes
+    %x16 = nn.cast %x : (tensor<4x3x8x8xf32>) -> tensor<4x3x8x8xbf16>
+    %w16 = nn.cast %w : (tensor<16x3x3x3xf32>) -> tensor<16x3x3x3xbf16>
+    %y16 = nn.conv %x16, %w16, %b ... : (tensor<4x3x8x8xbf16>, tensor<16x3x3x3xbf16>, tensor<16xf32>) -> tensor<4x16x8x8xbf16>
+    %y = nn.cast %y16 : (tensor<4x16x8x8xbf16>) -> tensor<4x16x8x8xf32>
+    %z = nn.tanh %y : (tensor<4x16x8x8xf32>) -> tensor<4x16x8x8xf32>
+    ```
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32 or bf16">];
+}
+
 def VerifyNN : Pass<"dlc-verify-nn", "::mlir::ModuleOp"> {
   let summary = "checks a model at the end of stage nn (read-only)";
   let description = [{

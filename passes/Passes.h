@@ -17,12 +17,15 @@ namespace dlc {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
-/// What the train stage (`wire` alone) and the schedule stage decide for; the passes' own options.
+/// What the stages nn (`precision` alone), train (`wire` alone) and schedule decide for; the passes'
+/// own options.
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..., test"),
                              llvm::cl::init("cpu:native")};
   Option<unsigned> threads{*this, "threads", llvm::cl::desc("plan for teams of 1..threads"),
                            llvm::cl::init(1)};
+  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
+                                llvm::cl::init("f32")};
   Option<std::string> math{*this, "math", llvm::cl::desc("strict or fast"), llvm::cl::init("fast")};
   Option<std::string> link{*this, "link", llvm::cl::desc("GBIT[:US] or shm"),
                            llvm::cl::init("10:30")};
@@ -35,7 +38,7 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
 };
 
 /// Appends a stage's passes but for its verifier: from the previous stage's output to its own.
-void buildNNPipeline(mlir::OpPassManager &manager);
+void buildNNPipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildTrainPipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildSchedulePipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildExecPipeline(mlir::OpPassManager &manager);

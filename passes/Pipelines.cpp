@@ -66,10 +66,12 @@ private:
 
 //===- nn -------------------------------------------------------------------------------------===//
 
-void dlc::buildNNPipeline(OpPassManager &manager) {
+void dlc::buildNNPipeline(OpPassManager &manager, const ScheduleOptions &options) {
   // Evaluation and prediction first, so that whatever follows treats all programs alike.
   manager.addPass(createDerivePrograms());
   manager.addPass(createSimplify());
+  // Last, so that gradients follow the types of what was computed.
+  manager.addPass(createMixedPrecision({options.precision}));
 }
 
 //===- train ----------------------------------------------------------------------------------===//
@@ -122,7 +124,9 @@ void dlc::addStagesUpTo(OpPassManager &manager, StringRef last, const ScheduleOp
     manager.addPass(std::make_unique<StagePass>(stage, build, verify));
     return stage == last;
   };
-  if (add("nn", buildNNPipeline, [](OpPassManager &m) { m.addPass(createVerifyNN()); }))
+  if (add(
+          "nn", [&](OpPassManager &m) { buildNNPipeline(m, options); },
+          [](OpPassManager &m) { m.addPass(createVerifyNN()); }))
     return;
   if (add(
           "train", [&](OpPassManager &m) { buildTrainPipeline(m, options); },
@@ -138,12 +142,16 @@ void dlc::addStagesUpTo(OpPassManager &manager, StringRef last, const ScheduleOp
 
 void dlc::registerAllPasses() {
   registerDlcPasses();
-  PassPipelineRegistration<>(
+  PassPipelineRegistration<ScheduleOptions>(
       "dlc-nn-pipeline", "elaborated model to simplified nn",
-      [](OpPassManager &manager) { addStagesUpTo(manager, "nn", ScheduleOptions()); });
-  PassPipelineRegistration<>(
+      [](OpPassManager &manager, const ScheduleOptions &options) {
+        addStagesUpTo(manager, "nn", options);
+      });
+  PassPipelineRegistration<ScheduleOptions>(
       "dlc-train-pipeline", "nn to the differentiated training step",
-      [](OpPassManager &manager) { addStagesUpTo(manager, "train", ScheduleOptions()); });
+      [](OpPassManager &manager, const ScheduleOptions &options) {
+        addStagesUpTo(manager, "train", options);
+      });
   PassPipelineRegistration<ScheduleOptions>(
       "dlc-schedule-pipeline", "nn to the scheduled training step",
       [](OpPassManager &manager, const ScheduleOptions &options) {

@@ -29,6 +29,8 @@ public:
 
 /// True if shapes and element types agree pairwise; layouts may differ.
 bool haveSameLogicalTypes(mlir::TypeRange a, mlir::TypeRange b);
+/// True if `sums` are the types in which tensors of `types` are summed; layouts may differ.
+bool isSumOf(mlir::TypeRange types, mlir::TypeRange sums);
 
 } // namespace dlc::nn
 
@@ -48,6 +50,8 @@ rt::Layout layoutOf(mlir::RankedTensorType type);
 mlir::RankedTensorType withLayout(mlir::RankedTensorType type, const rt::Layout &layout);
 /// The type without layout.
 mlir::RankedTensorType logicalType(mlir::RankedTensorType type);
+/// The logical type in which such tensors are summed: f32 for bf16 and f16, else as they are.
+mlir::RankedTensorType sumType(mlir::RankedTensorType type);
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }

@@ -123,6 +123,12 @@ bool nn::haveSameLogicalTypes(TypeRange a, TypeRange b) {
          });
 }
 
+bool nn::isSumOf(TypeRange types, TypeRange sums) {
+  SmallVector<Type> wanted = llvm::map_to_vector(
+      types, [](Type type) -> Type { return sumType(cast<RankedTensorType>(type)); });
+  return haveSameLogicalTypes(wanted, sums);
+}
+
 rt::Layout nn::layoutOf(RankedTensorType type) {
   if (auto layout = dyn_cast_if_present<LayoutAttr>(type.getEncoding()))
     return layout.getLayout();
@@ -138,6 +144,13 @@ RankedTensorType nn::withLayout(RankedTensorType type, const rt::Layout &layout)
 
 RankedTensorType nn::logicalType(RankedTensorType type) {
   return RankedTensorType::get(type.getShape(), type.getElementType());
+}
+
+RankedTensorType nn::sumType(RankedTensorType type) {
+  Type element = type.getElementType();
+  if (element.isBF16() || element.isF16())
+    element = Float32Type::get(type.getContext());
+  return RankedTensorType::get(type.getShape(), element);
 }
 
 int64_t nn::elementBytes(Type element) {

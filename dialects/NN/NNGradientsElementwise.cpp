@@ -109,9 +109,11 @@ void SelectOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<
 
 void CastOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
                            MutableArrayRef<Value> operandGradients) {
+  auto type = logicalType(tensorType(getX()));
   if (wanted[0])
-    operandGradients[0] =
-        CastOp::create(builder, getLoc(), logicalType(tensorType(getX())), gradients[0]);
+    operandGradients[0] = gradients[0].getType() == type
+                              ? gradients[0]
+                              : CastOp::create(builder, getLoc(), type, gradients[0]);
 }
 
 void DropoutOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,

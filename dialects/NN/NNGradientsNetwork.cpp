@@ -21,18 +21,18 @@ template <typename Op> static Value beforeRelu(ImplicitLocOpBuilder &g, Op op, V
   return SelectOp::create(g, positive, dy, zero);
 }
 
-/// Sum over all dimensions but 1, the gradient of something added per channel.
-static Value sumPerChannel(ImplicitLocOpBuilder &g, Value dy) {
-  SmallVector<int64_t> dims{0};
-  llvm::append_range(dims, llvm::seq<int64_t>(2, tensorType(dy).getRank()));
-  return ReduceSumOp::create(g, dy, dims);
-}
-
 static Value castTo(ImplicitLocOpBuilder &g, Value value, Type element) {
   auto type = tensorType(value);
   if (type.getElementType() == element)
     return value;
   return CastOp::create(g, RankedTensorType::get(type.getShape(), element), value);
+}
+
+/// Sum over all dimensions but 1, the gradient of something added per channel.
+static Value sumPerChannel(ImplicitLocOpBuilder &g, Value dy) {
+  SmallVector<int64_t> dims{0};
+  llvm::append_range(dims, llvm::seq<int64_t>(2, tensorType(dy).getRank()));
+  return ReduceSumOp::create(g, castTo(g, dy, sumType(tensorType(dy)).getElementType()), dims);
 }
 
 //===- Convolutions ---------------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ static Value gradData(ImplicitLocOpBuilder &g, Op op, Value big, Value weight, V
 template <typename Op>
 static Value gradFilter(ImplicitLocOpBuilder &g, Op op, Value big, Value weight, Value small) {
   return ConvGradFilterOp::create(
-      g, logicalType(tensorType(weight)), big, small, op.getStridesAttr(), op.getPaddingLowAttr(),
+      g, sumType(tensorType(weight)), big, small, op.getStridesAttr(), op.getPaddingLowAttr(),
       op.getPaddingHighAttr(), op.getDilationsAttr(), op.getGroupsAttr());
 }
 
@@ -93,8 +93,15 @@ void ConvGradDataOp::buildGradient(OpBuilder &builder, ValueRange gradients, Arr
 
 //===- Matmul ---------------------------------------------------------------------------------===//
 
-static Value multiply(ImplicitLocOpBuilder &g, Value a, bool transposeA, Value b, bool transposeB) {
-  return MatmulOp::create(g, a, b, /*bias=*/Value(), transposeA, transposeB, /*relu=*/false);
+/// The gradient of `operand` as a product. A parameter's is kept as it is summed, an activation's has
+/// the type in which activations are stored.
+static Value multiply(ImplicitLocOpBuilder &g, Value operand, Value a, bool transposeA, Value b,
+                      bool transposeB) {
+  auto cast = operand.getDefiningOp<CastOp>();
+  auto type = logicalType(tensorType(operand));
+  if (cast && cast.getX().getDefiningOp<ReadOp>())
+    type = sumType(type);
+  return MatmulOp::create(g, type, a, b, /*bias=*/Value(), transposeA, transposeB, /*relu=*/false);
 }
 
 void MatmulOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
@@ -104,10 +111,10 @@ void MatmulOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<
   bool ta = getTransposeA(), tb = getTransposeB();
   if (wanted[0]) // dA = dY B', or its transpose
     operandGradients[0] =
-        ta ? multiply(g, getB(), tb, dy, true) : multiply(g, dy, false, getB(), !tb);
+        ta ? multiply(g, getA(), getB(), tb, dy, true) : multiply(g, getA(), dy, false, getB(), !tb);
   if (wanted[1]) // dB = A' dY, or its transpose
     operandGradients[1] =
-        tb ? multiply(g, dy, true, getA(), ta) : multiply(g, getA(), !ta, dy, false);
+        tb ? multiply(g, getB(), dy, true, getA(), ta) : multiply(g, getB(), getA(), !ta, dy, false);
   if (getBias() && wanted[2])
     operandGradients[2] = castTo(g, sumPerChannel(g, dy), tensorType(getBias()).getElementType());
 }

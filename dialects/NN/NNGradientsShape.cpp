@@ -14,9 +14,13 @@ static SmallVector<int64_t> complement(ArrayRef<int64_t> dims, int64_t rank) {
 
 void BroadcastOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
                                 MutableArrayRef<Value> operandGradients) {
-  if (wanted[0])
-    operandGradients[0] = ReduceSumOp::create(builder, getLoc(), gradients[0],
-                                              complement(getDims(), tensorType(getY()).getRank()));
+  if (!wanted[0])
+    return;
+  Value dy = gradients[0];
+  if (RankedTensorType type = sumType(tensorType(dy)); dy.getType() != type)
+    dy = CastOp::create(builder, getLoc(), type, dy);
+  operandGradients[0] = ReduceSumOp::create(builder, getLoc(), dy,
+                                            complement(getDims(), tensorType(getY()).getRank()));
 }
 
 void ReduceSumOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,

@@ -61,11 +61,20 @@ def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter"> {
 
 def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable]> {
   let summary = "matrix product a b + bias";
-  let description = "a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv.";
+  let description = [{
+    a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv. The result has a's element
+    type, or f32 where that is bf16 or f16.
+  }];
   let arguments = (ins NN_FloatTensor:$a, NN_FloatTensor:$b, Optional<NN_FloatTensor>:$bias, UnitAttr:$transpose_a,
                        UnitAttr:$transpose_b, UnitAttr:$relu);
   let results = (outs NN_FloatTensor:$y);
   let hasVerifier = 1;
+  let extraClassDefinition = [{
+    bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return ::dlc::nn::haveSameLogicalTypes(inferred, actual) ||
+             ::dlc::nn::isSumOf(inferred, actual);
+    }
+  }];
 }
 
 defvar NN_PoolAttributes = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,

@@ -81,6 +81,7 @@ struct PlannerTarget {
   std::vector<std::string> features; // instruction sets the code may use, in LLVM's spelling
   std::string library;               // library and version that planned
   unsigned vectorBits = 0;           // of the widest f32 vector
+  bool bf16 = false;                 // has instructions that multiply bf16
 };
 
 class KernelPlanner {

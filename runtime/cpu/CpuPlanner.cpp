@@ -188,11 +188,14 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
   description = {costs.name(), costs.features(),
                  "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
                      "." + std::to_string(version->patch),
-                 costs.vectorBits()};
+                 costs.vectorBits(), costs.multipliesBF16()};
 }
 
 CandidateList CpuPlanner::search(const KernelRequest &request) {
   CandidateList list;
+  if (request.op != KernelOp::Reorder && request.operands[0].dtype == DType::BF16 &&
+      !costs.multipliesBF16())
+    return {{}, costs.name() + " has no bf16 instructions"};
   std::string skipped;
   std::vector<bool> algorithms{false};
   if (request.math == Math::Fast && isConvolution(request.op))

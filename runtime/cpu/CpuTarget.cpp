@@ -132,6 +132,10 @@ CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::m
                     ") lacks " + join(missing) + "; oneDNN plans only for what the host can run");
 }
 
+bool CpuTarget::multipliesBF16() const {
+  return std::ranges::find(requiredFeatures, "avx512bf16") != requiredFeatures.end();
+}
+
 void CpuTarget::readTable(const nlohmann::json &table) {
   gflopsF32 = table.at("gflops_per_core").at("f32");
   gflopsBF16 = table.at("gflops_per_core").at("bf16");

@@ -24,6 +24,8 @@ public:
   const std::vector<std::string> &features() const { return requiredFeatures; }
   dnnl_cpu_isa_t isa() const { return maxIsa; }
   unsigned vectorBits() const { return vectorWidth; }
+  /// True if there are instructions that multiply bf16. Without them oneDNN has slow code only.
+  bool multipliesBF16() const;
 
   /// Nanoseconds of a library kernel: FLOPs over peak times efficiency, or bytes over bandwidth,
   /// whichever is more. `channels` is the smaller of input and output channels.

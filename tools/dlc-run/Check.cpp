@@ -51,6 +51,9 @@ int check() {
   say("memory", rt::bytesText(memory));
   say("shared", freeSharedMemory());
   say("huge pages", hugePages());
+  bool multipliesBF16 = rt::missingFeatures({"avx512bf16"}).empty();
+  say("bf16", multipliesBF16 ? "supported: --precision=bf16"
+                             : "not supported: no avx512bf16, so --precision=f32 only");
   std::string reason;
   const rt::BackEnd *cpu = rt::findBackEnd("cpu:native", reason);
   say("cpu", cpu ? cpu->describe() : "not available: " + reason);

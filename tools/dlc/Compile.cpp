@@ -141,6 +141,7 @@ bool Compilation::lower() {
   schedule.target = options.target;
   schedule.threads = options.threads;
   schedule.math = options.math;
+  schedule.precision = options.precision;
   schedule.link = options.link;
   schedule.bucketSize = options.bucketSize;
   schedule.noOverlap = options.noOverlap;
@@ -273,6 +274,8 @@ int Compilation::writeArtifact() {
   ExportOptions how;
   how.threads = options.threads;
   how.math = options.math;
+  if (auto precision = model->getAttrOfType<StringAttr>("precision"))
+    how.precision = precision.str();
   if (std::optional<Link> link = Link::parse(options.link)) {
     how.linkGbit = link->gbitPerSecond;
     how.linkMicroseconds = link->latencyMicroseconds;

@@ -16,6 +16,7 @@ struct CompileOptions {
   std::vector<std::string> sets; // name=value
   std::string target = "cpu:native";
   std::string math = "fast";
+  std::string precision = "f32";
   std::string wire = "f32";
   std::string link = "10:30";
   std::string dumpPasses;   // directory for the IR after each pass

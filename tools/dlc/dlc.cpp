@@ -39,6 +39,11 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       ->check(CLI::IsMember({"strict", "fast"}))
       ->capture_default_str();
   command
+      .add_option("--precision", options.precision,
+                  "storage of activations and of weights as convolutions read them: f32 or bf16")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  command
       .add_option("--wire", options.wire,
                   "type of gradients between ranks; sums are f32, rounded once on each way")
       ->check(CLI::IsMember({"f32", "bf16"}))

@@ -154,7 +154,8 @@ TEST_P(SemanticsTest, StagesComputeTheSame) {
   ASSERT_TRUE(module);
   drawVariables();
   drawInputs();
-  OwningOpRef<ModuleOp> nn = transformed(*module, buildNNPipeline);
+  OwningOpRef<ModuleOp> nn = transformed(
+      *module, [](OpPassManager &manager) { buildNNPipeline(manager, "f32"); });
   expectSame(*module, *nn, "train");
 
   OwningOpRef<ModuleOp> train =

@@ -1,0 +1,147 @@
+// dlc-mixed-precision: decides which activations are stored in bf16.
+//
+// A reverse walk finds what convolutions and matrix products read, through the ops that only select
+// or move elements: those round nothing, so they may as well run on bf16. A forward walk then
+// gives these ops bf16 operands and results. Invariants: a value that is rounded anywhere is read
+// rounded everywhere, so that only its bf16 form is stored and the backward pass sees what the
+// forward pass used; no arithmetic happens in bf16; variables, inputs and losses stay as they are.
+
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc {
+#define GEN_PASS_DEF_MIXEDPRECISION
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+/// Multiplies and adds in f32 whatever its operands' type.
+static bool isProduct(Operation *op) { return isa<ConvOp, ConvTransposeOp, MatmulOp>(op); }
+
+/// Yields elements of its operands, and nothing that bf16 cannot represent.
+static bool isSelection(Operation *op) {
+  if (auto pad = dyn_cast<PadOp>(op)) {
+    bool isInexact;
+    APFloat value = pad.getValue();
+    value.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &isInexact);
+    return !isInexact;
+  }
+  return isa<ReluOp, MaxPoolOp, ReshapeOp, TransposeOp, ConcatOp, SliceOp, BroadcastOp>(op);
+}
+
+/// What such an op may take in bf16. A bias is added in f32.
+static MutableArrayRef<OpOperand> dataOperands(Operation *op) {
+  return isProduct(op) ? op->getOpOperands().take_front(2) : op->getOpOperands();
+}
+
+static bool isF32(Value value) { return tensorType(value).getElementType().isF32(); }
+
+static CastOp castTo(OpBuilder &builder, Value value, Type element) {
+  return CastOp::create(builder, value.getLoc(),
+                        RankedTensorType::get(tensorType(value).getShape(), element), value);
+}
+
+namespace {
+/// Rewrites one program.
+class Narrowing {
+public:
+  explicit Narrowing(ProgramOp program)
+      : block(program.getBody().front()), builder(program.getContext()) {}
+
+  void run() {
+    for (Operation &op : llvm::reverse(block))
+      if (isProduct(&op) ||
+          (isSelection(&op) && isF32(op.getResult(0)) && wanted.contains(op.getResult(0))))
+        for (OpOperand &operand : dataOperands(&op))
+          wanted.insert(operand.get());
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (isProduct(&op) || (isSelection(&op) && isWorthwhile(&op)))
+        narrow(&op);
+    for (CastOp cast : llvm::reverse(widened))
+      if (cast.use_empty())
+        cast.erase();
+  }
+
+private:
+  /// A selection runs in bf16 if it is read so, or if all it reads is there in bf16.
+  bool isWorthwhile(Operation *op) const {
+    return wanted.contains(op->getResult(0)) ||
+           llvm::all_of(op->getOperands(), [](Value value) { return bool(narrowForm(value)); });
+  }
+
+  /// The bf16 tensor that a value widens, or is; null if there is none.
+  static Value narrowForm(Value value) {
+    if (tensorType(value).getElementType().isBF16())
+      return value;
+    auto cast = value.getDefiningOp<CastOp>();
+    return cast && isF32(value) && tensorType(cast.getX()).getElementType().isBF16() ? cast.getX()
+                                                                                     : Value();
+  }
+
+  void narrow(Operation *op) {
+    if (!isF32(op->getResult(0)) || !llvm::all_of(dataOperands(op), [](OpOperand &operand) {
+          return isF32(operand.get()) || narrowForm(operand.get());
+        }))
+      return;
+    for (OpOperand &operand : dataOperands(op))
+      operand.set(rounded(operand.get()));
+    Value result = op->getResult(0);
+    result.setType(tensorType(result).clone(builder.getBF16Type()));
+    builder.setInsertionPointAfter(op);
+    widen(result, result);
+  }
+
+  /// Lets the users of `value`, but for the one that made `narrow` of it, read `narrow` widened.
+  void widen(Value value, Value narrow) {
+    auto cast = castTo(builder, narrow, builder.getF32Type());
+    value.replaceUsesWithIf(cast.getY(), [&](OpOperand &use) {
+      return use.getOwner() != cast && use.getOwner() != narrow.getDefiningOp();
+    });
+    widened.push_back(cast);
+  }
+
+  /// The value in bf16: there already, or one cast for all who ask.
+  Value rounded(Value value) {
+    if (Value narrow = narrowForm(value))
+      return narrow;
+    Value &narrow = casts[value];
+    if (narrow)
+      return narrow;
+    Operation *producer = value.getDefiningOp();
+    if (producer)
+      builder.setInsertionPointAfter(producer);
+    else
+      builder.setInsertionPointToStart(&block);
+    narrow = castTo(builder, value, builder.getBF16Type());
+    // Inputs and variables exist in f32 anyway.
+    if (producer && !isa<ReadOp, ConstantOp>(producer))
+      widen(value, narrow);
+    return narrow;
+  }
+
+  Block &block;
+  OpBuilder builder;
+  llvm::DenseSet<Value> wanted;
+  llvm::DenseMap<Value, Value> casts;
+  SmallVector<CastOp> widened;
+};
+
+struct MixedPrecisionPass : dlc::impl::MixedPrecisionBase<MixedPrecisionPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (precision == "f32")
+      return;
+    ModelOp model = getOperation();
+    if (precision != "bf16") {
+      model.emitError("precision is '") << precision << "', expected f32 or bf16";
+      return signalPassFailure();
+    }
+    for (auto program : model.getBody().getOps<ProgramOp>())
+      Narrowing(program).run();
+    model->setAttr("precision", StringAttr::get(&getContext(), precision));
+  }
+};
+} // namespace
