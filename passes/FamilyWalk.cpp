@@ -36,9 +36,14 @@ Layout FamilyWalk::preferred(size_t rank) const {
   return familyLayout(context.family, rank, context.planner.target().vectorBits / 32);
 }
 
-bool FamilyWalk::isFree(Value value) const {
-  return !context.variables && value.getDefiningOp<nn::ReadOp>();
+/// The variable that a value holds, as it is or rounded to a type that kernels read.
+static nn::ReadOp variableBehind(Value value) {
+  while (auto cast = value.getDefiningOp<nn::CastOp>())
+    value = cast.getX();
+  return value.getDefiningOp<nn::ReadOp>();
 }
+
+bool FamilyWalk::isFree(Value value) const { return !context.variables && variableBehind(value); }
 
 bool FamilyWalk::run(nn::ProgramOp program) {
   return llvm::all_of(program.getBody().front(), [&](Operation &op) { return visit(&op); });
@@ -222,7 +227,7 @@ bool FamilyWalk::visitLibrary(Operation *op) {
     define(op->getResult(static_cast<unsigned>(i - operands)), best->layouts[i]);
   if (int weight = weightPosition(op); weight >= 0) {
     auto position = static_cast<size_t>(weight);
-    if (auto read = positional(op, position).getDefiningOp<nn::ReadOp>())
+    if (nn::ReadOp read = variableBehind(positional(op, position)))
       wishes.try_emplace(read.getVariable(), best->layouts[position]);
     else if (StringRef name = context.filterGradients.lookup(positional(op, position));
              !name.empty())

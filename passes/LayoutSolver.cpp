@@ -72,8 +72,10 @@ ValueRange dlc::fullOperands(Operation *op) {
 
 bool dlc::isRecomputed(Value value) {
   Operation *op = value.getDefiningOp();
-  return op && op->hasTrait<nn::Elementwise>() &&
-         (isa<nn::CastOp>(op) || nn::tensorType(value).getElementType().isF64());
+  if (auto cast = dyn_cast_or_null<nn::CastOp>(op))
+    return nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) <=
+           nn::elementBytes(nn::tensorType(value).getElementType());
+  return op && op->hasTrait<nn::Elementwise>() && nn::tensorType(value).getElementType().isF64();
 }
 
 Layout LayoutPlan::layoutOf(Value value) const {

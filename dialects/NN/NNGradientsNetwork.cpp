@@ -53,9 +53,9 @@ static Value gradData(ImplicitLocOpBuilder &g, Op op, Value big, Value weight, V
 
 template <typename Op>
 static Value gradFilter(ImplicitLocOpBuilder &g, Op op, Value big, Value weight, Value small) {
-  return ConvGradFilterOp::create(
-      g, sumType(tensorType(weight)), big, small, op.getStridesAttr(), op.getPaddingLowAttr(),
-      op.getPaddingHighAttr(), op.getDilationsAttr(), op.getGroupsAttr());
+  return ConvGradFilterOp::create(g, sumType(tensorType(weight)), big, small, op.getStridesAttr(),
+                                  op.getPaddingLowAttr(), op.getPaddingHighAttr(),
+                                  op.getDilationsAttr(), op.getGroupsAttr());
 }
 
 void ConvOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
@@ -93,8 +93,8 @@ void ConvGradDataOp::buildGradient(OpBuilder &builder, ValueRange gradients, Arr
 
 //===- Matmul ---------------------------------------------------------------------------------===//
 
-/// The gradient of `operand` as a product. A parameter's is kept as it is summed, an activation's has
-/// the type in which activations are stored.
+/// The gradient of `operand` as a product. A parameter's is kept as it is summed, an activation's
+/// has the type in which activations are stored.
 static Value multiply(ImplicitLocOpBuilder &g, Value operand, Value a, bool transposeA, Value b,
                       bool transposeB) {
   auto cast = operand.getDefiningOp<CastOp>();
@@ -110,11 +110,11 @@ void MatmulOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<
   Value dy = beforeRelu(g, *this, gradients[0]);
   bool ta = getTransposeA(), tb = getTransposeB();
   if (wanted[0]) // dA = dY B', or its transpose
-    operandGradients[0] =
-        ta ? multiply(g, getA(), getB(), tb, dy, true) : multiply(g, getA(), dy, false, getB(), !tb);
+    operandGradients[0] = ta ? multiply(g, getA(), getB(), tb, dy, true)
+                             : multiply(g, getA(), dy, false, getB(), !tb);
   if (wanted[1]) // dB = A' dY, or its transpose
-    operandGradients[1] =
-        tb ? multiply(g, getB(), dy, true, getA(), ta) : multiply(g, getB(), getA(), !ta, dy, false);
+    operandGradients[1] = tb ? multiply(g, getB(), dy, true, getA(), ta)
+                             : multiply(g, getB(), getA(), !ta, dy, false);
   if (getBias() && wanted[2])
     operandGradients[2] = castTo(g, sumPerChannel(g, dy), tensorType(getBias()).getElementType());
 }

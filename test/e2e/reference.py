@@ -18,6 +18,7 @@ def relative(ours, theirs):
 
 class Case:
     """A model, its inputs and its weights: drawn by the runtime, then moved so that no bias is 0 and no scale is 1."""
+    tolerance = 1e-5  # of what leaves the forward pass; gradients may err tenfold
 
     def __init__(self, name, model, sets, inputs, *options):
         self.name, self.directory = name, workspace()
@@ -68,7 +69,7 @@ class Case:
             else:
                 continue
             error = relative(ours, value)
-            check(error < 1e-4, f"{self.name}, {ranks} ranks: {key} differs by {error:.1e} from the evaluator's")
+            check(error < 10 * self.tolerance, f"{self.name}, {ranks} ranks: {key} differs by {error:.1e} from the evaluator's")
             compared += 1
         check(compared == len(before), f"{self.name}: {compared} of {len(before)} variables compared")
 
@@ -76,12 +77,12 @@ class Case:
         ours = json.loads(run("dlc-run", "eval", self.artifact, *self.data(), "--init", self.weights, "--json")[0])
         theirs, _ = self.reference("eval")
         for key, value in theirs.items():
-            check(abs(ours[key] - value) <= 1e-5 * abs(value), f"{self.name}: {key} is {ours[key]}, evaluator: {value}")
+            check(abs(ours[key] - value) <= self.tolerance * abs(value), f"{self.name}: {key} is {ours[key]}, evaluator: {value}")
         image = [part for part in self.files if part.startswith("image=")]
         run("dlc-run", "predict", self.artifact, "--data", *image, "--init", self.weights, "-o", self.directory)
         _, truth = self.reference("predict")
         error = relative(np.load(self.directory / "probability.npy"), truth["output.probability"])
-        check(error < 1e-5, f"{self.name}: predictions differ by {error:.1e} from the evaluator's")
+        check(error < self.tolerance, f"{self.name}: predictions differ by {error:.1e} from the evaluator's")
 
 
 def main():

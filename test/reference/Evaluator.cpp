@@ -2,6 +2,8 @@
 
 #include "test/reference/Evaluator.h"
 
+#include "runtime/comm/Bf16.h"
+
 #include "mlir/IR/SymbolTable.h"
 
 using namespace mlir;
@@ -100,8 +102,12 @@ private:
       results = evaluateNetwork(&op, operands);
     if (!results)
       return op.emitOpError("has no reference semantics");
-    for (auto [result, tensor] : llvm::zip(op.getResults(), *results))
+    for (auto [result, tensor] : llvm::zip(op.getResults(), *results)) {
+      if (tensorType(result).getElementType().isBF16())
+        for (double &value : tensor.data)
+          value = rt::floatFromBf16(rt::bf16FromFloat(static_cast<float>(value)));
       known[result] = std::move(tensor);
+    }
     return success();
   }
 

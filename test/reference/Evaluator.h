@@ -2,8 +2,9 @@
 // one can read.
 //
 // All ranks of a run are simulated in one process, op by op in program order, so a collective sees
-// every rank's operands. Layouts are ignored (values are logical), types below f64 are not rounded
-// to, and comm.wait completes what comm.start began.
+// every rank's operands. Layouts are ignored (values are logical), comm.wait completes what
+// comm.start began. Results of type bf16 are rounded, to nearest even: that is a decision about
+// storage, which the backward pass has to see; other types below f64 are not rounded to.
 #pragma once
 
 #include "dialects/Comm/Comm.h"

@@ -5,14 +5,14 @@ using namespace dlc;
 using namespace dlc::nn;
 
 static RankedTensorType promoted(RankedTensorType type) {
-  if (!isa<FloatType>(type.getElementType()))
+  if (!isa<FloatType>(type.getElementType()) || type.getElementType().isBF16())
     return type;
   return type.clone(Float64Type::get(type.getContext()));
 }
 
 static void promoteConstant(ConstantOp op) {
   auto value = dyn_cast<DenseFPElementsAttr>(op.getValue());
-  if (!value)
+  if (!value || value.getElementType().isBF16())
     return;
   SmallVector<double> elements = llvm::map_to_vector(
       value.getValues<APFloat>(), [](const APFloat &element) { return element.convertToDouble(); });
