@@ -158,8 +158,10 @@ TEST_P(SemanticsTest, StagesComputeTheSame) {
   ASSERT_TRUE(module);
   drawVariables();
   drawInputs();
-  OwningOpRef<ModuleOp> nn = transformed(
-      *module, [](OpPassManager &manager) { buildNNPipeline(manager, GetParam().precision); });
+  ScheduleOptions stored;
+  stored.precision = GetParam().precision;
+  OwningOpRef<ModuleOp> nn =
+      transformed(*module, [&](OpPassManager &manager) { buildNNPipeline(manager, stored); });
   if (GetParam().precision == StringRef("f32"))
     expectSame(*module, *nn, "train");
 
@@ -190,8 +192,10 @@ TEST_P(SemanticsTest, Bf16IsNearF32) {
   drawVariables();
   drawInputs();
   auto gradientsIn = [&](const char *precision) {
+    ScheduleOptions options;
+    options.precision = precision;
     OwningOpRef<ModuleOp> module = transformed(this->module.get(), [&](OpPassManager &manager) {
-      buildNNPipeline(manager, precision);
+      buildNNPipeline(manager, options);
       manager.addPass(createDifferentiate());
     });
     auto train = cast<ProgramOp>(SymbolTable::lookupSymbolIn(model(*module), "train"));
