@@ -45,61 +45,25 @@ Value dlc::emitRounded(LocBuilder &b, Value x, Type type) {
   return emitResize(b, emitResize(b, x, type), computeType(type));
 }
 
-//===- Random numbers -------------------------------------------------------------------------===//
-
-// Philox as in runtime/core/Philox.h, every 32-bit word in 64 bits: products need them anyway.
-namespace {
-class PhiloxEmitter {
-public:
-  explicit PhiloxEmitter(LocBuilder &b) : b(b), mask(constant(0xFFFFFFFF)), shift(constant(32)) {}
-
-  /// 32 random bits of an element.
-  Value bits(Value seed, Value step, int64_t stream, Value element) {
-    Value group = arith::ShRUIOp::create(b, element, constant(2));
-    std::array<Value, 4> counter = {low(group), high(group), constant(stream), low(step)};
-    Value k0 = low(seed), k1 = high(seed);
-    for (int round = 0; round < 10; ++round) {
-      Value p0 = arith::MulIOp::create(b, constant(0xD2511F53), counter[0]);
-      Value p1 = arith::MulIOp::create(b, constant(0xCD9E8D57), counter[2]);
-      counter = {exclusiveOr(exclusiveOr(high(p1), counter[1]), k0), low(p1),
-                 exclusiveOr(exclusiveOr(high(p0), counter[3]), k1), low(p0)};
-      k0 = low(arith::AddIOp::create(b, k0, constant(0x9E3779B9)));
-      k1 = low(arith::AddIOp::create(b, k1, constant(0xBB67AE85)));
-    }
-    Value word = arith::AndIOp::create(b, element, constant(3));
-    Value result = counter[3];
-    for (int i = 2; i >= 0; --i) {
-      Value chosen = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, word, constant(i));
-      result = arith::SelectOp::create(b, chosen, counter[i], result);
-    }
-    return result;
-  }
-
-  Value constant(int64_t value) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); }
-
-private:
-  Value low(Value x) { return arith::AndIOp::create(b, x, mask); }
-  Value high(Value x) { return arith::ShRUIOp::create(b, x, shift); }
-  Value exclusiveOr(Value x, Value y) { return arith::XOrIOp::create(b, x, y); }
-
-  LocBuilder &b;
-  Value mask, shift;
-};
-} // namespace
+//===- Dropout --------------------------------------------------------------------------------===//
 
 static Value emitDropout(LocBuilder &b, nn::DropoutOp op, ValueRange in, Value index) {
-  PhiloxEmitter philox(b);
   auto type = nn::tensorType(op.getX());
-  double rate = op.getRate().convertToDouble();
-  int64_t row = type.getRank() == 0 ? 1 : type.getNumElements() / type.getDimSize(0);
-  Value first = arith::MulIOp::create(b, in[3], philox.constant(row));
-  Value element =
-      arith::AddIOp::create(b, first, arith::IndexCastOp::create(b, b.getI64Type(), index));
-  Value bits = philox.bits(in[1], in[2], op.getStream(), element);
+  auto constant = [&](Type integer, int64_t value) {
+    return arith::ConstantOp::create(b, b.getIntegerAttr(integer, value));
+  };
+  Value row = constant(b.getI64Type(), elementsOfRow(op));
+  Value first = arith::MulIOp::create(b, in[3], row);
+  Value stream = constant(b.getI64Type(), op.getStream());
+  Value bits = func::CallOp::create(b, randomBitsName, b.getI32Type(),
+                                    ValueRange{in[1], in[2], stream, first, index})
+                   .getResult(0);
   // (bits >> 8) * 2^-24 >= rate, in integers.
-  Value uniform = arith::ShRUIOp::create(b, bits, philox.constant(8));
-  Value least = philox.constant(static_cast<int64_t>(std::ceil(rate * 0x1.0p24)));
-  Value kept = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, uniform, least);
+  double rate = op.getRate().convertToDouble();
+  auto least = static_cast<int64_t>(std::ceil(rate * 0x1.0p24));
+  Value uniform = arith::ShRUIOp::create(b, bits, constant(b.getI32Type(), 8));
+  Value kept =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, uniform, constant(b.getI32Type(), least));
   Type compute = in[0].getType();
   Value scaled = arith::MulFOp::create(b, in[0], emitConstant(b, compute, 1 / (1 - rate)));
   Value y = arith::SelectOp::create(b, kept, scaled, emitConstant(b, compute, 0));

@@ -74,6 +74,8 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     module->print(*linalgText);
   for (auto &[linalgStage, plan] : stages)
     vectorizeStage(linalgStage, plan, target.vectorBytes / sizeof(float));
+  if (Operation *replaced = module->lookupSymbol(randomBitsName))
+    replaced->erase();
   SmallVector<char, 0> object;
   std::string reason;
   if (failed(lowerToLlvm(*module, target)) || failed(emitObject(*module, target, object, llvmText)))

@@ -9,6 +9,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
+#include <array>
+
 namespace dlc {
 
 /// The type that elements of a type have outside of memory: f32 for bf16 and f16.
@@ -28,6 +30,39 @@ mlir::Value emitRounded(mlir::ImplicitLocOpBuilder &builder, mlir::Value x, mlir
 
 /// A constant of a scalar type: i1, integer or float.
 mlir::Value emitConstant(mlir::ImplicitLocOpBuilder &builder, mlir::Type type, double value);
+
+//===- Random numbers -------------------------------------------------------------------------===//
+
+/// Stands for the random bits of an element in a stage's body: (seed, step, stream, the row's first
+/// element, index) -> i32. The vectorizer replaces it, since neighbours may share the work.
+inline constexpr llvm::StringLiteral randomBitsName = "random_bits";
+void declareRandomBits(mlir::ModuleOp module);
+
+/// What the random numbers of an op depend on but for the element; i64 scalars.
+struct RandomStream {
+  mlir::Value seed, step, stream;
+};
+
+/// Logical elements of one row of the batch.
+int64_t elementsOfRow(nn::DropoutOp op);
+
+/// The four words of a group of elements, each in 64 bits. Scalars or vectors.
+std::array<mlir::Value, 4> emitPhilox(mlir::ImplicitLocOpBuilder &builder,
+                                      const RandomStream &random, mlir::Value group);
+
+/// 32 random bits of an element.
+mlir::Value emitRandomBits(mlir::ImplicitLocOpBuilder &builder, const RandomStream &random,
+                           mlir::Value element);
+
+/// The bits of 4 vectors of elements that follow `element`, a multiple of 4.
+llvm::SmallVector<mlir::Value> emitRandomRun(mlir::ImplicitLocOpBuilder &builder,
+                                             const RandomStream &random, mlir::Value element,
+                                             int64_t lanes);
+
+/// i64 to i32.
+mlir::Value emitLowHalf(mlir::ImplicitLocOpBuilder &builder, mlir::Value x);
+
+//===- Stages ---------------------------------------------------------------------------------===//
 
 /// A stage as linalg on memrefs: `function` holds fills of the accumulators, `nest` and, where sums
 /// are rounded, one more op that rounds them.

@@ -33,6 +33,7 @@ private:
   void openItems();
   void nest(size_t position);
   void vectorLoop(size_t position);
+  void openNeighbours(int64_t count, int64_t step);
   void vectorBlock(size_t position, int64_t vectors, int64_t left);
   void openRaggedEnd(int64_t whole);
   void closeRaggedEnd();
@@ -46,12 +47,14 @@ private:
   using Accumulators = llvm::SmallVector<mlir::Value>; // by side, neighbour, write
   using Iteration = llvm::function_ref<Accumulators(Accumulators)>;
   void planCopies();
+  void planRandom();
+  bool sharesCounters(unsigned loop) const;
   Accumulators reduce(size_t position, Accumulators accumulators);
   Accumulators reduceInnermost(unsigned loop, Accumulators accumulators);
   Accumulators reduceLoop(unsigned loop, int64_t from, int64_t to, int64_t step,
                           Accumulators accumulators, Iteration body);
   void reduceSide(int64_t side, Accumulators &accumulators);
-  void enterNeighbour(size_t neighbour);
+  void enterNeighbour(size_t next);
   mlir::Value constant(int64_t value) { return mlir::arith::ConstantIndexOp::create(b, value); }
 
   // Body.
@@ -59,6 +62,7 @@ private:
   void emitOp(mlir::Operation &op);
   Lanes emitApply(mlir::affine::AffineApplyOp op);
   Lanes emitElementwise(mlir::Operation &op);
+  Lanes emitRandom(mlir::func::CallOp op);
   Lanes load(mlir::Value memory, llvm::ArrayRef<Lanes> indices, const Lanes *inside);
   void store(mlir::Value value, mlir::Value memory, llvm::ArrayRef<Lanes> indices);
   Lanes evaluate(mlir::AffineExpr expression, llvm::ArrayRef<Lanes> operands);
@@ -92,14 +96,19 @@ private:
   size_t firstReduced;
   llvm::SmallVector<Lanes> loopIndices;
   mlir::Value mask; // of the ragged end, or null
-  /// Vectors of the vector loop that a reduction has open at once, where that loop is kept.
+  /// Iterations of a kept loop that are open at once: vectors of a reduction; four that share the
+  /// counters of random numbers.
   struct Neighbour {
     Lanes index;
     mlir::Value mask;
   };
   llvm::SmallVector<Neighbour> neighbours;
   llvm::SmallVector<const ClusterWrite *> reductions;
+  size_t neighbour = 0; // the current one
+  unsigned neighbourLoop;
   int64_t mostNeighbours = 1, sides = 1;
+  bool sharesRandom = false;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> randomBits; // by neighbour
   struct Level {
     mlir::Block *block;
     mlir::Operation *before; // the loop inside, or null for the block's end

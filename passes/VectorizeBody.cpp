@@ -90,6 +90,7 @@ void StageVectorizer::emitOp(Operation &op) {
                        return load(memoryOf(loadOp.getMemRef()),
                                    {values.lookup(loadOp.getIndices()[0])}, &inside);
                      })
+                     .Case([&](func::CallOp random) { return emitRandom(random); })
                      .Default([&](Operation *other) { return emitElementwise(*other); });
   result.level =
       isa<linalg::IndexOp>(op) ? loopIndices[cast<linalg::IndexOp>(op).getDim()].level : level;
@@ -109,6 +110,36 @@ Lanes StageVectorizer::emitElementwise(Operation &op) {
     return {clone->getResult(0), {}};
   clone->getResult(0).setType(vectorType(op.getResult(0).getType()));
   return {{}, clone->getResult(0)};
+}
+
+/// 32 random bits of each lane. Neighbours take theirs from what the first of them computes.
+Lanes StageVectorizer::emitRandom(func::CallOp op) {
+  auto scalar = [&](unsigned i) { return values.lookup(op.getOperand(i)).scalar; };
+  RandomStream random{scalar(0), scalar(1), scalar(2)};
+  Lanes index = values.lookup(op.getOperand(4));
+  auto elementAt = [&](Value position, Value first) {
+    Type type = first.getType();
+    return arith::AddIOp::create(b, first, arith::IndexCastOp::create(b, type, position));
+  };
+  if (index.isUniform())
+    return {emitRandomBits(b, random, elementAt(index.scalar, scalar(3))), {}};
+  bool alongLanes = neighbourLoop == vectorDim;
+  auto elements = [&]() -> Value {
+    Value first = vector::BroadcastOp::create(b, vectorType(b.getI64Type()), scalar(3));
+    return elementAt(vectorOf(index), first);
+  };
+  if (!sharesRandom)
+    return {{}, emitRandomBits(b, random, elements())};
+  SmallVector<Value> &bits = randomBits[op];
+  if (bits.empty() && alongLanes)
+    bits = emitRandomRun(b, random, elementAt(index.scalar, scalar(3)), lanes);
+  if (bits.empty()) {
+    Value two = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(vectorType(b.getI64Type()), b.getI64IntegerAttr(2)));
+    for (Value word : emitPhilox(b, random, arith::ShRUIOp::create(b, elements(), two)))
+      bits.push_back(emitLowHalf(b, word));
+  }
+  return {{}, bits[neighbour]};
 }
 
 Value StageVectorizer::vectorOf(const Lanes &value) {

@@ -19,7 +19,7 @@ static constexpr int64_t mostCopies = 8;
 
 StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsigned most)
     : stage(stage), plan(plan), b(stage.function.getLoc(), stage.function), nestOp(stage.nest),
-      vectorDim(plan.loops.size() - 1) {
+      vectorDim(plan.loops.size() - 1), neighbourLoop(vectorDim) {
   lanes = std::min<int64_t>(most, llvm::PowerOf2Ceil(plan.loops.back().extent));
   for (bool reduced : {false, true}) {
     for (auto [i, loop] : llvm::enumerate(plan.loops))
@@ -33,6 +33,7 @@ StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsi
     if (write.reduction)
       reductions.push_back(&write);
   planCopies();
+  planRandom();
 }
 
 /// How many copies of the body have their accumulators in half of the registers: first as many
@@ -49,6 +50,37 @@ void StageVectorizer::planCopies() {
     mostNeighbours = std::min<int64_t>(copies, llvm::divideCeil(vectors.extent, lanes));
   int64_t iterations = plan.loops[order.back()].extent / (order.back() == vectorDim ? lanes : 1);
   sides = std::clamp<int64_t>(copies / mostNeighbours, 1, std::max<int64_t>(1, iterations));
+}
+
+/// A random counter has the words of four elements that follow each other: a loop over those has
+/// them open at once.
+void StageVectorizer::planRandom() {
+  bool random = llvm::any_of(
+      plan.nodes, [](const ClusterNode &node) { return isa_and_present<nn::DropoutOp>(node.op); });
+  if (!random || plan.hasReduction())
+    return;
+  for (unsigned loop : order)
+    if (sharesCounters(loop)) {
+      neighbourLoop = loop;
+      mostNeighbours = 4;
+      sharesRandom = true;
+    }
+}
+
+/// True if four iterations of a loop, or of its vectors, are whole groups of elements.
+bool StageVectorizer::sharesCounters(unsigned loop) const {
+  int64_t extent = loop == vectorDim ? lanes : plan.loops[loop].extent;
+  if (extent % 4 != 0)
+    return false;
+  return llvm::all_of(plan.nodes, [&](const ClusterNode &node) {
+    auto op = dyn_cast_if_present<nn::DropoutOp>(node.op);
+    if (!op)
+      return true;
+    bool whole = elementsOfRow(op) % 4 == 0 && node.form->offset % 4 == 0;
+    for (auto [i, weight] : llvm::enumerate(node.form->weights))
+      whole &= i == loop ? weight == 1 : weight % 4 == 0;
+    return whole;
+  });
 }
 
 //===- Loops ----------------------------------------------------------------------------------===//
@@ -126,50 +158,66 @@ void StageVectorizer::nest(size_t position) {
     return;
   }
   if (position == order.size()) {
-    emitBody({});
+    for (size_t i = 0; i < neighbours.size(); ++i) {
+      enterNeighbour(i);
+      emitBody({});
+    }
     return;
   }
-  if (order[position] == vectorDim)
+  unsigned loop = order[position];
+  if (loop == vectorDim)
     return vectorLoop(position);
-  openLoop(order[position], 0, plan.loops[order[position]].extent, 1);
+  bool shared = loop == neighbourLoop;
+  openLoop(loop, 0, plan.loops[loop].extent, shared ? mostNeighbours : 1);
+  if (shared)
+    openNeighbours(mostNeighbours, 1);
   nest(position + 1);
+  if (shared)
+    neighbours.clear();
   leaveLevel();
+}
+
+/// Iterations of the neighbours' loop from its index on.
+void StageVectorizer::openNeighbours(int64_t count, int64_t step) {
+  const Lanes first = loopIndices[neighbourLoop];
+  moveTo(first.level);
+  for (int64_t i = 0; i < count; ++i) {
+    Lanes index = first;
+    if (i > 0)
+      index.scalar = arith::AddIOp::create(b, first.scalar, constant(i * step));
+    neighbours.push_back({index, {}});
+  }
 }
 
 /// The vector loop in blocks of neighbours, then what is left, with the ragged end.
 void StageVectorizer::vectorLoop(size_t position) {
   int64_t extent = plan.loops[vectorDim].extent, vectors = extent / lanes;
-  int64_t whole = vectors / mostNeighbours * mostNeighbours * lanes;
+  int64_t most = neighbourLoop == vectorDim ? mostNeighbours : 1;
+  int64_t whole = vectors / most * most * lanes;
   if (whole > 0) {
-    openLoop(vectorDim, 0, whole, lanes * mostNeighbours);
-    vectorBlock(position, mostNeighbours, /*left=*/0);
+    openLoop(vectorDim, 0, whole, lanes * most);
+    vectorBlock(position, most, /*left=*/0);
     leaveLevel();
   }
   if (whole == extent)
     return;
   openRaggedEnd(whole);
-  vectorBlock(position, vectors % mostNeighbours, extent % lanes);
+  vectorBlock(position, vectors % most, extent % lanes);
   closeRaggedEnd();
 }
 
-/// Neighbouring vectors from the vector loop's index on, then `left` lanes.
+/// Vectors from the vector loop's index on, then `left` lanes.
 void StageVectorizer::vectorBlock(size_t position, int64_t vectors, int64_t left) {
-  const Lanes first = loopIndices[vectorDim];
-  moveTo(first.level);
-  for (int64_t i = 0; i < vectors + (left ? 1 : 0); ++i) {
-    Lanes index = first;
-    if (i > 0)
-      index.scalar = arith::AddIOp::create(b, first.scalar, constant(i * lanes));
-    neighbours.push_back({index, {}});
+  if (neighbourLoop == vectorDim)
+    openNeighbours(vectors + (left ? 1 : 0), lanes);
+  if (left) {
+    mask = vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(left));
+    if (neighbourLoop == vectorDim)
+      neighbours.back().mask = mask;
   }
-  if (left)
-    neighbours.back().mask =
-        vector::CreateMaskOp::create(b, vectorType(b.getI1Type()), constant(left));
-  if (plan.hasReduction())
-    return nest(position + 1);
-  enterNeighbour(0);
-  neighbours.clear();
   nest(position + 1);
+  if (neighbourLoop == vectorDim)
+    neighbours.clear();
 }
 
 /// A level for one copy of the vector loop's body from `whole` on.
@@ -252,23 +300,26 @@ StageVectorizer::Accumulators StageVectorizer::reduceInnermost(unsigned loop,
 /// The body for all neighbours.
 void StageVectorizer::reduceSide(int64_t side, Accumulators &accumulators) {
   size_t writes = reductions.size();
-  for (size_t neighbour = 0; neighbour < neighbours.size(); ++neighbour) {
-    enterNeighbour(neighbour);
+  for (size_t i = 0; i < neighbours.size(); ++i) {
+    enterNeighbour(i);
     MutableArrayRef<Value> own =
-        MutableArrayRef(accumulators)
-            .slice((side * neighbours.size() + neighbour) * writes, writes);
+        MutableArrayRef(accumulators).slice((side * neighbours.size() + i) * writes, writes);
     llvm::copy(emitBody(own), own.begin());
     forget(levels.size() - 1);
   }
 }
 
-void StageVectorizer::enterNeighbour(size_t neighbour) {
+void StageVectorizer::enterNeighbour(size_t next) {
+  neighbour = next;
+  if (next == 0)
+    randomBits.clear();
   if (plan.loops[vectorDim].reduced)
     return;
   if (neighbours.size() > 1)
-    forget(neighbours[neighbour].index.level);
-  loopIndices[vectorDim] = neighbours[neighbour].index;
-  mask = neighbours[neighbour].mask;
+    forget(neighbours[next].index.level);
+  loopIndices[neighbourLoop] = neighbours[next].index;
+  if (neighbourLoop == vectorDim)
+    mask = neighbours[next].mask;
 }
 
 //===- Accumulators ---------------------------------------------------------------------------===//
@@ -309,16 +360,16 @@ Value StageVectorizer::combineLanes(const ClusterWrite &write, Value value) {
 void StageVectorizer::storeAccumulators(ArrayRef<Value> accumulators) {
   levels.back().before = nullptr;
   size_t count = neighbours.size(), writes = reductions.size();
-  for (size_t neighbour = 0; neighbour < count; ++neighbour) {
-    enterNeighbour(neighbour);
+  for (size_t own = 0; own < count; ++own) {
+    enterNeighbour(own);
     unsigned next = 0;
     for (auto [i, write] : llvm::enumerate(plan.writes)) {
       if (!write.reduction)
         continue;
       moveTo(levels.size() - 1);
-      Value value = accumulators[neighbour * writes + next];
+      Value value = accumulators[own * writes + next];
       for (int64_t side = 1; side < sides; ++side)
-        value = combine(write, value, accumulators[(side * count + neighbour) * writes + next]);
+        value = combine(write, value, accumulators[(side * count + own) * writes + next]);
       ++next;
       storeAccumulator(write, nestOp.getDpsInitOperand(i), value);
     }

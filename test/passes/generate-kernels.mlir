@@ -5,7 +5,6 @@
 // The target's vectors have 8 lanes; bodies are inlined into entries of the kernels' ABI.
 // LLVM: define void @relu_0(ptr {{.*}}, i64 {{.*}}, i64 {{.*}})
 // LLVM: load <8 x float>
-// LLVM: "target-features"="{{.*}}+avx2
 nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, math = "fast"} {
 
   // What is contiguous for all operands is one loop, split where an item holds 8192 elements.
@@ -76,4 +75,20 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %2 = nn.concat %0, %1 {dim = 1 : i64} : (tensor<2x16x8x8xf32>, tensor<2x3x8x8xf32>) -> tensor<2x19x8x8xf32>
     nn.yield %2 : tensor<2x19x8x8xf32>
   }
+
+  // Random bits stay one call until vectors are made of it: four elements share a counter.
+  // CHECK-LABEL: func.func @dropout_0
+  // CHECK: call @random_bits
+  // LLVM-LABEL: define void @dropout_0
+  // LLVM-NOT: call
+  // LLVM: mul nuw {{.*}}<8 x i64> {{.*}} splat (i64 3528531795)
+  // LLVM: shufflevector
+  // LLVM: ret void
+  exec.cluster @dropout {
+  ^bb0(%0: tensor<2x64xf32>, %1: tensor<i64>, %2: tensor<i64>, %3: tensor<i64>):
+    %4 = nn.dropout %0, %1, %2, %3 {rate = 0.5 : f64, stream = 7 : i64} : (tensor<2x64xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x64xf32>
+    nn.yield %4 : tensor<2x64xf32>
+  }
 }
+
+// LLVM: "target-features"="{{.*}}+avx2

@@ -192,17 +192,26 @@ TEST(Codegen, Tables) {
   }
 }
 
-// Exactly the mask of runtime/core/Philox.h, whatever the layout.
+// Exactly the mask of runtime/core/Philox.h, whatever the layout, whether four elements that follow
+// each other share a counter in the code (the first two shapes, in any layout) or not.
 TEST(Codegen, Dropout) {
-  for (const char *layout : {"", "nhwc", "nChw16c"})
-    for (const char *rate : {"0.25", "0.5"}) {
-      ClusterRunner runner({{"!t", tensor("3x20x5x7", "f32", layout)}, {"!s", "tensor<i64>"}},
-                           {{"!t"}, {"!s", 0, 1e15}, {"!s", 0, 100000}, {"!s", 0, 1e9}},
-                           "%y = nn.dropout %0, %1, %2, %3 {rate = " + std::string(rate) +
-                               " : f64, stream = 3735928559 : i64} : (!t, !s, !s, !s) -> !t",
-                           {{"%y", "!t"}});
-      runner.check(2);
-    }
+  for (const char *shape : {"2x36x6x8", "2x20x16x33", "3x20x5x7", "3x5x3x7"})
+    for (const char *layout : {"", "nhwc", "nChw16c"})
+      for (const char *element : {"f32", "bf16"}) {
+        SCOPED_TRACE(std::string(shape) + " " + layout + " " + element);
+        ClusterRunner runner({{"!t", tensor(shape, element, layout)}, {"!s", "tensor<i64>"}},
+                             {{"!t"}, {"!s", 0, 1e15}, {"!s", 0, 100000}, {"!s", 0, 1e9}},
+                             "%y = nn.dropout %0, %1, %2, %3 {rate = 0.5 : f64, stream = "
+                             "3735928559 : i64} : (!t, !s, !s, !s) -> !t",
+                             {{"%y", "!t"}});
+        runner.check(0);
+      }
+  ClusterRunner quarter({{"!t", "tensor<7x64xf32>"}, {"!s", "tensor<i64>"}},
+                        {{"!t"}, {"!s", 0, 1e15}, {"!s", 0, 100000}, {"!s", 0, 1e9}},
+                        "%y = nn.dropout %0, %1, %2, %3 {rate = 0.25 : f64, stream = 7 : i64} : "
+                        "(!t, !s, !s, !s) -> !t",
+                        {{"%y", "!t"}});
+  quarter.check(2);
 }
 
 TEST(Codegen, Movement) {
