@@ -98,7 +98,7 @@ void ClusterGrouper::addOp(Operation *op) {
     group.reducedDims.assign(sum.getDims().begin(), sum.getDims().end());
   if (auto max = dyn_cast<nn::ReduceMaxOp>(op))
     group.reducedDims.assign(max.getDims().begin(), max.getDims().end());
-  group.closed = isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp, nn::MaxPoolOp>(op);
+  group.closed = isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
     group.windows = grad.getKernelAttr();
   members[op] = static_cast<unsigned>(all.size());

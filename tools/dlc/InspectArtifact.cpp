@@ -4,6 +4,7 @@
 
 #include "runtime/artifact/LayoutIo.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -115,16 +116,38 @@ ordered_json describeBuckets(const artifact::Program &program, const OverlapFore
   return buckets;
 }
 
+/// Sums over the dispatches of each kind of kernel, in the order in which the kinds appear.
+ordered_json describeKinds(const ordered_json &dispatches) {
+  ordered_json kinds = ordered_json::array();
+  for (const ordered_json &dispatch : dispatches) {
+    auto found = std::find_if(kinds.begin(), kinds.end(), [&](const ordered_json &kind) {
+      return kind["kind"] == dispatch["category"];
+    });
+    if (found == kinds.end()) {
+      kinds.push_back({{"kind", dispatch["category"]},
+                       {"dispatches", 0},
+                       {"flops", 0},
+                       {"bytes", 0},
+                       {"nanoseconds", 0}});
+      found = kinds.end() - 1;
+    }
+    (*found)["dispatches"] = (*found)["dispatches"].get<uint64_t>() + 1;
+    for (const char *key : {"flops", "bytes", "nanoseconds"})
+      (*found)[key] = (*found)[key].get<uint64_t>() + dispatch[key].get<uint64_t>();
+  }
+  return kinds;
+}
+
 ordered_json describeProgram(const artifact::Artifact &root, const artifact::Program &program,
                              const InspectOptions &options) {
   Link planned{root.target()->link()->gbit_per_s(), root.target()->link()->latency_us()};
   OverlapSimulator simulator(options.link.value_or(planned), options.ranks);
   OverlapForecast forecast = simulator.run(scheduleOf(root, program));
+  ordered_json dispatches = describeKernels(root, program), kinds = describeKinds(dispatches);
   uint64_t flops = 0, bytes = 0;
-  ordered_json dispatches = describeKernels(root, program);
-  for (const ordered_json &dispatch : dispatches) {
-    flops += dispatch["flops"].get<uint64_t>();
-    bytes += dispatch["bytes"].get<uint64_t>();
+  for (const ordered_json &kind : kinds) {
+    flops += kind["flops"].get<uint64_t>();
+    bytes += kind["bytes"].get<uint64_t>();
   }
   return {{"name", text(program.name())},
           {"batch", program.batch()},
@@ -137,6 +160,7 @@ ordered_json describeProgram(const artifact::Artifact &root, const artifact::Pro
             {"exposed_ns", forecast.exposed},
             {"step_ns", forecast.total()}}},
           {"buckets", describeBuckets(program, forecast)},
+          {"kinds", kinds},
           {"dispatches", dispatches}};
 }
 
@@ -161,6 +185,12 @@ std::string padded(const std::string &value, int width) {
 
 double mega(const ordered_json &value) { return value.get<double>() / 1e6; }
 
+/// GFLOP, MB and forecast ms of a dispatch or a sum.
+std::string amounts(const ordered_json &value) {
+  return number(mega(value["flops"]) / 1e3, "%8.3f") + number(mega(value["bytes"]), "%9.2f") +
+         number(mega(value["nanoseconds"]), "%9.3f");
+}
+
 void printProgram(const ordered_json &program, std::ostream &out) {
   const ordered_json &forecast = program["forecast"];
   out << "\nprogram " << program["name"].get<std::string>() << ": batch " << program["batch"]
@@ -169,13 +199,14 @@ void printProgram(const ordered_json &program, std::ostream &out) {
       << " MB moved\n";
   out << "  " << padded("layer", 28) << padded("kernel", 16) << padded("implementation", 30)
       << "   GFLOP       MB       ms\n";
-  for (const ordered_json &dispatch : program["dispatches"]) {
-    char line[64];
-    std::snprintf(line, sizeof line, "%8.3f %8.2f %8.3f", mega(dispatch["flops"]) / 1e3,
-                  mega(dispatch["bytes"]), mega(dispatch["nanoseconds"]));
+  for (const ordered_json &dispatch : program["dispatches"])
     out << "  " << padded(dispatch["layer"], 28) << padded(dispatch["category"], 16)
-        << padded(dispatch["implementation"], 30) << line << "\n";
-  }
+        << padded(dispatch["implementation"], 30) << amounts(dispatch) << "\n";
+  out << "  " << padded("sum over a step", 28) << padded("kernel", 16) << padded("dispatches", 30)
+      << "   GFLOP       MB       ms\n";
+  for (const ordered_json &kind : program["kinds"])
+    out << "  " << padded("", 28) << padded(kind["kind"], 16)
+        << padded(std::to_string(kind["dispatches"].get<uint64_t>()), 30) << amounts(kind) << "\n";
   int index = 0;
   for (const ordered_json &bucket : program["buckets"])
     out << "  bucket " << index++ << ": " << number(mega(bucket["bytes"])) << " MB "

@@ -38,15 +38,17 @@ static Aliases aliases(const Case &test) {
           {"!b", tensor(test.full, "i1", test.layout)}};
 }
 
-// The operand is computed where it is pooled.
+// The operand is computed where it is pooled, and the maximum goes on.
 TEST(CodegenPool, Forward) {
   for (const Case &test : cases) {
     SCOPED_TRACE(std::string(test.full) + " " + test.layout);
     ClusterRunner runner(aliases(test), {{"!t"}},
                          "%x = nn.relu %0 : (!t) -> !t\n"
                          "%y, %i = nn.max_pool %x " +
-                             windows(test) + " : (!t) -> (!p, !i)",
-                         {{"%y", "!p"}, {"%i", "!i"}});
+                             windows(test) +
+                             " : (!t) -> (!p, !i)\n"
+                             "%z = nn.neg %y : (!p) -> !p",
+                         {{"%z", "!p"}, {"%y", "!p"}, {"%i", "!i"}});
     runner.check(0, 0);
   }
 }
