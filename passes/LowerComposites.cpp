@@ -261,6 +261,21 @@ void markLosses(ProgramOp program) {
       op.setLoc(withKind(op.getLoc(), lossKind));
 }
 
+//===- Sums -----------------------------------------------------------------------------------===//
+
+/// Dimensions of one element are summed over, too, and shaped again: so sums over the same elements
+/// look alike, and one cluster can hold them.
+void lower(IRRewriter &rewriter, ReduceSumOp op) {
+  Ops ops(rewriter, op);
+  SmallVector<int64_t> dims;
+  for (auto [dim, extent] : llvm::enumerate(tensorType(op.getX()).getShape()))
+    if (extent == 1 || llvm::is_contained(op.getDims(), dim))
+      dims.push_back(static_cast<int64_t>(dim));
+  if (op.getDims() != ArrayRef(dims))
+    rewriter.replaceOp(op,
+                       ops.reshaped(ops.sum(op.getX(), dims), tensorType(op.getY()).getShape()));
+}
+
 class LowerCompositesPass : public dlc::impl::LowerCompositesBase<LowerCompositesPass> {
 public:
   using Base::Base;
@@ -270,7 +285,7 @@ public:
         markLosses(program);
     IRRewriter rewriter(&getContext());
     lowerAll<ConvOp, ConvGradDataOp, ConvGradFilterOp, BatchNormOp, BatchNormGradOp,
-             SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp>(rewriter);
+             SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp, ReduceSumOp>(rewriter);
   }
 
 private:

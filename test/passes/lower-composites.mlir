@@ -114,3 +114,24 @@ nn.model @marks attributes {stage = "train"} {
     nn.output "r", %r : tensor<2x3x4x4xf32>
   }
 }
+
+// -----
+
+// Sums over the same elements are alike, whether they keep a dimension of one element or not; those that keep more stay.
+// CHECK-LABEL: nn.model @sums
+nn.model @sums attributes {stage = "train"} {
+  nn.program @train(%x: tensor<2x1x4x5xf32> {nn.input = "x"}) {
+    // CHECK: %[[SUM:.*]] = nn.reduce_sum %arg0 {dims = array<i64: 0, 1, 2, 3>} : (tensor<2x1x4x5xf32>) -> tensor<f32>
+    // CHECK: %[[SHAPED:.*]] = nn.reshape %[[SUM]] : (tensor<f32>) -> tensor<1xf32>
+    // CHECK: %[[ROWS:.*]] = nn.reduce_sum %arg0 {dims = array<i64: 1, 2, 3>}
+    // CHECK: nn.output "all", %[[SUM]]
+    // CHECK: nn.output "channels", %[[SHAPED]]
+    // CHECK: nn.output "rows", %[[ROWS]]
+    %a = nn.reduce_sum %x {dims = array<i64: 0, 1, 2, 3>} : (tensor<2x1x4x5xf32>) -> tensor<f32>
+    %c = nn.reduce_sum %x {dims = array<i64: 0, 2, 3>} : (tensor<2x1x4x5xf32>) -> tensor<1xf32>
+    %r = nn.reduce_sum %x {dims = array<i64: 1, 2, 3>} : (tensor<2x1x4x5xf32>) -> tensor<2xf32>
+    nn.output "all", %a : tensor<f32>
+    nn.output "channels", %c : tensor<1xf32>
+    nn.output "rows", %r : tensor<2xf32>
+  }
+}
