@@ -92,8 +92,10 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
           << " has not: compile with --precision=f32, or for cpu:avx512-bf16 or cpu:amx";
       return signalPassFailure();
     }
-    PlanningTarget planned{planner->target().name, threads,
-                           math == "strict" ? rt::Math::Strict : rt::Math::Fast};
+    // Later passes are to price with the same table.
+    const rt::PlannerTarget &description = planner->target();
+    PlanningTarget planned{description.table.empty() ? description.name : description.table,
+                           threads, math == "strict" ? rt::Math::Strict : rt::Math::Fast};
     FailureOr<LayoutSolution> solution =
         LayoutSolver(model, *planner, planned.math, threads).solve();
     if (failed(solution))

@@ -8,6 +8,7 @@
 #include "runtime/core/KernelPlanner.h"
 #include "runtime/core/MachineSpeed.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,7 +16,7 @@ namespace dlc::rt {
 
 /// What a module's `dlc_back_end` returns.
 struct BackEnd {
-  static constexpr uint32_t currentVersion = 2;
+  static constexpr uint32_t currentVersion = 3;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of
@@ -27,6 +28,9 @@ struct BackEnd {
   std::unique_ptr<Device> (*makeDevice)(const artifact::Target &target, unsigned threads);
   /// Measures what the calling thread's team can do here, in about a second.
   MachineSpeed (*measureMachine)();
+  /// Measures the machine and returns the text of a table that `makePlanner` takes as
+  /// "cpu:FILE.json"; `progress` hears how far it is. Takes up to three minutes.
+  std::string (*calibrate)(const std::function<void(const std::string &)> &progress);
   /// One line: library, version, what it may use here.
   std::string (*describe)();
 };

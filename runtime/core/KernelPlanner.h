@@ -82,6 +82,7 @@ struct PlannerTarget {
   std::string library;               // library and version that planned
   unsigned vectorBits = 0;           // of the widest f32 vector
   bool bf16 = false;                 // has instructions that multiply bf16
+  std::string table = "";            // "cpu:FILE.json" if costs are from there, else empty
 };
 
 class KernelPlanner {

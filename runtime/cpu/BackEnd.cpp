@@ -2,6 +2,7 @@
 
 #include "runtime/core/BackEnd.h"
 
+#include "runtime/cpu/Calibrate.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/CpuPlanner.h"
 #include "runtime/cpu/MeasureMachine.h"
@@ -22,8 +23,8 @@ std::string describeCpu() {
          std::to_string(version->patch) + ", native target " + native.name();
 }
 
-const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeCpuDevice, measureMachine,
-                      describeCpu};
+const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeCpuDevice,
+                      measureMachine,          calibrate,      describeCpu};
 
 } // namespace
 } // namespace dlc::rt

@@ -123,12 +123,10 @@ double paddingFactor(const KernelRequest &request, const std::vector<Layout> &la
   return factor;
 }
 
-int64_t channelsOf(const KernelRequest &request) {
-  if (!isConvolution(request.op))
-    return 0;
-  const std::vector<int64_t> &weight =
-      request.operands[request.op == KernelOp::ConvGradFilter ? 2 : 1].shape;
-  return std::min(weight[0] / request.groups, weight[1]);
+std::string familyOf(const Layout &layout) {
+  if (!layout.blocks.empty())
+    return "blocked";
+  return layout.isRowMajor() ? "plain" : "channels_last";
 }
 
 /// Restores the calling thread's team when it goes.
@@ -172,6 +170,23 @@ bool sameKernel(const KernelCandidate &a, const KernelCandidate &b) {
 
 } // namespace
 
+KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout> &layouts,
+                          const std::string &implementation) {
+  const std::vector<OperandType> &operands = request.operands;
+  KernelTraits traits{request.op, operands[0].dtype, implementation, familyOf(layouts[0])};
+  if (!isConvolution(request.op))
+    return traits;
+  const std::vector<int64_t> &weight =
+      operands[request.op == KernelOp::ConvGradFilter ? 2 : 1].shape;
+  traits.input = weight[1];
+  traits.output = weight[0] / request.groups;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (roleOf(request, i) == Role::Activation)
+      traits.pixels = std::max(traits.pixels, product(operands[i].shape, 2));
+  traits.strided = std::ranges::any_of(request.strides, [](int64_t stride) { return stride > 1; });
+  return traits;
+}
+
 void limitInstructionSets(const CpuTarget &target) {
   dnnl_set_max_cpu_isa(target.isa());
   if (dnnl_get_effective_cpu_isa() != target.isa())
@@ -188,7 +203,7 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
   description = {costs.name(), costs.features(),
                  "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
                      "." + std::to_string(version->patch),
-                 costs.vectorBits(), costs.multipliesBF16()};
+                 costs.vectorBits(), costs.multipliesBF16(), costs.table()};
 }
 
 CandidateList CpuPlanner::search(const KernelRequest &request) {
@@ -227,7 +242,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
         if (request.op == KernelOp::ConvGradData && (request.bias || request.relu))
           candidate.bytes += genericPassCost * dnnl_memory_desc_get_size(&found.operands.back());
         candidate.nanoseconds =
-            costs.kernelCost(request.op, request.operands[0].dtype, found.name, channelsOf(request),
+            costs.kernelCost(kernelTraits(request, found.layouts, found.name),
                              static_cast<uint64_t>(static_cast<double>(candidate.flops) *
                                                    paddingFactor(request, found.layouts)),
                              candidate.bytes);

@@ -34,6 +34,10 @@ private:
   dnnl::engine engine;
 };
 
+/// What the speed of a kernel with these layouts depends on.
+KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout> &layouts,
+                          const std::string &implementation);
+
 /// The planner for a target, or null with `reason` set. Costs assume teams of `threads`.
 std::unique_ptr<KernelPlanner> makeCpuPlanner(const std::string &targetName, unsigned threads,
                                               std::string &reason) noexcept;

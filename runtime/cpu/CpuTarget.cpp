@@ -93,6 +93,13 @@ const char *operationKey(KernelOp op) {
 
 } // namespace
 
+nlohmann::ordered_json embeddedTable(const std::string &name) {
+  for (const EmbeddedTable &embedded : embeddedTables)
+    if (name == "cpu:" + std::string(embedded.isa))
+      return nlohmann::ordered_json::parse(embedded.json);
+  throw Error(ErrorCode::Runtime, "no table is compiled in for " + name);
+}
+
 CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::max(threads, 1u)) {
   std::string_view variant = name;
   if (!variant.starts_with("cpu:"))
@@ -106,6 +113,7 @@ CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::m
       set = &nativeSet();
     } else if (variant.ends_with(".json")) {
       table = readFile(std::string(variant));
+      tableName = name;
       set = findSet(table->at("isa").get<std::string>());
     } else {
       set = findSet(variant);
@@ -119,10 +127,7 @@ CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::m
     requiredFeatures = featuresUpTo(*set);
     maxIsa = set->isa;
     vectorWidth = set->vectorBits;
-    for (const EmbeddedTable &embedded : embeddedTables)
-      if (!table && embedded.isa == set->name)
-        table = nlohmann::json::parse(embedded.json);
-    readTable(*table);
+    readTable(table ? *table : nlohmann::json(embeddedTable(canonicalName)));
   } catch (const nlohmann::json::exception &error) {
     throw Error(ErrorCode::BadInput, "target description of " + name + ": " + error.what());
   }
@@ -143,34 +148,47 @@ void CpuTarget::readTable(const nlohmann::json &table) {
   std::vector<double> byCores = table.at("bandwidth_gb_per_s");
   bandwidth = byCores.at(std::min<size_t>(threads, byCores.size()) - 1);
   overheadNanoseconds = table.at("kernel_overhead_ns");
-  for (const nlohmann::json &entry : table.at("efficiency")) {
-    Row row{entry.at("implementation"), {}};
-    for (const auto &[key, value] : entry.items()) {
-      if (key == "implementation")
-        continue;
-      std::vector<Step> steps;
-      if (value.is_number())
-        steps.push_back({0, value});
-      else
-        for (const nlohmann::json &step : value)
-          steps.push_back({step.at(0), step.at(1)});
-      row.operations.emplace_back(key, steps);
-    }
-    rows.push_back(row);
-  }
+  for (const nlohmann::json &entry : table.at("efficiency"))
+    rows.push_back(readRow(entry));
 }
 
-double CpuTarget::efficiency(KernelOp op, const std::string &implementation,
-                             int64_t channels) const {
+CpuTarget::Row CpuTarget::readRow(const nlohmann::json &entry) {
+  Row row{entry.at("implementation"), entry.value("layout", ""), std::nullopt, {}};
+  if (entry.contains("strided"))
+    row.strided = entry.at("strided").get<bool>();
+  for (const auto &[key, value] : entry.items()) {
+    if (key == "implementation" || key == "layout" || key == "strided")
+      continue;
+    std::vector<Step> steps;
+    if (value.is_number())
+      steps.push_back({0, 0, 0, value});
+    else
+      for (const nlohmann::json &step : value) {
+        size_t last = step.size() - 1;
+        steps.push_back({step.at(0), step.at(last > 1 ? 1 : 0),
+                         last > 2 ? step.at(2).get<int64_t>() : 0, step.at(last)});
+      }
+    row.operations.emplace_back(key, steps);
+  }
+  return row;
+}
+
+bool CpuTarget::Row::fits(const KernelTraits &kernel) const {
+  return kernel.implementation.find(match) != std::string::npos &&
+         (family.empty() || family == kernel.family) && (!strided || *strided == kernel.strided);
+}
+
+double CpuTarget::efficiency(const KernelTraits &kernel) const {
   for (const Row &row : rows) {
-    if (implementation.find(row.match) == std::string::npos)
+    if (!row.fits(kernel))
       continue;
     for (const auto &[key, steps] : row.operations) {
-      if (key != operationKey(op) && key != "other")
+      if (key != operationKey(kernel.op) && key != "other")
         continue;
       double found = steps.empty() ? 1.0 : steps.front().efficiency;
       for (const Step &step : steps)
-        if (channels >= step.channels)
+        if (kernel.input >= step.input && kernel.output >= step.output &&
+            kernel.pixels >= step.pixels)
           found = step.efficiency;
       return found;
     }
@@ -182,10 +200,9 @@ double CpuTarget::peak(DType dtype) const {
   return threads * (dtype == DType::BF16 ? gflopsBF16 : gflopsF32);
 }
 
-double CpuTarget::kernelCost(KernelOp op, DType dtype, const std::string &implementation,
-                             int64_t channels, uint64_t flops, uint64_t bytes) const {
+double CpuTarget::kernelCost(const KernelTraits &kernel, uint64_t flops, uint64_t bytes) const {
   // GFLOP/s is FLOP per nanosecond, GB/s byte per nanosecond.
-  double compute = flops / (peak(dtype) * efficiency(op, implementation, channels));
+  double compute = flops / (peak(kernel.dtype) * efficiency(kernel));
   return overheadNanoseconds + std::max(compute, bytes / bandwidth);
 }
 

@@ -1,7 +1,9 @@
 // What the planner knows of a CPU it plans for: instruction sets and the cost table.
 //
 // The tables are targets/*.json, compiled in; `cpu:FILE.json` reads one that was measured on a
-// machine. Costs are estimates that rank alternatives and feed forecasts; nothing is timed.
+// machine. Costs are estimates that rank alternatives and feed forecasts; nothing is timed. A
+// table's efficiencies are shares of peak: a number, or steps [channels, share], [input channels,
+// output channels, share] or [input channels, output channels, pixels of an image, share].
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
@@ -9,10 +11,22 @@
 #include <nlohmann/json_fwd.hpp>
 #include <oneapi/dnnl/dnnl_types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dlc::rt {
+
+/// What a library kernel's speed depends on.
+struct KernelTraits {
+  KernelOp op = KernelOp::Conv;
+  DType dtype = DType::F32;
+  std::string implementation;
+  std::string family;            // of the first operand's layout: plain, channels_last or blocked
+  bool strided = false;          // a window that steps
+  int64_t input = 0, output = 0; // channels of a convolution's group
+  int64_t pixels = 0;            // of one image, on the larger side
+};
 
 class CpuTarget {
 public:
@@ -27,30 +41,37 @@ public:
   /// True if there are instructions that multiply bf16. Without them oneDNN has slow code only.
   bool multipliesBF16() const;
 
+  /// The file that `name` gave, as "cpu:FILE.json"; else empty.
+  const std::string &table() const { return tableName; }
+
   /// Nanoseconds of a library kernel: FLOPs over peak times efficiency, or bytes over bandwidth,
-  /// whichever is more. `channels` is the smaller of input and output channels.
-  double kernelCost(KernelOp op, DType dtype, const std::string &implementation, int64_t channels,
-                    uint64_t flops, uint64_t bytes) const;
+  /// whichever is more.
+  double kernelCost(const KernelTraits &kernel, uint64_t flops, uint64_t bytes) const;
   /// Of a generated kernel, which computes in f32.
   double generatedCost(uint64_t bytes, uint64_t flops) const;
 
 private:
-  /// Share of peak from a number of channels on.
+  /// Share of peak from these sizes on; the last one that fits counts.
   struct Step {
-    int64_t channels;
+    int64_t input, output, pixels;
     double efficiency;
   };
-  /// A row applies to implementations whose name contains `match`; the first that fits counts.
+  /// A row applies to implementations whose name contains `match`, and to one family of layouts and
+  /// one kind of window if it names them; the first that fits counts.
   struct Row {
-    std::string match;
+    std::string match, family;
+    std::optional<bool> strided;
     std::vector<std::pair<std::string, std::vector<Step>>> operations;
+
+    bool fits(const KernelTraits &kernel) const;
   };
 
   void readTable(const nlohmann::json &table);
-  double efficiency(KernelOp op, const std::string &implementation, int64_t channels) const;
+  static Row readRow(const nlohmann::json &entry);
+  double efficiency(const KernelTraits &kernel) const;
   double peak(DType dtype) const;
 
-  std::string canonicalName;
+  std::string canonicalName, tableName;
   std::vector<std::string> requiredFeatures;
   dnnl_cpu_isa_t maxIsa = dnnl_cpu_isa_all;
   unsigned vectorWidth = 0;
@@ -60,5 +81,8 @@ private:
   double overheadNanoseconds = 0;       // per kernel
   std::vector<Row> rows;
 };
+
+/// The table that is compiled in for a canonical target name.
+nlohmann::ordered_json embeddedTable(const std::string &name);
 
 } // namespace dlc::rt

@@ -1,6 +1,7 @@
 #include "tools/dlc-run/Check.h"
 
 #include "runtime/core/BackEnd.h"
+#include "runtime/core/Error.h"
 #include "runtime/core/HostFeatures.h"
 #include "runtime/train/Report.h"
 #include "tools/dlc-run/Binding.h"
@@ -64,6 +65,23 @@ int check() {
   say("compiler",
       hasCompiler ? (bin / "dlc").string() : "none beside this program: artifacts only");
   return cpu ? 0 : 1;
+}
+
+int calibrate(const std::string &file) {
+  std::string reason;
+  const rt::BackEnd *cpu = rt::findBackEnd("cpu:native", reason);
+  if (!cpu)
+    throw rt::Error(rt::ErrorCode::Runtime, reason);
+  // Refused before minutes of measuring.
+  if (!std::ofstream(file, std::ios::app))
+    throw rt::Error(rt::ErrorCode::BadInput, "cannot write '" + file + "'");
+  std::string table = cpu->calibrate([](const std::string &text) {
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  });
+  std::ofstream(file) << table;
+  std::printf("%s written; dlc compile --target=%s plans with it\n", file.c_str(), file.c_str());
+  return 0;
 }
 
 } // namespace dlc::run

@@ -201,6 +201,10 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
       ->check(aboveZero())
       ->type_name("N");
   app.add_flag("--check", check, "Say what this build and this machine can do");
+  app.add_option("--calibrate", command.calibrate,
+                 "Measure this machine for a cost table, which --target=FILE.json takes")
+      ->type_name("FILE.json")
+      ->needs("--check");
   addTrain(app, command);
   addEval(app, command);
   addPredict(app, command);

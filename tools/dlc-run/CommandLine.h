@@ -27,6 +27,7 @@ struct Command {
   rt::TrainOptions train; // also the data and weights of eval
   rt::PredictOptions predict;
   rt::BenchOptions bench;
+  std::string calibrate; // where the measured table goes, if asked for
 };
 
 /// What the arguments ask for; or, after help or a message about wrong usage, the exit code.

@@ -28,7 +28,7 @@ static std::vector<std::string> rankArguments(int argc, char **argv, const std::
 
 static int runCommand(run::Command command, int argc, char **argv) {
   if (command.verb == run::Verb::Check)
-    return run::check();
+    return command.calibrate.empty() ? run::check() : run::calibrate(command.calibrate);
   bool launched = run::detectLaunch(command).mpi;
   if (launched && command.ranks > 0)
     throw rt::Error(rt::ErrorCode::BadInput,

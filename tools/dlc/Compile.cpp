@@ -138,7 +138,9 @@ bool Compilation::lower() {
     return false;
   }
   ScheduleOptions schedule;
-  schedule.target = options.target;
+  bool isTable =
+      StringRef(options.target).ends_with(".json") && !StringRef(options.target).contains(':');
+  schedule.target = (isTable ? "cpu:" : "") + options.target;
   schedule.threads = options.threads;
   schedule.math = options.math;
   schedule.precision = options.precision;
