@@ -1,9 +1,12 @@
 // Asks the target's planner for each library op with the layouts as they are, and estimates
 // clusters by what their stages move and compute.
 
+#include "dialects/Comm/Comm.h"
 #include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
 #include "passes/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -27,23 +30,21 @@ nn::KernelAttr dlc::generatedKernel(nn::FusedOp op, const rt::KernelPlanner &pla
 
 namespace {
 
-/// Bytes of the tensors that are live while each op runs, variables and inputs left out.
-struct LiveBytes {
+/// Bytes of the transient tensors that are live while each op runs: variables, inputs and gradients
+/// have memory of their own; results that can take an operand's memory do.
+class LiveBytes {
+public:
   explicit LiveBytes(Block &block) {
     llvm::DenseMap<Operation *, uint64_t> born, dying;
     for (Operation &op : block)
-      for (Value result : op.getResults()) {
-        auto type = dyn_cast<RankedTensorType>(result.getType());
-        if (!type || isa<nn::ReadOp>(op))
-          continue;
-        Operation *last = &op;
-        for (Operation *user : result.getUsers())
-          if (last->isBeforeInBlock(user))
-            last = user;
-        auto bytes = static_cast<uint64_t>(nn::physicalBytes(type));
-        born[&op] += bytes;
-        dying[last] += bytes;
-      }
+      for (OpResult result : op.getResults())
+        if (isa<RankedTensorType>(result.getType()) && !isa<nn::ReadOp>(op))
+          place(result);
+    for (const auto &[owner, last] : lastUse) {
+      uint64_t bytes = bytesOf(owner);
+      born[owner.getDefiningOp()] += bytes;
+      dying[last] += bytes;
+    }
     uint64_t live = 0;
     for (Operation &op : block) {
       live += born.lookup(&op);
@@ -55,6 +56,50 @@ struct LiveBytes {
 
   uint64_t peak = 0;
   llvm::DenseMap<Operation *, uint64_t> at;
+
+private:
+  static uint64_t bytesOf(Value value) {
+    bool isGradient = llvm::any_of(value.getUsers(), llvm::IsaPred<comm::AllReduceOp>);
+    return isGradient ? 0 : static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(value)));
+  }
+
+  /// The value in whose memory an operand lies, if that is no longer needed behind `op`.
+  Value dyingAt(Value operand, Operation *op) const {
+    Value owner = owners.lookup(operand);
+    return owner && lastUse.lookup(owner) == op ? owner : Value();
+  }
+
+  Value sharedBy(OpResult result) const {
+    Operation *op = result.getOwner();
+    if (isa<nn::ReshapeOp, comm::AllReduceOp>(op))
+      return owners.lookup(op->getOperand(isa<nn::ReshapeOp>(op) ? 0 : result.getResultNumber()));
+    auto fused = dyn_cast<nn::FusedOp>(op);
+    if (!fused)
+      return {};
+    for (auto [index, operand] : llvm::enumerate(fused.getInputs()))
+      if (operand.getType() == result.getType())
+        if (Value owner = dyingAt(operand, op);
+            owner && canShareBuffer(fused.getBody().front(), index, result.getResultNumber()))
+          return owner;
+    return {};
+  }
+
+  void place(OpResult result) {
+    Operation *last = result.getOwner();
+    for (Operation *user : result.getUsers())
+      if (last->isBeforeInBlock(user))
+        last = user;
+    Value owner = sharedBy(result);
+    if (!owner)
+      owner = result;
+    owners[result] = owner;
+    Operation *&known = lastUse[owner];
+    if (!known || known->isBeforeInBlock(last))
+      known = last;
+  }
+
+  llvm::DenseMap<Value, Value> owners;         // whose memory a value lies in
+  llvm::MapVector<Value, Operation *> lastUse; // of a memory, by owner
 };
 
 struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {

@@ -4,9 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <bit>
+#include <immintrin.h>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 using namespace dlc::rt;
 
@@ -48,4 +53,39 @@ TEST(ParallelFor, RunsOnAsManyThreadsAsAsked) {
 
 TEST(ParallelFor, NothingToDoIsNothing) {
   parallelFor(0, 8, [](int64_t, int64_t) { FAIL(); });
+}
+
+// MXCSR: bit 15 flushes results, bit 6 takes denormal operands for zero.
+TEST(ParallelFor, EveryThreadFlushesDenormals) {
+  constexpr unsigned flushing = 1u << 15 | 1u << 6;
+  setTeamSize(3);
+  std::atomic<int> seen = 0;
+  std::thread([&] { // a fresh compute thread, and so a fresh team
+    _mm_setcsr(_mm_getcsr() & ~flushing);
+    setTeamSize(3);
+    struct Context {
+      std::atomic<int> *seen;
+    } context{&seen};
+    runOnTeam(
+        [](void *opaque, unsigned) {
+          if ((_mm_getcsr() & flushing) == flushing)
+            ++*static_cast<Context *>(opaque)->seen;
+        },
+        &context);
+  })
+      .join();
+  EXPECT_EQ(seen, 3);
+}
+
+TEST(ParallelFor, DenormalMomentumDies) {
+  std::vector<float> momentum(1000, std::numeric_limits<float>::denorm_min() * 1000);
+  setTeamSize(2);
+  parallelFor(1000, 10, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      volatile float factor = 0.9f;
+      momentum[static_cast<size_t>(i)] *= factor;
+    }
+  });
+  for (float value : momentum)
+    EXPECT_EQ(std::bit_cast<uint32_t>(value), 0u);
 }

@@ -1,0 +1,95 @@
+// Cost tables: what of a kernel its efficiency may depend on, and tables from files.
+
+#include "runtime/core/Error.h"
+#include "runtime/cpu/CpuPlanner.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+using namespace dlc::rt;
+
+namespace {
+
+/// Writes a table in which a core does one GFLOP/s and memory does not count, and reads it back.
+CpuTarget targetWith(const std::string &efficiency) {
+  std::string path = testing::TempDir() + "target.json";
+  std::ofstream(path) << R"({"isa": "avx2", "gflops_per_core": {"f32": 1, "bf16": 1},
+    "bandwidth_gb_per_s": [1e9], "kernel_overhead_ns": 0, "efficiency": )"
+                      << efficiency << "}";
+  return CpuTarget("cpu:" + path, 1);
+}
+
+/// Share of peak that the table gives a kernel.
+double share(const CpuTarget &target, const KernelTraits &kernel) {
+  return 1000 / target.kernelCost(kernel, 1000, 0);
+}
+
+KernelTraits convolution(int64_t input, int64_t output, int64_t pixels) {
+  return {KernelOp::Conv, DType::F32, "jit:avx2", "blocked", false, input, output, pixels};
+}
+
+} // namespace
+
+TEST(CpuTarget, LastStepThatFitsCounts) {
+  CpuTarget target = targetWith(
+      R"([{"implementation": "jit", "conv": [[0, 0.1], [16, 0.2], [32, 64, 0.4], [32, 64, 1000, 0.8]]}])");
+  EXPECT_DOUBLE_EQ(share(target, convolution(8, 64, 5000)), 0.1);
+  EXPECT_DOUBLE_EQ(share(target, convolution(16, 16, 5000)), 0.2);
+  EXPECT_DOUBLE_EQ(share(target, convolution(64, 32, 5000)), 0.2);
+  EXPECT_DOUBLE_EQ(share(target, convolution(32, 64, 999)), 0.4);
+  EXPECT_DOUBLE_EQ(share(target, convolution(32, 64, 1000)), 0.8);
+}
+
+TEST(CpuTarget, RowsMayNameLayoutAndWindow) {
+  CpuTarget target = targetWith(R"([
+    {"implementation": "jit", "layout": "channels_last", "conv": 0.1},
+    {"implementation": "jit", "strided": true, "conv": 0.2},
+    {"implementation": "", "conv": 0.4}])");
+  KernelTraits kernel = convolution(16, 16, 100);
+  EXPECT_DOUBLE_EQ(share(target, kernel), 0.4);
+  kernel.strided = true;
+  EXPECT_DOUBLE_EQ(share(target, kernel), 0.2);
+  kernel.family = "channels_last";
+  EXPECT_DOUBLE_EQ(share(target, kernel), 0.1);
+}
+
+TEST(CpuTarget, TableFromFileKeepsItsNameForLaterPasses) {
+  CpuTarget target = targetWith(R"([{"implementation": "", "other": 1}])");
+  EXPECT_EQ(target.name(), "cpu:avx2");
+  EXPECT_EQ(target.table(), "cpu:" + testing::TempDir() + "target.json");
+  EXPECT_EQ(CpuTarget("cpu:avx2", 1).table(), "");
+}
+
+TEST(CpuTarget, BadTableIsBadInput) {
+  EXPECT_THROW(targetWith(R"([{"conv": 1}])"), Error);
+  EXPECT_THROW(CpuTarget("cpu:/nowhere.json", 1), Error);
+}
+
+// Each table that is compiled in is one that calibration can fill in.
+TEST(CpuTarget, TablesAreComplete) {
+  for (const char *name : {"cpu:avx2", "cpu:avx512", "cpu:avx512-bf16", "cpu:amx"}) {
+    nlohmann::ordered_json table = embeddedTable(name);
+    for (const char *key :
+         {"isa", "gflops_per_core", "bandwidth_gb_per_s", "kernel_overhead_ns", "efficiency"})
+      EXPECT_TRUE(table.contains(key)) << name << " " << key;
+  }
+}
+
+TEST(KernelTraits, AreThoseOfTheConvolution) {
+  KernelRequest request;
+  request.op = KernelOp::ConvGradFilter;
+  request.strides = {2, 2};
+  request.operands = {{DType::F32, {8, 16, 64, 32}, {}},
+                      {DType::F32, {8, 24, 32, 16}, {}},
+                      {DType::F32, {24, 16, 2, 2}, {}}};
+  Layout blocked = Layout::rowMajor(4);
+  blocked.blocks.push_back({1, 16});
+  KernelTraits traits = kernelTraits(request, {blocked, blocked, Layout::rowMajor(4)}, "x");
+  EXPECT_EQ(traits.input, 16);
+  EXPECT_EQ(traits.output, 24);
+  EXPECT_EQ(traits.pixels, 64 * 32);
+  EXPECT_EQ(traits.family, "blocked");
+  EXPECT_TRUE(traits.strided);
+}
