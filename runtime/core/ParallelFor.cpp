@@ -28,6 +28,12 @@ struct Region {
   void *context;
 };
 
+// A denormal momentum would make an update 16 times slower.
+void flushDenormals() {
+  _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+  _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+}
+
 void enter(const Region &region, unsigned thread) {
   flushDenormals();
   region.function(region.context, thread);
@@ -35,10 +41,8 @@ void enter(const Region &region, unsigned thread) {
 
 } // namespace
 
-// A denormal momentum would make an update 16 times slower.
-void flushDenormals() {
-  _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
-  _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
+void flushDenormalsOnTeam() {
+  runOnTeam([](void *, unsigned) {}, nullptr); // entering is all it takes
 }
 
 #ifdef DLC_PARALLEL_STD_THREAD

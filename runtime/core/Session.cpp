@@ -215,7 +215,7 @@ std::span<std::byte> Session::input(const std::string &program, const std::strin
 void Session::run(const std::string &program, unsigned slot, uint64_t step) {
   impl->lastSlot = slot;
   setTeamSize(impl->threads); // of this thread, whichever constructed the session
-  flushDenormals();
+  flushDenormalsOnTeam();
   impl->program(program).run(*impl->device, impl->communicator, slot, step, impl->events);
 }
 

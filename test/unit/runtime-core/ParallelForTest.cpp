@@ -56,8 +56,9 @@ TEST(ParallelFor, NothingToDoIsNothing) {
 }
 
 // MXCSR: bit 15 flushes results, bit 6 takes denormal operands for zero.
+static constexpr unsigned flushing = 1u << 15 | 1u << 6;
+
 TEST(ParallelFor, EveryThreadFlushesDenormals) {
-  constexpr unsigned flushing = 1u << 15 | 1u << 6;
   setTeamSize(3);
   std::atomic<int> seen = 0;
   std::thread([&] { // a fresh compute thread, and so a fresh team
@@ -76,6 +77,27 @@ TEST(ParallelFor, EveryThreadFlushesDenormals) {
       .join();
   EXPECT_EQ(seen, 3);
 }
+
+#ifndef DLC_PARALLEL_STD_THREAD
+extern "C" void GOMP_parallel(void (*function)(void *), void *data, unsigned threads,
+                              unsigned flags);
+
+// A library enters the team by itself.
+TEST(ParallelFor, LibrariesFindTheTeamFlushing) {
+  std::atomic<int> seen = 0;
+  std::thread([&] {
+    setTeamSize(3);
+    flushDenormalsOnTeam();
+    GOMP_parallel(
+        [](void *opaque) {
+          if ((_mm_getcsr() & flushing) == flushing)
+            ++*static_cast<std::atomic<int> *>(opaque);
+        },
+        &seen, 0, 0);
+  }).join();
+  EXPECT_EQ(seen, 3);
+}
+#endif
 
 TEST(ParallelFor, DenormalMomentumDies) {
   std::vector<float> momentum(1000, std::numeric_limits<float>::denorm_min() * 1000);
