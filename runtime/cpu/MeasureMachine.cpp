@@ -10,10 +10,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <immintrin.h>
 #include <span>
+#include <string>
 #include <time.h>
-#include <unistd.h>
 #include <vector>
 
 namespace dlc::rt {
@@ -133,9 +134,11 @@ double walkRate(Walk walk, std::span<float> memory, Walked size, int64_t &at) {
   return static_cast<double>(size.window) * sizeof(float) * teamSize() / nanoseconds;
 }
 
-int64_t cacheBytes(int name, int64_t otherwise) {
-  long bytes = ::sysconf(name);
-  return bytes > 0 ? bytes : otherwise;
+/// Of the first core's cache, as the kernel has it: the C library's figure may be the whole chip's.
+int64_t cacheBytes(int level, int64_t otherwise) {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
+  int64_t kibibytes = 0; // index 0 and 1 are the two of level 1; "1024K"
+  return file >> kibibytes && kibibytes > 0 ? kibibytes << 10 : otherwise;
 }
 
 double multiplyAddRate() {
@@ -154,8 +157,8 @@ double multiplyAddRate() {
 MachineSpeed measureMachine() {
   constexpr int64_t mega = 1 << 20;
   int64_t threads = teamSize();
-  int64_t l2 = cacheBytes(_SC_LEVEL2_CACHE_SIZE, mega);
-  int64_t l3 = cacheBytes(_SC_LEVEL3_CACHE_SIZE, 16 * mega);
+  int64_t l2 = cacheBytes(2, mega);
+  int64_t l3 = cacheBytes(3, 16 * mega);
   MachineSpeed speed;
   speed.l2Bytes = static_cast<uint64_t>(l2 * threads);
   speed.l3Bytes = static_cast<uint64_t>(l3);
