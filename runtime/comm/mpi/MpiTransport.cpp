@@ -91,7 +91,9 @@ std::string MpiTransport::describe(int peer) const {
 
 template <typename Byte, typename Start>
 Transport::Request MpiTransport::begin(std::span<Byte> data, const char *doing, Start start) {
-  constexpr size_t longest = size_t{1} << 30;
+  // Open MPI sends up to 64 KB over TCP without asking the receiver. A longer message waits for its
+  // answer, and every answer waits for kernels to end on both sides: the wire would be idle.
+  constexpr size_t longest = size_t{60} << 10;
   if (freeRequests.empty()) {
     freeRequests.push_back(static_cast<Request>(requests.size()));
     requests.emplace_back();
