@@ -87,8 +87,7 @@ void Program::execute(const Step &step, Device &device, Communicator &communicat
                       uint64_t number) {
   switch (step.kind) {
   case Kind::Launch:
-    device.launch(step.launches[slot]);
-    return communicator.progress();
+    return device.launch(step.launches[slot]);
   case Kind::Start: {
     Message &message = messages[step.collective];
     message.ticket = communicator.startAllReduce(message.data, message.elements, message.wire,
@@ -98,8 +97,7 @@ void Program::execute(const Step &step, Device &device, Communicator &communicat
   case Kind::Wait:
     return communicator.wait(messages[step.collective].ticket);
   case Kind::Copy:
-    device.copy(step.to[slot], step.from[slot], step.bytes);
-    return communicator.progress();
+    return device.copy(step.to[slot], step.from[slot], step.bytes);
   case Kind::Fill:
     return device.fill(step.to[slot], step.value, step.bytes);
   case Kind::Nothing:
@@ -110,8 +108,11 @@ void Program::execute(const Step &step, Device &device, Communicator &communicat
 void Program::run(Device &device, Communicator &communicator, unsigned slot, uint64_t step,
                   std::vector<TraceEvent> *events) {
   if (!events) {
-    for (const Step &instruction : steps)
+    for (const Step &instruction : steps) {
       execute(instruction, device, communicator, slot % 2, step);
+      if (instruction.computes())
+        communicator.progress();
+    }
     return;
   }
   inFlight.clear();
@@ -123,7 +124,10 @@ void Program::run(Device &device, Communicator &communicator, unsigned slot, uin
       inFlight.push_back({i, messages[steps[i].collective].ticket, begin});
     else
       events->push_back({i, begin, end});
-    recordCompletions(communicator, end, *events);
+    if (steps[i].computes())
+      communicator.progress();
+    if (!inFlight.empty())
+      recordCompletions(communicator, now(), *events);
   }
 }
 

@@ -26,6 +26,9 @@ public:
 private:
   enum class Kind : uint8_t { Launch, Start, Wait, Copy, Fill, Nothing };
   struct Step {
+    /// Takes long enough for messages to have arrived meanwhile.
+    bool computes() const { return kind == Kind::Launch || kind == Kind::Copy; }
+
     Kind kind = Kind::Nothing;
     uint8_t value = 0;                         // Fill
     uint32_t collective = 0;                   // Start, Wait

@@ -10,8 +10,11 @@
 #include "runtime/train/StandaloneTimes.h"
 #include "runtime/train/SyntheticSteps.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 namespace dlc::rt {
@@ -29,6 +32,7 @@ public:
 
   void measure();
   void profile();
+  void shareInstructionTimes();
   void printSummary();
   nlohmann::ordered_json record() const;
 
@@ -45,8 +49,9 @@ private:
   std::string model, device;
   int ranks;
   double batch;
-  double rate = 0, interval = 0; // images a second and device; 95 % as Horovod prints it
-  uint64_t peakResident = 0;     // of the steps alone
+  std::vector<uint64_t> instructionTimes; // nanoseconds; waits are 0
+  double rate = 0, interval = 0;          // images a second and device; 95 % as Horovod prints it
+  uint64_t peakResident = 0;              // of the steps alone
   MachineSpeed speed;
   std::optional<KindTable> kinds; // if profiled
 };
@@ -76,12 +81,40 @@ void Bench::measure() {
     say("Iter #" + std::to_string(i) + format(": %.1f img/sec per ", rates.back()) + device);
   }
   peakResident = residentBytes().peak;
+  shareInstructionTimes();
   double variance = 0;
   for (double each : rates)
     rate += each / static_cast<double>(rates.size());
   for (double each : rates)
     variance += (each - rate) * (each - rate) / static_cast<double>(rates.size());
   interval = 1.96 * std::sqrt(variance);
+}
+
+/// Of the rank whose instructions take longest, since a step of all ranks is no shorter.
+void Bench::shareInstructionTimes() {
+  const artifact::Program &program = requireProgram(session.artifact(), "train");
+  std::vector<uint64_t> mine(program.instructions() ? program.instructions()->size() : 0);
+  for (size_t i = 0; i < mine.size(); ++i) {
+    double seconds = 0;
+    auto instruction = static_cast<unsigned>(i);
+    if (program.instructions()->Get(instruction)->operation_type() !=
+        artifact::Operation::CollectiveWait)
+      for (const MeasuredStep &step : steps.measured())
+        seconds += step.instructions[i];
+    mine[i] = static_cast<uint64_t>(std::llround(
+        seconds * 1e9 / static_cast<double>(std::max<size_t>(steps.measured().size(), 1))));
+  }
+  uint64_t longest = 0;
+  for (const std::vector<std::byte> &bytes :
+       session.communicator().allGather(std::as_bytes(std::span(mine)))) {
+    std::vector<uint64_t> theirs(bytes.size() / sizeof(uint64_t));
+    std::memcpy(theirs.data(), bytes.data(), bytes.size());
+    uint64_t sum = std::accumulate(theirs.begin(), theirs.end(), uint64_t{0});
+    if (sum >= longest) {
+      longest = sum;
+      instructionTimes = theirs;
+    }
+  }
 }
 
 /// Measures on all ranks at a time, since they share the machine in a step, too.
@@ -140,7 +173,8 @@ nlohmann::ordered_json Bench::record() const {
                                    {"wire_bytes", steps.wireBytes()},
                                    {"arena_bytes", session.arenaBytes()},
                                    {"peak_resident_bytes", peakResident},
-                                   {"resident_before_bytes", session.residentBefore()}};
+                                   {"resident_before_bytes", session.residentBefore()},
+                                   {"instruction_ns", instructionTimes}};
   if (kinds)
     kinds->addTo(record, speed);
   return record;

@@ -3,6 +3,7 @@
 #include "tools/dlc/InspectArtifact.h"
 
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/core/Error.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -57,14 +58,19 @@ ordered_json describeArenas(const artifact::Artifact &root) {
   return {{"bytes", bytes}, {"lower_bound", bound}, {"arenas", arenas}};
 }
 
-/// The schedule of a program as the simulator reads it.
+/// The schedule of a program as the simulator reads it. `times`: of each instruction, or empty.
 std::vector<ScheduleItem> scheduleOf(const artifact::Artifact &root,
-                                     const artifact::Program &program) {
+                                     const artifact::Program &program,
+                                     const std::vector<uint64_t> &times) {
   std::vector<ScheduleItem> items;
+  size_t index = 0;
   for (const artifact::Instruction *instruction : *program.instructions()) {
+    uint64_t measured = times.empty() ? 0 : times[index++];
     if (const auto *dispatch = instruction->operation_as_Dispatch()) {
-      items.push_back(
-          ScheduleItem::compute(root.kernels()->Get(dispatch->kernel())->nanoseconds()));
+      uint64_t planned = root.kernels()->Get(dispatch->kernel())->nanoseconds();
+      items.push_back(ScheduleItem::compute(times.empty() ? planned : measured));
+    } else if (instruction->operation_as_Copy() && measured > 0) {
+      items.push_back(ScheduleItem::compute(measured));
     } else if (const auto *start = instruction->operation_as_CollectiveStart()) {
       uint64_t bytes = program.collectives()->Get(start->collective())->elements() *
                        rt::sizeOf(program.collectives()->Get(start->collective())->wire());
@@ -142,7 +148,16 @@ ordered_json describeProgram(const artifact::Artifact &root, const artifact::Pro
                              const InspectOptions &options) {
   Link planned{root.target()->link()->gbit_per_s(), root.target()->link()->latency_us()};
   OverlapSimulator simulator(options.link.value_or(planned), options.ranks);
-  OverlapForecast forecast = simulator.run(scheduleOf(root, program));
+  static const std::vector<uint64_t> none;
+  bool isMeasured = program.name()->string_view() == "train" && !options.trainTimes.empty();
+  if (isMeasured && options.trainTimes.size() != program.instructions()->size())
+    throw rt::Error(rt::ErrorCode::BadInput,
+                    "the measured times are of " + std::to_string(options.trainTimes.size()) +
+                        " instructions, the artifact's train program has " +
+                        std::to_string(program.instructions()->size()) +
+                        "; give times of this artifact");
+  OverlapForecast forecast =
+      simulator.run(scheduleOf(root, program, isMeasured ? options.trainTimes : none));
   ordered_json dispatches = describeKernels(root, program), kinds = describeKinds(dispatches);
   uint64_t flops = 0, bytes = 0;
   for (const ordered_json &kind : kinds) {

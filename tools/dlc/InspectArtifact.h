@@ -6,8 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <ostream>
+#include <vector>
 
 namespace dlc {
 
@@ -15,6 +17,9 @@ namespace dlc {
 struct InspectOptions {
   std::optional<Link> link;
   std::optional<unsigned> ranks;
+  /// Measured nanoseconds of each instruction of @train (the instruction_ns of dlc-run bench
+  /// --json), in place of the planner's; empty: none.
+  std::vector<uint64_t> trainTimes;
 };
 
 /// Target, parameters, arenas, and per program its kernels, buckets and forecast. Bytes,

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <fstream>
 #include <iostream>
 
 using namespace dlc;
@@ -77,6 +78,14 @@ static int inspect(const CompileOptions &options, const InspectOptions &run, boo
   return 0;
 }
 
+static std::vector<uint64_t> readTimes(const std::string &path) {
+  std::ifstream file(path);
+  nlohmann::json record = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || !record.contains("instruction_ns"))
+    throw rt::Error(rt::ErrorCode::BadInput, "'" + path + "' is no record of dlc-run bench --json");
+  return record["instruction_ns"].get<std::vector<uint64_t>>();
+}
+
 static int run(int argc, char **argv) {
   CLI::App app("dlc: compiles training programs of convolutional networks", "dlc");
   app.require_subcommand(1);
@@ -89,7 +98,7 @@ static int run(int argc, char **argv) {
   addCompileOptions(compileCommand, options);
 
   InspectOptions inspectOptions;
-  std::string link;
+  std::string link, times;
   unsigned ranks = 0;
   bool json = false;
   CLI::App &inspectCommand = *app.add_subcommand("inspect", "what a model or an artifact holds");
@@ -98,6 +107,8 @@ static int run(int argc, char **argv) {
   inspectCommand.add_flag("--json", json, "as JSON");
   inspectCommand.add_option("--ranks", ranks, "forecast for so many ranks")
       ->check(CLI::Range(1, 1 << 20));
+  inspectCommand.add_option(
+      "--times", times, "forecast from the kernels' times that dlc-run bench --json wrote here");
   inspectCommand.add_option("--link", link, "forecast for this link: GBIT[:US] or shm")
       ->check(linkValidator());
 
@@ -130,6 +141,8 @@ static int run(int argc, char **argv) {
     inspectOptions.ranks = ranks;
   if (!link.empty())
     inspectOptions.link = Link::parse(link);
+  if (!times.empty())
+    inspectOptions.trainTimes = readTimes(times);
   return inspect(options, inspectOptions, json);
 }
 
