@@ -192,10 +192,19 @@ Result emitConvTranspose(Emission &call) {
   if (failed(call.checkShape(resultShape)) ||
       failed(weightAndBias(call, weightShape, *channels, weight, bias)))
     return failure();
-  auto conv = nn::ConvTransposeOp::create(
-      call.graph.builder, call.loc(), call.graph.f32(resultShape), *x, weight, bias,
-      windows->stride, windows->low, windows->high, windows->dilation, *groups);
-  return Value(mlir::Value(conv));
+  Graph &graph = call.graph;
+  mlir::RankedTensorType type = graph.f32(resultShape);
+  // Libraries add a bias to a transposed convolution element by element; whatever reads the sum
+  // adds it in passing.
+  mlir::Value y = nn::ConvTransposeOp::create(graph.builder, call.loc(), type, *x, weight,
+                                              /*bias=*/mlir::Value(), windows->stride, windows->low,
+                                              windows->high, windows->dilation, *groups);
+  if (bias) {
+    mlir::Value each =
+        nn::BroadcastOp::create(graph.builder, call.loc(), type, bias, ArrayRef<int64_t>{1});
+    y = nn::AddOp::create(graph.builder, call.loc(), y, each);
+  }
+  return Value(y);
 }
 
 Result emitDense(Emission &call) {

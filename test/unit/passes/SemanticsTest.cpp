@@ -183,11 +183,14 @@ TEST_P(SemanticsTest, StagesComputeTheSame) {
     }
 }
 
-/// What leaves a program of the bf16 model is near that of the f32 model, and not the same. A value
-/// is rounded by up to 2^-9 of itself; some twenty roundings that are independent of one another
-/// lie between an input and a gradient, sqrt(20) * 2^-9 = 0.9 %, and normalising two small batches
-/// amplifies differences. A gradient that is wrong misses by its own size.
-TEST_P(SemanticsTest, Bf16IsNearF32) {
+/// Gradients of the bf16 model are near those of the f32 model, and not the same. A value is
+/// rounded by up to 2^-9 of itself; some twenty roundings that are independent of one another lie
+/// between an input and a gradient, sqrt(20) * 2^-9 = 0.9 %, and normalising a batch of two
+/// amplifies what differs: behind three of them 11 % are left. A gradient that is wrong misses by
+/// its own size.
+class PrecisionTest : public SemanticsTest {};
+
+TEST_P(PrecisionTest, Bf16IsNearF32) {
   ASSERT_TRUE(module);
   drawVariables();
   drawInputs();
@@ -214,15 +217,21 @@ TEST_P(SemanticsTest, Bf16IsNearF32) {
     // Ahead of batch norm a bias has no gradient but rounding.
     if (norm < 1e-12)
       continue;
-    EXPECT_LE(std::sqrt(error / norm), 0.06) << name;
+    EXPECT_LE(std::sqrt(error / norm), 0.15) << name;
     EXPECT_GT(error, 0) << name;
   }
 }
+
+static std::string nameOf(const testing::TestParamInfo<Case> &info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest,
                          testing::Values(Case{"segmentation", segmentation, "f32"},
                                          Case{"classification", classification, "f32"},
                                          Case{"segmentationBf16", segmentation, "bf16"},
                                          Case{"classificationBf16", classification, "bf16"}),
-                         [](const auto &info) { return info.param.name; });
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,
+                         testing::Values(Case{"segmentation", segmentation, "f32"},
+                                         Case{"classification", classification, "f32"}),
+                         nameOf);
 } // namespace
