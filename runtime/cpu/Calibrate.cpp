@@ -205,9 +205,11 @@ void Calibration::add(const KernelRequest &request) {
   for (const KernelCandidate &candidate : planner.candidates(request).candidates) {
     KernelTraits traits = kernelTraits(request, candidate.layouts, candidate.implementation);
     Key key{traits.implementation, traits.family, traits.strided};
-    bool known = candidate.implementation.find("gemm") != std::string::npos; // too slow to be taken
-    bool product = request.op == KernelOp::Matmul;
-    if (late() || (!product && (known || traits.family == "plain")) || !seen.insert(key).second)
+    // GEMM's convolutions are too slow to be taken; plain activations are for images alone.
+    bool isProduct = request.op == KernelOp::Matmul;
+    bool isTaken = candidate.implementation.find("gemm") == std::string::npos &&
+                   (traits.family != "plain" || traits.input < 16);
+    if (late() || (!isProduct && !isTaken) || !seen.insert(key).second)
       continue;
     if (double nanoseconds = timeOf(request, candidate, memory.bytes()))
       found[key].push_back({traits, static_cast<double>(candidate.flops) / nanoseconds});

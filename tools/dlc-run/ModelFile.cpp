@@ -67,8 +67,13 @@ static std::string keyOf(const std::string &file, const std::vector<std::string>
   std::string key;
   std::set<fs::path> seen;
   collectTexts(fs::absolute(file), seen, key);
-  for (const std::string &argument : arguments)
+  for (const std::string &argument : arguments) {
     key += argument + '\0';
+    // A table of costs decides as much as the model does.
+    static const std::regex table("--target=(?:cpu:)?(.*\\.json)");
+    if (std::smatch match; std::regex_match(argument, match, table))
+      key += contentOf(match[1].str());
+  }
   fs::path root = compiler.parent_path().parent_path();
   key += identityOf(compiler) + identityOf(root / "lib/dlc_cpu.so") + rt::hostProcessor();
   for (const std::string &feature : rt::hostFeatures())
