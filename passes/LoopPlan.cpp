@@ -14,6 +14,8 @@ static constexpr int64_t itemElements = 8192;
 static constexpr int64_t leastItemElements = 512;
 // Vectors have at most this many lanes; inner extents are kept multiples of it where possible.
 static constexpr int64_t vectorLanes = 16;
+// Items of a large reduction: enough for many threads to share.
+static constexpr int64_t mostPartials = 128;
 static constexpr int64_t chunkBytes = 128 * 1024;
 static constexpr int64_t mostChunks = 512;
 // From this many kept elements on, a reduction enumerates those and needs no partial sums.
@@ -139,11 +141,22 @@ static int64_t bestDivisor(int64_t extent, int64_t limit, bool aligned) {
   return best;
 }
 
+static int64_t elementsOf(const StagePlan &stage) {
+  int64_t elements = 1;
+  for (const StagePlan::Loop &loop : stage.loops)
+    elements *= loop.extent;
+  return elements;
+}
+
 static void splitLoops(StagePlan &stage, bool wholeResults) {
   int64_t kept = 1;
   for (const StagePlan::Loop &loop : stage.loops)
     kept *= loop.reduced ? 1 : loop.extent;
   bool keptItems = stage.hasReduction() && kept >= manyKept;
+  int64_t most = keptItems ? itemElements / 8 : itemElements;
+  // Each item of a reduction has partial results of its own, which are combined by one thread.
+  if (stage.hasReduction() && !keptItems && !wholeResults)
+    most = std::clamp(elementsOf(stage) / mostPartials, itemElements, 8 * itemElements);
   int64_t inside = 1;
   bool outside = false;
   SmallVector<Piece> pieces; // innermost first
@@ -155,7 +168,7 @@ static void splitLoops(StagePlan &stage, bool wholeResults) {
       pieces.push_back({source, 1, loop});
       continue;
     }
-    int64_t limit = (keptItems ? itemElements / 8 : itemElements) / inside;
+    int64_t limit = most / inside;
     if (!outside && loop.extent <= limit) {
       inside *= loop.extent;
       pieces.push_back({source, 1, loop});

@@ -126,16 +126,17 @@ static double loadElement(Type type, const char *from) {
 }
 
 namespace {
-/// Memory that ends where a page does that nobody may touch.
+/// Memory that ends where pages begin that nobody may touch; nor may they touch those before it.
 class GuardedMemory {
 public:
   explicit GuardedMemory(size_t bytes) : bytes(bytes) {
     size_t page = sysconf(_SC_PAGESIZE);
-    mapped = llvm::alignTo(bytes, page) + page;
-    base = static_cast<char *>(
-        mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    EXPECT_EQ(mprotect(base + mapped - page, page, PROT_NONE), 0);
-    begin = base + mapped - page - bytes;
+    size_t own = llvm::alignTo(bytes, page), guard = 64 * page;
+    mapped = own + 2 * guard;
+    base =
+        static_cast<char *>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_EQ(mprotect(base + guard, own, PROT_READ | PROT_WRITE), 0);
+    begin = base + guard + own - bytes;
   }
   GuardedMemory(GuardedMemory &&other)
       : begin(other.begin), bytes(other.bytes), base(std::exchange(other.base, nullptr)),

@@ -266,6 +266,26 @@ TEST(Codegen, Concat) {
   }
 }
 
+// Inputs of one type are written beside each other in one pass.
+TEST(Codegen, ConcatOfEqualInputs) {
+  for (auto [layout, channels] : {std::pair("", 20), {"nhwc", 20}, {"nhwc", 32}, {"nChw16c", 16}})
+    for (const char *element : {"f32", "bf16"}) {
+      SCOPED_TRACE(std::string(layout) + " " + std::to_string(channels) + " " + element);
+      auto type = [&, layout = layout](int64_t count) {
+        return tensor("2x" + std::to_string(count) + "x9x7", element, layout);
+      };
+      ClusterRunner runner(
+          {{"!a", type(channels)}, {"!b", type(5)}, {"!y", type(2 * channels + 5)}},
+          {{"!a"}, {"!a"}, {"!b"}},
+          R"(%r = nn.relu %1 : (!a) -> !a
+                              %y = nn.concat %0, %r, %2 {dim = 1 : i64} : (!a, !a, !b) -> !y)",
+          {{"%y", "!y"}});
+      runner.check(0);
+      EXPECT_EQ(runner.plan().stages.size(), 2u);
+      EXPECT_EQ(runner.plan().stages[0].buffers.size(), 3u);
+    }
+}
+
 // Vectors of 8 lanes and no masked registers, whatever this machine has.
 TEST(Codegen, AvxTwo) {
   if (!rt::missingFeatures({"avx2", "fma"}).empty())
