@@ -92,6 +92,7 @@ unsigned ClusterGrouper::groupOf(Operation *op) const {
 void ClusterGrouper::addOp(Operation *op) {
   ClusterGroup group;
   group.ops.push_back(op);
+  group.first = group.last = position.lookup(op);
   group.reduces = isReduction(op);
   group.space = nn::tensorType(group.reduces ? op->getOperand(0) : op->getResult(0));
   if (auto sum = dyn_cast<nn::ReduceSumOp>(op))
@@ -148,6 +149,8 @@ bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
   for (Operation *op : from.ops)
     members[op] = a;
   into.ops.append(from.ops);
+  into.first = std::min(into.first, from.first);
+  into.last = std::max(into.last, from.last);
   if (from.reduces)
     into.reducedDims = from.reducedDims;
   into.reduces |= from.reduces;
@@ -199,12 +202,19 @@ bool ClusterGrouper::isSeparated(unsigned a, unsigned b) const {
         if (!isInside(user, a, b))
           pending.push_back(user);
     }
+  // All of a group runs as one: a path may enter it at one op and leave it at another, earlier one.
+  // So it may come back from behind the last op by a group that reaches over it.
+  for (unsigned reached = ~0u; reached != last;) {
+    reached = last;
+    for (const ClusterGroup &group : all)
+      if (!group.ops.empty() && group.first <= last)
+        last = std::max(last, group.last);
+  }
   llvm::SmallPtrSet<Operation *, 32> seen;
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();
     if (position.lookup(op) > last || !seen.insert(op).second)
       continue;
-    // All of a group runs as one: a path may enter it at one op and leave it at another.
     unsigned group = groupOf(op);
     SmallVector<Operation *> alone{op};
     for (Operation *member :

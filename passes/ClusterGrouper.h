@@ -23,6 +23,7 @@ llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Operation *op);
 /// Ops of one future nn.fused, in program order.
 struct ClusterGroup {
   llvm::SmallVector<mlir::Operation *> ops;
+  unsigned first = 0, last = 0;           // positions in the program
   mlir::RankedTensorType space;           // shape and layout of the iteration space
   llvm::SmallVector<int64_t> reducedDims; // common to all reductions
   mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside

@@ -169,27 +169,27 @@ void lower(IRRewriter &rewriter, BatchNormOp op) {
 }
 
 // dx = A (dy - sum(dy) / m - (x - mean) sum(dy (x - mean)) / (m (var + epsilon))), A = scale /
-// sqrt(var + epsilon).
+// sqrt(var + epsilon). Unlike the squares of the variance, the products here do not cancel: each
+// may be rounded to f32 before it is added up.
 void lower(IRRewriter &rewriter, BatchNormGradOp op) {
   Ops ops(rewriter, op, normKind);
-  Value x = op.getX(), dy = op.getDy();
+  Value x = atLeastF32(ops, op.getX()), dy = atLeastF32(ops, op.getDy());
   Type element = tensorType(x).getElementType(),
        parameter = tensorType(op.getScale()).getElementType();
   double count = elementsPerChannel(x);
-  Value mean = ops.wide(op.getMean());
+  auto channel = [&](Value value) { return ops.along(ops.cast(value, element), 1, x); };
   Value inverse = inverseDeviation(ops, ops.wide(op.getVar()), op.getEpsilon().convertToDouble());
-  Value wideDy = ops.wide(dy), centred = ops.make<SubOp>(ops.wide(x), ops.along(mean, 1, x));
-  Value sumDy = ops.sum(wideDy, allButChannels(x));
-  Value sumProduct = ops.sum(ops.make<MulOp>(wideDy, centred), allButChannels(x));
+  Value deviation = ops.make<SubOp>(x, channel(op.getMean()));
+  Value sumDy = ops.sum(ops.wide(dy), allButChannels(x));
+  Value sumProduct = ops.sum(ops.wide(ops.make<MulOp>(dy, deviation)), allButChannels(x));
   Value dscale = ops.make<MulOp>(sumProduct, inverse);
   Value a = ops.make<MulOp>(ops.wide(op.getScale()), inverse);
   Value b = ops.scaled(ops.make<MulOp>(ops.make<MulOp>(a, inverse), dscale), -1.0 / count);
   Value c = ops.scaled(ops.make<MulOp>(a, sumDy), -1.0 / count);
-  auto channel = [&](Value value) { return ops.along(ops.cast(value, element), 1, x); };
-  Value deviation = ops.make<SubOp>(x, channel(mean));
   Value dx = ops.make<AddOp>(ops.make<MulOp>(dy, channel(a)),
                              ops.make<AddOp>(ops.make<MulOp>(deviation, channel(b)), channel(c)));
-  rewriter.replaceOp(op, {dx, ops.cast(dscale, parameter), ops.cast(sumDy, parameter)});
+  rewriter.replaceOp(op, {ops.cast(dx, tensorType(op.getDx()).getElementType()),
+                          ops.cast(dscale, parameter), ops.cast(sumDy, parameter)});
 }
 
 //===- Softmax cross entropy ------------------------------------------------------------------===//

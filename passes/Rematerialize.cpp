@@ -202,18 +202,22 @@ private:
     double gain;
   };
 
+  /// Until nothing changes: what a consumer reads for one result is there for the others.
   void visit(nn::FusedOp producer) {
-    for (OpResult result : producer.getResults()) {
-      auto type = nn::tensorType(result);
-      if (result.use_empty() || nn::physicalBytes(type) < leastBytes)
-        continue;
-      if (auto recipe = Recipe::of(producer, result.getResultNumber()))
-        visit(producer, result, *recipe);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (OpResult result : producer.getResults()) {
+        if (result.use_empty() || nn::physicalBytes(nn::tensorType(result)) < leastBytes)
+          continue;
+        if (auto recipe = Recipe::of(producer, result.getResultNumber()))
+          changed |= visit(producer, result, *recipe);
+      }
     }
     prune(producer);
   }
 
-  void visit(nn::FusedOp producer, OpResult result, const Recipe &recipe) {
+  /// True if a consumer recomputes the result from now on.
+  bool visit(nn::FusedOp producer, OpResult result, const Recipe &recipe) {
     SmallVector<Use> uses;
     double together = static_cast<double>(nn::physicalBytes(nn::tensorType(result)));
     bool onlyClusters = true;
@@ -229,19 +233,21 @@ private:
       uses.push_back({consumer, gain});
       together += gain;
     }
-    bool unwritten = onlyClusters && together > 0;
+    bool unwritten = onlyClusters && together > 0, changed = false;
     for (Use &use : uses)
       if (unwritten || use.gain > 0) {
         unsigned index =
             llvm::find(use.consumer.getInputs(), result) - use.consumer.getInputs().begin();
         rematerialize(use.consumer, index, producer, recipe, result.getResultNumber());
         ++recomputed;
+        changed = true;
         remark::passed(use.consumer.getLoc(),
                        remark::RemarkOpts::name("recomputed").category("dlc-rematerialize"))
             << "recomputes a tensor of '" + nn::layerName(result.getLoc()).str() +
                    "' instead of reading it";
       }
     unwrittenTensors += unwritten;
+    return changed;
   }
 };
 } // namespace
