@@ -104,6 +104,10 @@ LogicalResult Configuration::checkArguments(const CallSpec &spec, SMLoc loc,
       return diags.error(where, "argument '" + argument.name + "' of " + spec.name + " cannot be " +
                                     toText(value.value));
   }
+  if (spec.name == "flip" && bound[0].value.isString() &&
+      StringRef(bound[0].value.asString()).find_first_not_of("ZYX") != StringRef::npos)
+    return diags.error(bound[0].loc, "axes of flip are letters of ZYX, got \"" +
+                                         bound[0].value.asString() + "\"");
   if (spec.name != "normalize")
     return success();
   if (bound[0].value.isString() != bound[1].value.isAbsent())

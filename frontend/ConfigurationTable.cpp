@@ -60,6 +60,10 @@ static constexpr ArgumentSpec normalizeArguments[] = {
     {"std", Float | FloatList, "=none", "", "divided by, where mean is given in numbers"},
 };
 
+static constexpr ArgumentSpec flipArguments[] = {
+    {"axes", Text, "=all", "", "which spatial axes, letters of \"ZYX\""},
+};
+
 static constexpr CallSpec calls[] = {
     {"sgd", CallKind::Optimizer, "stochastic gradient descent", sgdArguments,
      "Source: torch.optim.SGD."},
@@ -79,10 +83,7 @@ static constexpr CallSpec calls[] = {
     {"early_stop", CallKind::EarlyStop, "ends a run whose monitor stalls", earlyStopArguments, ""},
 
     {"normalize", CallKind::DataStep, "zero mean and unit deviation", normalizeArguments, ""},
-    {"flip",
-     CallKind::DataStep,
-     "mirrors each spatial axis with probability 1/2",
-     {},
+    {"flip", CallKind::DataStep, "mirrors each spatial axis with probability 1/2", flipArguments,
      "Augmentation: left out of evaluation."},
     {"rotate90",
      CallKind::DataStep,

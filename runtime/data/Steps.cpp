@@ -42,7 +42,7 @@ DataStep makeStep(const artifact::CallT &call) {
   if (call.name == "normalize")
     return makeNormalize(call);
   if (call.name == "flip")
-    return Flip{};
+    return Flip{call.arguments.empty() ? "" : call.arguments[0]->text};
   if (call.name == "rotate90")
     return Rotate90{};
   throw Error(ErrorCode::Artifact, "data step '" + call.name +
@@ -92,11 +92,15 @@ struct StepApplier {
     }
   }
 
-  void operator()(const Flip &) const {
+  void operator()(const Flip &step) const {
     for (Sample *member : members)
-      for (size_t dim = 1; dim < member->shape.size(); ++dim)
-        if (draw[0] >> dim & 1)
+      for (size_t rank = member->shape.size(), dim = 1; dim < rank; ++dim) {
+        bool isMeant =
+            step.axes.empty() ||
+            (rank - dim <= 3 && step.axes.find("XYZ"[rank - dim - 1]) != std::string::npos);
+        if (isMeant && (draw[0] >> dim & 1))
           mirror(*member, dim);
+      }
   }
 
   void operator()(const Rotate90 &) const {

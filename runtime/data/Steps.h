@@ -26,8 +26,10 @@ struct NormalizeChannels {
   float epsilon = 0;
 };
 
-/// Mirrors each spatial axis with probability 1/2.
-struct Flip {};
+/// Mirrors each spatial axis, or those that the letters of ZYX name, with probability 1/2.
+struct Flip {
+  std::string axes;
+};
 
 /// 0 to 3 quarter turns in the plane of the last two axes, equally likely.
 struct Rotate90 {};

@@ -168,6 +168,26 @@ TEST_F(DatasetTest, FlipAndRotateReachAllEightOrientations) {
   EXPECT_EQ(seen.size(), 8u);
 }
 
+TEST_F(DatasetTest, FlipMirrorsTheAxesItNames) {
+  std::unique_ptr<artifact::CallT> flip = call("flip");
+  flip->arguments.push_back(std::make_unique<artifact::ArgumentT>());
+  flip->arguments.back()->name = "axes";
+  flip->arguments.back()->text = "X";
+  addChain({"image"}, std::move(flip));
+  Dataset dataset = openUnet();
+  std::vector<float> plain = dataset.sample(0, {})[0].values, mirrored = plain;
+  for (size_t row = 0; row < 4; ++row)
+    std::reverse(mirrored.begin() + 4 * static_cast<ptrdiff_t>(row),
+                 mirrored.begin() + 4 * static_cast<ptrdiff_t>(row + 1));
+  int seen = 0;
+  for (uint32_t epoch = 0; epoch < 40; ++epoch) {
+    std::vector<float> values = dataset.sample(0, {true, 1, epoch})[0].values;
+    ASSERT_TRUE(values == plain || values == mirrored) << epoch;
+    seen |= values == plain ? 1 : 2;
+  }
+  EXPECT_EQ(seen, 3);
+}
+
 TEST_F(DatasetTest, ChainsRenameSourcesToInputs) {
   source("volume", "NYX");
   addChain({"volume"}, call("normalize", "per_image"));

@@ -282,9 +282,10 @@ TEST(Configuration, DataChainsAreWritten) {
             "\"file\"}], validation = 2.500000e-01 : f64}");
 }
 
-TEST(Configuration, NormalizeTakesNumbersOrAWord) {
+TEST(Configuration, DataStepsKeepTheirArguments) {
   for (auto [step, written] :
-       {std::pair("normalize", "{mean = \"dataset\", name = \"normalize\"}"),
+       {std::pair("flip(axes = \"X\")", "{axes = \"X\", name = \"flip\"}"),
+        std::pair("normalize", "{mean = \"dataset\", name = \"normalize\"}"),
         std::pair("normalize(per_image)", "{mean = \"per_image\", name = \"normalize\"}"),
         std::pair("normalize(1, 2)", "{mean = 1.000000e+00 : f64, name = \"normalize\", std = "
                                      "2.000000e+00 : f64}")}) {
