@@ -123,7 +123,7 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
         if (auto fused = dyn_cast<nn::FusedOp>(op))
           kernel = generatedKernel(fused, *planner);
         else if (isLibraryOp(&op))
-          kernel = libraryKernel(&op, *planner, target, peak + peak / 10 - live.at[&op]);
+          kernel = libraryKernel(&op, *planner, target, peak + peak / 10 - live.at.lookup(&op));
         else
           continue;
         if (!kernel)
@@ -131,6 +131,35 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
         op.setAttr(plannedKernelName, kernel);
       }
     }
+  }
+
+  /// Brings a convolution's weight into a layout in which an allowed kernel exists: some are
+  /// Winograd's alone. False if there is none.
+  bool reorderWeight(Operation *op, rt::KernelPlanner &planner, const PlanningTarget &target,
+                     llvm::function_ref<bool(const rt::KernelCandidate &)> isAllowed) {
+    if (!isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp>(op))
+      return false;
+    rt::KernelRequest request = *kernelRequest(op, target.math, target.threads);
+    request.operands[1].layout.reset();
+    rt::CandidateList list = planner.candidates(request);
+    auto fits = llvm::find_if(list.candidates, isAllowed);
+    if (fits == list.candidates.end())
+      return false;
+    Value weight = op->getOperand(1);
+    auto former = weight.getDefiningOp<nn::ReorderOp>();
+    Value source = former ? former.getX() : weight;
+    auto type = nn::withLayout(nn::tensorType(weight), fits->layouts[1]);
+    if (source.getType() == type) {
+      op->setOperand(1, source);
+    } else {
+      OpBuilder builder(op);
+      auto reorder = nn::ReorderOp::create(builder, op->getLoc(), type, source);
+      reorder->setAttr(plannedKernelName, libraryKernel(reorder, planner, target, UINT64_MAX));
+      op->setOperand(1, reorder.getY());
+    }
+    if (former && former->use_empty())
+      former->erase();
+    return true;
   }
 
   /// The cheapest kernel whose workspace is allowed, else the one with the least.
@@ -141,9 +170,14 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
       op->emitOpError("has no kernel on ") << target.name << ": " << list.reason;
       return {};
     }
-    auto fits = llvm::find_if(list.candidates, [&](const rt::KernelCandidate &candidate) {
+    auto isAllowed = [&](const rt::KernelCandidate &candidate) {
       return candidate.workspaceBytes <= workspace;
-    });
+    };
+    auto fits = llvm::find_if(list.candidates, isAllowed);
+    if (fits == list.candidates.end() && reorderWeight(op, planner, target, isAllowed)) {
+      list = planner.candidates(*kernelRequest(op, target.math, target.threads));
+      fits = llvm::find_if(list.candidates, isAllowed);
+    }
     if (fits == list.candidates.end())
       fits = std::ranges::min_element(list.candidates, {}, &rt::KernelCandidate::workspaceBytes);
     const rt::KernelCandidate &choice = *fits;

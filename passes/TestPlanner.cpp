@@ -120,6 +120,12 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
     bool isWide = request.op == KernelOp::Conv && request.operands[1].shape.back() == 5;
     if (isWide && offer("test_workspace", 0.5, blockedLayouts(request)))
       list.candidates.back().workspaceBytes = 1 << 20;
+    if (request.op == KernelOp::Conv && request.operands[1].shape.back() == 7) {
+      std::vector<Layout> layouts = blockedLayouts(request);
+      layouts[1] = blockedWeight(request.operands[1].shape, 1); // this kernel's alone
+      if (offer("test_workspace", 0.5, layouts))
+        list.candidates.back().workspaceBytes = 1 << 20;
+    }
     offer("test_blocked", 1, blockedLayouts(request));
     offer("test_channels_last", 1.5, uniformLayouts(request, channelsLast));
     if (request.op != KernelOp::MaxPool && request.op != KernelOp::MaxPoolGrad)

@@ -50,6 +50,24 @@ nn.model @no_workspace attributes {stage = "schedule", target = "test", threads 
 
 // -----
 
+#blocked = #nn.layout<nChw16c>
+// A weight laid out for a kernel whose workspace is not allowed is brought into the layout of another, from where it came.
+// CHECK-LABEL: nn.model @weight
+nn.model @weight attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}, %w: tensor<16x16x7x7xf32> {nn.input = "w"}) {
+    // CHECK: %[[W:.*]] = nn.reorder %arg1 {nn.kernel = #nn.kernel<"test_reorder"{{.*}} -> tensor<16x16x7x7xf32, #nn.layout<NChw16c16n>>
+    // CHECK-NOT: tensor<16x16x7x7xf32, #nn.layout<NChw16n16c>>
+    // CHECK: nn.conv %{{.*}}, %[[W]] {{.*}}#nn.kernel<"test_blocked", workspace = 0
+    %xb = nn.reorder %x : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32, #blocked>
+    %wb = nn.reorder %w : (tensor<16x16x7x7xf32>) -> tensor<16x16x7x7xf32, #nn.layout<OIhw16o16i>>
+    %y = nn.conv %xb, %wb {strides = array<i64: 1, 1>, padding_low = array<i64: 3, 3>, padding_high = array<i64: 3, 3>, dilations = array<i64: 1, 1>} : (tensor<1x16x8x8xf32, #blocked>, tensor<16x16x7x7xf32, #nn.layout<OIhw16o16i>>) -> tensor<1x16x8x8xf32, #blocked>
+    %p = nn.reorder %y : (tensor<1x16x8x8xf32, #blocked>) -> tensor<1x16x8x8xf32>
+    nn.output "p", %p : tensor<1x16x8x8xf32>
+  }
+}
+
+// -----
+
 // Layouts for which the library has no kernel are an error with the reason.
 nn.model @refused attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}) {
