@@ -200,10 +200,13 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
   limitInstructionSets(costs);
   engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   const dnnl_version_t *version = dnnl_version();
-  description = {costs.name(), costs.features(),
+  description = {costs.name(),
+                 costs.features(),
                  "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
                      "." + std::to_string(version->patch),
-                 costs.vectorBits(), costs.multipliesBF16(), costs.table()};
+                 costs.vectorBits(),
+                 costs.multipliesBF16(),
+                 costs.table()};
 }
 
 CandidateList CpuPlanner::search(const KernelRequest &request) {

@@ -152,6 +152,9 @@ void Bench::printSummary() {
   if (kinds)
     for (const std::string &line : kinds->lines(speed))
       say(line);
+  if (unsigned planned = session.artifact()->target()->threads();
+      kinds && planned != session.threads())
+    say("forecasts are for " + std::to_string(planned) + " threads, as the plan is");
 }
 
 nlohmann::ordered_json Bench::record() const {

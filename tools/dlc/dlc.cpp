@@ -34,7 +34,8 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
   command.add_option("--emit", options.emit, "what to write")
       ->check(CLI::IsMember({"nn", "train", "schedule", "exec", "linalg", "llvm", "dlx"}))
       ->capture_default_str();
-  command.add_option("--target", options.target, "cpu:native|avx2|avx512|avx512-bf16|amx|FILE.json")
+  command
+      .add_option("--target", options.target, "cpu:native|avx2|avx512|avx512-bf16|amx|FILE.json")
       ->capture_default_str();
   command.add_option("--math", options.math, "strict: direct algorithms only; fast: Winograd too")
       ->check(CLI::IsMember({"strict", "fast"}))
