@@ -17,8 +17,8 @@ namespace dlc {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
-/// What the stages nn (`precision` alone), train (`wire` alone) and schedule decide for; the passes'
-/// own options.
+/// What the stages nn (`precision` alone), train (`wire` alone) and schedule decide for; the
+/// passes' own options.
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..., test"),
                              llvm::cl::init("cpu:native")};
