@@ -145,63 +145,69 @@ static FailureOr<int64_t> groupsOf(const Emission &call, int64_t inputs, int64_t
 
 constexpr int64_t maxChannels = 1 << 24;
 
-Result emitConv(Emission &call) {
+namespace {
+/// What conv and conv_transpose have in common.
+struct Convolution {
+  mlir::Value x, weight, bias;
+  Windows windows;
+  int64_t groups = 1;
+  SmallVector<int64_t> resultShape;
+};
+} // namespace
+
+/// The arguments of a convolution; `pad` completes the windows.
+static FailureOr<Convolution>
+convolutionOf(Emission &call, bool transposed,
+              llvm::function_ref<LogicalResult(Emission &, ArrayRef<int64_t>, Windows &)> pad) {
   FailureOr<mlir::Value> x = call.image("x");
   if (failed(x))
     return failure();
   ArrayRef<int64_t> shape = shapeOf(*x);
   FailureOr<int64_t> channels = call.integer("channels", 1, maxChannels);
   FailureOr<Windows> windows = windowsOf(call, shape.size() - 2, /*dilated=*/true);
-  if (failed(channels) || failed(windows) ||
-      failed(padForward(call, shape.drop_front(2), *windows)))
+  if (failed(channels) || failed(windows) || failed(pad(call, shape.drop_front(2), *windows)))
     return failure();
   FailureOr<int64_t> groups = groupsOf(call, shape[1], *channels);
   if (failed(groups))
     return failure();
   SmallVector<int64_t> weightShape{*channels, shape[1] / *groups};
+  if (transposed)
+    weightShape = {shape[1], *channels / *groups};
   weightShape.append(windows->kernel);
-  SmallVector<int64_t> resultShape{shape[0], *channels};
-  resultShape.append(windows->output);
-  mlir::Value weight, bias;
-  if (failed(call.checkShape(resultShape)) ||
-      failed(weightAndBias(call, weightShape, *channels, weight, bias)))
+  Convolution conv{*x, {}, {}, *windows, *groups, {shape[0], *channels}};
+  conv.resultShape.append(windows->output);
+  if (failed(call.checkShape(conv.resultShape)) ||
+      failed(weightAndBias(call, weightShape, *channels, conv.weight, conv.bias)))
     return failure();
-  auto conv = nn::ConvOp::create(call.graph.builder, call.loc(), *x, weight, bias, windows->stride,
-                                 windows->low, windows->high, windows->dilation, *groups);
-  return Value(mlir::Value(conv));
+  return conv;
+}
+
+Result emitConv(Emission &call) {
+  FailureOr<Convolution> conv = convolutionOf(call, /*transposed=*/false, padForward);
+  if (failed(conv))
+    return failure();
+  const Windows &windows = conv->windows;
+  auto op =
+      nn::ConvOp::create(call.graph.builder, call.loc(), conv->x, conv->weight, conv->bias,
+                         windows.stride, windows.low, windows.high, windows.dilation, conv->groups);
+  return Value(mlir::Value(op));
 }
 
 Result emitConvTranspose(Emission &call) {
-  FailureOr<mlir::Value> x = call.image("x");
-  if (failed(x))
+  FailureOr<Convolution> conv = convolutionOf(call, /*transposed=*/true, padTransposed);
+  if (failed(conv))
     return failure();
-  ArrayRef<int64_t> shape = shapeOf(*x);
-  FailureOr<int64_t> channels = call.integer("channels", 1, maxChannels);
-  FailureOr<Windows> windows = windowsOf(call, shape.size() - 2, /*dilated=*/true);
-  if (failed(channels) || failed(windows) ||
-      failed(padTransposed(call, shape.drop_front(2), *windows)))
-    return failure();
-  FailureOr<int64_t> groups = groupsOf(call, shape[1], *channels);
-  if (failed(groups))
-    return failure();
-  SmallVector<int64_t> weightShape{shape[1], *channels / *groups};
-  weightShape.append(windows->kernel);
-  SmallVector<int64_t> resultShape{shape[0], *channels};
-  resultShape.append(windows->output);
-  mlir::Value weight, bias;
-  if (failed(call.checkShape(resultShape)) ||
-      failed(weightAndBias(call, weightShape, *channels, weight, bias)))
-    return failure();
+  const Windows &windows = conv->windows;
   Graph &graph = call.graph;
-  mlir::RankedTensorType type = graph.f32(resultShape);
+  mlir::RankedTensorType type = graph.f32(conv->resultShape);
   // Libraries add a bias to a transposed convolution element by element; whatever reads the sum
   // adds it in passing.
-  mlir::Value y = nn::ConvTransposeOp::create(graph.builder, call.loc(), type, *x, weight,
-                                              /*bias=*/mlir::Value(), windows->stride, windows->low,
-                                              windows->high, windows->dilation, *groups);
-  if (bias) {
+  mlir::Value y = nn::ConvTransposeOp::create(
+      graph.builder, call.loc(), type, conv->x, conv->weight, /*bias=*/mlir::Value(),
+      windows.stride, windows.low, windows.high, windows.dilation, conv->groups);
+  if (conv->bias) {
     mlir::Value each =
-        nn::BroadcastOp::create(graph.builder, call.loc(), type, bias, ArrayRef<int64_t>{1});
+        nn::BroadcastOp::create(graph.builder, call.loc(), type, conv->bias, ArrayRef<int64_t>{1});
     y = nn::AddOp::create(graph.builder, call.loc(), y, each);
   }
   return Value(y);
