@@ -44,7 +44,7 @@ def NN_CompareOp : NN_ElementwiseOp<"compare"> {
   let summary = "ordered comparison, false with NaN except ne";
   let arguments = (ins NN_ComparisonAttr:$predicate, NN_Tensor:$a, NN_Tensor:$b);
   let results = (outs NN_BoolTensor:$y);
-  let assemblyFormat = "$predicate $a `,` $b attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "`` $predicate $a `,` $b attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
