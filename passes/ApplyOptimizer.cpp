@@ -252,7 +252,7 @@ public:
 
   void runOnOperation() override {
     ModelOp model = getOperation();
-    auto train = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, "train"));
+    ProgramOp train = trainProgram(model);
     if (!train)
       return;
     SmallVector<GradientOp> gradients(train.getBody().getOps<GradientOp>());

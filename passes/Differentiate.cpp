@@ -30,7 +30,7 @@ public:
   void runOnOperation() override {
     ModelOp model = getOperation();
     model.setStage("train");
-    auto train = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, "train"));
+    ProgramOp train = trainProgram(model);
     if (!train)
       return;
     Block &body = train.getBody().front();

@@ -130,7 +130,7 @@ public:
 
   void runOnOperation() override {
     ModelOp model = getOperation();
-    auto train = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, "train"));
+    ProgramOp train = trainProgram(model);
     if (!train)
       return;
     if (wire != "f32" && wire != "bf16") {

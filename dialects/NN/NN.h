@@ -66,6 +66,9 @@ mlir::Value splat(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTens
 /// The splat value if the value is such a constant (or a broadcast of one).
 std::optional<double> splatValue(mlir::Value value);
 
+/// The program @train, or null.
+ProgramOp trainProgram(ModelOp model);
+
 /// Layer name of a location (the innermost NameLoc), or empty.
 llvm::StringRef layerName(mlir::Location loc);
 

@@ -168,6 +168,10 @@ Value nn::splat(OpBuilder &builder, Location loc, RankedTensorType type, double 
   return ConstantOp::create(builder, loc, type, value);
 }
 
+ProgramOp nn::trainProgram(ModelOp model) {
+  return dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, "train"));
+}
+
 std::optional<double> nn::splatValue(Value value) {
   if (auto broadcast = value.getDefiningOp<BroadcastOp>())
     return splatValue(broadcast.getX());
