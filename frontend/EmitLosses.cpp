@@ -14,18 +14,19 @@ static Mean makeMean(const Emission &call, mlir::Value numerator, mlir::Value de
   return mean;
 }
 
-/// Logits [N, C] and label i32[N].
+/// Logits [N, C, spatial...] and label i32[N, spatial...].
 static LogicalResult checkClassification(const Emission &call) {
   const Value &logits = call["logits"];
   const Value &label = call["label"];
-  if (!logits.isTensor() || shapeOf(logits.asTensor()).size() != 2)
+  if (!logits.isTensor() || shapeOf(logits.asTensor()).size() < 2)
     return call.error("logits",
-                      call.name() + " expects logits [N, classes], got " + describe(logits));
-  int64_t rows = shapeOf(logits.asTensor()).front();
-  if (!label.isTensor() || shapeOf(label.asTensor()) != ArrayRef<int64_t>{rows} ||
+                      call.name() + " expects logits [N, classes, ...], got " + describe(logits));
+  SmallVector<int64_t> rows(shapeOf(logits.asTensor()));
+  rows.erase(rows.begin() + 1);
+  if (!label.isTensor() || shapeOf(label.asTensor()) != ArrayRef<int64_t>(rows) ||
       !nn::tensorType(label.asTensor()).getElementType().isInteger(32))
-    return call.error("label", call.name() + " expects a label i32[" + Twine(rows) +
-                                   "] beside logits " + typeText(logits.asTensor().getType()) +
+    return call.error("label", call.name() + " expects a label " + typeText(call.graph.i32(rows)) +
+                                   " beside logits " + typeText(logits.asTensor().getType()) +
                                    ", got " + describe(label));
   return success();
 }
@@ -100,7 +101,9 @@ Result emitAccuracy(Emission &call) {
   FailureOr<int64_t> k = call.integer("k", 1, shape[1]);
   if (failed(k))
     return failure();
-  auto spread = [&](mlir::Value perRow) { return graph.spread(perRow, {0}, shape); };
+  SmallVector<int64_t> rowDims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
+  rowDims.erase(rowDims.begin() + 1);
+  auto spread = [&](mlir::Value perRow) { return graph.spread(perRow, rowDims, shape); };
   mlir::Value label = spread(call["label"].asTensor());
   mlir::Value classes = nn::IotaOp::create(builder, graph.loc, graph.i32(shape), 1);
   mlir::Value isLabel = graph.compare(nn::Comparison::EQ, classes, label);
@@ -114,7 +117,7 @@ Result emitAccuracy(Emission &call) {
   mlir::Value tied = nn::AndOp::create(builder, graph.loc, equal, earlier);
   mlir::Value before = nn::OrOp::create(builder, graph.loc, notSmaller, tied);
   mlir::Value count = graph.sum(graph.toFloat(before), {1});
-  mlir::Value limit = graph.constant(graph.f32({shape[0]}), *k);
+  mlir::Value limit = graph.constant(graph.f32(shapeOf(count)), *k);
   Mean mean = makeMean(call, graph.compare(nn::Comparison::LT, count, limit));
   mean.higherIsBetter = true;
   mean.differentiable = false;

@@ -104,8 +104,8 @@ static constexpr ArgumentSpec reduceArguments[] = {
 //===- Losses and metrics ---------------------------------------------------------------------===//
 
 static constexpr ArgumentSpec softmaxCrossEntropyArguments[] = {
-    {"logits", Tensor, "", "", "tensor [N, classes]"},
-    {"label", Tensor, "", "", "i32[N], 0 to classes - 1"},
+    {"logits", Tensor, "", "", "tensor [N, classes, ...]"},
+    {"label", Tensor, "", "", "i32[N, ...], 0 to classes - 1"},
     {"smoothing", Float, "0.0", "", "share of the target spread evenly over all classes"},
 };
 
@@ -121,8 +121,8 @@ static constexpr ArgumentSpec distanceArguments[] = {
 };
 
 static constexpr ArgumentSpec accuracyArguments[] = {
-    {"logits", Tensor, "", "", "tensor [N, classes]"},
-    {"label", Tensor, "", "", "i32[N], 0 to classes - 1"},
+    {"logits", Tensor, "", "", "tensor [N, classes, ...]"},
+    {"label", Tensor, "", "", "i32[N, ...], 0 to classes - 1"},
     {"k", Int, "1", "", "a row is right if its label is among the k largest"},
 };
 

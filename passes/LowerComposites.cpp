@@ -194,9 +194,16 @@ void lower(IRRewriter &rewriter, BatchNormGradOp op) {
 
 //===- Softmax cross entropy ------------------------------------------------------------------===//
 
+/// One value per row, repeated for each class of `like`.
+Value alongClasses(Ops &ops, Value x, Value like) {
+  auto type = RankedTensorType::get(tensorType(like).getShape(), tensorType(x).getElementType());
+  return BroadcastOp::create(ops.rewriter, ops.loc, type, x,
+                             ops.rewriter.getDenseI64ArrayAttr(allButChannels(like)));
+}
+
 /// logits - max of the row: softmax does not change, exp cannot overflow.
 Value shifted(Ops &ops, Value logits) {
-  return ops.make<SubOp>(logits, ops.along(ops.rowMaximum(logits), 0, logits));
+  return ops.make<SubOp>(logits, alongClasses(ops, ops.rowMaximum(logits), logits));
 }
 
 /// Where column = label.
@@ -205,7 +212,7 @@ Value atLabel(Ops &ops, Value label, Value logits) {
       RankedTensorType::get(tensorType(logits).getShape(), tensorType(label).getElementType());
   Value column = IotaOp::create(ops.rewriter, ops.loc, type, 1);
   return CompareOp::create(ops.rewriter, ops.loc, Comparison::EQ, column,
-                           ops.along(label, 0, logits));
+                           alongClasses(ops, label, logits));
 }
 
 void lower(IRRewriter &rewriter, SoftmaxCrossEntropyOp op) {
@@ -228,12 +235,12 @@ void lower(IRRewriter &rewriter, SoftmaxCrossEntropyGradOp op) {
   auto classes = static_cast<double>(tensorType(op.getLogits()).getDimSize(1));
   Value exponential = ops.make<ExpOp>(shifted(ops, op.getLogits()));
   Value probability =
-      ops.make<DivOp>(exponential, ops.along(ops.sum(exponential, {1}), 0, exponential));
+      ops.make<DivOp>(exponential, alongClasses(ops, ops.sum(exponential, {1}), exponential));
   Value target = ops.make<SelectOp>(atLabel(ops, op.getLabel(), exponential),
                                     ops.constant(exponential, 1 - smoothing + smoothing / classes),
                                     ops.constant(exponential, smoothing / classes));
   Value difference = ops.make<SubOp>(probability, target);
-  rewriter.replaceOp(op, ops.make<MulOp>(difference, ops.along(op.getDloss(), 0, difference)));
+  rewriter.replaceOp(op, ops.make<MulOp>(difference, alongClasses(ops, op.getDloss(), difference)));
 }
 
 //===- Kinds ----------------------------------------------------------------------------------===//

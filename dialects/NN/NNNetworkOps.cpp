@@ -224,9 +224,12 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(MLIRContext *, std::option
                                                       Adaptor adaptor,
                                                       SmallVectorImpl<Type> &types) {
   auto logits = tensorType(adaptor.getLogits()), label = tensorType(adaptor.getLabel());
-  if (logits.getRank() != 2 || label.getRank() != 1 || logits.getDimSize(0) != label.getDimSize(0))
-    return emitOptionalError(loc, "takes logits [N, C] and label [N], got ", logits, " and ",
-                             label);
+  SmallVector<int64_t> rows(logits.getShape());
+  if (rows.size() >= 2)
+    rows.erase(rows.begin() + 1);
+  if (logits.getRank() < 2 || label.getShape() != ArrayRef<int64_t>(rows))
+    return emitOptionalError(loc, "takes logits [N, C, ...] and label [N, ...], got ", logits,
+                             " and ", label);
   types.push_back(RankedTensorType::get(label.getShape(), logits.getElementType()));
   return success();
 }

@@ -132,7 +132,8 @@ def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad"> {
 def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable]> {
   let summary = "cross entropy of softmax(logits) and a class";
   let description = [{
-    logits [N, C], label [N] in [0, C) -> loss per row [N]. With smoothing s the target is (1 - s) at the label plus s / C everywhere.
+    logits [N, C, spatial...], label [N, spatial...] in [0, C) -> loss per row (image, or pixel of it), of label's shape. With smoothing s
+    the target is (1 - s) at the label plus s / C everywhere.
     Source: torch.nn.CrossEntropyLoss.
 
     ```mlir

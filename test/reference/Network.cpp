@@ -264,12 +264,21 @@ static std::vector<Tensor> batchNormGrad(BatchNormGradOp op, Operands operands) 
 
 //===- Loss -----------------------------------------------------------------------------------===//
 
+/// Elements of a row (image and pixel) are this far apart, and where the first one is.
+static std::pair<int64_t, int64_t> placeOfRow(const Tensor &logits, int64_t row) {
+  int64_t pixels = logits.size() / (logits.shape[0] * logits.shape[1]);
+  return {pixels, row / pixels * pixels * logits.shape[1] + row % pixels};
+}
+
 /// log(softmax(logits)) of a row, and the target distribution.
 template <typename Op>
 static std::pair<std::vector<double>, std::vector<double>>
 crossEntropyRow(Op op, const Tensor &logits, const Tensor &label, int64_t row) {
   int64_t classes = logits.shape[1];
-  ArrayRef<double> values(&logits.data[row * classes], classes);
+  auto [stride, first] = placeOfRow(logits, row);
+  std::vector<double> values;
+  for (int64_t c = 0; c < classes; ++c)
+    values.push_back(logits.data[first + c * stride]);
   double largest = *llvm::max_element(values), sum = 0;
   for (double value : values)
     sum += std::exp(value - largest);
@@ -294,10 +303,12 @@ static Tensor crossEntropy(SoftmaxCrossEntropyOp op, const Tensor &logits, const
 static Tensor crossEntropyGrad(SoftmaxCrossEntropyGradOp op, const Tensor &logits,
                                const Tensor &label, const Tensor &dloss) {
   Tensor dlogits(logits.shape);
-  for (int64_t row = 0; row < logits.shape[0]; ++row) {
+  for (int64_t row = 0; row < label.size(); ++row) {
     auto [logProbability, target] = crossEntropyRow(op, logits, label, row);
+    auto [stride, first] = placeOfRow(logits, row);
     for (int64_t c = 0; c < logits.shape[1]; ++c)
-      dlogits.at({row, c}) = (std::exp(logProbability[c]) - target[c]) * dloss.data[row];
+      dlogits.data[first + c * stride] =
+          (std::exp(logProbability[c]) - target[c]) * dloss.data[row];
   }
   return dlogits;
 }

@@ -79,7 +79,7 @@
 %logits = nn.constant dense<1.0> : tensor<5x3xf32>
 %label = nn.constant dense<1> : tensor<4xi32>
 // expected-error @below {{failed to infer returned types}}
-// expected-error @below {{takes logits [N, C] and label [N], got 'tensor<5x3xf32>' and 'tensor<4xi32>'}}
+// expected-error @below {{takes logits [N, C, ...] and label [N, ...], got 'tensor<5x3xf32>' and 'tensor<4xi32>'}}
 %loss = nn.softmax_cross_entropy %logits, %label : (tensor<5x3xf32>, tensor<4xi32>) -> tensor<5xf32>
 
 // -----

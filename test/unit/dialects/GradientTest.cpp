@@ -366,6 +366,11 @@ std::vector<Case> normalisationAndLossCases() {
        "smoothing = 0.1 : f64",
        {"4x5xf64", fixed("4xi32", 0, 5)},
        {"4xf64"}},
+      {"softmax_cross_entropy_of_pixels",
+       "nn.softmax_cross_entropy",
+       "smoothing = 0.1 : f64",
+       {"2x5x2x3xf64", fixed("2x2x3xi32", 0, 5)},
+       {"2x2x3xf64"}},
   };
 }
 

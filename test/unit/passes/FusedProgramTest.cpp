@@ -166,6 +166,16 @@ TEST_F(FusedProgram, SoftmaxCrossEntropy) {
   }
 }
 
+TEST_F(FusedProgram, SoftmaxCrossEntropyOfPixels) {
+  parse(
+      R"(%x: tensor<2x5x4x6xf32> {nn.input = "x"}, %l: tensor<2x4x6xi32> {nn.input = "l"}, %d: tensor<2x4x6xf32> {nn.input = "d"})",
+      R"(%y = nn.softmax_cross_entropy %x, %l : (tensor<2x5x4x6xf32>, tensor<2x4x6xi32>) -> tensor<2x4x6xf32>
+         %g = nn.softmax_cross_entropy_grad %x, %l, %d : (tensor<2x5x4x6xf32>, tensor<2x4x6xi32>, tensor<2x4x6xf32>) -> tensor<2x5x4x6xf32>
+         nn.output "y", %y : tensor<2x4x6xf32>
+         nn.output "g", %g : tensor<2x5x4x6xf32>)");
+  check(1e-6);
+}
+
 // A value that is reduced, broadcast back and used again; siblings; a movement in between.
 TEST_F(FusedProgram, ChainsOfClusters) {
   parse(R"(%x: tensor<6x40xf32> {nn.input = "x"}, %z: tensor<6x40xf32> {nn.input = "z"})",
