@@ -51,11 +51,9 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
   using Base::Base;
 
   void runOnOperation() override {
-    std::optional<Link> parsed = Link::parse(link.getValue());
-    if (!parsed) {
-      getOperation().emitError("link is '") << link << "', expected GBIT[:US] or shm";
+    FailureOr<Link> parsed = parseLink(getOperation(), link);
+    if (failed(parsed))
       return signalPassFailure();
-    }
     limits = limitsFor(*parsed);
     if (bucketSize)
       limits.bytes = bucketSize;

@@ -2,7 +2,8 @@
 // simulator. In each order a start follows its last producer, a wait precedes its first user, and
 // what depends on reduced gradients alone (the optimizer) comes last, bucket by bucket, so that
 // updating one bucket hides the next. The orders differ in where a layer's weight gradient stands:
-// as written, directly before the data gradient of its layer, or directly behind it.
+// as written, directly before the data gradient of its layer, or directly behind it. In each, as
+// many updates as cost nothing move up to where their bucket has arrived: its memory is free then.
 
 #include "passes/BlockOrder.h"
 #include "passes/BucketPlanner.h"
@@ -76,6 +77,8 @@ public:
   ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {
     for (auto [index, op] : llvm::enumerate(block))
       positions[&op] = static_cast<double>(index);
+    for (auto read : block.getOps<nn::ReadOp>())
+      llvm::append_range(readers[read.getVariable()], read->getUsers());
     findTail();
     findPairs();
   }
@@ -84,19 +87,27 @@ public:
     return orderBlock(block, [&](Operation *op) { return keyOf(op, kind); });
   }
 
+  unsigned bucketCount() const { return static_cast<unsigned>(waits.size()); }
+
+  /// The order with the updates of all buckets but the last `atEnd` where their bucket has arrived.
+  std::vector<Operation *> advanceUpdates(ArrayRef<Operation *> order,
+                                          const OverlapForecast &forecast, unsigned atEnd);
+
 private:
-  /// The tail is what depends on a wait and on which no start depends. It comes by bucket.
+  /// The tail is what depends on a wait and on which no start depends, and what is computed for it
+  /// alone. It comes by bucket.
   void findTail() {
     llvm::DenseMap<Operation *, unsigned>
         lastBucket; // number of the last wait it depends on, plus 1
-    unsigned count = 0;
     for (Operation &op : block) {
       unsigned &last = lastBucket[&op];
       for (Value operand : op.getOperands())
         if (Operation *producer = operand.getDefiningOp())
           last = std::max(last, lastBucket.lookup(producer));
-      if (isa<comm::WaitOp>(op))
-        last = ++count;
+      if (auto wait = dyn_cast<comm::WaitOp>(op)) {
+        waits.push_back(wait);
+        last = bucketCount();
+      }
     }
     llvm::DenseSet<Operation *> feedsStart;
     for (Operation &op : llvm::reverse(block))
@@ -106,6 +117,12 @@ private:
     for (Operation &op : block)
       if (unsigned last = lastBucket.lookup(&op); last > 0 && !feedsStart.contains(&op))
         tail[&op] = last;
+    auto isTail = [&](Operation *op) { return tail.contains(op); };
+    for (Operation &op : llvm::reverse(block))
+      if (!op.use_empty() && !isTail(&op) && !feedsStart.contains(&op) &&
+          llvm::all_of(op.getUsers(), isTail))
+        for (Operation *user : op.getUsers())
+          tail[&op] = std::min(tail.lookup_or(&op, ~0u), tail.lookup(user));
   }
 
   /// Weight gradients (kernels whose result is reduced) and the data gradient of the same dy:
@@ -135,6 +152,23 @@ private:
     return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<comm::StartOp>(user); });
   }
 
+  /// The bucket whose update an op belongs to, plus 1; 0 if it is no part of the tail.
+  unsigned updateOf(Operation *op) const {
+    if (!isa<comm::WaitOp>(op))
+      return tail.lookup(op);
+    if (!overlap || op->use_empty())
+      return 0;
+    unsigned first = ~0u;
+    for (Operation *user : op->getUsers())
+      first = std::min(first, tail.lookup(user));
+    return first;
+  }
+
+  /// Number of ops of `main` behind which the ops may stand: their operands are there, and nothing
+  /// else reads the variables that they assign.
+  size_t earliest(ArrayRef<Operation *> update,
+                  const llvm::DenseMap<Operation *, size_t> &main) const;
+
   OrderKey keyOf(Operation *op, GradientOrder kind) {
     if (isa<comm::StartOp>(op) || (isa<comm::WaitOp>(op) && !overlap))
       return {0, -1}; // as soon as its operands are there
@@ -156,9 +190,65 @@ private:
   Block &block;
   bool overlap;
   llvm::DenseMap<Operation *, double> positions;
-  llvm::DenseMap<Operation *, unsigned> tail;
-  llvm::DenseMap<Operation *, Operation *> pairs; // weight gradient -> data gradient
+  SmallVector<comm::WaitOp> waits;
+  llvm::StringMap<SmallVector<Operation *>> readers; // by variable
+  llvm::DenseMap<Operation *, unsigned> tail;        // bucket of an update, plus 1
+  llvm::DenseMap<Operation *, Operation *> pairs;    // weight gradient -> data gradient
 };
+
+size_t ProgramScheduler::earliest(ArrayRef<Operation *> update,
+                                  const llvm::DenseMap<Operation *, size_t> &main) const {
+  size_t position = 0;
+  auto putBehind = [&](Operation *op) {
+    if (auto found = main.find(op); found != main.end())
+      position = std::max(position, found->second + 1);
+  };
+  for (Operation *op : update) {
+    for (Value operand : op->getOperands())
+      putBehind(operand.getDefiningOp());
+    if (auto assign = dyn_cast<nn::AssignOp>(op))
+      for (Operation *reader : readers.lookup(assign.getVariable()))
+        putBehind(reader);
+  }
+  return position;
+}
+
+std::vector<Operation *> ProgramScheduler::advanceUpdates(ArrayRef<Operation *> order,
+                                                          const OverlapForecast &forecast,
+                                                          unsigned atEnd) {
+  std::vector<Operation *> main;
+  std::vector<SmallVector<Operation *>> updates(bucketCount() + 1);
+  llvm::DenseMap<Operation *, size_t> positionInMain;
+  llvm::DenseMap<Operation *, uint64_t> arrival; // by start
+  for (Operation *op : order) {
+    if (unsigned bucket = updateOf(op)) {
+      updates[bucket].push_back(op);
+      continue;
+    }
+    positionInMain[op] = main.size();
+    main.push_back(op);
+    if (isa<comm::StartOp>(op))
+      arrival.insert({op, forecast.buckets[arrival.size()].arrived});
+  }
+  std::vector<Operation *> result;
+  uint64_t clock = 0, arrived = 0;
+  auto next = main.begin();
+  for (unsigned bucket = 1; bucket <= bucketCount(); ++bucket) {
+    arrived = std::max(arrived, arrival.lookup(waits[bucket - 1].getFuture().getDefiningOp()));
+    auto first = main.begin() + earliest(updates[bucket], positionInMain);
+    bool stays = bucket + atEnd > bucketCount();
+    for (; next != main.end() && (stays || clock < arrived || next < first); ++next) {
+      result.push_back(*next);
+      if (auto wait = dyn_cast<comm::WaitOp>(*next))
+        clock = std::max(clock, arrival.lookup(wait.getFuture().getDefiningOp()));
+      else
+        clock += costOf(*next);
+    }
+    llvm::append_range(result, updates[bucket]);
+  }
+  result.insert(result.end(), next, main.end());
+  return result;
+}
 
 /// The order as the simulator sees it.
 std::vector<ScheduleItem> itemsOf(ArrayRef<Operation *> order) {
@@ -182,11 +272,9 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
   using Base::Base;
 
   void runOnOperation() override {
-    std::optional<Link> parsed = Link::parse(link.getValue());
-    if (!parsed) {
-      getOperation().emitError("link is '") << link << "', expected GBIT[:US] or shm";
+    FailureOr<Link> parsed = parseLink(getOperation(), link);
+    if (failed(parsed))
       return signalPassFailure();
-    }
     Builder builder(&getContext());
     getOperation()->setAttr(
         "link",
@@ -213,8 +301,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
       comparison += llvm::formatv("; {0}: {1} us exposed", nameOf(kind), trial.exposed / 1000);
       if (!best.empty() && trial.total() >= forecast.total())
         continue;
-      best = std::move(order);
-      forecast = std::move(trial);
+      std::tie(best, forecast) = advanceUpdates(scheduler, simulator, order, trial);
       chosen = kind;
     }
     applyOrder(block, best);
@@ -225,6 +312,19 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
     remark::analysis(program.getLoc(), remark::RemarkOpts::name("order").category("dlc-overlap"))
         << "chose " + nameOf(chosen).str() + comparison;
     explain(block, forecast);
+  }
+
+  /// The order with as many updates moved up as delay nothing.
+  static std::pair<std::vector<Operation *>, OverlapForecast>
+  advanceUpdates(ProgramScheduler &scheduler, const OverlapSimulator &simulator,
+                 const std::vector<Operation *> &order, const OverlapForecast &forecast) {
+    for (unsigned atEnd = 0; atEnd < scheduler.bucketCount(); ++atEnd) {
+      std::vector<Operation *> advanced = scheduler.advanceUpdates(order, forecast, atEnd);
+      OverlapForecast trial = simulator.run(itemsOf(advanced));
+      if (trial.total() <= forecast.total())
+        return {std::move(advanced), std::move(trial)};
+    }
+    return {order, forecast};
   }
 
   static void number(Block &block) {

@@ -11,6 +11,8 @@
 
 namespace dlc {
 
+struct Link;
+
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 
@@ -36,6 +38,9 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<bool> noOverlap{*this, "no-overlap", llvm::cl::desc("wait right behind every start"),
                          llvm::cl::init(false)};
 };
+
+/// The link that an option names; an error at `op` if it names none.
+llvm::FailureOr<Link> parseLink(mlir::Operation *op, llvm::StringRef text);
 
 /// Appends a stage's passes but for its verifier: from the previous stage's output to its own.
 void buildNNPipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);

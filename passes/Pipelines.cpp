@@ -1,6 +1,7 @@
 // The stages as pipelines. Reads as the table of DESIGN's section on the pipeline, with a reason
 // per pass.
 
+#include "passes/OverlapSimulator.h"
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -87,6 +88,13 @@ void dlc::buildTrainPipeline(OpPassManager &manager, const ScheduleOptions &opti
 }
 
 //===- schedule -------------------------------------------------------------------------------===//
+
+llvm::FailureOr<Link> dlc::parseLink(Operation *op, StringRef text) {
+  std::optional<Link> link = Link::parse(text);
+  if (!link)
+    return op->emitError("link is '") << text << "', expected GBIT[:US] or shm";
+  return *link;
+}
 
 void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &options) {
   OpPassManager &model = manager.nest<nn::ModelOp>();

@@ -114,8 +114,8 @@ def OverlapAllReduces : Pass<"dlc-overlap-all-reduces", "::dlc::nn::ModelOp"> {
   let summary = "hides communication behind compute";
   let description = [{
     Precondition: all-reduces combined, kernels planned. Effect: comm.start right behind the last producer of a bucket, comm.wait in front
-    of its first user, optimizer updates at the end in the order of the buckets; weight gradients stand before or behind the data
-    gradient of their layer, whichever exposes less in the simulator. Buckets are numbered in the order of their starts. Each program
+    of its first user, optimizer updates at the end in the order of the buckets, or where their bucket has arrived if that delays
+    nothing; weight gradients stand before or behind the data gradient of their layer, whichever exposes less in the simulator. Buckets are numbered in the order of their starts. Each program
     gets its `forecast` {compute_ns, communication_ns, exposed_ns} for many ranks on the given link, the model its `link`.
     Remarks of the category dlc-overlap say for each bucket whether it is hidden, and why not.
 

@@ -85,3 +85,58 @@ nn.model @count attributes {stage = "schedule", target = "test", threads = 1 : i
     nn.output "r", %r : tensor<16x16xf32>
   }
 }
+
+// -----
+
+#slow = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 100000>
+#quick = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1000>
+
+// The first bucket's update moves up to where it has arrived and nothing else reads @u; the second one's stays, since it hides
+// the third bucket.
+// CHECK-LABEL: nn.model @update
+nn.model @update attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.variable @u : tensor<16x16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @v : tensor<16x16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // CHECK: nn.program @train
+  // CHECK-SAME: forecast = {communication_ns = 79152 : i64, compute_ns = 404000 : i64, exposed_ns = 0 : i64}
+  nn.program @train(%x: tensor<16x16xf32> {nn.input = "x"}) {
+    %u = nn.read @u : tensor<16x16xf32>
+    %v = nn.read @v : tensor<16x16xf32>
+    // CHECK: comm.start {{.*}} {bucket = 0 : i64}
+    // CHECK-NEXT: %[[A:.*]] = nn.matmul
+    // CHECK-NEXT: %[[B:.*]] = nn.matmul %[[A]]
+    // CHECK-NEXT: %[[RU:.*]] = comm.wait
+    // CHECK-NEXT: nn.fused {{.*}}%[[RU]]
+    // CHECK: nn.assign @u
+    // CHECK-NEXT: %[[GV:.*]] = nn.matmul %[[B]]
+    // CHECK-NEXT: comm.start %[[GV]] {bucket = 1 : i64}
+    // CHECK-NEXT: nn.matmul %[[B]]
+    // CHECK-NEXT: %[[GW:.*]] = nn.matmul
+    // CHECK-NEXT: comm.start %[[GW]] {bucket = 2 : i64}
+    // CHECK-NEXT: nn.read @v
+    // CHECK-NEXT: comm.wait
+    // CHECK: nn.assign @v
+    // CHECK-NEXT: comm.wait
+    // CHECK-NEXT: nn.output
+    %gu = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %ru = comm.all_reduce %gu : tensor<16x16xf32>
+    %a = nn.matmul %x, %x {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %b = nn.matmul %a, %u {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %gv = nn.matmul %b, %x {transpose_a, nn.kernel = #quick} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %rv = comm.all_reduce %gv : tensor<16x16xf32>
+    %c = nn.matmul %b, %x {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %gw = nn.matmul %c, %b {transpose_a, nn.kernel = #quick} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %rw = comm.all_reduce %gw : tensor<16x16xf32>
+    %nu = nn.fused (%p = %u, %q = %ru) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #quick} {
+      %s = nn.sub %p, %q : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      nn.yield %s : tensor<16x16xf32>
+    }
+    nn.assign @u, %nu : tensor<16x16xf32>
+    %nv = nn.fused (%p = %v, %q = %rv) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #slow} {
+      %s = nn.sub %p, %q : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+      nn.yield %s : tensor<16x16xf32>
+    }
+    nn.assign @v, %nv : tensor<16x16xf32>
+    nn.output "w", %rw : tensor<16x16xf32>
+  }
+}
