@@ -8,6 +8,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace dlc;
 
@@ -103,6 +105,7 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
     write(model, solution->plan);
     planned.writeTo(model);
     model.setStage("schedule");
+    writeCosts(model, *solution);
     explain(model, *solution);
   }
 
@@ -118,12 +121,36 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
     }
   }
 
+  /// The attribute `layouts`, for the report: what was chosen, then what else there was, by cost.
+  void writeCosts(nn::ModelOp model, const LayoutSolution &solution) {
+    Builder builder(&getContext());
+    SmallVector<std::pair<double, Attribute>> costs;
+    for (auto [index, alone] : llvm::enumerate(solution.nanoseconds)) {
+      auto family = static_cast<LayoutFamily>(index);
+      if (std::isinf(alone))
+        continue;
+      bool isChosen = family == solution.family;
+      double cost = isChosen ? solution.plan.nanoseconds : alone;
+      auto exceptions = static_cast<int64_t>(isChosen ? solution.flips.size() : 0);
+      costs.emplace_back(
+          isChosen ? 0 : cost,
+          builder.getDictionaryAttr(
+              {builder.getNamedAttr("exceptions", builder.getI64IntegerAttr(exceptions)),
+               builder.getNamedAttr("family", builder.getStringAttr(nameOf(family))),
+               builder.getNamedAttr("nanoseconds",
+                                    builder.getI64IntegerAttr(static_cast<int64_t>(cost)))}));
+    }
+    llvm::sort(costs, llvm::less_first());
+    model->setAttr("layouts",
+                   builder.getArrayAttr(llvm::to_vector(llvm::make_second_range(costs))));
+  }
+
   void explain(nn::ModelOp model, const LayoutSolution &solution) {
     remark::analysis(model.getLoc(), remark::RemarkOpts::name("layouts").category("dlc-layouts"))
         << llvm::formatv("activations are {0}; kernels and reorders of a step: plain {1:f3} ms, "
                          "channels last {2:f3} ms, blocked {3:f3} ms",
-                         nameOf(solution.family), solution.milliseconds[0],
-                         solution.milliseconds[1], solution.milliseconds[2])
+                         nameOf(solution.family), solution.nanoseconds[0] * 1e-6,
+                         solution.nanoseconds[1] * 1e-6, solution.nanoseconds[2] * 1e-6)
                .str();
   }
 };

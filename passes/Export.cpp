@@ -410,8 +410,15 @@ fb::Offset<artifact::Target> Exporter::target() {
   auto library = builder.CreateString(planned.library);
   auto math = builder.CreateString(options.math);
   auto precision = builder.CreateString(options.precision);
+  std::vector<fb::Offset<artifact::LayoutCost>> layouts;
+  if (auto costs = model->getAttrOfType<ArrayAttr>("layouts"))
+    for (auto cost : costs.getAsRange<DictionaryAttr>())
+      layouts.push_back(artifact::CreateLayoutCostDirect(
+          builder, cost.getAs<StringAttr>("family").str().c_str(),
+          static_cast<uint64_t>(cost.getAs<IntegerAttr>("nanoseconds").getInt()),
+          static_cast<uint32_t>(cost.getAs<IntegerAttr>("exceptions").getInt())));
   return artifact::CreateTarget(builder, name, features, library, options.threads, math, precision,
-                                link);
+                                link, builder.CreateVector(layouts));
 }
 
 fb::Offset<fb::Vector<fb::Offset<artifact::InputSignature>>> Exporter::inputs() {

@@ -33,7 +33,7 @@ static Value positional(Operation *op, size_t position) {
 }
 
 Layout FamilyWalk::preferred(size_t rank) const {
-  return familyLayout(context.family, rank, context.planner.target().vectorBits / 32);
+  return familyLayout(family, rank, context.planner.target().vectorBits / 32);
 }
 
 /// The variable that a value holds, as it is or rounded to a type that kernels read.
@@ -50,6 +50,8 @@ bool FamilyWalk::run(nn::ProgramOp program) {
 }
 
 bool FamilyWalk::visit(Operation *op) {
+  auto flipped = context.flips.find(op);
+  family = flipped == context.flips.end() ? context.family : flipped->second;
   if (auto read = dyn_cast<nn::ReadOp>(op))
     visitRead(read);
   else if (isLibraryOp(op))

@@ -11,6 +11,7 @@ struct FamilyWalkContext {
   rt::Math math;
   unsigned threads;
   LayoutFamily family;
+  const LayoutFlips &flips;
   const llvm::DenseMap<mlir::Value, llvm::StringRef> &filterGradients;
   /// Layouts of the variables; null in the first round, in which weights are free and their users'
   /// wishes are collected.
@@ -19,7 +20,8 @@ struct FamilyWalkContext {
 
 class FamilyWalk {
 public:
-  FamilyWalk(const FamilyWalkContext &context, LayoutPlan &plan) : context(context), plan(plan) {}
+  FamilyWalk(const FamilyWalkContext &context, LayoutPlan &plan)
+      : context(context), family(context.family), plan(plan) {}
 
   /// False if the library refuses an op whatever the layouts.
   bool run(nn::ProgramOp program);
@@ -52,6 +54,7 @@ private:
   bool isFree(mlir::Value value) const;
 
   FamilyWalkContext context;
+  LayoutFamily family; // of the op being visited
   LayoutPlan &plan;
   llvm::DenseSet<std::pair<mlir::Value, mlir::Attribute>> paid; // reorders made already
 };

@@ -6,10 +6,17 @@
 
 #include "dialects/Comm/Comm.h"
 #include "passes/FamilyWalk.h"
+#include "passes/KernelRequests.h"
 
 using namespace mlir;
 using namespace dlc;
 using rt::Layout;
+
+// Smaller reorders are not worth a trial, smaller gains not worth an exception; the number of
+// trials bounds the time to compile.
+static constexpr int64_t leastReorder = 64 * 1024;
+static constexpr double leastGain = 1e-3;
+static constexpr unsigned mostTrials = 64;
 
 static constexpr LayoutFamily families[] = {LayoutFamily::Plain, LayoutFamily::ChannelsLast,
                                             LayoutFamily::Blocked};
@@ -111,8 +118,8 @@ void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
   }
 }
 
-std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family) {
-  FamilyWalkContext context{planner, math, threads, family, filterGradients};
+std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family, const LayoutFlips &flips) {
+  FamilyWalkContext context{planner, math, threads, family, flips, filterGradients};
   auto programs = llvm::to_vector(model.getBody().getOps<nn::ProgramOp>());
   auto walk = [&](nn::ProgramOp program,
                   LayoutPlan &plan) -> std::optional<llvm::StringMap<Layout>> {
@@ -155,6 +162,63 @@ std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family) {
   return result;
 }
 
+/// The library op that a value comes from through elementwise ops, or null.
+static Operation *libraryProducer(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && op->hasTrait<nn::Elementwise>() && !fullOperands(op).empty())
+    op = fullOperands(op).front().getDefiningOp();
+  return op && isLibraryOp(op) ? op : nullptr;
+}
+
+/// Library ops at either end of a reorder of an activation, in program order.
+static SmallVector<Operation *> opsBesideReorders(nn::ProgramOp program, const LayoutPlan &plan) {
+  llvm::SmallPtrSet<Operation *, 16> beside;
+  for (auto &[operand, layout] : plan.operands) {
+    Value value = operand->get();
+    if (value.getDefiningOp<nn::ReadOp>() ||
+        nn::physicalBytes(nn::tensorType(value)) < leastReorder)
+      continue;
+    beside.insert(operand->getOwner());
+    beside.insert(libraryProducer(value));
+  }
+  SmallVector<Operation *> ops;
+  for (Operation &op : program.getBody().front())
+    if (beside.contains(&op) && isLibraryOp(&op))
+      ops.push_back(&op);
+  return ops;
+}
+
+/// Tries ops in other families until none lowers the sum.
+void LayoutSolver::improve(LayoutSolution &solution) {
+  auto train = llvm::find_if(model.getBody().getOps<nn::ProgramOp>(),
+                             [](nn::ProgramOp it) { return it.getSymName() == "train"; });
+  if (train == model.getBody().getOps<nn::ProgramOp>().end())
+    return;
+  unsigned trials = 0;
+  auto tryFlips = [&](Operation *op) {
+    bool improved = false;
+    for (LayoutFamily family : families) {
+      LayoutFlips flips = solution.flips;
+      auto [present, isNew] = flips.try_emplace(op, solution.family);
+      if (present->second == family || ++trials > mostTrials)
+        continue;
+      present->second = family;
+      std::optional<LayoutPlan> plan = solveFamily(solution.family, flips);
+      if (!plan || plan->nanoseconds > solution.plan.nanoseconds * (1 - leastGain))
+        continue;
+      solution.plan = std::move(*plan);
+      solution.flips = std::move(flips);
+      improved = true;
+    }
+    return improved;
+  };
+  for (bool improved = true; improved;) {
+    improved = false;
+    for (Operation *op : opsBesideReorders(*train, solution.plan))
+      improved |= tryFlips(op);
+  }
+}
+
 FailureOr<LayoutSolution> LayoutSolver::solve() {
   for (auto program : model.getBody().getOps<nn::ProgramOp>())
     if (program.getSymName() == "train")
@@ -162,9 +226,8 @@ FailureOr<LayoutSolution> LayoutSolver::solve() {
   LayoutSolution best;
   bool found = false;
   for (auto [index, family] : llvm::enumerate(families)) {
-    std::optional<LayoutPlan> plan = solveFamily(family);
-    best.milliseconds[index] =
-        plan ? plan->nanoseconds * 1e-6 : std::numeric_limits<double>::infinity();
+    std::optional<LayoutPlan> plan = solveFamily(family, LayoutFlips());
+    best.nanoseconds[index] = plan ? plan->nanoseconds : std::numeric_limits<double>::infinity();
     if (!plan || (found && plan->nanoseconds >= best.plan.nanoseconds))
       continue;
     best.family = family;
@@ -173,5 +236,6 @@ FailureOr<LayoutSolution> LayoutSolver::solve() {
   }
   if (!found)
     return refused->emitOpError("has no kernel on this target in any layout: ") << reason;
+  improve(best);
   return best;
 }

@@ -3,8 +3,10 @@
 // Three families of activation layouts (plain, channels last, blocked channels) are each carried
 // through the training program; the cheapest in all, planned kernels and reorders together, wins.
 // Within a family each library op takes its cheapest candidate given what its operands have, so an
-// op that refuses the family gets explicit reorders. Read-only: the pass writes the plan into the
-// IR. Invariants: arguments and sinks are row-major; every variable has one layout in all programs.
+// op that refuses the family gets explicit reorders. Then single ops beside reorders are tried in
+// another family, and those that lower the sum stay there. Read-only: the pass writes the plan into
+// the IR. Invariants: arguments and sinks are row-major; every variable has one layout in all
+// programs.
 #pragma once
 
 #include "dialects/NN/NN.h"
@@ -45,11 +47,15 @@ struct LayoutPlan {
   rt::Layout layoutOf(mlir::Value value) const;
 };
 
+/// Ops that prefer another family than the program.
+using LayoutFlips = llvm::DenseMap<mlir::Operation *, LayoutFamily>;
+
 struct LayoutSolution {
   LayoutFamily family = LayoutFamily::Plain;
   LayoutPlan plan;
-  /// Cost of each family's training step in milliseconds, for the remark; infinite if impossible.
-  std::array<double, 3> milliseconds;
+  LayoutFlips flips;
+  /// Kernels and reorders of a training step in each family alone; infinite if impossible.
+  std::array<double, 3> nanoseconds;
 };
 
 class LayoutSolver {
@@ -61,7 +67,8 @@ public:
   llvm::FailureOr<LayoutSolution> solve();
 
 private:
-  std::optional<LayoutPlan> solveFamily(LayoutFamily family);
+  std::optional<LayoutPlan> solveFamily(LayoutFamily family, const LayoutFlips &flips);
+  void improve(LayoutSolution &solution);
   void findFilterGradients(nn::ProgramOp program);
 
   nn::ModelOp model;
