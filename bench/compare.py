@@ -36,7 +36,8 @@ MODELS = {
     "vgg16": (functools.partial(vgg16, rows=8, size=224, classes=1000), 2),
 }
 # variant of dlc: (options of dlc compile, precision of the peer, how far the first losses may be apart)
-VARIANTS = {"f32 fast": (["--math=fast"], "f32", 1e-4), "f32 strict": (["--math=strict"], "f32", 1e-5)}
+VARIANTS = {"f32 fast": (["--math=fast"], "f32", 1e-4), "f32 strict": (["--math=strict"], "f32", 1e-5),
+            "bf16": (["--precision=bf16"], "bf16", 1e-2)}
 MODES = ("eager", "channels_last", "compile", "compile channels_last")
 
 

@@ -185,18 +185,40 @@ void Session::write(const std::string &variable, std::span<const float> values) 
   });
 }
 
-uint64_t Session::fingerprint(const std::string &variable) const {
-  std::span<const std::byte> left = impl->arenas->memory(impl->variable(variable).buffer(), 0);
-  std::vector<uint8_t> piece(std::min<size_t>(left.size(), 256 * 1024)); // stays in the cache
-  std::vector<uint64_t> hashes;
+/// Hands over device memory in pieces that stay in the cache.
+template <typename Take>
+static void readPieces(Device &device, std::span<const std::byte> left, Take take) {
+  std::vector<uint8_t> piece(std::min<size_t>(left.size(), 256 * 1024));
   while (!left.empty()) {
     size_t bytes = std::min(left.size(), piece.size());
-    impl->device->copy(piece.data(), left.data(), bytes);
-    hashes.push_back(hash64(std::span(piece).first(bytes)));
+    device.copy(piece.data(), left.data(), bytes);
+    take(std::span<const uint8_t>(piece).first(bytes));
     left = left.subspan(bytes);
   }
+}
+
+uint64_t Session::fingerprint(const std::string &variable) const {
+  std::vector<uint64_t> hashes;
+  readPieces(*impl->device, impl->arenas->memory(impl->variable(variable).buffer(), 0),
+             [&](std::span<const uint8_t> piece) { hashes.push_back(hash64(piece)); });
   return hash64(
       {reinterpret_cast<const uint8_t *>(hashes.data()), hashes.size() * sizeof(uint64_t)});
+}
+
+bool Session::isFinite(const std::string &variable) const {
+  uint32_t buffer = impl->variable(variable).buffer();
+  if (impl->typeOf(buffer).dtype != artifact::DType::F32)
+    return true;
+  constexpr uint32_t exponent = 0x7f800000; // all ones: infinite or not a number
+  bool finite = true;
+  readPieces(*impl->device, impl->arenas->memory(buffer, 0), [&](std::span<const uint8_t> piece) {
+    for (size_t at = 0; at + sizeof(uint32_t) <= piece.size(); at += sizeof(uint32_t)) {
+      uint32_t bits;
+      std::memcpy(&bits, piece.data() + at, sizeof bits);
+      finite &= (bits & exponent) != exponent;
+    }
+  });
+  return finite;
 }
 
 void Session::setScalar(const std::string &name, double value) { impl->setScalar(name, value); }

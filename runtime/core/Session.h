@@ -57,6 +57,8 @@ public:
   void write(const std::string &variable, std::span<const float> values);
   /// Hash of a variable's memory, padding included: equal on all ranks after every step.
   uint64_t fingerprint(const std::string &variable) const;
+  /// False if an element of a float variable is infinite or not a number.
+  bool isFinite(const std::string &variable) const;
   /// Host-written scalar (lr, step, seed, inverse_world, first_row, valid_rows); a scalar that the
   /// model lacks is ignored.
   void setScalar(const std::string &name, double value);

@@ -236,6 +236,7 @@ void Trainer::interrupt() {
 void Trainer::saveState(const std::string &path) {
   Clock::time_point begin = Clock::now();
   requireEqualRanks();
+  requireFinite();
   state.totals = totals.numbers();
   state.plateaus = schedule->plateaus;
   if (shape.rank == 0)
@@ -249,6 +250,19 @@ void Trainer::requireEqualRanks() {
     return;
   requireEqualReplicas(session, "after step " + std::to_string(state.step), keptText());
   comparedStep = state.step;
+}
+
+/// A library's ReLU turns what is not a number into 0, so that the loss may look sound while
+/// weights are lost.
+void Trainer::requireFinite() const {
+  if (!options.stopOnNan)
+    return;
+  for (const VariableInfo &variable : variablesOf(session.artifact()))
+    if (!session.isFinite(variable.name))
+      throw CollectiveError(
+          ErrorCode::Runtime,
+          variable.name + " is not finite after step " + std::to_string(state.step) +
+              ": lower the learning rate, or go on with --on-nan=continue" + keptText());
 }
 
 /// True if the epoch is the best so far. Only whole epochs move the schedule and the monitor, so

@@ -43,6 +43,7 @@ private:
   [[noreturn]] void interrupt();
   void saveState(const std::string &path);
   void requireEqualRanks();
+  void requireFinite() const;
   void finish();
 
   Session &session;
