@@ -190,9 +190,8 @@ static SmallVector<Operation *> opsBesideReorders(nn::ProgramOp program, const L
 
 /// Tries ops in other families until none lowers the sum.
 void LayoutSolver::improve(LayoutSolution &solution) {
-  auto train = llvm::find_if(model.getBody().getOps<nn::ProgramOp>(),
-                             [](nn::ProgramOp it) { return it.getSymName() == "train"; });
-  if (train == model.getBody().getOps<nn::ProgramOp>().end())
+  nn::ProgramOp train = nn::trainProgram(model);
+  if (!train)
     return;
   unsigned trials = 0;
   auto tryFlips = [&](Operation *op) {
@@ -214,15 +213,14 @@ void LayoutSolver::improve(LayoutSolution &solution) {
   };
   for (bool improved = true; improved;) {
     improved = false;
-    for (Operation *op : opsBesideReorders(*train, solution.plan))
+    for (Operation *op : opsBesideReorders(train, solution.plan))
       improved |= tryFlips(op);
   }
 }
 
 FailureOr<LayoutSolution> LayoutSolver::solve() {
-  for (auto program : model.getBody().getOps<nn::ProgramOp>())
-    if (program.getSymName() == "train")
-      findFilterGradients(program);
+  if (nn::ProgramOp train = nn::trainProgram(model))
+    findFilterGradients(train);
   LayoutSolution best;
   bool found = false;
   for (auto [index, family] : llvm::enumerate(families)) {

@@ -235,8 +235,7 @@ void Trainer::interrupt() {
 
 void Trainer::saveState(const std::string &path) {
   Clock::time_point begin = Clock::now();
-  requireEqualRanks();
-  requireFinite();
+  requireSoundVariables();
   state.totals = totals.numbers();
   state.plateaus = schedule->plateaus;
   if (shape.rank == 0)
@@ -244,12 +243,14 @@ void Trainer::saveState(const std::string &path) {
   extra.checkpoint += secondsSince(begin);
 }
 
-/// What is saved is rank 0's: so nothing is, and what was saved stays, unless it is everyone's.
-void Trainer::requireEqualRanks() {
-  if (comparedStep == state.step)
+/// What is saved is rank 0's: so nothing is, and what was saved stays, unless it is everyone's and
+/// finite.
+void Trainer::requireSoundVariables() {
+  if (checkedStep == state.step)
     return;
   requireEqualReplicas(session, "after step " + std::to_string(state.step), keptText());
-  comparedStep = state.step;
+  requireFinite();
+  checkedStep = state.step;
 }
 
 /// A library's ReLU turns what is not a number into 0, so that the loss may look sound while
@@ -317,7 +318,7 @@ void Trainer::finish() {
   else if (state.step < totalSteps)
     console.line("stopped early: no improvement for " + std::to_string(state.monitor.patience) +
                  " epochs");
-  requireEqualRanks();
+  requireSoundVariables();
   if (!options.save.empty() && shape.rank == 0)
     saveWeights(session, data.statistics(), options.save);
   if (!options.trace.empty())

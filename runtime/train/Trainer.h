@@ -42,7 +42,7 @@ private:
   [[noreturn]] void failOnNonFinite(double loss) const;
   [[noreturn]] void interrupt();
   void saveState(const std::string &path);
-  void requireEqualRanks();
+  void requireSoundVariables();
   void requireFinite() const;
   void finish();
 
@@ -61,7 +61,7 @@ private:
   std::unique_ptr<Schedule> schedule;
   std::unique_ptr<RunLog> log; // rank 0
   TimeShares extra;            // evaluation and checkpoints
-  int64_t comparedStep = -1;   // after which ranks were last found equal
+  int64_t checkedStep = -1;    // after which variables were last found sound
   int64_t stepsPerEpoch = 0, epochs = 0, totalSteps = 0;
   int64_t stepsRun = 0; // by this process
   std::chrono::steady_clock::time_point started;
