@@ -6,12 +6,10 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
 #include <cstring>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -82,17 +80,12 @@ void ClusterRunner::compile(const CodeTarget &target) {
   std::string object;
   llvm::raw_string_ostream linalg(linalgText);
   ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, &linalg))) << linalgText;
-  llvm::SmallString<128> path;
-  int file = -1;
-  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("kernels", "so", file, path));
-  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << object;
-  library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  llvm::sys::fs::remove(path);
-  ASSERT_TRUE(library) << dlerror();
+  const auto *bytes = reinterpret_cast<const uint8_t *>(object.data());
+  code = std::make_unique<rt::GeneratedCode>(std::span(bytes, object.size()));
 }
 
-ClusterRunner::Function ClusterRunner::function(unsigned stage) {
-  return reinterpret_cast<Function>(dlsym(library, ("c_" + std::to_string(stage)).c_str()));
+rt::GeneratedFunction ClusterRunner::function(unsigned stage) {
+  return code->function("c_" + std::to_string(stage));
 }
 
 //===- Memory ---------------------------------------------------------------------------------===//
@@ -247,7 +240,7 @@ std::vector<Tensor> ClusterRunner::randomOperands(unsigned seed) {
 }
 
 void ClusterRunner::check(double ulps, double absolute) {
-  ASSERT_TRUE(library);
+  ASSERT_TRUE(code);
   std::vector<Tensor> operands = randomOperands(1), got = run(operands), want = expected(operands);
   ASSERT_EQ(got.size(), want.size());
   for (size_t result = 0; result < want.size(); ++result) {

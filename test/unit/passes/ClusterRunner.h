@@ -6,10 +6,12 @@
 #pragma once
 
 #include "passes/GeneratedKernels.h"
+#include "runtime/cpu/GeneratedCode.h"
 #include "test/reference/Evaluator.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,8 +47,7 @@ public:
   GeneratedKernel plan();
   mlir::Block &cluster();
   /// The compiled function of a stage.
-  using Function = void (*)(void *const *, int64_t, int64_t);
-  Function function(unsigned stage);
+  rt::GeneratedFunction function(unsigned stage);
   std::string linalgText;
 
 private:
@@ -56,7 +57,7 @@ private:
   mlir::OwningOpRef<mlir::Operation *> module;
   std::vector<Argument> arguments;
   std::vector<std::pair<std::string, std::string>> results;
-  void *library = nullptr;
+  std::unique_ptr<rt::GeneratedCode> code;
 };
 
 } // namespace dlc::test

@@ -72,3 +72,15 @@ TEST(GeneratedKernels, MovedElementsAreNotInPlace) {
       {{"%y", "!t"}});
   EXPECT_FALSE(canShareBuffer(joined.cluster(), 0, 0));
 }
+
+// Objects that are loaded at the same time, one after the other with the same descriptor, are
+// different objects: dlopen takes files of one name for one object.
+TEST(GeneratedKernels, LoadedCodeIsItsOwn) {
+  Aliases aliases{{"!t", "tensor<8xf32>"}};
+  std::vector<std::pair<std::string, std::string>> results{{"%y", "!t"}};
+  ClusterRunner sum(aliases, {{"!t"}, {"!t"}}, "%y = nn.add %0, %1 : (!t, !t) -> !t", results);
+  ClusterRunner negation(aliases, {{"!t"}}, "%y = nn.neg %0 : (!t) -> !t", results);
+  ASSERT_NE(sum.function(0), negation.function(0));
+  sum.check(1);
+  negation.check(0);
+}
