@@ -119,17 +119,20 @@ static double loadElement(Type type, const char *from) {
 }
 
 namespace {
-/// Memory that ends where pages begin that nobody may touch; nor may they touch those before it.
+enum class Placement { AtEnd, AtStart };
+
+/// Memory between pages that nobody may touch: it ends where those behind it begin, or begins where
+/// those before it end.
 class GuardedMemory {
 public:
-  explicit GuardedMemory(size_t bytes) : bytes(bytes) {
+  GuardedMemory(size_t bytes, Placement placement) : bytes(bytes) {
     size_t page = sysconf(_SC_PAGESIZE);
     size_t own = llvm::alignTo(bytes, page), guard = 64 * page;
     mapped = own + 2 * guard;
     base =
         static_cast<char *>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     EXPECT_EQ(mprotect(base + guard, own, PROT_READ | PROT_WRITE), 0);
-    begin = base + guard + own - bytes;
+    begin = base + guard + (placement == Placement::AtEnd ? own - bytes : 0);
   }
   GuardedMemory(GuardedMemory &&other)
       : begin(other.begin), bytes(other.bytes), base(std::exchange(other.base, nullptr)),
@@ -147,10 +150,10 @@ private:
 };
 } // namespace
 
-static GuardedMemory physical(RankedTensorType type, const Tensor *values) {
+static GuardedMemory physical(RankedTensorType type, const Tensor *values, Placement placement) {
   rt::Layout layout = nn::layoutOf(type);
   std::vector<int64_t> shape = type.getShape().vec();
-  GuardedMemory memory(nn::physicalBytes(type));
+  GuardedMemory memory(nn::physicalBytes(type), placement);
   std::memset(memory.begin, values ? 0 : 0xff, memory.bytes);
   if (values)
     reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
@@ -178,28 +181,39 @@ static Tensor logical(RankedTensorType type, GuardedMemory &memory) {
   return values;
 }
 
-std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
-  GeneratedKernel kernel = plan();
+/// Runs the stages, chunks last to first.
+static std::vector<Tensor> runPlaced(ClusterRunner &runner, const std::vector<Tensor> &operands,
+                                     Placement placement) {
+  GeneratedKernel kernel = runner.plan();
   std::vector<GuardedMemory> memory;
-  for (auto [argument, operand] : llvm::zip(cluster().getArguments(), operands))
-    memory.push_back(physical(nn::tensorType(argument), &operand));
-  auto yield = cast<nn::YieldOp>(cluster().getTerminator());
+  for (auto [argument, operand] : llvm::zip(runner.cluster().getArguments(), operands))
+    memory.push_back(physical(nn::tensorType(argument), &operand, placement));
+  auto yield = cast<nn::YieldOp>(runner.cluster().getTerminator());
   for (Value value : yield.getValues())
-    memory.push_back(physical(nn::tensorType(value), nullptr));
+    memory.push_back(physical(nn::tensorType(value), nullptr, placement));
   for (RankedTensorType type : kernel.scratch)
-    memory.push_back(physical(type, nullptr));
+    memory.push_back(physical(type, nullptr, placement));
   for (auto [index, stage] : llvm::enumerate(kernel.stages)) {
     std::vector<void *> buffers;
     for (unsigned buffer : stage.buffers)
       buffers.push_back(memory[buffer].begin);
     int64_t chunks = llvm::divideCeil(stage.extent, stage.chunk);
     for (int64_t chunk = chunks - 1; chunk >= 0; --chunk)
-      function(index)(buffers.data(), chunk * stage.chunk,
-                      std::min(stage.extent, (chunk + 1) * stage.chunk));
+      runner.function(index)(buffers.data(), chunk * stage.chunk,
+                             std::min(stage.extent, (chunk + 1) * stage.chunk));
   }
   std::vector<Tensor> outcome;
   for (auto [i, value] : llvm::enumerate(yield.getValues()))
     outcome.push_back(logical(nn::tensorType(value), memory[operands.size() + i]));
+  return outcome;
+}
+
+std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
+  std::vector<Tensor> outcome = runPlaced(*this, operands, Placement::AtEnd),
+                      moved = runPlaced(*this, operands, Placement::AtStart);
+  for (auto [one, other] : llvm::zip(outcome, moved))
+    EXPECT_EQ(std::memcmp(one.data.data(), other.data.data(), one.size() * sizeof(double)), 0)
+        << "results depend on where memory lies";
   return outcome;
 }
 

@@ -1,8 +1,8 @@
 // Compiles a cluster, runs its stages on real memory, and evaluates the same ops with the reference
 // evaluator.
 //
-// Memory starts as NaN bytes and ends at a page that must not be touched, chunks run last to first,
-// and results' padding must come out as zero.
+// Memory starts as NaN bytes and ends, in a second run begins, at a page that must not be touched;
+// chunks run last to first, and results' padding must come out as zero.
 #pragma once
 
 #include "passes/GeneratedKernels.h"
