@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -72,9 +73,35 @@ static Value emitDropout(LocBuilder &b, nn::DropoutOp op, ValueRange in, Value i
 
 //===- Arithmetic -----------------------------------------------------------------------------===//
 
+static bool isZero(Value x) {
+  auto wide = x.getDefiningOp<arith::ExtFOp>();
+  return matchPattern(wide ? wide.getIn() : x, m_AnyZeroFloat());
+}
+
+/// A value that is positive where x is: neither a ReLU nor rounding to bf16 changes that, but for
+/// denormals, which count as zero.
+static Value positiveWhere(Value x) {
+  for (;;) {
+    auto wide = x.getDefiningOp<arith::ExtFOp>();
+    auto rounded = wide ? wide.getIn().getDefiningOp<arith::TruncFOp>() : nullptr;
+    auto relu = x.getDefiningOp<arith::SelectOp>();
+    auto negative = relu ? relu.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
+    if (rounded && rounded.getType().isBF16())
+      x = rounded.getIn();
+    else if (negative && negative.getPredicate() == arith::CmpFPredicate::OLT &&
+             negative.getLhs() == relu.getFalseValue() && isZero(negative.getRhs()) &&
+             isZero(relu.getTrueValue()))
+      x = relu.getFalseValue();
+    else
+      return x;
+  }
+}
+
 static Value emitCompare(LocBuilder &b, nn::CompareOp op, Value x, Value y) {
   if (isa<FloatType>(x.getType())) {
     using P = arith::CmpFPredicate;
+    if (op.getPredicate() == nn::Comparison::GT && isZero(y))
+      x = positiveWhere(x);
     constexpr P predicates[] = {P::OLT, P::OLE, P::OGT, P::OGE, P::OEQ, P::UNE};
     return arith::CmpFOp::create(b, predicates[static_cast<int>(op.getPredicate())], x, y);
   }

@@ -37,8 +37,8 @@ private:
   void vectorBlock(size_t position, int64_t vectors, int64_t left);
   void openRaggedEnd(int64_t whole);
   void closeRaggedEnd();
-  mlir::scf::ForOp openLoop(unsigned loop, int64_t from, int64_t to, int64_t step,
-                            mlir::ValueRange carried = {});
+  mlir::scf::ForOp openLoop(unsigned loop, mlir::OpFoldResult from, mlir::OpFoldResult to,
+                            int64_t step, mlir::ValueRange carried = {});
   void enterLevel(mlir::Block *block);
   void leaveLevel();
   void forget(unsigned level);
@@ -46,19 +46,31 @@ private:
   // Reductions.
   using Accumulators = llvm::SmallVector<mlir::Value>; // by side, neighbour, write
   using Iteration = llvm::function_ref<Accumulators(Accumulators)>;
+  void planTerms();
   void planCopies();
   void planRandom();
   bool sharesCounters(unsigned loop) const;
   Accumulators reduce(size_t position, Accumulators accumulators);
   Accumulators reduceInnermost(unsigned loop, Accumulators accumulators);
-  Accumulators reduceLoop(unsigned loop, int64_t from, int64_t to, int64_t step,
-                          Accumulators accumulators, Iteration body);
+  Accumulators reduceStrips(unsigned loop, Accumulators accumulators);
+  Accumulators reduceSides(unsigned loop, mlir::OpFoldResult from, mlir::OpFoldResult to,
+                           Accumulators accumulators);
+  Accumulators reduceRest(unsigned loop, Accumulators accumulators);
+  Accumulators reduceLoop(unsigned loop, mlir::OpFoldResult from, mlir::OpFoldResult to,
+                          int64_t step, Accumulators accumulators, Iteration body);
+  Accumulators reduceRun(Accumulators sums, Iteration body);
   void reduceSide(int64_t side, Accumulators &accumulators);
+  int64_t stepOf(unsigned loop) const { return loop == vectorDim ? lanes : 1; }
+  int64_t evenExtent(unsigned loop) const;
+  int64_t iterationsFrom(size_t position) const;
+  bool isOneRun(size_t position) const;
   void enterNeighbour(size_t next);
   mlir::Value constant(int64_t value) { return mlir::arith::ConstantIndexOp::create(b, value); }
+  mlir::Value valueOf(mlir::OpFoldResult bound);
 
   // Body.
   llvm::SmallVector<mlir::Value> emitBody(llvm::ArrayRef<mlir::Value> accumulators);
+  mlir::Value addTerm(size_t reduction, mlir::Value accumulator);
   void emitOp(mlir::Operation &op);
   Lanes emitApply(mlir::affine::AffineApplyOp op);
   Lanes emitElementwise(mlir::Operation &op);
@@ -82,6 +94,7 @@ private:
   void storeAccumulator(const ClusterWrite &write, mlir::OpOperand *out, mlir::Value value);
   mlir::Value combine(const ClusterWrite &write, mlir::Value a, mlir::Value b);
   mlir::Value combineLanes(const ClusterWrite &write, mlir::Value value);
+  Accumulators combineSides(Accumulators accumulators);
   Accumulators identities();
 
   LinalgStage &stage;
@@ -108,6 +121,14 @@ private:
   unsigned neighbourLoop;
   int64_t mostNeighbours = 1, sides = 1;
   bool sharesRandom = false;
+  /// What a sum adds in an iteration, in f32: `value`, or its product with `factor`; nothing where
+  /// `inside` is false.
+  struct Term {
+    mlir::Value value, factor, inside;
+  };
+  llvm::SmallVector<Term> terms;                    // by reduction; empty if all is added in f64
+  llvm::SmallPtrSet<mlir::Operation *, 8> replaced; // the body's own additions of the terms
+  bool inRun = false;                               // accumulators are of f32
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> randomBits; // by neighbour
   struct Level {
     mlir::Block *block;

@@ -5,6 +5,7 @@
 #include "passes/StageVectorizer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -43,11 +44,14 @@ SmallVector<Value> StageVectorizer::emitBody(ArrayRef<Value> accumulators) {
     if (write.reduction)
       values[body.getArgument(inputs + i)] = {{}, accumulators[next++], 0, innermost};
   for (Operation &op : body.without_terminator())
-    emitOp(op);
+    if (terms.empty() || !replaced.contains(&op))
+      emitOp(op);
   moveTo(innermost);
   SmallVector<Value> results;
   for (auto [i, write] : llvm::enumerate(plan.writes)) {
-    Value value = vectorOf(values.lookup(body.getTerminator()->getOperand(i)));
+    Value value = write.reduction && !terms.empty()
+                      ? addTerm(results.size(), accumulators[results.size()])
+                      : vectorOf(values.lookup(body.getTerminator()->getOperand(i)));
     if (write.reduction) {
       if (mask)
         value = arith::SelectOp::create(b, mask, value, accumulators[results.size()]);
@@ -60,6 +64,19 @@ SmallVector<Value> StageVectorizer::emitBody(ArrayRef<Value> accumulators) {
   for (BlockArgument argument : body.getArguments().drop_front(inputs))
     values.erase(argument);
   return results;
+}
+
+/// An f32 accumulator and a sum's term; a product is not rounded.
+Value StageVectorizer::addTerm(size_t reduction, Value accumulator) {
+  const Term &term = terms[reduction];
+  Value value = vectorOf(values.lookup(term.value)), sum;
+  if (term.factor)
+    sum = math::FmaOp::create(b, value, vectorOf(values.lookup(term.factor)), accumulator);
+  else
+    sum = arith::AddFOp::create(b, accumulator, value);
+  if (!term.inside)
+    return sum;
+  return arith::SelectOp::create(b, vectorOf(values.lookup(term.inside)), sum, accumulator);
 }
 
 unsigned StageVectorizer::levelOf(Operation &op) {

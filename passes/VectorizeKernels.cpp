@@ -4,10 +4,15 @@
 // with accumulators of its own: of neighbouring vectors that are kept, and of iterations that
 // follow each other, since one chain of additions would wait for each. A ragged end of the vector
 // loop is one masked copy of the body.
+//
+// Sums are f64. Terms that are rounded to f32 in any case, or exact in it, are added in f32 for a
+// run of few iterations, and the runs in f64: an error does not grow with the number of runs.
 
 #include "passes/StageVectorizer.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -16,6 +21,9 @@ using namespace dlc;
 
 // Copies of the body in a reduction: as many additions are under way at once.
 static constexpr int64_t mostCopies = 8;
+// Additions of one f32 accumulator in a run. Squares of bf16 have 16 bits: up to 256 of one
+// magnitude add up exactly.
+static constexpr int64_t runLength = 32;
 
 StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsigned most)
     : stage(stage), plan(plan), b(stage.function.getLoc(), stage.function), nestOp(stage.nest),
@@ -32,8 +40,56 @@ StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsi
   for (const ClusterWrite &write : plan.writes)
     if (write.reduction)
       reductions.push_back(&write);
+  planTerms();
   planCopies();
   planRandom();
+}
+
+/// An f32 as it lies in memory, or an integer.
+static bool isStored(Value value) {
+  return isa<BlockArgument>(value) ||
+         isa<memref::LoadOp, scf::IfOp, arith::SIToFPOp>(value.getDefiningOp());
+}
+
+/// The f32 that a value of f64 was, or null.
+static Value narrowed(Value value) {
+  auto wide = value.getDefiningOp<arith::ExtFOp>();
+  return wide && wide.getIn().getType().isF32() ? wide.getIn() : Value();
+}
+
+/// Finds the terms of all sums. Elements of f32 and their squares are left to f64, since the
+/// variance is a difference of their sums; so are integers, whose sums are exact.
+void StageVectorizer::planTerms() {
+  if (firstReduced == order.size())
+    return;
+  SmallVector<Term> found;
+  for (auto [write, sum] :
+       llvm::zip(plan.writes, nestOp.getRegion().front().getTerminator()->getOperands())) {
+    if (!write.reduction)
+      continue;
+    Term term;
+    Operation *added = sum.getDefiningOp();
+    if (auto valid = dyn_cast_if_present<arith::SelectOp>(added)) {
+      term.inside = valid.getCondition();
+      replaced.insert(valid);
+      added = valid.getTrueValue().getDefiningOp();
+    }
+    replaced.insert(added);
+    if (auto add = dyn_cast_if_present<arith::AddFOp>(added)) {
+      term.value = narrowed(add.getRhs());
+      if (auto product = term.value ? term.value.getDefiningOp<arith::MulFOp>() : nullptr)
+        term = {product.getLhs(), product.getRhs(), term.inside};
+    } else if (auto product = dyn_cast_if_present<math::FmaOp>(added)) {
+      term.value = narrowed(product.getA());
+      term.factor = narrowed(product.getB());
+      if (!term.factor)
+        return;
+    }
+    if (!term.value || (isStored(term.value) && (!term.factor || isStored(term.factor))))
+      return;
+    found.push_back(term);
+  }
+  terms = std::move(found);
 }
 
 /// How many copies of the body have their accumulators in half of the registers: first as many
@@ -48,7 +104,7 @@ void StageVectorizer::planCopies() {
   const StagePlan::Loop &vectors = plan.loops[vectorDim];
   if (!vectors.reduced && !vectors.item)
     mostNeighbours = std::min<int64_t>(copies, llvm::divideCeil(vectors.extent, lanes));
-  int64_t iterations = plan.loops[order.back()].extent / (order.back() == vectorDim ? lanes : 1);
+  int64_t iterations = plan.loops[order.back()].extent / stepOf(order.back());
   sides = std::clamp<int64_t>(copies / mostNeighbours, 1, std::max<int64_t>(1, iterations));
 }
 
@@ -137,10 +193,10 @@ void StageVectorizer::openItems() {
 }
 
 /// A loop in the innermost level, which becomes the new level.
-scf::ForOp StageVectorizer::openLoop(unsigned loop, int64_t from, int64_t to, int64_t step,
-                                     ValueRange carried) {
+scf::ForOp StageVectorizer::openLoop(unsigned loop, OpFoldResult from, OpFoldResult to,
+                                     int64_t step, ValueRange carried) {
   moveTo(levels.size() - 1);
-  auto forOp = scf::ForOp::create(b, constant(from), constant(to), constant(step), carried);
+  auto forOp = scf::ForOp::create(b, valueOf(from), valueOf(to), constant(step), carried);
   if (!levels.back().before)
     levels.back().before = forOp;
   enterLevel(forOp.getBody());
@@ -149,11 +205,24 @@ scf::ForOp StageVectorizer::openLoop(unsigned loop, int64_t from, int64_t to, in
   return forOp;
 }
 
+/// True if f32 is good enough for all of a reduction: few iterations, results that are rounded.
+bool StageVectorizer::isOneRun(size_t position) const {
+  return !terms.empty() && iterationsFrom(position) <= runLength * sides &&
+         llvm::none_of(reductions,
+                       [](const ClusterWrite *write) { return write->element.isF64(); });
+}
+
+Value StageVectorizer::valueOf(OpFoldResult bound) {
+  return getValueOrCreateConstantIndexOp(b, b.getLoc(), bound);
+}
+
 void StageVectorizer::nest(size_t position) {
   if (position == firstReduced && plan.hasReduction()) {
     if (neighbours.empty())
       neighbours.push_back({loopIndices[vectorDim], mask});
+    inRun = isOneRun(position);
     storeAccumulators(reduce(position, identities()));
+    inRun = false;
     neighbours.clear();
     return;
   }
@@ -168,7 +237,8 @@ void StageVectorizer::nest(size_t position) {
   if (loop == vectorDim)
     return vectorLoop(position);
   bool shared = loop == neighbourLoop;
-  openLoop(loop, 0, plan.loops[loop].extent, shared ? mostNeighbours : 1);
+  openLoop(loop, b.getIndexAttr(0), b.getIndexAttr(plan.loops[loop].extent),
+           shared ? mostNeighbours : 1);
   if (shared)
     openNeighbours(mostNeighbours, 1);
   nest(position + 1);
@@ -195,7 +265,7 @@ void StageVectorizer::vectorLoop(size_t position) {
   int64_t most = neighbourLoop == vectorDim ? mostNeighbours : 1;
   int64_t whole = vectors / most * most * lanes;
   if (whole > 0) {
-    openLoop(vectorDim, 0, whole, lanes * most);
+    openLoop(vectorDim, b.getIndexAttr(0), b.getIndexAttr(whole), lanes * most);
     vectorBlock(position, most, /*left=*/0);
     leaveLevel();
   }
@@ -239,8 +309,23 @@ void StageVectorizer::closeRaggedEnd() {
 
 //===- Reductions -----------------------------------------------------------------------------===//
 
-StageVectorizer::Accumulators StageVectorizer::reduceLoop(unsigned loop, int64_t from, int64_t to,
-                                                          int64_t step, Accumulators accumulators,
+/// Iterations of the loops from a position on.
+int64_t StageVectorizer::iterationsFrom(size_t position) const {
+  int64_t iterations = 1;
+  for (unsigned loop : ArrayRef(order).drop_front(position))
+    iterations *= llvm::divideCeil(plan.loops[loop].extent, stepOf(loop));
+  return iterations;
+}
+
+/// Where the iterations of a loop end that have one for each side.
+int64_t StageVectorizer::evenExtent(unsigned loop) const {
+  int64_t all = stepOf(loop) * sides;
+  return plan.loops[loop].extent / all * all;
+}
+
+StageVectorizer::Accumulators StageVectorizer::reduceLoop(unsigned loop, OpFoldResult from,
+                                                          OpFoldResult to, int64_t step,
+                                                          Accumulators accumulators,
                                                           Iteration body) {
   if (from == to)
     return accumulators;
@@ -259,35 +344,83 @@ StageVectorizer::Accumulators StageVectorizer::reduce(size_t position, Accumulat
     reduceSide(0, accumulators);
     return accumulators;
   }
+  if (!terms.empty() && !inRun && iterationsFrom(position) <= runLength * sides)
+    return reduceRun(std::move(accumulators),
+                     [&](Accumulators run) { return reduce(position, std::move(run)); });
   if (position + 1 == order.size())
     return reduceInnermost(order[position], std::move(accumulators));
-  return reduceLoop(order[position], 0, plan.loops[order[position]].extent, 1,
-                    std::move(accumulators),
+  return reduceLoop(order[position], b.getIndexAttr(0),
+                    b.getIndexAttr(plan.loops[order[position]].extent), 1, std::move(accumulators),
                     [&](Accumulators inner) { return reduce(position + 1, inner); });
+}
+
+/// Adds to f64 sums what the body adds up in f32.
+StageVectorizer::Accumulators StageVectorizer::reduceRun(Accumulators sums, Iteration body) {
+  inRun = true;
+  Accumulators run = body(identities());
+  inRun = false;
+  levels.back().before = nullptr;
+  run = combineSides(std::move(run));
+  for (auto [sum, part] : llvm::zip(sums, run))
+    sum = arith::AddFOp::create(b, sum, emitResize(b, part, sum.getType()));
+  return sums;
 }
 
 /// The last loop: all sides, then what is left on side 0.
 StageVectorizer::Accumulators StageVectorizer::reduceInnermost(unsigned loop,
                                                                Accumulators accumulators) {
-  int64_t extent = plan.loops[loop].extent, step = loop == vectorDim ? lanes : 1;
-  int64_t even = extent / (step * sides) * step * sides, whole = extent / step * step;
-  accumulators =
-      reduceLoop(loop, 0, even, step * sides, std::move(accumulators), [&](Accumulators inner) {
-        const Lanes first = loopIndices[loop];
-        for (int64_t side = 0; side < sides; ++side) {
-          moveTo(first.level);
-          if (side > 0)
-            loopIndices[loop].scalar =
-                arith::AddIOp::create(b, first.scalar, constant(side * step));
-          reduceSide(side, inner);
-        }
-        return inner;
-      });
-  accumulators =
-      reduceLoop(loop, even, whole, step, std::move(accumulators), [&](Accumulators inner) {
-        reduceSide(0, inner);
-        return inner;
-      });
+  if (!terms.empty() && !inRun)
+    return reduceStrips(loop, std::move(accumulators));
+  return reduceRest(loop, reduceSides(loop, b.getIndexAttr(0), b.getIndexAttr(evenExtent(loop)),
+                                      std::move(accumulators)));
+}
+
+/// The last loop in runs.
+StageVectorizer::Accumulators StageVectorizer::reduceStrips(unsigned loop,
+                                                            Accumulators accumulators) {
+  int64_t even = evenExtent(loop), strip = stepOf(loop) * sides * runLength;
+  auto oneStrip = [&](Accumulators sums) {
+    Value from = loopIndices[loop].scalar;
+    moveTo(loopIndices[loop].level);
+    Value to = arith::AddIOp::create(b, from, constant(strip));
+    if (even % strip != 0)
+      to = arith::MinUIOp::create(b, to, constant(even));
+    return reduceRun(std::move(sums),
+                     [&](Accumulators run) { return reduceSides(loop, from, to, std::move(run)); });
+  };
+  accumulators = reduceLoop(loop, b.getIndexAttr(0), b.getIndexAttr(even), strip,
+                            std::move(accumulators), oneStrip);
+  if (even == plan.loops[loop].extent)
+    return accumulators;
+  return reduceRun(std::move(accumulators),
+                   [&](Accumulators run) { return reduceRest(loop, std::move(run)); });
+}
+
+StageVectorizer::Accumulators StageVectorizer::reduceSides(unsigned loop, OpFoldResult from,
+                                                           OpFoldResult to,
+                                                           Accumulators accumulators) {
+  int64_t step = stepOf(loop);
+  return reduceLoop(loop, from, to, step * sides, std::move(accumulators), [&](Accumulators inner) {
+    const Lanes first = loopIndices[loop];
+    for (int64_t side = 0; side < sides; ++side) {
+      moveTo(first.level);
+      if (side > 0)
+        loopIndices[loop].scalar = arith::AddIOp::create(b, first.scalar, constant(side * step));
+      reduceSide(side, inner);
+    }
+    return inner;
+  });
+}
+
+/// What sides leave of a loop.
+StageVectorizer::Accumulators StageVectorizer::reduceRest(unsigned loop,
+                                                          Accumulators accumulators) {
+  int64_t extent = plan.loops[loop].extent, step = stepOf(loop), whole = extent / step * step;
+  accumulators = reduceLoop(loop, b.getIndexAttr(evenExtent(loop)), b.getIndexAttr(whole), step,
+                            std::move(accumulators), [&](Accumulators inner) {
+                              reduceSide(0, inner);
+                              return inner;
+                            });
   if (whole == extent)
     return accumulators;
   openRaggedEnd(whole);
@@ -327,9 +460,10 @@ void StageVectorizer::enterNeighbour(size_t next) {
 StageVectorizer::Accumulators StageVectorizer::identities() {
   moveTo(levels.size() - 1);
   Accumulators result;
-  for (size_t copy = 0; copy < sides * neighbours.size(); ++copy)
+  int64_t copies = inRun || terms.empty() ? sides : 1;
+  for (size_t copy = 0; copy < copies * neighbours.size(); ++copy)
     for (const ClusterWrite *write : reductions) {
-      Type type = accumulatorType(write->reduction);
+      Type type = inRun ? Type(b.getF32Type()) : accumulatorType(write->reduction);
       double identity =
           isa<nn::ReduceSumOp>(write->reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
       result.push_back(
@@ -356,10 +490,22 @@ Value StageVectorizer::combineLanes(const ClusterWrite &write, Value value) {
   return vector::ExtractOp::create(b, value, ArrayRef<int64_t>{0});
 }
 
+/// One accumulator for each neighbour and write.
+StageVectorizer::Accumulators StageVectorizer::combineSides(Accumulators accumulators) {
+  moveTo(levels.size() - 1);
+  size_t own = neighbours.size() * reductions.size();
+  for (size_t i = own; i < accumulators.size(); ++i)
+    accumulators[i % own] =
+        combine(*reductions[i % reductions.size()], accumulators[i % own], accumulators[i]);
+  accumulators.truncate(own);
+  return accumulators;
+}
+
 /// Combines the sides and writes the result of each neighbour.
 void StageVectorizer::storeAccumulators(ArrayRef<Value> accumulators) {
   levels.back().before = nullptr;
   size_t count = neighbours.size(), writes = reductions.size();
+  Accumulators combined = combineSides(Accumulators(accumulators));
   for (size_t own = 0; own < count; ++own) {
     enterNeighbour(own);
     unsigned next = 0;
@@ -367,11 +513,7 @@ void StageVectorizer::storeAccumulators(ArrayRef<Value> accumulators) {
       if (!write.reduction)
         continue;
       moveTo(levels.size() - 1);
-      Value value = accumulators[own * writes + next];
-      for (int64_t side = 1; side < sides; ++side)
-        value = combine(write, value, accumulators[(side * count + own) * writes + next]);
-      ++next;
-      storeAccumulator(write, nestOp.getDpsInitOperand(i), value);
+      storeAccumulator(write, nestOp.getDpsInitOperand(i), combined[own * writes + next++]);
     }
   }
 }
@@ -385,7 +527,7 @@ void StageVectorizer::storeAccumulator(const ClusterWrite &write, OpOperand *out
   unsigned position = llvm::find(buffers, write.buffer) - buffers.begin();
   Value memory = function.getArgument(position);
   Type element = cast<MemRefType>(memory.getType()).getElementType();
-  if (element != accumulatorType(write.reduction))
+  if (element != getElementTypeOrSelf(value))
     value = emitResize(b, value, acrossLanes ? element : Type(vectorType(element)));
   SmallVector<Lanes> indices = evaluate(nestOp.getMatchingIndexingMap(out));
   moveTo(levels.size() - 1);

@@ -35,4 +35,21 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %6 = nn.cast %5 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
   }
+
+  // Where a ReLU of rounded values is positive, so is what was rounded.
+  // CHECK-LABEL: func.func @masked_0
+  // CHECK: %[[VALUE:.*]] = arith.addf %{{.*}} : f32
+  // CHECK: arith.cmpf ogt, %[[VALUE]], %{{.*}} : f32
+  // LLVM-LABEL: define void @masked_0
+  // LLVM: %[[SUM:.*]] = fadd <8 x float>
+  // LLVM: fcmp ogt <8 x float> %[[SUM]], zeroinitializer
+  exec.cluster @masked {
+  ^bb0(%0: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, %1: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>):
+    %2 = nn.constant dense<0.0> : tensor<2x32x8x8xbf16> : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    %3 = nn.add %0, %1 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    %4 = nn.relu %3 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    %5 = nn.compare gt %4, %2 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xi1, #nn.layout<nhwc>>
+    %6 = nn.select %5, %1, %2 : (tensor<2x32x8x8xi1, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+  }
 }

@@ -5,6 +5,22 @@
 // The target's vectors have 8 lanes; bodies are inlined into entries of the kernels' ABI.
 // LLVM: define void @relu_0(ptr {{.*}}, i64 {{.*}}, i64 {{.*}})
 // LLVM: load <8 x float>
+
+// Elements of f32 are added in f64, since a variance may be the difference of their sums.
+// LLVM-LABEL: define void @sum_0
+// LLVM: phi <8 x double>
+// LLVM-NOT: phi <8 x float>
+// LLVM: fpext <8 x float> %{{.*}} to <8 x double>
+// LLVM: fadd <8 x double>
+
+// What is rounded to f32 is added in f32 for a while: two loops, whose accumulators are f64 and f32.
+// LLVM-LABEL: define void @products_0
+// LLVM: phi <8 x double>
+// LLVM: phi <8 x float>
+// LLVM-NOT: <8 x double>
+// LLVM: call <8 x float> @llvm.fma.v8f32
+// LLVM: fpext <8 x float> %{{.*}} to <8 x double>
+// LLVM: fadd <8 x double>
 nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, math = "fast"} {
 
   // What is contiguous for all operands is one loop, split where an item holds 8192 elements.
@@ -65,6 +81,18 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   ^bb0(%0: tensor<4x3x128x128xf32>):
     %1 = nn.reduce_sum %0 {dims = array<i64: 0, 2, 3>} : (tensor<4x3x128x128xf32>) -> tensor<3xf32>
     nn.yield %1 : tensor<3xf32>
+  }
+
+  // CHECK-LABEL: func.func @products_0
+  // CHECK: iterator_types = ["parallel", "parallel", "parallel", "reduction"]
+  // CHECK: arith.mulf %{{.*}} : f32
+  // CHECK: arith.addf %{{.*}} : f64
+  exec.cluster @products {
+  ^bb0(%0: tensor<4x3x128x128xf32>):
+    %1 = nn.relu %0 : (tensor<4x3x128x128xf32>) -> tensor<4x3x128x128xf32>
+    %2 = nn.mul %0, %1 : (tensor<4x3x128x128xf32>, tensor<4x3x128x128xf32>) -> tensor<4x3x128x128xf32>
+    %3 = nn.reduce_sum %2 {dims = array<i64: 0, 2, 3>} : (tensor<4x3x128x128xf32>) -> tensor<3xf32>
+    nn.yield %3 : tensor<3xf32>
   }
 
   // Each input of a concatenation is written to its place.

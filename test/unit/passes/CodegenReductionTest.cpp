@@ -81,7 +81,7 @@ TEST(CodegenReduction, OverChannels) {
         "%s = nn.reduce_sum %y {dims = array<i64: 1>} : (!t) -> !r",
         {{"%s", "!r"}, {"%y", "!t"}});
     EXPECT_TRUE(runner.plan().scratch.empty());
-    runner.check(2);
+    runner.check(8);
   }
 }
 
@@ -139,8 +139,55 @@ TEST(CodegenReduction, WithElementwiseResult) {
                          "%s = nn.reduce_sum %w " +
                              dims + " : (!w) -> !r",
                          {{"%s", "!r"}, {"%y", "!t"}});
-    runner.check(2);
+    runner.check(4);
   }
+}
+
+// Terms that are rounded to f32 are added in f32 for a while: the error of many is that of a few,
+// even where all are equal and are rounded alike.
+TEST(CodegenReduction, ErrorsDoNotGrow) {
+  for (const char *shape : {"1x16x16x16", "2x16x128x128"}) {
+    for (const char *layout : {"nhwc", "nchw"}) {
+      SCOPED_TRACE(std::string(shape) + " " + layout);
+      ClusterRunner runner({{"!t", tensor(shape, "f32", layout)},
+                            {"!r", tensor("16", "f64")},
+                            {"!w", tensor(shape, "f64", layout)}},
+                           {{"!t", 1.1, 1.1}, {"!t", 1, 2}},
+                           "%y = nn.add %0, %0 : (!t, !t) -> !t\n"
+                           "%p = nn.mul %0, %1 : (!t, !t) -> !t\n"
+                           "%c = nn.add %p, %1 : (!t, !t) -> !t\n"
+                           "%v = nn.cast %y : (!t) -> !w\n"
+                           "%w = nn.cast %c : (!t) -> !w\n"
+                           "%s = nn.reduce_sum %v {dims = array<i64: 0, 2, 3>} : (!w) -> !r\n"
+                           "%q = nn.reduce_sum %w {dims = array<i64: 0, 2, 3>} : (!w) -> !r",
+                           {{"%s", "!r"}, {"%q", "!r"}});
+      runner.check(4, 0);
+    }
+  }
+}
+
+// Squares of bf16 are exact in f32, and so is a run of them: what a variance is the difference of
+// loses nothing. Neither do f32's, which are added in f64 throughout.
+TEST(CodegenReduction, StatisticsAreExact) {
+  for (const Case &test : cases)
+    for (const char *element : {"bf16", "f32"}) {
+      SCOPED_TRACE(text(test) + " " + element);
+      std::string dims = std::string("{dims = array<i64: ") + test.dims + ">}";
+      bool narrow = element[0] == 'b';
+      ClusterRunner runner({{"!t", tensor(test.shape, element, test.layout)},
+                            {"!w", tensor(test.shape, "f64", test.layout)},
+                            {"!r", tensor(test.result, "f64")}},
+                           {{"!t", narrow ? 64. : 1000.1, narrow ? 127. : 1000.2}},
+                           "%w = nn.cast %0 : (!t) -> !w\n"
+                           "%q = nn.mul %w, %w : (!w, !w) -> !w\n"
+                           "%s = nn.reduce_sum %w " +
+                               dims +
+                               " : (!w) -> !r\n"
+                               "%v = nn.reduce_sum %q " +
+                               dims + " : (!w) -> !r",
+                           {{"%s", "!r"}, {"%v", "!r"}});
+      runner.check(narrow ? 0 : 0x1p-20, 0);
+    }
 }
 
 // Bits depend on the plan alone, so the plan must not depend on anything but the cluster.
