@@ -54,6 +54,7 @@ private:
   void exportVariables();
   void exportKernels();
   void exportBuffers(exec::ProgramOp program, int32_t number, const Liveness &liveness);
+  fb::Offset<artifact::Tiling> tiling(exec::ProgramOp program);
   void exportProgram(exec::ProgramOp program, int32_t number);
   fb::Offset<artifact::Instruction> instruction(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> operation(Operation *op);
@@ -330,6 +331,18 @@ fb::Offset<artifact::Instruction> Exporter::instruction(Operation *op) {
   return artifact::CreateInstruction(builder, stream, kind, table, location, phase);
 }
 
+fb::Offset<artifact::Tiling> Exporter::tiling(exec::ProgramOp program) {
+  auto found = model->getAttrOfType<DictionaryAttr>("tiling");
+  if (!found || program.getSymName() != "predict")
+    return {};
+  auto numbers = [&](StringRef name) {
+    ArrayRef<int64_t> list = found.getAs<DenseI64ArrayAttr>(name).asArrayRef();
+    return std::vector<uint64_t>(list.begin(), list.end());
+  };
+  std::vector<uint64_t> overlap = numbers("overlap"), alignment = numbers("alignment");
+  return artifact::CreateTilingDirect(builder, &overlap, &alignment);
+}
+
 void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   results.clear();
   collectives.clear();
@@ -355,9 +368,9 @@ void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   auto forecast =
       artifact::CreateForecast(builder, nanoseconds("compute_ns"), nanoseconds("communication_ns"),
                                nanoseconds("exposed_ns"));
-  programs.push_back(artifact::CreateProgramDirect(builder, program.getSymName().str().c_str(),
-                                                   batch, &programInputs, &results, &instructions,
-                                                   &collectives, events, forecast));
+  programs.push_back(artifact::CreateProgramDirect(
+      builder, program.getSymName().str().c_str(), batch, &programInputs, &results, &instructions,
+      &collectives, events, forecast, tiling(program)));
 }
 
 //===- Model, data, training ------------------------------------------------------------------===//

@@ -30,6 +30,20 @@ def Simplify : Pass<"dlc-simplify", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def PlanTiling : Pass<"dlc-plan-tiling", "::dlc::nn::ModelOp"> {
+  let summary = "says how images larger than @predict's input are put together";
+  let description = [{
+    Precondition: stage nn, programs derived. Effect: if every output element of @predict depends on a window of the input alone, the
+    model gets `tiling`, per spatial dimension: tiles start at multiples of `alignment`, the total stride; what lies `overlap` pixels
+    (the receptive field's reach, rounded up to the alignment) off an edge inside the image is exact.
+
+    ```mlir
+    // one 3 x 3 convolution between a max_pool and a conv_transpose of stride 2
+    tiling = {alignment = array<i64: 2, 2>, overlap = array<i64: 4, 4>}
+    ```
+  }];
+}
+
 def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
   let summary = "stores activations in bf16 where convolutions and products read them";
   let description = [{

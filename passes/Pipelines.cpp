@@ -71,6 +71,8 @@ void dlc::buildNNPipeline(OpPassManager &manager, const ScheduleOptions &options
   // Evaluation and prediction first, so that whatever follows treats all programs alike.
   manager.addPass(createDerivePrograms());
   manager.addPass(createSimplify());
+  // Afterwards layers come apart into kernels, which know no windows.
+  manager.addPass(createPlanTiling());
   // Last, so that gradients follow the types of what was computed.
   manager.addPass(createMixedPrecision({options.precision}));
 }

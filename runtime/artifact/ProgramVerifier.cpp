@@ -23,6 +23,7 @@ private:
   using Place = std::pair<uint32_t, uint64_t>;
 
   void verifySignature();
+  void verifyTiling();
   void verifyCollectives();
   void verifyInstruction(uint32_t at, const artifact::Instruction &instruction);
   void verifyDispatch(const artifact::Dispatch &dispatch);
@@ -89,6 +90,34 @@ void ProgramVerifier::verifySignature() {
                            root.buffers()->Get(buffer)->type()->dtype() != artifact::DType::F32))
         faultInSignature(name + " is not a pair of f32 scalars");
   }
+}
+
+/// Tiles of all inputs lie alike, and every one begins with a whole element of every output.
+void ProgramVerifier::verifyTiling() {
+  const artifact::Tiling *tiling = program.tiling();
+  if (!tiling)
+    return;
+  constexpr int64_t most = int64_t{1} << 31;
+  uint32_t spatial = countOf(tiling->alignment());
+  bool good = spatial > 0 && countOf(tiling->overlap()) == spatial && countOf(program.inputs()) > 0;
+  auto extent = [&](uint32_t buffer, uint32_t dim) -> uint64_t {
+    const auto *shape = isVisible(buffer) ? root.buffers()->Get(buffer)->type()->shape() : nullptr;
+    int64_t found = countOf(shape) == spatial + 2 ? shape->Get(dim + 2) : 0;
+    good = good && found > 0 && found < most;
+    return good ? static_cast<uint64_t>(found) : 1;
+  };
+  for (uint32_t dim = 0; good && dim < spatial; ++dim) {
+    uint64_t alignment = tiling->alignment()->Get(dim), overlap = tiling->overlap()->Get(dim);
+    good = alignment > 0 && alignment < most && overlap < most && overlap % alignment == 0;
+    uint64_t tile = extent(program.inputs()->Get(0)->buffer(), dim);
+    for (uint32_t i = 1; i < countOf(program.inputs()); ++i)
+      good = extent(program.inputs()->Get(i)->buffer(), dim) == tile && good;
+    for (uint32_t i = 0; i < countOf(program.results()); ++i)
+      if (const auto *buffers = program.results()->Get(i)->buffers(); countOf(buffers) == 1)
+        good = alignment * extent(buffers->Get(0), dim) % tile == 0 && good;
+  }
+  if (!good)
+    faultInSignature("has a tiling that does not fit its inputs and outputs");
 }
 
 void ProgramVerifier::verifyCollectives() {
@@ -211,6 +240,7 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
 
 void ProgramVerifier::run() {
   verifySignature();
+  verifyTiling();
   verifyCollectives();
   for (uint32_t i = 0; i < countOf(program.instructions()) && !faults.full(); ++i)
     verifyInstruction(i, *program.instructions()->Get(i));

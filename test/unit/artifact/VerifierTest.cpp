@@ -44,6 +44,19 @@ TEST(Hash, MatchesXxh64) {
   EXPECT_EQ(hash("Nobody inspects the spammish repetition"), 0xFBCEA83C8A378BF1u);
 }
 
+/// The image as 1 x 1 x 10 x 10 with these tiles.
+static void giveTiling(TinyArtifact &tiny, std::vector<uint64_t> alignment,
+                       std::vector<uint64_t> overlap) {
+  tiny.root.buffers[2]->type->shape = {1, 1, 10, 10};
+  for (auto &kernel : tiny.root.kernels)
+    for (size_t i = 0; i < kernel->operands.size(); ++i)
+      if (kernel->name == "gradient" && i == 1)
+        kernel->operands[i]->shape = {1, 1, 10, 10};
+  tiny.program().tiling = std::make_unique<artifact::TilingT>();
+  tiny.program().tiling->alignment = std::move(alignment);
+  tiny.program().tiling->overlap = std::move(overlap);
+}
+
 TEST(Artifact, ReadsBackWhatWasWritten) {
   TinyArtifact tiny;
   tiny.code.assign(1000, 7);
@@ -58,6 +71,10 @@ TEST(Artifact, ReadsBackWhatWasWritten) {
   EXPECT_EQ(std::vector<uint8_t>(code.begin(), code.end()), tiny.code);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(code.data()) % 64, 0u);
   std::remove(path.c_str());
+}
+
+TEST(Artifact, TakesATilingThatFits) {
+  EXPECT_EQ(messageAfter([](TinyArtifact &t) { giveTiling(t, {2, 2}, {4, 6}); }), "");
 }
 
 TEST(Artifact, RefusesForeignAndDamagedFiles) {
@@ -208,6 +225,17 @@ static const FaultCase faultCases[] = {
      },
      "different types"},
     {"HostRead", [](TinyArtifact &t) { t.program().results.clear(); }, "no such result"},
+    {"TilingOfNoImage",
+     [](TinyArtifact &t) {
+       t.program().tiling = std::make_unique<artifact::TilingT>();
+       t.program().tiling->alignment = {2};
+       t.program().tiling->overlap = {4};
+     },
+     "tiling that does not fit"},
+    {"TilingAlignment", [](TinyArtifact &t) { giveTiling(t, {2, 2}, {4, 3}); },
+     "tiling that does not fit"},
+    {"TilingZero", [](TinyArtifact &t) { giveTiling(t, {2, 0}, {4, 0}); },
+     "tiling that does not fit"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, ArtifactFault, ::testing::ValuesIn(faultCases),
