@@ -27,7 +27,8 @@ std::string shapeText(std::span<const int64_t> shape) {
     return "a scalar";
   std::string text;
   for (int64_t extent : shape)
-    text += (text.empty() ? "" : " x ") + std::to_string(extent);
+    text += (text.empty() ? "" : " x ") +
+            (extent == anyExtent ? std::string("any") : std::to_string(extent));
   return text;
 }
 

@@ -22,7 +22,13 @@ size_t bytesOf(ElementType type);
 std::string_view nameOf(ElementType type); // "u8", "f32", ...
 bool isInteger(ElementType type);          // Bool counts as one
 
-/// "104 x 256 x 256"; "a scalar" for rank 0.
+/// Kinds of files; a directory is of the kind of its images.
+enum class FileFormat : uint8_t { Npy, Idx, Png, Tiff };
+
+/// In a shape that is asked for: any.
+inline constexpr int64_t anyExtent = -1;
+
+/// "104 x 256 x 256", "1 x any x any"; "a scalar" for rank 0.
 std::string shapeText(std::span<const int64_t> shape);
 
 /// IEEE half and bfloat16 to f32.
@@ -50,6 +56,7 @@ public:
 
   /// Stems of the files that the first dimension was put together from; empty if it was one file.
   std::vector<std::string> names;
+  FileFormat format = FileFormat::Npy;
 
 private:
   std::string source;

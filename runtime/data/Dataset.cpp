@@ -154,9 +154,11 @@ void Dataset::checkInput(const InputSpec &spec, const Source &source) const {
   const Array &array = source.array();
   std::vector<int64_t> wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
   std::vector<int64_t> got = source.sampleShape();
+  auto fits = [](int64_t want, int64_t have) { return want == anyExtent || want == have; };
+  bool same = std::equal(wanted.begin(), wanted.end(), got.begin(), got.end(), fits);
   bool lacksChannel = got.size() == wanted.size() + 1 && got[0] == 1 &&
-                      std::equal(wanted.begin(), wanted.end(), got.begin() + 1);
-  if (got != wanted && !lacksChannel)
+                      std::equal(wanted.begin(), wanted.end(), got.begin() + 1, fits);
+  if (!same && !lacksChannel)
     throw Error(ErrorCode::BadInput, "'" + array.path() + "' (" + shapeText(array.shape()) +
                                          ") gives samples of shape " + shapeText(got) +
                                          ", but the model's input " + spec.name + " takes " +
@@ -167,6 +169,17 @@ void Dataset::checkInput(const InputSpec &spec, const Source &source) const {
                     " elements, but the model's input " + spec.name + " takes integers");
   if (spec.labelRange > 0 && isInteger(array.type()))
     source.checkRange(spec.labelRange);
+}
+
+FileFormat Dataset::format() const {
+  return sources.empty() ? FileFormat::Npy : sources.begin()->second.array().format;
+}
+
+std::vector<std::string> Dataset::sampleNames() const {
+  for (const auto &[value, source] : sources)
+    if (source.array().names.size() == static_cast<size_t>(count))
+      return source.array().names;
+  return {};
 }
 
 std::vector<Sample> Dataset::readSources(int64_t index) const {

@@ -17,7 +17,7 @@ namespace dlc::rt {
 struct InputSpec {
   std::string name;
   artifact::DType dtype = artifact::DType::F32;
-  std::vector<int64_t> shape; // logical, batch first
+  std::vector<int64_t> shape; // logical, batch first; anyExtent where data decides
   int64_t labelRange = 0;     // exclusive bound, 0 if none
   bool neededByPredict = false;
 };
@@ -44,6 +44,9 @@ public:
 
   int64_t samples() const { return count; }
   const std::vector<InputSpec> &inputs() const { return specs; }
+  /// Of the files that were read, and the stems of the samples' files, if they have one each.
+  FileFormat format() const;
+  std::vector<std::string> sampleNames() const;
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }
 

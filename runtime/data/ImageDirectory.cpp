@@ -29,11 +29,13 @@ Array readImageDirectory(const std::string &path) {
   std::vector<std::string> names;
   std::vector<int64_t> shape;
   ElementType type = ElementType::U8;
+  FileFormat format = FileFormat::Png;
   for (const auto &[stem, file] : files) {
     Array image = readArray(file);
     if (names.empty()) {
       shape = image.shape();
       type = image.type();
+      format = image.format;
     }
     if (image.shape() != shape || image.type() != type || shape[0] != 1)
       throw Error(ErrorCode::BadInput,
@@ -46,6 +48,7 @@ Array readImageDirectory(const std::string &path) {
   shape[0] = static_cast<int64_t>(names.size());
   Array array(path, type, std::move(shape), *bytes, bytes);
   array.names = std::move(names);
+  array.format = format;
   return array;
 }
 

@@ -7,6 +7,11 @@
 
 namespace dlc::rt {
 
+static Array formatted(Array array, FileFormat format) {
+  array.format = format;
+  return array;
+}
+
 Array readArray(const std::string &path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
@@ -19,14 +24,14 @@ Array readArray(const std::string &path) {
   }
   using namespace std::string_view_literals;
   if (magic == "\x93NUMPY"sv)
-    return readNpy(path);
+    return formatted(readNpy(path), FileFormat::Npy);
   if (magic == "\x89PNG\r\n"sv)
-    return readPng(path);
+    return formatted(readPng(path), FileFormat::Png);
   if (magic.starts_with("II*\0"sv) || magic.starts_with("MM\0*"sv) ||
       magic.starts_with("II+\0"sv) || magic.starts_with("MM\0+"sv))
-    return readTiff(path);
+    return formatted(readTiff(path), FileFormat::Tiff);
   if (magic.starts_with("\0\0"sv) || magic.starts_with("\x1f\x8b"sv))
-    return readIdx(path);
+    return formatted(readIdx(path), FileFormat::Idx);
   throw Error(ErrorCode::BadInput,
               "'" + path +
                   "' has a format that is not known; wanted .npy, IDX, IDX.gz, PNG, "

@@ -1,11 +1,12 @@
+// Samples become tiles, tiles rows of batches, whatever sample they are from; each row's outputs
+// are put into place in the outputs of its sample.
 #include "runtime/train/Predict.h"
 
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/Error.h"
-#include "runtime/data/Npy.h"
-#include "runtime/data/Png.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/Tiling.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,76 +14,147 @@
 
 namespace dlc::rt {
 
+static int64_t elementsOf(std::span<const int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
 namespace {
 
-/// All samples of one output.
-struct Output {
-  std::string name;
-  std::vector<int64_t> shape; // of one sample
-  std::vector<float> values;
+class Predictor {
+public:
+  Predictor(Session &session, const Dataset &dataset);
 
-  int64_t sampleElements() const {
-    return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-  }
+  std::vector<Prediction> run();
+
+private:
+  struct Row {
+    int64_t sample;
+    Tile tile;
+  };
+
+  std::vector<int64_t> extentsOf(const std::vector<Sample> &inputs) const;
+  void prepareOutputs(std::span<const int64_t> extents);
+  void add(int64_t sample, const std::vector<Sample> &inputs, const Tile &tile);
+  void flush();
+
+  Session &session;
+  const Dataset &dataset;
+  const artifact::Program &program;
+  Tiling tiling;
+  Destinations inputMemory;
+  std::vector<std::vector<int64_t>> tileShapes; // of outputs
+  std::vector<Prediction> predictions;
+  std::vector<Row> rows; // of the batch being filled
+  int64_t steps = 0;
 };
 
 } // namespace
 
-static std::vector<Output> outputsOf(const Artifact &artifact, const artifact::Program &program) {
-  std::vector<Output> outputs;
+static std::vector<int64_t> tileExtents(const Artifact &artifact) {
+  std::vector<InputSpec> specs = inputSpecs(artifact, "predict");
+  if (specs.empty() || specs.front().shape.size() < 3)
+    return {};
+  return {specs.front().shape.begin() + 2, specs.front().shape.end()};
+}
+
+Predictor::Predictor(Session &session, const Dataset &dataset)
+    : session(session), dataset(dataset), program(requireProgram(session.artifact(), "predict")),
+      tiling(program, tileExtents(session.artifact())),
+      inputMemory(destinationsOf(session, "predict", dataset.inputs())) {
   if (program.results())
     for (const artifact::Result *result : *program.results())
       if (result->kind() == artifact::ResultKind::Output) {
         std::vector<int64_t> shape =
-            readShape(*artifact->buffers()->Get(result->buffers()->Get(0))->type());
-        outputs.push_back({result->name()->str(), {shape.begin() + 1, shape.end()}, {}});
+            readShape(*session.artifact()->buffers()->Get(result->buffers()->Get(0))->type());
+        tileShapes.emplace_back(shape.begin() + 1, shape.end());
+        predictions.push_back({result->name()->str(), {}, {}, dataset.sampleNames()});
       }
-  if (outputs.empty())
+  if (predictions.empty())
     throw Error(ErrorCode::Artifact, "the model names no output, so there is nothing to predict");
-  return outputs;
 }
 
-static void runAll(Session &session, const Dataset &dataset, std::vector<Output> &outputs) {
-  const artifact::Program &program = requireProgram(session.artifact(), "predict");
-  std::vector<int64_t> samples(static_cast<size_t>(dataset.samples()));
-  std::iota(samples.begin(), samples.end(), 0);
-  BatchPlan plan = BatchPlan::evaluation(samples, {0, 1, static_cast<int64_t>(program.batch())});
-  Destinations inputs = destinationsOf(session, "predict", dataset.inputs());
-  BatchLoader loader(dataset, plan, 0, {}, inputs);
-  for (int64_t step = 0; step < plan.steps(); ++step) {
-    BatchLoader::Loaded loaded = loader.acquire();
-    setStepScalars(session, 0, step, program.batch(), loaded.batch.valid);
-    session.run("predict", loaded.slot, static_cast<uint64_t>(step));
-    for (Output &output : outputs) {
-      std::vector<float> batch = session.output("predict", output.name);
-      batch.resize(static_cast<size_t>(loaded.batch.valid * output.sampleElements()));
-      output.values.insert(output.values.end(), batch.begin(), batch.end());
+/// Spatial extents of a sample's inputs.
+std::vector<int64_t> Predictor::extentsOf(const std::vector<Sample> &inputs) const {
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> &shape = inputs[i].shape;
+    std::vector<int64_t> own(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
+    if (i > 0 && program.tiling() && own != extents)
+      throw Error(ErrorCode::BadInput, "images of " + dataset.inputs()[i].name + " have " +
+                                           shapeText(own) + " pixels, those of " +
+                                           dataset.inputs()[0].name + " " + shapeText(extents));
+    extents = i ? extents : own;
+  }
+  return extents;
+}
+
+void Predictor::prepareOutputs(std::span<const int64_t> extents) {
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    predictions[i].shape = tiling.outputShape(tileShapes[i], extents);
+    predictions[i].values.resize(
+        static_cast<size_t>(dataset.samples() * elementsOf(predictions[i].shape)));
+  }
+}
+
+void Predictor::add(int64_t sample, const std::vector<Sample> &inputs, const Tile &tile) {
+  auto row = static_cast<int64_t>(rows.size());
+  rows.push_back({sample, tile});
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputMemory[i])
+      inputMemory[i]->writer.writeRow(row, tiling.cut(inputs[i], tile), inputMemory[i]->slots[0]);
+  if (rows.size() == program.batch())
+    flush();
+}
+
+/// Rows that the last batch lacks keep what the batch before left there; nothing reads their
+/// outputs.
+void Predictor::flush() {
+  setStepScalars(session, 0, steps, program.batch(), static_cast<int64_t>(rows.size()));
+  session.run("predict", 0, static_cast<uint64_t>(steps++));
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    Prediction &prediction = predictions[i];
+    std::vector<float> batch = session.output("predict", prediction.name);
+    auto tileSize = static_cast<size_t>(elementsOf(tileShapes[i]));
+    auto imageSize = static_cast<size_t>(elementsOf(prediction.shape));
+    for (size_t row = 0; row < rows.size(); ++row)
+      tiling.paste(std::span<const float>(batch).subspan(row * tileSize, tileSize), tileShapes[i],
+                   rows[row].tile,
+                   std::span(prediction.values)
+                       .subspan(static_cast<size_t>(rows[row].sample) * imageSize, imageSize),
+                   prediction.shape);
+  }
+  rows.clear();
+}
+
+std::vector<Prediction> Predictor::run() {
+  std::vector<Tile> tiles;
+  for (int64_t sample = 0; sample < dataset.samples(); ++sample) {
+    std::vector<Sample> inputs = dataset.sample(sample, {});
+    if (sample == 0) {
+      std::vector<int64_t> extents = extentsOf(inputs);
+      tiles = tiling.tiles(extents, "an image");
+      prepareOutputs(extents);
     }
-    loader.release();
+    for (const Tile &tile : tiles)
+      add(sample, inputs, tile);
   }
+  if (!rows.empty())
+    flush();
+  return std::move(predictions);
 }
 
-static void writePictures(const Output &output, int64_t samples, const std::string &base) {
-  auto [low, high] = std::minmax_element(output.values.begin(), output.values.end());
-  bool isShare = *low >= 0 && *high <= 1;
-  float black = isShare ? 0 : *low, white = isShare ? 1 : *high;
-  float scale = white > black ? 255 / (white - black) : 0;
-  auto size = static_cast<size_t>(output.sampleElements());
-  std::vector<uint8_t> pixels(size);
-  for (int64_t sample = 0; sample < samples; ++sample) {
-    auto from = output.values.begin() + static_cast<ptrdiff_t>(size) * sample;
-    std::transform(from, from + static_cast<ptrdiff_t>(size), pixels.begin(), [&](float value) {
-      return static_cast<uint8_t>(std::clamp((value - black) * scale + 0.5f, 0.0f, 255.0f));
-    });
-    std::string number = std::to_string(sample);
-    number.insert(0, number.size() < 5 ? 5 - number.size() : 0, '0');
-    writePng(base + "-" + number + ".png", output.shape[1], output.shape[2], pixels);
-  }
+/// What the data has to look like: images that can be tiled may have any size.
+static std::vector<InputSpec> acceptedInputs(const Artifact &artifact) {
+  std::vector<InputSpec> specs = inputSpecs(artifact, "predict");
+  if (requireProgram(artifact, "predict").tiling())
+    for (InputSpec &spec : specs)
+      std::fill(spec.shape.begin() + 2, spec.shape.end(), anyExtent);
+  return specs;
 }
 
 void predict(Session &session, const PredictOptions &options, Console &console) {
   const Artifact &artifact = session.artifact();
-  Dataset dataset(dataPipeline(artifact), inputSpecs(artifact, "predict"), inputNames(artifact),
+  Dataset dataset(dataPipeline(artifact), acceptedInputs(artifact), inputNames(artifact),
                   options.data);
   dataset.setStatistics(loadWeights(session, options.init));
   for (const std::string &notice : dataset.notices())
@@ -92,18 +164,11 @@ void predict(Session &session, const PredictOptions &options, Console &console) 
   if (error)
     throw Error(ErrorCode::Runtime,
                 "cannot write the directory '" + options.directory + "': " + error.message());
-  std::vector<Output> outputs = outputsOf(artifact, requireProgram(artifact, "predict"));
-  runAll(session, dataset, outputs);
-  for (const Output &output : outputs) {
-    std::string base = options.directory + "/" + output.name;
-    std::vector<int64_t> shape = {dataset.samples()};
-    shape.insert(shape.end(), output.shape.begin(), output.shape.end());
-    writeNpy(base + ".npy", shape, output.values);
-    bool isPicture = output.shape.size() == 3 && output.shape[0] == 1;
-    if (isPicture)
-      writePictures(output, dataset.samples(), base);
-    console.line(base + ".npy: " + shapeText(shape) + (isPicture ? ", and as PNG" : ""));
-  }
+  for (const Prediction &prediction : Predictor(session, dataset).run())
+    console.line(writePrediction(
+        prediction, dataset.samples(),
+        options.formats.empty() ? defaultFormats(dataset.format(), prediction) : options.formats,
+        options.directory));
 }
 
 } // namespace dlc::rt

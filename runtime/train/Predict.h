@@ -1,12 +1,12 @@
 // Applies the predict program to every sample and keeps its outputs as files.
 //
-// Each output becomes DIR/OUTPUT.npy of shape [samples, ...]; planar outputs of one channel also
-// one PNG per sample, DIR/OUTPUT-00000.png, with [0, 1] (or else the output's own range) as
-// black to white. One rank.
+// Where outputs are images, samples may have any size: they are predicted tile by tile, which gives
+// what a program of their size would. One rank.
 #pragma once
 
 #include "runtime/core/Session.h"
 #include "runtime/train/Console.h"
+#include "runtime/train/PredictionFiles.h"
 #include "runtime/train/TrainOptions.h"
 
 namespace dlc::rt {
@@ -15,6 +15,7 @@ struct PredictOptions {
   DataPaths data;
   std::string init;
   std::string directory;
+  std::vector<PredictionFormat> formats; // empty: chosen by what was read
 };
 
 /// Throws Error for data or weights that do not fit and for what cannot be written.

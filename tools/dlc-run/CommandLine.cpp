@@ -166,6 +166,22 @@ void addPredict(CLI::App &app, Command &command) {
   predict->add_option("-o", command.predict.directory, "Directory of the outputs")
       ->type_name("DIR")
       ->required();
+  using rt::PredictionFormat;
+  static const std::map<std::string, PredictionFormat> formats = {
+      {"npy", PredictionFormat::Npy},
+      {"png", PredictionFormat::Png},
+      {"tiff", PredictionFormat::Tiff},
+      {"tiff8", PredictionFormat::Tiff8},
+      {"tiff16", PredictionFormat::Tiff16}};
+  predict
+      ->add_option("--format", command.predict.formats,
+                   "Files to write, separated by commas: npy, png, tiff, tiff8, tiff16; default "
+                   "npy, and tiff where tiff was read, else png")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->delimiter(',')
+      ->type_name("LIST")
+      ->type_size(1)
+      ->allow_extra_args(false);
   predict->callback([&] { command.verb = Verb::Predict; });
 }
 

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+"""Images of any size are predicted by tiles as a program of their size would; what predict writes, TIFF for ImageJ included."""
+import os
+
+from images import read_tiff, write_tiff
+from support import MODELS, check, run, without_data, workspace
+
+import numpy as np
+
+directory = workspace()
+os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
+random = np.random.default_rng(7)
+model = without_data("unet2d.dl", directory)
+small = ["--set", "base=4", "--set", "depth=2", "--set", "size=32", "--set", "batch=4", "--threads", 1]
+weights = directory / "weights.safetensors"
+reach = 24 # of this network, rounded up to its total stride of 4
+runs = 0
+
+
+def predict(tile, image, *options, expect=0):
+    """The artifact that takes `tile` square images, on an array [n, height, width] or a path; the output directory."""
+    global runs
+    runs += 1
+    path, into = directory / f"input-{runs}.npy", directory / f"output-{runs}"
+    if isinstance(image, np.ndarray):
+        np.save(path, image)
+    else:
+        path = image
+    batch = ["--set", "predict.batch=3", "--set", f"predict.size={tile}"]
+    _, err = run("dlc-run", "predict", model, *small, *batch, "--data", f"image={path}", "--init", weights, "-o", into, *options,
+                 expect=expect)
+    return err if expect else into
+
+
+def probability(tile, image):
+    return np.load(predict(tile, image) / "probability.npy")
+
+
+def same(a, b, what):
+    check(a.shape == b.shape, f"{what}: {a.shape} and {b.shape}")
+    check(np.abs(a - b).max() < 1e-5, f"{what} differs by up to {np.abs(a - b).max()}")
+
+
+def train():
+    image = random.normal(size=(8, 32, 32)).astype(np.float32)
+    np.save(directory / "image.npy", image)
+    np.save(directory / "mask.npy", (image > 0).astype(np.uint8))
+    run("dlc-run", "train", model, *small, "--data", f"image={directory}/image.npy", "--data", f"mask={directory}/mask.npy", "--steps",
+        4, "--run", directory / "run", "--save", weights)
+
+
+def test_tiles():
+    image = random.normal(size=(2, 100, 100)).astype(np.float32)
+    whole = probability(100, image)
+    check(whole.std() > 0.01, "a prediction that says nothing")
+    same(probability(64, image), whole, "an image larger than a tile in tiles")
+    # No multiple of the total stride: beyond the edge the image is mirrored, which reaches as far as the network does.
+    part = probability(64, image[:, :99, :70])
+    mirrored = probability(100, np.pad(image[:, :99, :70], ((0, 0), (0, 1), (0, 30)), mode="reflect"))
+    check(part.shape == (2, 1, 99, 70), f"{part.shape}")
+    same(part[..., :70 - reach], mirrored[..., :99, :70 - reach], "an image of an odd size in tiles")
+    smaller = probability(64, image[:, :40, :64])
+    mirrored = probability(64, np.pad(image[:, :40, :64], ((0, 0), (0, 24), (0, 0)), mode="reflect"))
+    same(smaller, mirrored[..., :40, :], "an image smaller than a tile")
+
+
+def test_refusals():
+    err = predict(2 * reach, np.zeros((1, 100, 100), np.float32), expect=1)
+    check("tiles of 48 x 48 have no interior" in err and "above 48" in err and err.count("\n") == 1, err)
+    digits = directory / "digits.npy"
+    np.save(digits, np.zeros((1, 30, 30), np.uint8))
+    run("dlc-run", "train", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={model_images()}", "--data",
+        f"label={directory}/label.npy", "--steps", 1, "--run", directory / "mnist", "--save", directory / "mnist.safetensors")
+    _, err = run("dlc-run", "predict", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={digits}", "--init",
+                 directory / "mnist.safetensors", "-o", directory / "none", expect=1)
+    check("1 x 30 x 30" in err and "1 x 28 x 28" in err, err)
+    err = predict(64, np.zeros((1, 64, 64), np.float32), "--format=jpeg", expect=2)
+    check("jpeg" in err, err)
+
+
+def model_images():
+    np.save(directory / "label.npy", np.zeros(2, np.uint8))
+    np.save(directory / "digit.npy", np.zeros((2, 28, 28), np.uint8))
+    return directory / "digit.npy"
+
+
+def test_formats():
+    image = random.normal(size=(3, 40, 64)).astype(np.float32)
+    wanted = probability(64, image)[:, 0]
+    stack = directory / "stack.tif"
+    write_tiff(stack, image)
+    into = predict(64, stack)
+    check({file.name for file in into.iterdir()} == {"probability.npy", "probability.tif"}, "files for a TIFF stack")
+    pages, text = read_tiff(into / "probability.tif")
+    same(pages, wanted, "a stack of f32 pages")
+    check(text.startswith("ImageJ=") and "\nimages=3\nframes=3\n" in text, f"ImageDescription: {text}")
+    for option, dtype in (("tiff8", np.uint8), ("tiff16", np.uint16)):
+        into = predict(64, stack, "--format", option)
+        check({file.name for file in into.iterdir()} == {"probability.tif"}, f"files of --format={option}")
+        pages, _ = read_tiff(into / "probability.tif")
+        most = np.iinfo(dtype).max
+        check(pages.dtype == dtype and np.abs(pages - wanted * most).max() < 0.51, f"pixels of --format={option}")
+    folder = directory / "folder"
+    folder.mkdir()
+    for name, page in zip(("b", "a", "c"), image):
+        write_tiff(folder / f"{name}.tif", page[None])
+    into = predict(64, folder)
+    check({file.name for file in into.iterdir()} == {"probability.npy"} | {f"probability-{name}.tif" for name in "abc"}, "files by stem")
+    same(read_tiff(into / "probability-b.tif")[0][0], wanted[0], "the image of a directory")
+    into = predict(64, stack, "--format=png,npy")
+    check({file.name for file in into.iterdir()} == {"probability.npy"} | {f"probability-0000{i}.png" for i in range(3)}, "PNG")
+
+
+train()
+test_tiles()
+test_refusals()
+test_formats()
