@@ -13,7 +13,7 @@ static Error writeError(const std::string &path) {
 }
 
 RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t firstStep)
-    : directory(directory) {
+    : directory(directory), events(directory, firstStep) {
   std::vector<std::string> paths = {directory + "/log.jsonl"};
   if (!copy.empty())
     paths.push_back(copy);
@@ -39,12 +39,26 @@ RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t fi
   }
 }
 
+/// Figures of the record whose names begin with `prefix`.
+static EventFile::Scalars scalarsOf(const Record &record, const std::string &prefix) {
+  EventFile::Scalars scalars;
+  for (const auto &[key, value] : record.items())
+    if (value.is_number() && key != "step" && key != "epoch" && key.starts_with(prefix))
+      scalars.emplace_back(key, value.get<double>());
+  return scalars;
+}
+
 void RunLog::step(const Record &record) {
+  events.write(record["step"], scalarsOf(record, ""));
   for (std::ofstream &file : files)
     file << record.dump() << '\n';
 }
 
 void RunLog::epoch(const Record &record) {
+  // What an epoch says of training its steps have said already.
+  if (EventFile::Scalars validation = scalarsOf(record, "val_"); !validation.empty())
+    events.write(record["step"], validation);
+  events.flush();
   epochs.push_back(record);
   for (std::ofstream &file : files) {
     file << record.dump() << '\n' << std::flush;

@@ -1,8 +1,11 @@
-// The records of a run: flat JSON lines, a CSV table of the epochs and a picture of the losses.
+// The records of a run: flat JSON lines, a CSV table of the epochs, a picture of the losses, and
+// events for TensorBoard.
 //
 // Rank 0 owns one. On resuming, records of steps after the checkpoint are dropped, so a log never
 // tells the same step twice. One thread at a time.
 #pragma once
+
+#include "runtime/train/EventFile.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,8 +18,9 @@ using Record = nlohmann::ordered_json;
 
 class RunLog {
 public:
-  /// Writes DIR/log.jsonl, DIR/log.csv and DIR/loss.svg, and a copy of the lines to `copy` unless
-  /// that is empty. Keeps what earlier runs logged up to `firstStep`. Throws Error(Runtime).
+  /// Writes DIR/log.jsonl, DIR/log.csv, DIR/loss.svg and a new event file, and a copy of the lines
+  /// to `copy` unless that is empty. Keeps what earlier runs logged up to `firstStep`. Throws
+  /// Error(Runtime).
   RunLog(const std::string &directory, const std::string &copy, int64_t firstStep);
 
   /// A record with `event`: step.
@@ -28,6 +32,7 @@ private:
   void writeTable() const;
 
   std::string directory;
+  EventFile events;
   std::vector<std::ofstream> files;
   std::vector<Record> epochs;
 };

@@ -52,6 +52,23 @@ TEST(RunLog, ResumingDropsWhatWillBeRepeated) {
 
 TEST(RunLog, AnUnwritableDirectoryIsAnError) { EXPECT_THROW(RunLog("/nonexistent", "", 0), Error); }
 
+// Test vectors of RFC 3720, B.4.
+TEST(EventFile, ChecksumIsCastagnolis) {
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+}
+
+/// Resuming within a second, too, makes a file of its own.
+TEST(EventFile, EveryRunHasItsOwnFile) {
+  test::TemporaryDirectory directory;
+  EventFile first(directory.path.string(), 0), second(directory.path.string(), 5);
+  size_t files = 0;
+  for ([[maybe_unused]] const auto &entry : std::filesystem::directory_iterator(directory.path))
+    ++files;
+  EXPECT_EQ(files, 2u);
+}
+
 TEST(Report, OpensAndClosesARun) {
   EXPECT_EQ(openingText({0, 2, 16}, 7), "2 ranks x batch 16 = 32 samples a step, 7 steps an epoch");
   EXPECT_EQ(openingText({0, 1, 1}, 1), "1 rank x batch 1 = 1 sample a step, 1 step an epoch");
