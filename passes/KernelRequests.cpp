@@ -91,16 +91,11 @@ template <typename Pool> static bool isTiling(Pool pool, Value full) {
   return !layout.blocks.empty() || layout.order.back() == 1;
 }
 
-/// What shifts an operand by less than a window cannot have the gradient inside.
-static bool movesElements(Operation *op) {
-  return isa<nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
-}
-
 bool dlc::isLibraryOp(Operation *op) {
   if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
     return !isTiling(pool, pool.getX());
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
-    return !isTiling(grad, grad.getDx()) || llvm::any_of(op->getUsers(), movesElements);
+    return !isTiling(grad, grad.getDx());
   // Generated code reorders what no library does: f64 and what is stored as bytes or 64-bit
   // integers.
   if (auto reorder = dyn_cast<nn::ReorderOp>(op)) {

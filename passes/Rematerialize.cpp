@@ -83,8 +83,17 @@ bool Recipe::add(Value value, llvm::SmallDenseSet<Value> &seen) {
   return true;
 }
 
+/// True if what is computed from a value has its elements where the value has them.
+static bool staysInPlace(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (user->hasTrait<nn::Elementwise>())
+      return staysInPlace(user->getResult(0));
+    return isa<nn::ReduceSumOp, nn::ReduceMaxOp, nn::YieldOp>(user);
+  });
+}
+
 /// True if a consumer's loops can hold the recipe of operand `index`: windows of pooling must tile
-/// them alike.
+/// them alike, and what shifts an element by less than a window cannot have the gradient inside.
 static bool canHold(nn::FusedOp consumer, unsigned index, const Recipe &recipe) {
   if (!recipe.windows)
     return true;
@@ -92,9 +101,7 @@ static bool canHold(nn::FusedOp consumer, unsigned index, const Recipe &recipe) 
   for (auto grad : body.getOps<nn::MaxPoolGradOp>())
     if (grad.getKernelAttr() != recipe.windows)
       return false;
-  return llvm::all_of(body.getArgument(index).getUsers(), [](Operation *user) {
-    return user->hasTrait<nn::Elementwise>() || isa<nn::ReduceSumOp, nn::ReduceMaxOp>(user);
-  });
+  return staysInPlace(body.getArgument(index));
 }
 
 //===- Prices ---------------------------------------------------------------------------------===//

@@ -179,6 +179,29 @@ nn.model @pooling attributes {stage = "schedule"} {
 
 // -----
 
+// The gradient of a pooling whose parts are read elsewhere is stored: loops over a part do not follow its windows.
+// CHECK-LABEL: nn.model @pooled_concat
+!whole = tensor<2x32x8x8xf32, #nn.layout<nChw16c>>
+!half = tensor<2x16x8x8xf32, #nn.layout<nChw16c>>
+!small = tensor<2x32x4x4xf32, #nn.layout<nChw16c>>
+!place = tensor<2x32x4x4xi8, #nn.layout<nChw16c>>
+nn.model @pooled_concat attributes {stage = "schedule"} {
+  nn.program @predict(%dy: !small {nn.input = "dy"}, %i: !place {nn.input = "i"}, %x: !half {nn.input = "x"}) {
+    // CHECK: %[[DX:.*]] = nn.fused
+    // CHECK-NEXT: nn.max_pool_grad
+    // CHECK-NEXT: nn.yield
+    // CHECK: nn.fused ({{.*}}%[[DX]]
+    // CHECK: nn.slice
+    // CHECK: nn.mul
+    %g = nn.max_pool_grad %dy, %i {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (!small, !place) -> !whole
+    %b = nn.slice %g {start = array<i64: 0, 16, 0, 0>, size = array<i64: 2, 16, 8, 8>} : (!whole) -> !half
+    %y = nn.mul %b, %x : (!half, !half) -> !half
+    nn.output "y", %y : !half
+  }
+}
+
+// -----
+
 // A part of a tensor that a matrix product needs in memory is copied by the cluster that sums it.
 // CHECK-LABEL: nn.model @part
 nn.model @part attributes {stage = "schedule"} {

@@ -97,3 +97,30 @@ nn.model @functions attributes {stage = "schedule"} {
     nn.output "z", %z : tensor<256x256xf32>
   }
 }
+
+// -----
+
+// A reader that takes a part cannot hold the gradient of a pooling, even where something pointwise lies between.
+// CHECK-LABEL: nn.model @part_of_pooling
+!whole = tensor<2x32x32x32xf32, #nn.layout<nChw16c>>
+!half = tensor<2x16x32x32xf32, #nn.layout<nChw16c>>
+!small = tensor<2x32x16x16xf32, #nn.layout<nChw16c>>
+!place = tensor<2x32x16x16xi8, #nn.layout<nChw16c>>
+nn.model @part_of_pooling attributes {stage = "schedule"} {
+  nn.program @predict(%dy: !small {nn.input = "dy"}, %i: !place {nn.input = "i"}) {
+    // CHECK: %[[DX:.*]] = nn.fused
+    // CHECK-NEXT: nn.max_pool_grad
+    // CHECK: nn.fused (%{{.*}} = %[[DX]]) :
+    // CHECK-NOT: nn.max_pool_grad
+    %g = nn.fused (%a = %dy, %b = %i) : (!small, !place) -> !whole {
+      %0 = nn.max_pool_grad %a, %b {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (!small, !place) -> !whole
+      nn.yield %0 : !whole
+    }
+    %y = nn.fused (%a = %g) : (!whole) -> !half {
+      %0 = nn.neg %a : (!whole) -> !whole
+      %1 = nn.slice %0 {start = array<i64: 0, 16, 0, 0>, size = array<i64: 2, 16, 32, 32>} : (!whole) -> !half
+      nn.yield %1 : !half
+    }
+    nn.output "y", %y : !half
+  }
+}
