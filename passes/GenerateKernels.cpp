@@ -76,11 +76,13 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     vectorizeStage(linalgStage, plan, target.vectorBytes / sizeof(float));
   if (Operation *replaced = module->lookupSymbol(randomBitsName))
     replaced->erase();
-  SmallVector<char, 0> object;
   std::string reason;
-  if (failed(lowerToLlvm(*module, target)) || failed(emitObject(*module, target, object, llvmText)))
+  FailureOr<Objects> objects = failure();
+  if (succeeded(lowerToLlvm(*module, target)))
+    objects = emitObjects(*module, target, llvmText);
+  if (failed(objects))
     return failure();
-  if (failed(linkSharedObject({object.data(), object.size()}, sharedObject, reason)))
+  if (failed(linkSharedObject(*objects, sharedObject, reason)))
     return model.emitError(reason);
   return success();
 }

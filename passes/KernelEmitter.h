@@ -81,12 +81,16 @@ void vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lanes);
 /// Roundings that the target has no instruction for become integer code.
 llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module, const CodeTarget &target);
 
-/// Compiles a lowered module to an object file. `text` receives the optimised LLVM IR.
-llvm::LogicalResult emitObject(mlir::ModuleOp module, const CodeTarget &target,
-                               llvm::SmallVectorImpl<char> &object, llvm::raw_ostream *text);
+/// Object files; how many there are and what is in each depends on the module alone.
+using Objects = std::vector<llvm::SmallVector<char, 0>>;
 
-/// Links one object to a shared object by the linker beside LLVM; `reason` says why it failed.
-llvm::LogicalResult linkSharedObject(llvm::StringRef object, std::string &sharedObject,
+/// Compiles a lowered module's functions, a share of them in each object, on as many threads as
+/// there are. `text` receives the optimised LLVM IR.
+mlir::FailureOr<Objects> emitObjects(mlir::ModuleOp module, const CodeTarget &target,
+                                     llvm::raw_ostream *text);
+
+/// Links objects to a shared object by the linker beside LLVM; `reason` says why it failed.
+llvm::LogicalResult linkSharedObject(const Objects &objects, std::string &sharedObject,
                                      std::string &reason);
 
 } // namespace dlc

@@ -1,4 +1,4 @@
-// Links an object to a shared object with ld.lld, LLVM's own beside its tools or one on the PATH.
+// Links objects to a shared object with ld.lld, LLVM's own beside its tools or one on the PATH.
 
 #include "passes/KernelEmitter.h"
 
@@ -25,7 +25,22 @@ static std::string readFile(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-LogicalResult dlc::linkSharedObject(StringRef object, std::string &sharedObject,
+/// Writes a temporary file.
+static bool addFile(std::vector<std::string> &files, StringRef suffix, StringRef content = "") {
+  SmallString<128> path;
+  int descriptor = -1;
+  if (sys::fs::createTemporaryFile("dlc", suffix, descriptor, path))
+    return false;
+  files.push_back(path.str().str());
+  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+  stream << content;
+  stream.close();
+  bool written = !stream.has_error();
+  stream.clear_error();
+  return written;
+}
+
+LogicalResult dlc::linkSharedObject(const Objects &objects, std::string &sharedObject,
                                     std::string &reason) {
   ErrorOr<std::string> linker = findLinker();
   if (!linker) {
@@ -33,27 +48,26 @@ LogicalResult dlc::linkSharedObject(StringRef object, std::string &sharedObject,
              std::to_string(LLVM_VERSION_MAJOR) + ")";
     return failure();
   }
-  SmallString<128> input, output, messages;
-  int descriptor = -1;
-  if (sys::fs::createTemporaryFile("dlc", "o", descriptor, input) ||
-      sys::fs::createTemporaryFile("dlc", "so", output) ||
-      sys::fs::createTemporaryFile("dlc", "txt", messages)) {
-    reason = "no temporary file can be made";
-    return failure();
-  }
+  // What comes out and what the linker says, then what goes in.
+  std::vector<std::string> files;
   scope_exit cleanup([&] {
-    for (StringRef path : {StringRef(input), StringRef(output), StringRef(messages)})
+    for (StringRef path : files)
       sys::fs::remove(path);
   });
-  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-  stream << object;
-  stream.close();
+  if (!addFile(files, "so") || !addFile(files, "txt") ||
+      !llvm::all_of(objects, [&](const auto &object) {
+        return addFile(files, "o", {object.data(), object.size()});
+      })) {
+    reason = "no temporary file can be written";
+    return failure();
+  }
   // libm is the loading program's; nothing else is undefined.
-  StringRef arguments[] = {*linker, "-shared", "--build-id=none", "--strip-all", "-z", "now", "-o",
-                           output,  input};
+  const std::string &output = files[0], &messages = files[1];
+  SmallVector<StringRef> arguments{
+      *linker, "-shared", "--build-id=none", "--strip-all", "-z", "now", "-o", output};
+  arguments.append(files.begin() + 2, files.end());
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(""), StringRef(messages)};
-  if (stream.has_error() || sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects) != 0) {
-    stream.clear_error();
+  if (sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects) != 0) {
     reason = *linker + " failed: " + readFile(messages);
     return failure();
   }
