@@ -185,6 +185,53 @@ void addPredict(CLI::App &app, Command &command) {
   predict->callback([&] { command.verb = Verb::Predict; });
 }
 
+/// `bench` over several batch sizes or numbers of ranks.
+void addSweep(CLI::App *bench, SweepOptions &sweep) {
+  auto list = [&](const std::string &name, std::vector<int64_t> &values, const std::string &text) {
+    return bench->add_option(name, values, text)
+        ->delimiter(',')
+        ->check(atLeastOne())
+        ->type_name("N,N,...")
+        ->type_size(1)
+        ->allow_extra_args(false)
+        ->group("Sweeps");
+  };
+  CLI::Option *batches = list("--batches", sweep.batches, "Measure a model at these batch sizes");
+  CLI::Option *scaling =
+      bench->add_option("--scaling", sweep.scaling, "Measure on several numbers of ranks")
+          ->check(CLI::IsMember({"weak", "strong"}))
+          ->type_name("weak|strong")
+          ->group("Sweeps");
+  CLI::Option *ranks =
+      list("--ranks", sweep.ranks, "Numbers of ranks, the first one the reference");
+  bench
+      ->add_option("--global-batch", sweep.globalBatch,
+                   "Batch of all ranks in strong scaling; default the model's batch")
+      ->check(atLeastOne())
+      ->type_name("B")
+      ->needs(scaling)
+      ->group("Sweeps");
+  bench->add_option("-o", sweep.output, "Where the table goes as .csv, and a picture as .svg")
+      ->type_name("STEM")
+      ->group("Sweeps");
+  scaling->needs(ranks)->excludes(batches);
+  ranks->needs(scaling);
+}
+
+/// What options of a sweep cannot be combined with.
+void checkSweep(const Command &command) {
+  const SweepOptions &sweep = command.sweep;
+  bool isSweep = !sweep.batches.empty() || !sweep.scaling.empty();
+  if (!sweep.output.empty() && !isSweep)
+    throw CLI::RequiredError("--batches or --scaling for -o");
+  if (isSweep && command.bench.profile)
+    throw CLI::ExcludesError("--profile", "--batches and --scaling");
+  if (!sweep.scaling.empty() && command.ranks > 0)
+    throw CLI::ExcludesError("-np", "--scaling, which has --ranks");
+  if (sweep.globalBatch && sweep.scaling != "strong")
+    throw CLI::RequiredError("--scaling=strong for --global-batch");
+}
+
 void addBench(CLI::App &app, Command &command) {
   CLI::App *bench = app.add_subcommand("bench", "Measure training steps on synthetic data");
   rt::BenchOptions &options = command.bench;
@@ -202,10 +249,19 @@ void addBench(CLI::App &app, Command &command) {
       ->capture_default_str();
   bench->add_flag("--json", options.json, "Print one flat JSON object");
   bench->add_flag("--profile", options.profile, "Split the step by kind of kernel");
+  addSweep(bench, command.sweep);
   bench->callback([&] { command.verb = Verb::Bench; });
 }
 
 } // namespace
+
+std::string optionForModels(const Command &command) {
+  if (!command.compileOptions.empty())
+    return command.compileOptions.front();
+  if (!command.sweep.batches.empty())
+    return "--batches";
+  return command.sweep.scaling == "strong" ? "--scaling=strong" : "";
+}
 
 ParsedCommand parseCommandLine(int argc, char **argv) {
   Command command;
@@ -237,6 +293,7 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
       throw CLI::RequiredError(check ? "--check alone" : "train, eval, predict, bench or --check");
     if (command.verb == Verb::Predict && command.ranks > 1)
       throw CLI::ValidationError("-np", "predict runs on one rank");
+    checkSweep(command);
   } catch (const CLI::ParseError &error) {
     bool isHelp = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
     if (isHelp)

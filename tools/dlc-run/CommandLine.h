@@ -14,6 +14,14 @@ namespace dlc::run {
 enum class Verb { Train, Eval, Predict, Bench, Check };
 enum class Bind { None, Compact, Spread };
 
+/// `bench` over several batch sizes or numbers of ranks; empty: one measurement.
+struct SweepOptions {
+  std::vector<int64_t> batches, ranks;
+  std::string scaling;     // "weak": batch per rank fixed; "strong": global batch fixed
+  int64_t globalBatch = 0; // 0: the model's batch
+  std::string output;      // of CSV and SVG, without extension
+};
+
 struct Command {
   Verb verb = Verb::Check;
   std::string file;                        // artifact or model
@@ -27,6 +35,7 @@ struct Command {
   rt::TrainOptions train; // also the data and weights of eval
   rt::PredictOptions predict;
   rt::BenchOptions bench;
+  SweepOptions sweep;
   std::string calibrate; // where the measured table goes, if asked for
 };
 
@@ -36,5 +45,8 @@ struct ParsedCommand {
   int exitCode = 0;
 };
 ParsedCommand parseCommandLine(int argc, char **argv);
+
+/// The first option given that only a model takes, empty if there is none.
+std::string optionForModels(const Command &command);
 
 } // namespace dlc::run

@@ -91,7 +91,7 @@ int launchRanks(int ranks, const std::vector<std::string> &arguments) {
   action.sa_handler = forward;
   for (int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP})
     ::sigaction(signal, &action, nullptr);
-  launched = startProcess(call, errorPipe[1], /*detached=*/true);
+  launched = startProcess(call, {.error = errorPipe[1]}, /*detached=*/true);
   ::close(errorPipe[1]);
   ErrorLines errors;
   readErrors(errorPipe[0], errors);

@@ -18,7 +18,7 @@ using rt::ErrorCode;
 
 std::string ownPath() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-pid_t startProcess(const std::vector<std::string> &arguments, int standardError, bool detached) {
+pid_t startProcess(const std::vector<std::string> &arguments, Streams streams, bool detached) {
   std::vector<char *> argv;
   for (const std::string &argument : arguments)
     argv.push_back(const_cast<char *>(argument.c_str()));
@@ -38,8 +38,10 @@ pid_t startProcess(const std::vector<std::string> &arguments, int standardError,
       int null = ::open("/dev/null", O_RDONLY);
       ::dup2(null, STDIN_FILENO);
     }
-    if (standardError >= 0)
-      ::dup2(standardError, STDERR_FILENO);
+    if (streams.output >= 0)
+      ::dup2(streams.output, STDOUT_FILENO);
+    if (streams.error >= 0)
+      ::dup2(streams.error, STDERR_FILENO);
     ::execvp(argv[0], argv.data());
     int error = errno;
     [[maybe_unused]] ssize_t written = ::write(report[1], &error, sizeof error);
@@ -63,7 +65,27 @@ int waitForProcess(pid_t process) {
 }
 
 int runProcess(const std::vector<std::string> &arguments) {
-  int code = waitForProcess(startProcess(arguments, -1, false));
+  int code = waitForProcess(startProcess(arguments, {}, false));
+  return code >= 128 ? 1 : code;
+}
+
+int captureProcess(const std::vector<std::string> &arguments, std::string &output) {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0)
+    throw Error(ErrorCode::Runtime, std::string("cannot make a pipe: ") + std::strerror(errno));
+  pid_t child = startProcess(arguments, {.output = pipe[1]}, false);
+  ::close(pipe[1]);
+  char buffer[4096];
+  for (;;) {
+    ssize_t got = ::read(pipe[0], buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    output.append(buffer, static_cast<size_t>(got));
+  }
+  ::close(pipe[0]);
+  int code = waitForProcess(child);
   return code >= 128 ? 1 : code;
 }
 

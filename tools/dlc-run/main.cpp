@@ -5,6 +5,7 @@
 #include "tools/dlc-run/Launcher.h"
 #include "tools/dlc-run/ModelFile.h"
 #include "tools/dlc-run/RunRank.h"
+#include "tools/dlc-run/Sweep.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -33,7 +34,17 @@ static int runCommand(run::Command command, int argc, char **argv) {
   if (launched && command.ranks > 0)
     throw rt::Error(rt::ErrorCode::BadInput,
                     "this process is one of several ranks already; leave -np out");
+  if (run::isSweep(command) && launched)
+    throw rt::Error(rt::ErrorCode::BadInput,
+                    "a sweep starts its ranks itself; run it as one process");
   std::string file = command.file;
+  if (!run::isModel(file) && !launched)
+    if (std::string option = run::optionForModels(command); !option.empty()) {
+      run::printError(option + " is for a model; '" + file + "' is compiled already");
+      return 2;
+    }
+  if (run::isSweep(command))
+    return run::runSweep(command);
   if (run::isModel(file)) {
     if (launched)
       throw rt::Error(rt::ErrorCode::BadInput,
@@ -43,10 +54,6 @@ static int runCommand(run::Command command, int argc, char **argv) {
     if (compiled.artifact.empty())
       return compiled.exitCode;
     command.file = compiled.artifact;
-  } else if (!command.compileOptions.empty() && !launched) {
-    run::printError(command.compileOptions.front() + " is for a model; '" + file +
-                    "' is compiled already");
-    return 2;
   }
   if (command.ranks > 1)
     return run::launchRanks(command.ranks, rankArguments(argc, argv, file, command.file));

@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""bench over batch sizes and over ranks: the rows that were asked for, as table, CSV, JSON and picture; what cannot be swept."""
+import csv
+import json
+import os
+import re
+import xml.etree.ElementTree as xml
+
+from support import MODELS, check, run, workspace
+
+
+def main():
+    directory = workspace()
+    os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
+    short = ["--warmup", 1, "--iters", 1, "--batches-per-iter", 2]
+    model = MODELS / "mnist_cnn.dl"
+
+    out, _ = run("dlc-run", "bench", model, *short, "--threads", 1, "--batches", "4,16", "-o", directory / "batches")
+    rows = re.findall(r"^ +(\d+) +[\d.]+ +[\d.]+ +[\d.]+ MiB$", out, re.M)
+    check(rows == ["4", "16"], out)
+    table = list(csv.DictReader((directory / "batches.csv").open()))
+    check([row["batch_per_rank"] for row in table] == ["4", "16"], f"{table}")
+    check(int(table[0]["planned_bytes"]) < int(table[1]["planned_bytes"]), "a larger batch needs more memory")
+    check(len(list((directory / "cache" / "dlc").iterdir())) == 2, "a model is compiled once for each batch")
+
+    out, _ = run("dlc-run", "bench", model, *short, "--threads", 1, "--scaling=strong", "--global-batch", 12, "--ranks", "1,2,3", "--json",
+                 "-o", directory / "strong")
+    record = json.loads(out)
+    check(record["sweep"] == "strong" and record["threads"] == 1, out)
+    check([(row["ranks"], row["batch"]) for row in record["rows"]] == [(1, 12), (2, 6), (3, 4)], out)
+    check(record["rows"][0]["efficiency"] == 1, out)
+    for row in record["rows"]:
+        wanted = row["img_per_s_total"] / row["ranks"] / record["rows"][0]["img_per_s_total"]
+        check(abs(row["efficiency"] - wanted) < 1e-9, f"{row}")
+    picture = xml.parse(directory / "strong.svg").getroot()
+    check(len(picture.findall("{http://www.w3.org/2000/svg}circle")) == 3, "a point for each number of ranks")
+
+    artifact = directory / "m.dlx"
+    run("dlc", "compile", model, "--set", "batch=8", "--threads=1", "-o", artifact)
+    out, _ = run("dlc-run", "bench", artifact, *short, "--scaling=weak", "--ranks", "1,2", cwd=directory)
+    check(re.findall(r"^ +(\d+) +(\d+) .*%", out, re.M) == [("1", "8"), ("2", "8")], out)
+    check((directory / "mnist_cnn-weak-scaling.csv").exists() and (directory / "mnist_cnn-weak-scaling.svg").exists(), "files by default")
+
+    _, err = run("dlc-run", "bench", model, *short, "--scaling=strong", "--global-batch", 10, "--ranks", "1,4", expect=1)
+    check("a global batch of 10 cannot be split over 4 ranks" in err and err.count("\n") == 1, err)
+    for options, text in ((["--batches", "4"], "--batches is for a model"), (["--scaling=strong", "--ranks", "1"], "--scaling=strong is for"),
+                          (["--scaling=weak"], "--scaling requires --ranks"), (["--ranks", "1"], "--ranks requires --scaling"),
+                          (["--scaling=weak", "--ranks", "1", "--global-batch", "8"], "--scaling=strong for --global-batch"),
+                          (["--scaling=odd", "--ranks", "1"], "odd"), (["--scaling=weak", "--ranks", "0"], "--ranks: wants 1 or more"),
+                          (["--batches", "4", "--profile"], "--profile excludes"), (["-o", "x"], "-o")):
+        _, err = run("dlc-run", "bench", artifact, *options, expect=2)
+        check(text in err and err.count("\n") == 1, f"wanted '{text}', got: {err}")
+    _, err = run("dlc-run", "-np", 2, "bench", artifact, "--scaling=weak", "--ranks", "1", expect=2)
+    check("-np excludes --scaling" in err, err)
+
+
+main()
