@@ -32,7 +32,8 @@ struct Group {
   SmallVector<DispatchOp> members;
 
   bool sameAs(const Group &other) const {
-    return bucket == other.bucket && operands == other.operands && code == other.code;
+    return bucket == other.bucket && operands == other.operands && slice == other.slice &&
+           code == other.code;
   }
   /// Elements of the range, once the place of each member is known.
   int64_t elements = 0;

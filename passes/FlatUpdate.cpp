@@ -2,6 +2,8 @@
 
 #include "passes/FlatUpdate.h"
 
+#include "dialects/Exec/Exec.h"
+
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -107,13 +109,13 @@ void dlc::buildFlatUpdate(Block &cluster, int64_t elements, Region &into) {
 }
 
 std::string dlc::flatUpdateText(Block &cluster, int64_t elements) {
-  Region region;
-  buildFlatUpdate(cluster, elements, region);
+  // Printed inside of an op: operands of a region without a parent have no names.
+  Operation *parent = cluster.getParentOp();
+  OpBuilder builder(parent->getContext());
+  OwningOpRef<exec::ClusterOp> flat = exec::ClusterOp::create(builder, parent->getLoc(), "flat");
+  buildFlatUpdate(cluster, elements, flat->getBody());
   std::string text;
   llvm::raw_string_ostream stream(text);
-  for (Type type : region.front().getArgumentTypes())
-    stream << type << ',';
-  for (Operation &op : region.front())
-    op.print(stream, OpPrintingFlags().useLocalScope());
+  flat->print(stream, OpPrintingFlags().useLocalScope());
   return text;
 }

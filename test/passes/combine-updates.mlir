@@ -155,3 +155,38 @@ nn.model @unlike attributes {stage = "schedule", target = "test", threads = 1 : 
     nn.assign @d, %nd : tensor<4xf32>
   }
 }
+
+// -----
+
+// Formulas that differ in the order of operands alone are no range.
+// CHECK-LABEL: nn.model @formulas
+nn.model @formulas attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.variable @a : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @b : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<4xf32> {nn.input = "y"}) {
+    // CHECK: exec.wait
+    // CHECK: exec.dispatch @optimizer_0
+    // CHECK: exec.dispatch @optimizer_1
+    %ga, %gb = nn.fused (%i = %x, %j = %y) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = nn.exp %i : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.exp %j : (tensor<4xf32>) -> tensor<4xf32>
+      nn.yield %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    %f = comm.start %ga, %gb {bucket = 0 : i64} : tensor<4xf32>, tensor<4xf32> -> !comm.future<tensor<4xf32>, tensor<4xf32>>
+    %ra, %rb = comm.wait %f : !comm.future<tensor<4xf32>, tensor<4xf32>> -> tensor<4xf32>, tensor<4xf32>
+    %a = nn.read @a : tensor<4xf32>
+    %b = nn.read @b : tensor<4xf32>
+    %na = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+      %0 = nn.mul %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.sub %0, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      nn.yield %1 : tensor<4xf32>
+    }
+    %nb = nn.fused (%v = %b, %g = %rb) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+      %0 = nn.mul %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.sub %v, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      nn.yield %1 : tensor<4xf32>
+    }
+    nn.assign @a, %na : tensor<4xf32>
+    nn.assign @b, %nb : tensor<4xf32>
+  }
+}
