@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <optional>
 
 namespace dlc::rt {
 
@@ -16,8 +16,8 @@ static bool isImage(const fs::path &path) {
   return extension == ".png" || extension == ".tif" || extension == ".tiff";
 }
 
-Array readImageDirectory(const std::string &path) {
-  std::map<std::string, std::string> files; // by stem
+std::map<std::string, std::string> imageFiles(const std::string &path) {
+  std::map<std::string, std::string> files;
   for (const fs::directory_entry &entry : fs::directory_iterator(path))
     if (isImage(entry.path()) &&
         !files.emplace(entry.path().stem().string(), entry.path().string()).second)
@@ -25,12 +25,28 @@ Array readImageDirectory(const std::string &path) {
                   "'" + path + "' holds two images named " + entry.path().stem().string());
   if (files.empty())
     throw Error(ErrorCode::BadInput, "'" + path + "' holds no PNG or TIFF images");
+  return files;
+}
+
+bool imagesDiffer(const std::string &path) {
+  std::optional<Array> first;
+  for (const auto &[stem, file] : imageFiles(path)) {
+    Array image = readArray(file);
+    if (first && (image.shape() != first->shape() || image.type() != first->type()))
+      return true;
+    if (!first)
+      first.emplace(std::move(image));
+  }
+  return false;
+}
+
+Array readImageDirectory(const std::string &path) {
   auto bytes = std::make_shared<std::vector<std::byte>>();
   std::vector<std::string> names;
   std::vector<int64_t> shape;
   ElementType type = ElementType::U8;
   FileFormat format = FileFormat::Png;
-  for (const auto &[stem, file] : files) {
+  for (const auto &[stem, file] : imageFiles(path)) {
     Array image = readArray(file);
     if (names.empty()) {
       shape = image.shape();

@@ -5,6 +5,8 @@
 
 #include "runtime/data/Array.h"
 
+#include <map>
+
 namespace dlc::rt {
 
 /// numpy's `.npy`, versions 1 to 3, C order, little-endian; memory-mapped.
@@ -19,6 +21,12 @@ Array readTiff(const std::string &path);
 
 /// A PNG file as [1, height, width] or [1, channels, height, width], without its alpha channel.
 Array readPng(const std::string &path);
+
+/// The PNG and TIFF files of a directory by their stems.
+std::map<std::string, std::string> imageFiles(const std::string &directory);
+
+/// True if the images of a directory have more than one size or type.
+bool imagesDiffer(const std::string &directory);
 
 /// All PNG and TIFF images of a directory in the order of their stems, stacked; the stems become
 /// the samples' names.

@@ -4,6 +4,7 @@
 
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/Error.h"
+#include "runtime/data/Readers.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Tiling.h"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <set>
 
 namespace dlc::rt {
 
@@ -67,7 +69,7 @@ Predictor::Predictor(Session &session, const Dataset &dataset)
         std::vector<int64_t> shape =
             readShape(*session.artifact()->buffers()->Get(result->buffers()->Get(0))->type());
         tileShapes.emplace_back(shape.begin() + 1, shape.end());
-        predictions.push_back({result->name()->str(), {}, {}, dataset.sampleNames()});
+        predictions.push_back({result->name()->str(), {}, {}, dataset.sampleNames(), ""});
       }
   if (predictions.empty())
     throw Error(ErrorCode::Artifact, "the model names no output, so there is nothing to predict");
@@ -132,7 +134,7 @@ std::vector<Prediction> Predictor::run() {
     std::vector<Sample> inputs = dataset.sample(sample, {});
     if (sample == 0) {
       std::vector<int64_t> extents = extentsOf(inputs);
-      tiles = tiling.tiles(extents, "an image");
+      tiles = tiling.tiles(extents);
       prepareOutputs(extents);
     }
     for (const Tile &tile : tiles)
@@ -152,23 +154,84 @@ static std::vector<InputSpec> acceptedInputs(const Artifact &artifact) {
   return specs;
 }
 
-void predict(Session &session, const PredictOptions &options, Console &console) {
+namespace {
+
+/// What is predicted together: samples of one size.
+struct DataPart {
+  DataPaths paths;
+  std::string image; // stem of the one image, empty: everything
+};
+
+class PredictRun {
+public:
+  PredictRun(Session &session, const PredictOptions &options, Console &console)
+      : session(session), options(options), console(console),
+        inputs(acceptedInputs(session.artifact())), statistics(loadWeights(session, options.init)) {
+  }
+
+  std::vector<DataPart> parts() const;
+  void predict(const DataPart &part);
+
+private:
+  Session &session;
+  const PredictOptions &options;
+  Console &console;
+  std::vector<InputSpec> inputs;
+  Dataset::Statistics statistics;
+  std::set<std::string> noticed;
+};
+
+/// One, or one per image where a directory's images, tiled anyway, have several sizes.
+std::vector<DataPart> PredictRun::parts() const {
+  std::vector<DataPart> parts = {{options.data, ""}};
+  bool tiled = requireProgram(session.artifact(), "predict").tiling();
+  bool split = tiled && std::any_of(options.data.begin(), options.data.end(), [](const auto &each) {
+                 return std::filesystem::is_directory(each.second) && imagesDiffer(each.second);
+               });
+  if (!split)
+    return parts;
+  parts.clear();
+  for (const auto &[stem, ignored] : imageFiles(options.data.front().second)) {
+    DataPart &part = parts.emplace_back(DataPart{{}, stem});
+    for (const auto &[input, directory] : options.data) {
+      std::map<std::string, std::string> files = imageFiles(directory);
+      if (!files.contains(stem))
+        throw Error(ErrorCode::BadInput, "'" + directory + "' has no image named " + stem +
+                                             ", as '" + options.data.front().second + "' has");
+      part.paths.emplace_back(input, files[stem]);
+    }
+  }
+  return parts;
+}
+
+void PredictRun::predict(const DataPart &part) {
   const Artifact &artifact = session.artifact();
-  Dataset dataset(dataPipeline(artifact), acceptedInputs(artifact), inputNames(artifact),
-                  options.data);
-  dataset.setStatistics(loadWeights(session, options.init));
+  Dataset dataset(dataPipeline(artifact), inputs, inputNames(artifact), part.paths);
+  dataset.setStatistics(statistics);
   for (const std::string &notice : dataset.notices())
-    console.line("note: " + notice);
+    if (part.image.empty() || noticed.insert(notice).second)
+      console.line("note: " + notice);
+  for (Prediction &prediction : Predictor(session, dataset).run()) {
+    prediction.image = part.image;
+    console.line(writePrediction(
+        prediction, dataset.samples(),
+        options.formats.empty() ? defaultFormats(dataset.format(), prediction) : options.formats,
+        options.directory));
+  }
+}
+
+} // namespace
+
+void predict(Session &session, const PredictOptions &options, Console &console) {
+  PredictRun run(session, options, console);
+  std::vector<DataPart> parts = run.parts();
   std::error_code error;
   std::filesystem::create_directories(options.directory, error);
   if (error)
     throw Error(ErrorCode::Runtime,
                 "cannot write the directory '" + options.directory + "': " + error.message());
-  for (const Prediction &prediction : Predictor(session, dataset).run())
-    console.line(writePrediction(
-        prediction, dataset.samples(),
-        options.formats.empty() ? defaultFormats(dataset.format(), prediction) : options.formats,
-        options.directory));
+  for (const DataPart &part : parts)
+    run.predict(part);
 }
 
 } // namespace dlc::rt

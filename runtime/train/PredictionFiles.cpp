@@ -49,10 +49,15 @@ std::string stemOf(const Prediction &prediction, int64_t sample) {
   return std::string(number.size() < 5 ? 5 - number.size() : 0, '0') + number;
 }
 
+std::string baseOf(const Prediction &prediction, const std::string &directory) {
+  return directory + "/" + prediction.name +
+         (prediction.image.empty() ? "" : "-" + prediction.image);
+}
+
 class Writer {
 public:
   Writer(const Prediction &prediction, int64_t samples, const std::string &directory)
-      : prediction(prediction), samples(samples), base(directory + "/" + prediction.name),
+      : prediction(prediction), samples(samples), base(baseOf(prediction, directory)),
         sampleSize(prediction.values.size() / static_cast<size_t>(std::max<int64_t>(samples, 1))),
         range(rangeOf(prediction.values)) {}
 
@@ -65,8 +70,8 @@ public:
         float shade = (value - range.black) * scale + 0.5f;
         return static_cast<uint8_t>(std::max(std::min(255.0f, shade), 0.0f)); // NaN becomes white
       });
-      writePng(base + "-" + stemOf(prediction, sample) + ".png", prediction.shape[1],
-               prediction.shape[2], pixels);
+      std::string stem = prediction.image.empty() ? "-" + stemOf(prediction, sample) : "";
+      writePng(base + stem + ".png", prediction.shape[1], prediction.shape[2], pixels);
     }
   }
 
@@ -133,7 +138,7 @@ std::string writePrediction(const Prediction &prediction, int64_t samples,
                             const std::string &directory) {
   std::vector<int64_t> shape = {samples};
   shape.insert(shape.end(), prediction.shape.begin(), prediction.shape.end());
-  std::string line = directory + "/" + prediction.name + ": " + shapeText(shape) + " as ";
+  std::string line = baseOf(prediction, directory) + ": " + shapeText(shape) + " as ";
   for (PredictionFormat format : formats)
     if (!canHold(format, prediction.shape))
       throw Error(ErrorCode::BadInput,

@@ -1,9 +1,10 @@
 // The files that a prediction is kept in.
 //
-// .npy: DIR/OUTPUT.npy, [samples, ...]. TIFF: what a directory of images gave, as an image or stack
-// each, DIR/OUTPUT-STEM.tif; what one file gave, as one stack DIR/OUTPUT.tif. PNG: one per sample,
-// DIR/OUTPUT-STEM.png, numbered where there are no stems. Integer pixels show [0, 1], or else the
-// output's own range, as black to white.
+// Of samples of one size, .npy: DIR/OUTPUT.npy, [samples, ...]. TIFF: what a directory of images
+// gave, as an image or stack each, DIR/OUTPUT-STEM.tif; what one file gave, as one stack
+// DIR/OUTPUT.tif. PNG: one per sample, DIR/OUTPUT-STEM.png, numbered where there are no stems. Of
+// images of several sizes, each of these as DIR/OUTPUT-STEM and the extension. Integer pixels show
+// [0, 1], or else the output's own range, as black to white.
 #pragma once
 
 #include "runtime/data/Array.h"
@@ -21,6 +22,7 @@ struct Prediction {
   std::vector<int64_t> shape; // of one sample: channels, spatial...
   std::vector<float> values;
   std::vector<std::string> stems; // of the samples; empty: they came from one file
+  std::string image;              // stem of the one image that this is of, if sizes differ
 };
 
 /// What is written unless the user says otherwise: .npy, and what people look at, TIFF for those

@@ -80,7 +80,7 @@ Tiling::Tiling(const artifact::Program &program, std::vector<int64_t> tileExtent
   }
 }
 
-std::vector<Tile> Tiling::tiles(std::span<const int64_t> extents, const std::string &what) const {
+std::vector<Tile> Tiling::tiles(std::span<const int64_t> extents) const {
   if (overlap.empty())
     return {Tile(extents.size())};
   std::vector<Tile> all(1);
@@ -90,8 +90,8 @@ std::vector<Tile> Tiling::tiles(std::span<const int64_t> extents, const std::str
       throw Error(
           ErrorCode::BadInput,
           "tiles of " + shapeText(tile) + " have no interior beside the network's reach of " +
-              shapeText(overlap) + " to each side, which " + what + " of " + shapeText(extents) +
-              " needs; compile for a predict size above " + std::to_string(2 * overlap[dim]));
+              shapeText(overlap) + " to each side, which images of " + shapeText(extents) +
+              " need; compile for a predict size above " + std::to_string(2 * overlap[dim]));
     std::vector<Tile> longer;
     for (const Tile &each : all)
       for (const TileSpan &span : spans) {

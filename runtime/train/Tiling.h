@@ -32,8 +32,8 @@ public:
   /// Of a program with one tile size. Without the artifact's `tiling` images have that size.
   Tiling(const artifact::Program &program, std::vector<int64_t> tileExtents);
 
-  /// Covers an image. Throws Error(BadInput), naming `what` it is of, if it cannot.
-  std::vector<Tile> tiles(std::span<const int64_t> extents, const std::string &what) const;
+  /// Covers an image. Throws Error(BadInput) if it cannot.
+  std::vector<Tile> tiles(std::span<const int64_t> extents) const;
   /// The part of a sample [channels, spatial...] under a tile.
   std::vector<float> cut(const Sample &sample, const Tile &tile) const;
   /// An output's shape [channels, spatial...] for an image of `extents`, if it is `tileShape` for a

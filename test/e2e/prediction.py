@@ -107,6 +107,12 @@ def test_formats():
     into = predict(64, folder)
     check({file.name for file in into.iterdir()} == {"probability.npy"} | {f"probability-{name}.tif" for name in "abc"}, "files by stem")
     same(read_tiff(into / "probability-b.tif")[0][0], wanted[0], "the image of a directory")
+    write_tiff(folder / "d.tif", image[:1, :30, :50])
+    into = predict(64, folder)
+    check({file.name for file in into.iterdir()} == {f"probability-{name}.{kind}" for name in "abcd" for kind in ("npy", "tif")},
+          "files of images of several sizes")
+    same(np.load(into / "probability-b.npy")[0, 0], wanted[0], "one of several sizes")
+    check(read_tiff(into / "probability-d.tif")[0].shape == (1, 30, 50), "the size of a smaller image")
     into = predict(64, stack, "--format=png,npy")
     check({file.name for file in into.iterdir()} == {"probability.npy"} | {f"probability-0000{i}.png" for i in range(3)}, "PNG")
 
