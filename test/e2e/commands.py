@@ -55,6 +55,7 @@ def main():
     out, _ = run("dlc-run", "-np", 2, "bench", *model, "--warmup", 1, "--iters", 2, "--num-batches-per-iter", 2)
     for line in ("Iter #1: ", "Img/sec per CPU: ", "Total img/sec on 2 CPU(s): ", "exposed", "first step after "):
         check(line in out, f"bench prints no '{line}': {out}")
+    check("Total img/sec on 2 CPU(s)" in run("dlc-run", "bench", *model, "-np", 2, "--warmup", 1, "--iters", 1)[0], "-np behind the verb")
     record = json.loads(run("dlc-run", "bench", *model, "--warmup", 1, "--iters", 1, "--json")[0])
     check(record["ranks"] == 1 and record["img_per_s_total"] > 0 and record["wire_bytes"] == 0, f"{record}")
 

@@ -277,12 +277,12 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
                  "Measure this machine for a cost table, which --target=FILE.json takes")
       ->type_name("FILE.json")
       ->needs("--check");
+  app.fallthrough(); // inherited by the verbs: -np may stand behind them, too
   addTrain(app, command);
   addEval(app, command);
   addPredict(app, command);
   addBench(app, command);
   app.require_subcommand(0, 1);
-  app.fallthrough();
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
   std::replace(arguments.begin(), arguments.end(), std::string("-np"), std::string("--np"));

@@ -2,9 +2,12 @@
 #include "runtime/data/Array.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/Png.h"
+#include "runtime/data/TiffWriter.h"
 #include "test/unit/data/TestFiles.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <tiffio.h>
 
 namespace dlc::rt::test {
@@ -51,6 +54,52 @@ TEST(Images, ReadsTiffStacks) {
   EXPECT_EQ(stack.shape(), (std::vector<int64_t>{3, 2, 4}));
   EXPECT_EQ(stack.type(), ElementType::U16);
   EXPECT_EQ(stack.at(23), 23);
+}
+
+/// ImageJ wants channels fastest, then slices, then frames.
+TEST(Images, WritesTiffStacksInImageJsOrder) {
+  TemporaryDirectory directory;
+  TiffStack stack{2, 3, 2, 2, 2}; // frames, channels, slices
+  std::vector<float> values(48);
+  std::iota(values.begin(), values.end(), 0.0f);
+  std::string path = directory / "a.tif";
+  rt::writeTiff(path, stack, values, TiffPixels::F32, 0, 47);
+  Array written = readArray(path);
+  EXPECT_EQ(written.shape(), (std::vector<int64_t>{12, 2, 2}));
+  EXPECT_EQ(written.type(), ElementType::F32);
+  for (int64_t frame = 0, page = 0; frame < 2; ++frame)
+    for (int64_t slice = 0; slice < 2; ++slice)
+      for (int64_t channel = 0; channel < 3; ++channel, ++page)
+        EXPECT_EQ(written.at(4 * page), 4 * ((frame * 3 + channel) * 2 + slice));
+  TIFF *file = TIFFOpen(path.c_str(), "r");
+  char *text = nullptr;
+  TIFFGetField(file, TIFFTAG_IMAGEDESCRIPTION, &text);
+  EXPECT_STREQ(text, "ImageJ=1.54f\nimages=12\nchannels=3\nslices=2\nframes=2\nhyperstack=true\n"
+                     "mode=grayscale\nloop=false\nmin=0\nmax=47\n");
+  TIFFClose(file);
+}
+
+TEST(Images, IntegerTiffShowsARangeAsBlackToWhite) {
+  TemporaryDirectory directory;
+  std::vector<float> values = {-1, 0, 0.5f, 3};
+  values[1] = NAN;
+  rt::writeTiff(directory / "a.tif", {1, 1, 1, 2, 2}, values, TiffPixels::U16, -1, 2);
+  Array written = readArray(directory / "a.tif");
+  EXPECT_EQ(written.type(), ElementType::U16);
+  EXPECT_EQ(written.at(0), 0);
+  EXPECT_EQ(written.at(1), 65535); // no number: white
+  EXPECT_EQ(written.at(2), 32768); // 32767.5 rounds up
+  EXPECT_EQ(written.at(3), 65535); // beyond the range
+}
+
+TEST(Images, ATiffThatCannotBeWrittenNamesTheFile) {
+  std::vector<float> values(4);
+  try {
+    rt::writeTiff("/proc/none/a.tif", {1, 1, 1, 2, 2}, values, TiffPixels::F32, 0, 1);
+    ADD_FAILURE() << "no error";
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("cannot write '/proc/none/a.tif'"), std::string::npos);
+  }
 }
 
 TEST(Images, ChannelsComeBeforeHeightAndWidth) {
