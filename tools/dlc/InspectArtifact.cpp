@@ -174,8 +174,15 @@ ordered_json describeProgram(const artifact::Artifact &root, const artifact::Pro
     flops += kind["flops"].get<uint64_t>();
     bytes += kind["bytes"].get<uint64_t>();
   }
+  ordered_json tiling = nullptr;
+  if (const artifact::Tiling *tiles = program.tiling())
+    tiling = {
+        {"overlap", std::vector<uint64_t>(tiles->overlap()->begin(), tiles->overlap()->end())},
+        {"alignment",
+         std::vector<uint64_t>(tiles->alignment()->begin(), tiles->alignment()->end())}};
   return {{"name", text(program.name())},
           {"batch", program.batch()},
+          {"tiling", tiling},
           {"instructions", program.instructions()->size()},
           {"flops", flops},
           {"bytes_moved", bytes},
@@ -236,6 +243,10 @@ void printProgram(const ordered_json &program, std::ostream &out) {
       << ", " << program["instructions"] << " instructions, "
       << number(mega(program["flops"]) / 1e3) << " GFLOP, " << number(mega(program["bytes_moved"]))
       << " MB moved\n";
+  if (const ordered_json &tiling = program["tiling"]; !tiling.is_null())
+    out << "  larger images by tiles that are exact " << tiling["overlap"].dump()
+        << " pixels off their edges and start at multiples of " << tiling["alignment"].dump()
+        << "\n";
   out << "  " << padded("layer", 28) << padded("kernel", 16) << padded("implementation", 30)
       << "   GFLOP       MB       ms\n";
   for (const ordered_json &dispatch : program["dispatches"])
