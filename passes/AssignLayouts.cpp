@@ -38,8 +38,6 @@ public:
     eraseUnused(program);
   }
 
-  unsigned reorders = 0;
-
 private:
   /// The value in another layout, for `user` and those behind it.
   Value inLayout(Value value, const rt::Layout &layout, Operation *user) {
@@ -50,10 +48,8 @@ private:
     if (copy)
       return copy;
     OpBuilder builder(user);
-    if (!plan.flexible.contains(value) && !isRecomputed(value)) {
-      ++reorders;
+    if (!plan.flexible.contains(value) && !isRecomputed(value))
       return copy = nn::ReorderOp::create(builder, user->getLoc(), type, value);
-    }
     // Making the operands may grow the map under `copy`.
     Operation *producer = value.getDefiningOp();
     SmallVector<Value> operands(producer->getOperands());
@@ -114,11 +110,8 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
       if (auto layout = plan.variables.find(variable.getSymName()); layout != plan.variables.end())
         variable.setType(
             nn::withLayout(cast<RankedTensorType>(variable.getType()), layout->second));
-    for (auto program : model.getBody().getOps<nn::ProgramOp>()) {
-      LayoutWriter writer(plan);
-      writer.write(program);
-      reorders += writer.reorders;
-    }
+    for (auto program : model.getBody().getOps<nn::ProgramOp>())
+      LayoutWriter(plan).write(program);
   }
 
   /// The attribute `layouts`, for the report: what was chosen, then what else there was, by cost.

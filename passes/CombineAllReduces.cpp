@@ -75,7 +75,6 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
         return failure();
       for (Member &member : run)
         replaced.insert(member.op);
-      ++buckets;
     }
     for (Operation *op : replaced)
       op->erase();
@@ -178,7 +177,6 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     positions[copy] = {0, member.producer + 0.125};
     remark::missed(input.getLoc(), remark::RemarkOpts::name("in-place").category("dlc-buckets"))
         << "is copied into its bucket: the value before the all-reduce has other users";
-    ++copies;
     return copy.getResult(0);
   }
 

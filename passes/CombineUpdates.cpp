@@ -343,11 +343,8 @@ public:
         continue;
       UpdateCombiner combiner(program, symbols);
       combiner.layOutBuckets();
-      for (Group &group : combiner.found()) {
-        updates += group.members.size();
-        ++ranges;
+      for (Group &group : combiner.found())
         combiner.replace(group, kernels.get(group));
-      }
     }
     eraseUnused();
   }

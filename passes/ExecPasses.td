@@ -23,10 +23,7 @@ def CombineUpdates : Pass<"dlc-combine-updates", "::dlc::nn::ModelOp"> {
     into zeros, become one kernel over a flat range: their slices move together in the bucket, and each of their variables' kinds
     (parameters, each slot) becomes one buffer in which the variables lie in the order of the slices. Other programs find a variable at
     the same place. What is updated in another way (no decay, running statistics) has a range of its own; a single update stays.
-    Statistics: updates before and after.
   }];
-  let statistics = [Statistic<"updates", "updates", "updates that were combined">,
-                    Statistic<"ranges", "ranges", "kernels that they became">];
 }
 
 def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {

@@ -165,10 +165,8 @@ private:
     if (getContext().getRemarkEngine())
       explain(grouper);
     for (const ClusterGroup &group : grouper.groups()) {
-      if (isRead(group)) {
+      if (isRead(group))
         ClusterBuilder(group).build();
-        ++clusters;
-      }
       for (Operation *op : llvm::reverse(group.ops))
         op->dropAllReferences();
       for (Operation *op : llvm::reverse(group.ops)) {

@@ -1,4 +1,5 @@
-// All passes of dlc, for tablegen: one file per stage.
+// All passes of dlc, for tablegen: one file per stage. None has statistics: LLVM as distributions ship
+// it counts nothing, and lays a pass's counters out in another way than code with assertions.
 include "passes/NNPasses.td"
 include "passes/TrainPasses.td"
 include "passes/SchedulePasses.td"

@@ -246,14 +246,12 @@ private:
         unsigned index =
             llvm::find(use.consumer.getInputs(), result) - use.consumer.getInputs().begin();
         rematerialize(use.consumer, index, producer, recipe, result.getResultNumber());
-        ++recomputed;
         changed = true;
         remark::passed(use.consumer.getLoc(),
                        remark::RemarkOpts::name("recomputed").category("dlc-rematerialize"))
             << "recomputes a tensor of '" + nn::layerName(result.getLoc()).str() +
                    "' instead of reading it";
       }
-    unwrittenTensors += unwritten;
     return changed;
   }
 };

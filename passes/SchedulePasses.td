@@ -38,7 +38,6 @@ def AssignLayouts : Pass<"dlc-assign-layouts", "::dlc::nn::ModelOp"> {
     Option<"target", "target", "std::string", "\"cpu:native\"", "cpu:native|avx2|avx512|avx512-bf16|amx, cpu:FILE.json or test">,
     Option<"threads", "threads", "unsigned", "1", "plan for teams of 1..threads">,
     Option<"math", "math", "std::string", "\"fast\"", "strict: direct algorithms only; fast: Winograd too">];
-  let statistics = [Statistic<"reorders", "reorders", "reorders inserted">];
 }
 
 def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
@@ -56,7 +55,6 @@ def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
     %1 = nn.fused (%x = %a, %y = %b) : ... { %0 = nn.sub %x, %y ... nn.yield %1 }
     ```
   }];
-  let statistics = [Statistic<"clusters", "clusters", "clusters formed">];
 }
 
 def Rematerialize : Pass<"dlc-rematerialize", "::dlc::nn::ModelOp"> {
@@ -73,8 +71,6 @@ def Rematerialize : Pass<"dlc-rematerialize", "::dlc::nn::ModelOp"> {
     %z = nn.fused (%a = %x) : ... { nn.yield (mul %a, (relu %a)) }
     ```
   }];
-  let statistics = [Statistic<"recomputed", "recomputed", "operands recomputed">,
-                    Statistic<"unwrittenTensors", "unwritten", "tensors no longer written">];
 }
 
 def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
@@ -105,8 +101,6 @@ def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {
   let options = [
     Option<"bucketSize", "bucket-size", "uint64_t", "0", "bytes of a bucket; 0: from the link, 1 to 25 MB">,
     Option<"link", "link", "std::string", "\"10:30\"", "GBIT[:US] or shm">];
-  let statistics = [Statistic<"buckets", "buckets", "collectives left">,
-                    Statistic<"copies", "copies", "operands copied into their bucket">];
   let dependentDialects = ["::dlc::comm::CommDialect"];
 }
 
