@@ -14,13 +14,14 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("DLC_BIN", ROOT / "build" / "dev" / "bin"))
 MODELS = ROOT / "models"
+TIMEOUT = int(os.environ.get("DLC_TEST_TIMEOUT", "300")) - 20  # ctest's, less time to report
 
 
 def run(*command, expect=0, **options):
     """Runs a program and returns (stdout, stderr); the exit code must be `expect`."""
     command = [str(part) for part in command]
     command[0] = str(BIN / command[0])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, **options)
     if done.returncode != expect:
         sys.exit(f"exit code {done.returncode}, expected {expect}: {' '.join(command)}\n{done.stdout}\n{done.stderr}")
     return done.stdout, done.stderr
