@@ -132,7 +132,8 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
       if (known == formats.end())
         formats.push_back(format);
       Reduction reduction{static_cast<uint64_t>(nn::physicalBytes(type)), number, {}};
-      for (unsigned dependency : needsOf(member.input()).set_bits())
+      llvm::BitVector needed = needsOf(member.input());
+      for (unsigned dependency : needed.set_bits())
         reduction.dependencies.push_back(dependency);
       reductions.push_back(reduction);
     }
