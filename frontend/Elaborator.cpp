@@ -385,7 +385,7 @@ LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
     return error(loss.value->loc, "the weight of a term is too large for a float");
   setLocation(loss.loc, "loss");
   if (graph.program() != ProgramKind::Predict)
-    graph.addLoss(mean);
+    return graph.addLoss(mean, loss.value->loc);
   return success();
 }
 
@@ -401,7 +401,7 @@ LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
                                         (value->isMean() ? "a sum of them" : describe(*value)));
   setLocation(metric.loc, metric.name);
   if (graph.program() != ProgramKind::Predict)
-    graph.addMetric(metric.name, value->asMean());
+    return graph.addMetric(metric.name, value->asMean(), metric.value->loc);
   return success();
 }
 

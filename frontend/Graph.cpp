@@ -1,5 +1,6 @@
 #include "frontend/Graph.h"
 
+#include "dialects/NN/RowMask.h"
 #include "runtime/core/Philox.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -52,8 +53,8 @@ void Graph::beginProgram(ProgramKind which) {
   builder.setInsertionPointToEnd(&programOp.getBody().emplaceBlock());
   inputNames.clear();
   hostScalars.clear();
+  masked.clear();
   randomLayers.clear();
-  validMask = nullptr;
   rows = 0;
 }
 
@@ -110,54 +111,59 @@ LogicalResult Graph::checkAllParametersUsed() {
 
 //===- Results --------------------------------------------------------------------------------===//
 
-bool Graph::hasRows(mlir::Value value) const {
-  ArrayRef<int64_t> shape = shapeOf(value);
-  return !shape.empty() && shape.front() == rows;
-}
-
-/// Sum of all elements; in evaluation of the valid rows alone.
-mlir::Value Graph::sumValid(mlir::Value value) {
-  value = toFloat(value);
-  if (kind != ProgramKind::Eval || !hasRows(value))
-    return sumAll(value);
-  if (!validMask) {
-    auto rowType = RankedTensorType::get({rows}, builder.getI64Type());
-    mlir::Value valid = broadcast(hostScalar("valid_rows"), {rows});
-    validMask = compare(nn::Comparison::LT, nn::IotaOp::create(builder, loc, rowType, 0), valid);
-  }
-  SmallVector<int64_t> inner = to_vector(seq<int64_t>(1, shapeOf(value).size()));
-  mlir::Value perRow = sum(value, inner);
-  mlir::Value kept =
-      nn::SelectOp::create(builder, loc, validMask, perRow, constant(f32({rows}), 0));
-  return sum(kept, {0});
-}
-
 std::pair<mlir::Value, mlir::Value> Graph::sumAndCount(const Term &term) {
-  mlir::Value sum = sumValid(term.numerator);
+  mlir::Value sum = sumAll(toFloat(term.numerator));
   if (term.denominator)
-    return {sum, sumValid(term.denominator)};
-  double elements = elementCount(shapeOf(term.numerator));
-  if (kind != ProgramKind::Eval || !hasRows(term.numerator))
-    return {sum, constant(f32({}), elements)};
-  mlir::Value valid = cast(hostScalar("valid_rows"), builder.getF32Type());
-  mlir::Value perRow = constant(f32({}), elements / rows);
-  return {sum, nn::MulOp::create(builder, loc, valid, perRow)};
+    return {sum, sumAll(toFloat(term.denominator))};
+  return {sum, constant(f32({}), elementCount(shapeOf(term.numerator)))};
 }
 
-void Graph::addLoss(const Mean &mean) {
-  for (const Term &term : mean.terms) {
-    auto [sum, count] = sumAndCount(term);
-    nn::LossOp::create(builder, loc, sum, count, builder.getF64FloatAttr(term.weight));
-  }
+/// In evaluation, makes the pair that of the rows that do not pad the batch. Returns why that
+/// cannot be done, or an empty string.
+std::string Graph::leaveOutPadding(mlir::Value &sum, mlir::Value &count) {
+  if (kind != ProgramKind::Eval)
+    return "";
+  auto readValidRows = [&](OpBuilder &atBegin) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.restoreInsertionPoint(atBegin.saveInsertionPoint());
+    return hostScalar("valid_rows");
+  };
+  nn::RowMask mask(programOp.getBody().front(), rows, readValidRows, masked);
+  return mask.apply(sum, count);
 }
 
-void Graph::addMetric(StringRef name, const Mean &mean) {
-  const Term &term = mean.terms.front();
+FailureOr<std::pair<mlir::Value, mlir::Value>> Graph::validSumAndCount(const Term &term,
+                                                                       SMLoc where) {
   auto [sum, count] = sumAndCount(term);
+  if (std::string reason = leaveOutPadding(sum, count); !reason.empty())
+    return diags.error(where, "this has " + reason +
+                                  "; reduce each row for itself, or write another one for "
+                                  "evaluation: if training { ... } else { ... }");
+  return std::pair(sum, count);
+}
+
+LogicalResult Graph::addLoss(const Mean &mean, SMLoc where) {
+  for (const Term &term : mean.terms) {
+    auto pair = validSumAndCount(term, where);
+    if (failed(pair))
+      return failure();
+    nn::LossOp::create(builder, loc, pair->first, pair->second,
+                       builder.getF64FloatAttr(term.weight));
+  }
+  return success();
+}
+
+LogicalResult Graph::addMetric(StringRef name, const Mean &mean, SMLoc where) {
+  const Term &term = mean.terms.front();
+  auto pair = validSumAndCount(term, where);
+  if (failed(pair))
+    return failure();
+  auto [sum, count] = *pair;
   if (term.weight != 1)
     sum = nn::MulOp::create(builder, loc, sum, constant(f32({}), term.weight));
   nn::MetricOp::create(builder, loc, builder.getStringAttr(name), sum, count,
                        builder.getBoolAttr(mean.higherIsBetter));
+  return success();
 }
 
 void Graph::addOutput(StringRef name, mlir::Value value) {
@@ -298,12 +304,13 @@ mlir::Value Graph::compare(nn::Comparison predicate, mlir::Value a, mlir::Value 
   return nn::CompareOp::create(builder, loc, predicate, a, b);
 }
 
+/// Where padding cannot be left out, a loss or metric of the result reports that.
 mlir::Value Graph::materialise(const Mean &mean) {
   mlir::Value total;
   for (const Term &term : mean.terms) {
-    mlir::Value sum = sumAll(toFloat(term.numerator));
-    mlir::Value count = term.denominator ? sumAll(toFloat(term.denominator))
-                                         : constant(f32({}), elementCount(shapeOf(term.numerator)));
+    auto [sum, count] = sumAndCount(term);
+    if (leaveOutPadding(sum, count).empty())
+      masked.insert_range(std::initializer_list<mlir::Value>{sum, count});
     mlir::Value value = nn::DivOp::create(builder, loc, sum, count);
     if (term.weight != 1)
       value = nn::MulOp::create(builder, loc, value, constant(f32({}), term.weight));

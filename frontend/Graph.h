@@ -45,9 +45,10 @@ public:
   bool isTraining() const { return kind == ProgramKind::Train; }
   mlir::Value addInput(llvm::StringRef name, mlir::RankedTensorType type);
   int64_t batch() const { return rows; }
-  /// One term of the loss per term; the rows that pad a batch are left out of evaluation.
-  void addLoss(const Mean &mean);
-  void addMetric(llvm::StringRef name, const Mean &mean);
+  /// One term of the loss per term; the rows that pad a batch are left out of evaluation, or an
+  /// error is reported at `where`.
+  llvm::LogicalResult addLoss(const Mean &mean, llvm::SMLoc where);
+  llvm::LogicalResult addMetric(llvm::StringRef name, const Mean &mean, llvm::SMLoc where);
   void addOutput(llvm::StringRef name, mlir::Value value);
   /// Erases what no result needs (in prediction inputs too) and fixes the program's signature.
   void endProgram();
@@ -92,7 +93,7 @@ public:
   mlir::Value sum(mlir::Value value, llvm::ArrayRef<int64_t> axes);
   mlir::Value sumAll(mlir::Value value);
   mlir::Value compare(nn::Comparison predicate, mlir::Value a, mlir::Value b);
-  /// The mean as a scalar of this rank's batch.
+  /// The mean as a scalar of this rank's batch, in evaluation of its valid rows.
   mlir::Value materialise(const Mean &mean);
 
 private:
@@ -104,8 +105,9 @@ private:
   };
 
   std::pair<mlir::Value, mlir::Value> sumAndCount(const Term &term);
-  mlir::Value sumValid(mlir::Value value);
-  bool hasRows(mlir::Value value) const;
+  std::string leaveOutPadding(mlir::Value &sum, mlir::Value &count);
+  mlir::FailureOr<std::pair<mlir::Value, mlir::Value>> validSumAndCount(const Term &term,
+                                                                        llvm::SMLoc where);
   nn::VariableOp declare(llvm::StringRef name, mlir::RankedTensorType type, nn::VariableKind kind,
                          nn::InitializerAttr init);
   void markInfluential();
@@ -121,7 +123,7 @@ private:
   llvm::StringMap<Variable> variables;
   llvm::StringMap<mlir::Value> hostScalars; // read in this program
   llvm::StringSet<> randomLayers;           // of this program
-  mlir::Value validMask;                    // of this program, once needed
+  llvm::DenseSet<mlir::Value> masked;       // of this program: sums and counts of valid rows
 };
 
 } // namespace dlc::fe

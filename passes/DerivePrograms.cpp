@@ -1,9 +1,8 @@
-// dlc-derive-programs: clone @train as far as @eval and @predict are missing, mask the clone's
-// losses and metrics, then give every program its mode and drop what nothing uses.
-//
-// Masking finds the sum over rows by walking from the loss to the reductions that it is a linear
-// function of, so that rows beyond valid_rows count nothing even where they hold NaN.
+// dlc-derive-programs: clone @train as far as @eval and @predict are missing, leave the rows that
+// pad a batch out of the clone's losses and metrics, then give every program its mode and drop what
+// nothing uses.
 
+#include "dialects/NN/RowMask.h"
 #include "passes/Passes.h"
 #include "passes/Scalars.h"
 
@@ -18,114 +17,7 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-//===- Masks ----------------------------------------------------------------------------------===//
-
 namespace {
-/// Restricts the (sum, count) pairs of one program to valid rows.
-class Masker {
-public:
-  Masker(ModelOp model, ProgramOp program, int64_t batch)
-      : model(model), batch(batch), builder(program.getContext()) {
-    for (BlockArgument input : program.getBody().getArguments())
-      dependent.insert(input);
-    for (Operation &op : program.getBody().front())
-      if (llvm::any_of(op.getOperands(), [&](Value v) { return dependent.contains(v); }))
-        dependent.insert(op.result_begin(), op.result_end());
-  }
-
-  /// Of nn.loss or nn.metric.
-  template <typename Sink> LogicalResult mask(Sink sink) {
-    Value sum = sink.getSum(), count = sink.getCount();
-    // A term that no input enters (weight decay as a loss) has no rows.
-    if (!dependent.contains(sum) && !dependent.contains(count))
-      return success();
-    Value maskedSum = maskSum(sum);
-    Value maskedCount = dependent.contains(count) ? maskSum(count) : countValidRows(sink, count);
-    for (auto [masked, what] : {std::pair(maskedSum, "sum"), std::pair(maskedCount, "count")})
-      if (!masked)
-        return sink.emitOpError()
-               << "has a " << what << " that is no sum over the " << batch
-               << " rows of a batch, so @eval cannot leave out rows that pad it; "
-                  "reduce per-row values by nn.reduce_sum, or write @eval";
-    sink.getSumMutable().assign(maskedSum);
-    sink.getCountMutable().assign(maskedCount);
-    return success();
-  }
-
-private:
-  auto isDependent() {
-    return [this](Value value) { return dependent.contains(value); };
-  }
-
-  /// The masked twin of a scalar; null if it is not linear in sums over rows.
-  Value maskSum(Value value) {
-    if (!dependent.contains(value))
-      return value;
-    Operation *op = value.getDefiningOp();
-    if (auto reduction = dyn_cast_or_null<ReduceSumOp>(op))
-      return maskReduction(reduction);
-    bool linear =
-        isa_and_nonnull<AddOp, SubOp, NegOp, CastOp>(op) ||
-        (isa_and_nonnull<MulOp>(op) && llvm::count_if(op->getOperands(), isDependent()) == 1) ||
-        (isa_and_nonnull<DivOp>(op) && !dependent.contains(op->getOperand(1)));
-    if (!linear || tensorType(value).getRank() != 0)
-      return {};
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(maskSum(operand));
-    if (!llvm::all_of(operands, [](Value v) { return bool(v); }))
-      return {};
-    builder.setInsertionPointAfter(op);
-    Operation *twin = builder.clone(*op);
-    twin->setOperands(operands);
-    return twin->getResult(0);
-  }
-
-  Value maskReduction(ReduceSumOp op) {
-    Value x = op.getX();
-    SmallVector<int64_t> dims(op.getDims());
-    // All elements of a reshaped tensor are all elements of the tensor.
-    auto reshape = x.getDefiningOp<ReshapeOp>();
-    if (reshape && static_cast<int64_t>(dims.size()) == tensorType(x).getRank()) {
-      x = reshape.getX();
-      dims = llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank()));
-    }
-    auto type = tensorType(x);
-    if (tensorType(op.getY()).getRank() != 0 || type.getRank() == 0 || type.getDimSize(0) != batch)
-      return {};
-    Location loc = op.getLoc();
-    builder.setInsertionPoint(op);
-    auto maskType = RankedTensorType::get(type.getShape(), builder.getI1Type());
-    Value valid = BroadcastOp::create(builder, loc, maskType, validRows(loc), ArrayRef<int64_t>{0});
-    Value kept = SelectOp::create(builder, loc, valid, x, splat(builder, loc, type, 0));
-    return ReduceSumOp::create(builder, loc, kept, dims);
-  }
-
-  /// [batch] x i1: row < valid_rows.
-  Value validRows(Location loc) {
-    auto type = RankedTensorType::get({batch}, builder.getI64Type());
-    Value row = IotaOp::create(builder, loc, type, 0);
-    Value bound = BroadcastOp::create(
-        builder, loc, type, readScalar(builder, loc, model, "valid_rows"), ArrayRef<int64_t>{});
-    return CompareOp::create(builder, loc, Comparison::LT, row, bound);
-  }
-
-  /// count / batch * valid_rows.
-  template <typename Sink> Value countValidRows(Sink sink, Value count) {
-    Location loc = sink.getLoc();
-    auto type = tensorType(count);
-    builder.setInsertionPoint(sink);
-    Value perRow = DivOp::create(builder, loc, count, splat(builder, loc, type, batch));
-    Value rows = CastOp::create(builder, loc, type, readScalar(builder, loc, model, "valid_rows"));
-    return MulOp::create(builder, loc, rows, perRow);
-  }
-
-  ModelOp model;
-  int64_t batch;
-  OpBuilder builder;
-  llvm::DenseSet<Value> dependent; // on an input
-};
-
 //===- Programs -------------------------------------------------------------------------------===//
 
 template <typename... Ops> void eraseOps(ProgramOp program) {
@@ -223,15 +115,27 @@ private:
       return model.emitOpError("needs the attribute `batch`, the rows per rank, to derive @eval");
     ProgramOp eval = cloneTrain(model, "eval");
     eraseOps<AssignOp>(eval);
-    Masker masker(model, eval, batch.getInt());
+    RowMask mask(eval.getBody().front(), batch.getInt(), [&](OpBuilder &builder) {
+      return readScalar(builder, eval.getLoc(), model, "valid_rows");
+    });
     WalkResult result = eval.walk([&](Operation *op) -> WalkResult {
       if (auto loss = dyn_cast<LossOp>(op))
-        return masker.mask(loss);
+        return leaveOutPadding(loss, mask);
       if (auto metric = dyn_cast<MetricOp>(op))
-        return masker.mask(metric);
+        return leaveOutPadding(metric, mask);
       return success();
     });
     return failure(result.wasInterrupted());
+  }
+
+  template <typename Sink> static LogicalResult leaveOutPadding(Sink sink, RowMask &mask) {
+    Value sum = sink.getSum(), count = sink.getCount();
+    if (std::string reason = mask.apply(sum, count); !reason.empty())
+      return sink.emitOpError("has ")
+             << reason << "; reduce per-row values by nn.reduce_sum, or write @eval";
+    sink.getSumMutable().assign(sum);
+    sink.getCountMutable().assign(count);
+    return success();
   }
 
   static void derivePredict(ModelOp model) {

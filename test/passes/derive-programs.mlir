@@ -27,11 +27,11 @@ nn.model @classify attributes {stage = "nn", batch = 4 : i64} {
   // Evaluation: the loss is per row; rows from valid_rows on count neither in the sum nor in the count.
   // CHECK: nn.program @eval(%{{.*}}: tensor<4x3xf32> {nn.input = "x"}, %{{.*}}: tensor<4xi32> {nn.input = "label", nn.label_range = 2 : i64})
   // CHECK: %[[ZERO:.*]] = nn.constant dense<0.000000e+00> : tensor<4xf32>
+  // CHECK: %[[VALID:.*]] = nn.read @valid_rows
   // CHECK: nn.batch_norm {{.*}}training = false
   // CHECK-NOT: nn.dropout
   // CHECK: %[[LOSS:.*]] = nn.softmax_cross_entropy
   // CHECK: %[[ROW:.*]] = nn.iota {dim = 0 : i64} : tensor<4xi64>
-  // CHECK: %[[VALID:.*]] = nn.read @valid_rows
   // CHECK: %[[BOUND:.*]] = nn.broadcast %[[VALID]]
   // CHECK: %[[MASK:.*]] = nn.compare lt %[[ROW]], %[[BOUND]]
   // CHECK: %[[KEPT:.*]] = nn.select %[[MASK]], %[[LOSS]], %[[ZERO]]

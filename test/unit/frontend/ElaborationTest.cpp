@@ -144,6 +144,20 @@ TEST(Elaboration, MeansInArithmeticAreReduced) {
   EXPECT_EQ(result.count<nn::DivOp>("train"), 1u);
 }
 
+// Channels are no rows, however many there are.
+TEST(Elaboration, WhatLosesTheRowsCannotBeEvaluated) {
+  for (const char *size : {"2", "3"}) {
+    std::string text = "model m() { input x : f32[2, SIZE]; y = dense(x, SIZE)\n"
+                       "  loss = mse(sum(y, axes = [0]), 1) }";
+    for (size_t at; (at = text.find("SIZE")) != std::string::npos;)
+      text.replace(at, 4, size);
+    Elaborated result(text);
+    EXPECT_FALSE(result.module);
+    EXPECT_NE(result.diagnostics.find("no sum over the 2 rows of a batch"), std::string::npos)
+        << result.diagnostics;
+  }
+}
+
 TEST(Elaboration, PrintedTextIsReadBack) {
   Elaborated result(withBody("  y = dropout(batch_norm(conv(image, 1, kernel = 1)), 0.5)"));
   ASSERT_TRUE(result.module) << result.diagnostics;

@@ -236,4 +236,47 @@ TEST(DerivePrograms, ConstantCountsFollowTheValidRows) {
   EXPECT_EQ(outcome.losses[0].sum, 0);
   EXPECT_EQ(outcome.losses[0].count, 0);
 }
+
+/// The loss of two rows of three channels, `ops` of %x: tensor<2x3xf32>.
+std::string lossOf(const std::string &ops) {
+  return R"(nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "sgd"}}} {
+    nn.program @train(%x: tensor<2x3xf32> {nn.input = "x"}) {
+      %one = nn.constant dense<1.0> : tensor<f32>
+      %six = nn.constant dense<6.0> : tensor<f32>
+)" + ops +
+         "\n}\n}";
+}
+
+TEST(DerivePrograms, SumsAreFollowedThroughWhatIsLinear) {
+  // The sum of each channel over the rows, then of all channels; 1 belongs to both rows alike.
+  Model model(lossOf(R"(
+      %s = nn.reduce_sum %x {dims = array<i64: 0>} : (tensor<2x3xf32>) -> tensor<3xf32>
+      %n = nn.neg %s : (tensor<3xf32>) -> tensor<3xf32>
+      %a = nn.reduce_sum %n {dims = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+      %l = nn.add %a, %one : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      nn.loss %l, %six : tensor<f32>, tensor<f32>)"));
+  model.set("valid_rows", 1);
+  Outcome outcome =
+      model.run("eval", {{{"x", Model::filled({2, 3}, {1, 2, 3, NAN, 5, 6})}}}).front();
+  EXPECT_EQ(outcome.losses[0].sum, -5.5);
+  EXPECT_EQ(outcome.losses[0].count, 3);
+}
+
+TEST(DerivePrograms, ChannelsAreNoRows) {
+  // Two sums over rows, which are as many as the rows themselves, but not linear in them.
+  MLIRContext context;
+  context.loadDialect<nn::NNDialect, comm::CommDialect>();
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(lossOf(R"(
+      %h = nn.slice %x {start = array<i64: 0, 0>, size = array<i64: 2, 2>} : (tensor<2x3xf32>) -> tensor<2x2xf32>
+      %s = nn.reduce_sum %h {dims = array<i64: 0>} : (tensor<2x2xf32>) -> tensor<2xf32>
+      %q = nn.mul %s, %s : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %l = nn.reduce_sum %q {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+      nn.loss %l, %six : tensor<f32>, tensor<f32>)"),
+                                                             &context);
+  ASSERT_TRUE(module);
+  PassManager manager(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
+  addStagesUpTo(manager, "nn", ScheduleOptions());
+  EXPECT_TRUE(failed(manager.run(*module)));
+}
 } // namespace
