@@ -196,13 +196,14 @@ void OneDnnOperation::describePoolGrad() {
     return;
   // The index has dy's layout and vice versa; with neither fixed the forward pooling decides.
   dnnl_memory_desc_t gradient = desc(0);
-  if (!layouts[0] && layouts[1])
-    if (auto fixed = toMemoryDesc(request.operands[0], *layouts[1]))
+  if (const std::optional<Layout> &index = layouts[1]; index && !layouts[0])
+    if (auto fixed = toMemoryDesc(request.operands[0], *index))
       gradient = *fixed;
   dnnl_memory_desc_t source = desc(2);
   if (!layouts[2] && gradient.format_kind == dnnl_blocked)
     if (auto layout = toLayout(gradient))
-      source = *toMemoryDesc(request.operands[2], *layout);
+      if (auto fixed = toMemoryDesc(request.operands[2], *layout))
+        source = *fixed;
   dnnl_pooling_v2_desc_t forward;
   check(dnnl_pooling_v2_forward_desc_init(&forward, dnnl_forward_training, dnnl_pooling_max,
                                           &source, &gradient, request.strides.data(),
@@ -242,13 +243,13 @@ OneDnnOperation::examine(std::shared_ptr<dnnl_primitive_desc> pd) const {
     if (!layout)
       return std::nullopt;
     // An equal descriptor may print as another layout where extents are 1; the fixed name stands.
-    if (layouts[i] && *layouts[i] != *layout) {
-      std::optional<dnnl_memory_desc_t> fixed = toMemoryDesc(operand, *layouts[i], views[i]);
+    const std::optional<Layout> &wanted = layouts[i];
+    if (wanted && *wanted != *layout) {
+      std::optional<dnnl_memory_desc_t> fixed = toMemoryDesc(operand, *wanted, views[i]);
       if (!fixed || !dnnl_memory_desc_equal(&*fixed, desc))
         return std::nullopt;
-      layout = layouts[i];
     }
-    found.layouts.push_back(*layout);
+    found.layouts.push_back(wanted ? *wanted : *layout);
     found.operands.push_back(*desc);
   }
   const char *name = nullptr;

@@ -9,7 +9,7 @@ BatchLoader::BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstSt
 
 BatchLoader::~BatchLoader() {
   {
-    std::lock_guard lock(mutex);
+    std::scoped_lock lock(mutex);
     stopping = true;
   }
   changed.notify_all();
@@ -28,13 +28,13 @@ void BatchLoader::work(int64_t firstStep) {
       Batch batch = plan.at(step);
       auto slot = static_cast<unsigned>(filled % 2);
       fill(batch, slot);
-      std::lock_guard lock(mutex);
+      std::scoped_lock lock(mutex);
       batches[slot] = std::move(batch);
       ++filled;
       changed.notify_all();
     }
   } catch (...) {
-    std::lock_guard lock(mutex);
+    std::scoped_lock lock(mutex);
     failure = std::current_exception();
     changed.notify_all();
   }
@@ -59,7 +59,7 @@ BatchLoader::Loaded BatchLoader::acquire() {
 }
 
 void BatchLoader::release() {
-  std::lock_guard lock(mutex);
+  std::scoped_lock lock(mutex);
   ++released;
   changed.notify_all();
 }

@@ -208,6 +208,7 @@ void Dataset::runChains(std::vector<Sample> &values, int64_t index,
                         chain.streams[i], augmentation.epoch}));
     }
     std::vector<Sample> results;
+    results.reserve(chain.inputs.size());
     for (size_t value : chain.inputs)
       results.push_back(std::move(values[value]));
     for (size_t i = 0; i < results.size(); ++i)

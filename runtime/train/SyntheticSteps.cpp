@@ -79,6 +79,8 @@ static float draw(const InputSpec &spec, uint32_t stream, uint64_t element) {
 void SyntheticSteps::fillInputs(unsigned slot) {
   for (const InputSpec &spec : inputSpecs(session.artifact(), "train")) {
     std::optional<InputDestination> to = destinationsOf(session, "train", {spec})[0];
+    if (!to)
+      continue;
     uint32_t stream = randomStream("bench." + spec.name);
     auto elements = static_cast<uint64_t>(to->writer.rowElements());
     parallelFor(to->writer.rows(), 1, [&](int64_t row, int64_t) {

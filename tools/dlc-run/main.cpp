@@ -23,7 +23,7 @@ static std::vector<std::string> rankArguments(int argc, char **argv, const std::
                       arguments.begin() + static_cast<ptrdiff_t>(i) + 2);
   std::replace(arguments.begin(), arguments.end(), file, artifact);
   if (::isatty(STDOUT_FILENO))
-    arguments.push_back("--terminal");
+    arguments.emplace_back("--terminal");
   return arguments;
 }
 

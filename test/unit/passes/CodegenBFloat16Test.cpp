@@ -135,7 +135,7 @@ TEST(CodegenBFloat16, SumsPerChannel) {
       std::vector<std::pair<std::string, std::string>> results{{"%s", "!c"}, {"%v", "!c"}};
       if (maxima) {
         maximum = "\n%m = nn.reduce_max %0 {dims = array<i64: " + dims + ">} : (!t) -> !n";
-        results.push_back({"%m", "!n"});
+        results.emplace_back("%m", "!n");
       }
       ClusterRunner runner({{"!t", place.type("bf16")},
                             {"!i", place.type("i32")},

@@ -21,7 +21,7 @@ TEST(ParallelFor, CoversEveryChunkOnce) {
     std::mutex mutex;
     std::set<std::pair<int64_t, int64_t>> chunks;
     parallelFor(100, 7, [&](int64_t begin, int64_t end) {
-      std::lock_guard<std::mutex> lock(mutex);
+      std::scoped_lock<std::mutex> lock(mutex);
       EXPECT_TRUE(chunks.emplace(begin, end).second);
     });
     EXPECT_EQ(chunks.size(), 15u);
@@ -41,7 +41,7 @@ TEST(ParallelFor, RunsOnAsManyThreadsAsAsked) {
   runOnTeam(
       [](void *opaque, unsigned thread) {
         auto &seen = *static_cast<Context *>(opaque);
-        std::lock_guard<std::mutex> lock(seen.mutex);
+        std::scoped_lock<std::mutex> lock(seen.mutex);
         seen.numbers.insert(thread);
         seen.threads.insert(std::this_thread::get_id());
       },
