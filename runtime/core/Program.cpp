@@ -105,12 +105,32 @@ void Program::execute(const Step &step, Device &device, Communicator &communicat
   }
 }
 
+void Program::accumulate(const Artifact &artifact) {
+  if (!accumulation)
+    accumulation = std::make_unique<Accumulation>(artifact, program);
+}
+
+/// True if the instruction is done with, for this micro-batch.
+bool Program::accumulates(uint32_t instruction, MicroBatch part) {
+  const Step &step = steps[instruction];
+  if (part.isLast()) {
+    if (step.kind == Kind::Start)
+      accumulation->complete(step.collective, messages[step.collective].data);
+    return false;
+  }
+  if (step.kind == Kind::Start)
+    accumulation->add(step.collective, messages[step.collective].data, part.index == 0);
+  return step.kind == Kind::Start || step.kind == Kind::Wait || accumulation->runsOnce(instruction);
+}
+
 void Program::run(Device &device, Communicator &communicator, unsigned slot, uint64_t step,
-                  std::vector<TraceEvent> *events) {
+                  MicroBatch part, std::vector<TraceEvent> *events) {
   if (!events) {
-    for (const Step &instruction : steps) {
-      execute(instruction, device, communicator, slot % 2, step);
-      if (instruction.computes())
+    for (uint32_t i = 0; i < steps.size(); ++i) {
+      if (part.count > 1 && accumulates(i, part))
+        continue;
+      execute(steps[i], device, communicator, slot % 2, step);
+      if (steps[i].computes())
         communicator.progress();
     }
     return;
@@ -118,6 +138,8 @@ void Program::run(Device &device, Communicator &communicator, unsigned slot, uin
   inFlight.clear();
   for (uint32_t i = 0; i < steps.size(); ++i) {
     int64_t begin = now();
+    if (part.count > 1 && accumulates(i, part))
+      continue;
     execute(steps[i], device, communicator, slot % 2, step);
     int64_t end = now();
     if (steps[i].kind == Kind::Start)

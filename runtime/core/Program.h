@@ -3,10 +3,12 @@
 // Instructions run in artifact order; streams and events only matter to devices that have them.
 #pragma once
 
+#include "runtime/core/Accumulation.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/Session.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,9 +21,13 @@ public:
           std::span<const Device::Kernel> kernels);
 
   const artifact::Program &definition() const { return program; }
-  /// Replays the program once; appends to `events` unless it is null.
+  /// Lets steps have several micro-batches. Throws Error(BadInput) if the program cannot.
+  void accumulate(const Artifact &artifact);
+  uint64_t accumulatedBytes() const { return accumulation ? accumulation->bytes() : 0; }
+  /// Replays the program once, or its part for one micro-batch; appends to `events` unless it is
+  /// null.
   void run(Device &device, Communicator &communicator, unsigned slot, uint64_t step,
-           std::vector<TraceEvent> *events);
+           MicroBatch part, std::vector<TraceEvent> *events);
 
 private:
   enum class Kind : uint8_t { Launch, Start, Wait, Copy, Fill, Nothing };
@@ -46,6 +52,7 @@ private:
 
   Step translate(const artifact::Instruction &instruction, const Arenas &arenas, Device &device,
                  std::span<const Device::Kernel> kernels) const;
+  bool accumulates(uint32_t instruction, MicroBatch part);
   void execute(const Step &step, Device &device, Communicator &communicator, unsigned slot,
                uint64_t number);
 
@@ -61,6 +68,7 @@ private:
   const artifact::Program &program;
   std::vector<Step> steps;
   std::vector<Message> messages;
+  std::unique_ptr<Accumulation> accumulation;
   std::vector<InFlight> inFlight;
 };
 

@@ -234,11 +234,17 @@ std::span<std::byte> Session::input(const std::string &program, const std::strin
   throw Error(ErrorCode::BadInput, "program '" + program + "' has no input '" + name + "'");
 }
 
-void Session::run(const std::string &program, unsigned slot, uint64_t step) {
+uint64_t Session::accumulate(const std::string &program) {
+  Program &found = impl->program(program);
+  found.accumulate(impl->artifact);
+  return found.accumulatedBytes();
+}
+
+void Session::run(const std::string &program, unsigned slot, uint64_t step, MicroBatch part) {
   impl->lastSlot = slot;
   setTeamSize(impl->threads); // of this thread, whichever constructed the session
   flushDenormalsOnTeam();
-  impl->program(program).run(*impl->device, impl->communicator, slot, step, impl->events);
+  impl->program(program).run(*impl->device, impl->communicator, slot, step, part, impl->events);
 }
 
 std::vector<Pair> Session::results(const std::string &program) const {

@@ -8,6 +8,7 @@
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/core/Accumulation.h"
 #include "runtime/core/Arenas.h"
 
 #include <cstddef>
@@ -68,9 +69,13 @@ public:
   /// and layout.
   std::span<std::byte> input(const std::string &program, const std::string &name, unsigned slot);
 
-  /// Replays the program once on the inputs of `slot`; results() and output() are then valid until
-  /// the next run.
-  void run(const std::string &program, unsigned slot, uint64_t step);
+  /// Lets steps of a program have several micro-batches; the bytes that their sums take, beside the
+  /// plan. Throws Error(BadInput) if the program cannot.
+  uint64_t accumulate(const std::string &program);
+  /// Replays the program once on the inputs of `slot`, or, after accumulate(), its part for one
+  /// micro-batch: the last one updates variables. results() and output() are then valid until the
+  /// next run.
+  void run(const std::string &program, unsigned slot, uint64_t step, MicroBatch part = {});
   /// Losses and metrics of the last run of the program, in the artifact's order of its non-output
   /// results.
   std::vector<Pair> results(const std::string &program) const;

@@ -18,7 +18,7 @@ BatchLoader::~BatchLoader() {
 
 void BatchLoader::work(int64_t firstStep) {
   try {
-    for (int64_t step = firstStep; step < plan.steps(); ++step) {
+    for (int64_t step = firstStep; step < plan.batches(); ++step) {
       {
         std::unique_lock lock(mutex);
         changed.wait(lock, [&] { return stopping || filled - released < 2; });

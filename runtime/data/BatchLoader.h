@@ -28,8 +28,9 @@ using Destinations = std::vector<std::optional<InputDestination>>;
 
 class BatchLoader {
 public:
-  /// Loads steps `firstStep`.. of the plan. `destinations` are in the order of dataset.inputs(),
-  /// empty where the program lacks the input; all referred to must outlive the loader.
+  /// Loads the batches of the plan from `firstStep` on. `destinations` are in the order of
+  /// dataset.inputs(), empty where the program lacks the input; all referred to must outlive the
+  /// loader.
   BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstStep,
               const Augmentation &augmentation, const Destinations &destinations);
   ~BatchLoader();

@@ -59,9 +59,10 @@ BatchPlan BatchPlan::evaluation(std::vector<int64_t> samples, const RankBatch &s
   return BatchPlan(std::move(samples), shape, ceilDiv(n, shape.global()), false);
 }
 
-Batch BatchPlan::at(int64_t step) const {
+Batch BatchPlan::at(int64_t number) const {
   auto n = static_cast<int64_t>(order.size());
-  int64_t first = step * shape.global() + shape.rank * shape.batch;
+  int64_t step = number / shape.pieces, piece = number % shape.pieces;
+  int64_t first = step * shape.global() + shape.rank * shape.perRank() + piece * shape.batch;
   Batch batch;
   batch.valid = wraps ? shape.batch : std::clamp<int64_t>(n - first, 0, shape.batch);
   for (int64_t row = 0; row < shape.batch; ++row) {

@@ -22,7 +22,7 @@ struct Split {
 /// round(fraction * count) samples of a permutation keyed by the seed are for validation.
 Split splitSamples(int64_t count, double fraction, uint64_t seed);
 
-/// One rank's rows of one step.
+/// One rank's rows of one step, or a piece of them.
 struct Batch {
   std::vector<int64_t> samples; // always as many as the program's batch
   int64_t valid = 0;            // rows from here on repeat a sample and do not count
@@ -31,9 +31,11 @@ struct Batch {
 struct RankBatch {
   int rank = 0;
   int ranks = 1;
-  int64_t batch = 1; // rows per rank
+  int64_t batch = 1;  // rows per rank, or per piece
+  int64_t pieces = 1; // a rank's rows of a step come one piece after the other
 
-  int64_t global() const { return batch * ranks; }
+  int64_t perRank() const { return batch * pieces; }
+  int64_t global() const { return perRank() * ranks; }
 };
 
 /// The steps of one pass over samples.
@@ -47,7 +49,9 @@ public:
   static BatchPlan evaluation(std::vector<int64_t> samples, const RankBatch &shape);
 
   int64_t steps() const { return count; }
-  Batch at(int64_t step) const;
+  /// All batches of the pass, and one of them; a step has as many as pieces.
+  int64_t batches() const { return count * shape.pieces; }
+  Batch at(int64_t batch) const;
 
 private:
   BatchPlan(std::vector<int64_t> order, const RankBatch &shape, int64_t steps, bool wraps);

@@ -4,12 +4,13 @@
 
 namespace dlc::rt {
 
-void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid) {
+void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid,
+                    MicroBatch part) {
   const Communicator &communicator = session.communicator();
   session.setScalar("step", step);
   session.setScalar("seed", static_cast<int64_t>(seed));
-  session.setScalar("inverse_world", 1.0 / communicator.size());
-  session.setScalar("first_row", communicator.rank() * batch);
+  session.setScalar("inverse_world", 1.0 / static_cast<double>(communicator.size() * part.count));
+  session.setScalar("first_row", (communicator.rank() * part.count + part.index) * batch);
   session.setScalar("valid_rows", valid);
 }
 

@@ -9,8 +9,9 @@
 
 namespace dlc::rt {
 
-/// Sets the scalars that every program may read.
-void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid);
+/// Sets the scalars that every program may read. K micro-batches of N ranks are what K N ranks are.
+void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid,
+                    MicroBatch part = {});
 
 Totals evaluate(Session &session, const std::string &program, const Dataset &dataset,
                 const std::vector<int64_t> &samples, uint64_t seed);

@@ -19,9 +19,10 @@ static std::string counted(int64_t count, const std::string &what) {
 }
 
 std::string openingText(const RankBatch &shape, int64_t stepsPerEpoch) {
-  return counted(shape.ranks, "rank") + " x batch " + std::to_string(shape.batch) + " = " +
-         counted(shape.global(), "sample") + " a step, " + counted(stepsPerEpoch, "step") +
-         " an epoch";
+  return counted(shape.ranks, "rank") + " x " +
+         (shape.pieces > 1 ? std::to_string(shape.pieces) + " x " : "") + "batch " +
+         std::to_string(shape.batch) + " = " + counted(shape.global(), "sample") + " a step, " +
+         counted(stepsPerEpoch, "step") + " an epoch";
 }
 
 std::string workersText(int ranks, int64_t batch, unsigned threads) {

@@ -53,6 +53,7 @@ Json runConfiguration(const Session &session, const TrainOptions &options, const
   if (options.learningRate)
     json["lr"] = *options.learningRate;
   json["scale_lr"] = options.scaleRate ? "linear" : "none";
+  json["accumulate"] = options.accumulate;
   json["shuffle"] = options.shuffle;
   json["data"] = pathsOf(options.data);
   json["val"] = pathsOf(options.validation);

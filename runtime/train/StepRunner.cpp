@@ -4,12 +4,14 @@
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"
 
+#include <cmath>
+
 namespace dlc::rt {
 
-StepRunner::StepRunner(Session &session, uint64_t seed)
+StepRunner::StepRunner(Session &session, uint64_t seed, int64_t pieces)
     : session(session), program(requireProgram(session.artifact(), "train")), profile(program),
-      seed(seed) {
-  events.reserve(program.instructions() ? program.instructions()->size() : 0);
+      seed(seed), pieces(pieces) {
+  events.reserve(program.instructions() ? program.instructions()->size() * pieces : 0);
 }
 
 void StepRunner::startTrace() {
@@ -25,21 +27,37 @@ static double seconds(int64_t begin, int64_t end) {
   return static_cast<double>(end - begin) * 1e-9;
 }
 
-StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool stopWanted) {
+/// One batch: adds its losses, metrics and wait for data to the outcome.
+void StepRunner::runPiece(BatchLoader &loader, int64_t step, MicroBatch part,
+                          StepOutcome &outcome) {
   int64_t begin = nowNanoseconds();
   BatchLoader::Loaded loaded = loader.acquire();
-  int64_t haveData = nowNanoseconds();
-  setStepScalars(session, seed, step, program.batch(), loaded.batch.valid);
+  outcome.dataWait += seconds(begin, nowNanoseconds());
+  setStepScalars(session, seed, step, program.batch(), loaded.batch.valid, part);
+  session.run("train", loaded.slot, static_cast<uint64_t>(step), part);
+  std::vector<Pair> results = session.results("train"); // which may lie in the input's memory
+  outcome.totals.resize(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    outcome.totals[i].sum += results[i].sum;
+    outcome.totals[i].count += results[i].count;
+  }
+  loader.release();
+}
+
+StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool stopWanted) {
+  int64_t begin = nowNanoseconds();
   session.setScalar("lr", rate);
   events.clear();
   session.trace(&events);
-  session.run("train", loaded.slot, static_cast<uint64_t>(step));
+  StepOutcome outcome;
+  int64_t haveData = begin; // the first of it: what a trace shows
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    runPiece(loader, step, {piece, pieces}, outcome);
+    if (piece == 0)
+      haveData += std::llround(outcome.dataWait * 1e9);
+  }
   session.trace(nullptr);
   int64_t ran = nowNanoseconds();
-
-  StepOutcome outcome;
-  outcome.totals = session.results("train"); // which may lie in the input's memory
-  loader.release();
   std::vector<double> message = {stopWanted ? 1.0 : 0.0};
   for (const Pair &pair : outcome.totals) {
     message.push_back(pair.sum);
@@ -56,7 +74,6 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
 
   int64_t end = nowNanoseconds();
   outcome.seconds = seconds(begin, end);
-  outcome.dataWait = seconds(begin, haveData);
   StepTimes times = profile.measure(events);
   outcome.communication = times.communication;
   outcome.exposed = times.exposed + seconds(ran, end);

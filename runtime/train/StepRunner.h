@@ -29,7 +29,8 @@ struct StepOutcome {
 
 class StepRunner {
 public:
-  StepRunner(Session &session, uint64_t seed);
+  /// A step takes `pieces` batches from the loader.
+  StepRunner(Session &session, uint64_t seed, int64_t pieces);
   /// Keeps the events of the first steps for the trace file.
   void startTrace();
   void writeTrace(const std::string &path);
@@ -38,10 +39,13 @@ public:
   const TimeShares &times() const { return shares; }
 
 private:
+  void runPiece(BatchLoader &loader, int64_t step, MicroBatch part, StepOutcome &outcome);
+
   Session &session;
   const artifact::Program &program;
   StepProfile profile;
   uint64_t seed;
+  int64_t pieces;
   TimeShares shares;
   std::vector<TraceEvent> events; // of one step
   std::unique_ptr<ChromeTrace> trace;

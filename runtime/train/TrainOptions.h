@@ -12,6 +12,7 @@ struct TrainOptions {
   DataPaths data, validation;
   std::optional<int64_t> epochs, steps; // totals, also when resuming
   std::optional<double> learningRate;
+  int64_t accumulate = 1; // micro-batches a step
   bool scaleRate = false; // by the number of ranks
   std::optional<uint64_t> seed;
   bool shuffle = true;

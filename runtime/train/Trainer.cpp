@@ -27,10 +27,11 @@ static artifact::TrainingT trainingOf(const Artifact &artifact) {
   return training;
 }
 
-static RankBatch rankBatch(const Session &session) {
+static RankBatch rankBatch(const Session &session, const TrainOptions &options) {
   const Communicator &communicator = session.communicator();
   return {communicator.rank(), communicator.size(),
-          static_cast<int64_t>(requireProgram(session.artifact(), "train").batch())};
+          static_cast<int64_t>(requireProgram(session.artifact(), "train").batch()),
+          options.accumulate};
 }
 
 Trainer::Trainer(Session &session, const TrainOptions &options, Console &console,
@@ -38,12 +39,15 @@ Trainer::Trainer(Session &session, const TrainOptions &options, Console &console
     : session(session), options(options), console(console), signals(signals),
       training(trainingOf(session.artifact())),
       directory(options, session.artifact()->model()->str(), session.communicator()),
-      shape(rankBatch(session)), state(startState()), data(session.artifact(), options, state.seed),
-      steps(session, state.seed), totals(resultsOf(requireProgram(session.artifact(), "train"))) {
+      shape(rankBatch(session, options)), state(startState()),
+      data(session.artifact(), options, state.seed), steps(session, state.seed, options.accumulate),
+      totals(resultsOf(requireProgram(session.artifact(), "train"))) {
   if (options.resume)
     data.setStatistics(savedStatistics);
   else
     data.measureStatistics();
+  if (shape.pieces > 1)
+    session.accumulate("train");
   totals.setNumbers(state.totals);
   setLimits();
   if (shape.rank == 0)
@@ -54,7 +58,7 @@ RunState Trainer::startState() {
   RunState fresh;
   fresh.seed = options.seed.value_or(0);
   fresh.ranks = shape.ranks;
-  fresh.batch = shape.batch;
+  fresh.batch = shape.perRank();
   fresh.threads = session.threads();
   fresh.scheduleHash = std::to_string(session.artifact()->schedule_hash());
   if (!options.init.empty())
@@ -103,7 +107,9 @@ void Trainer::setLimits() {
   const artifact::CallT &optimizer = training.optimizer ? *training.optimizer : none;
   double rate = options.learningRate.value_or(numberOf(optimizer, "lr", 1e-3));
   schedule = std::make_unique<Schedule>(
-      training.schedule, options.scaleRate ? rate * shape.ranks : rate, stepsPerEpoch, totalSteps);
+      training.schedule,
+      options.scaleRate ? rate * static_cast<double>(shape.ranks * shape.pieces) : rate,
+      stepsPerEpoch, totalSteps);
   for (size_t i = 0; i < schedule->plateaus.size() && i < state.plateaus.size(); ++i) {
     const Plateau &saved = state.plateaus[i];
     Plateau &plateau = schedule->plateaus[i];
@@ -128,6 +134,9 @@ void Trainer::announce() const {
                (session.threads() == 1 ? " thread" : " threads") + " per rank, " +
                bytesText(session.arenaBytes()) + " planned; " + directory.path());
   console.line(pagesText(session.arenaPages()));
+  if (shape.pieces > 1)
+    console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
+                 bytesText(session.accumulate("train")) + " beside the plan");
   for (const std::string &notice : data.notices())
     console.line("note: " + notice);
   if (options.resume)
@@ -155,8 +164,8 @@ void Trainer::runEpoch() {
     BatchPlan plan = BatchPlan::training(data.trainingSamples(), shape, state.seed, epoch,
                                          options.shuffle, training.steps_per_epoch);
     Destinations inputs = destinationsOf(session, "train", data.trainingSet().inputs());
-    BatchLoader loader(data.trainingSet(), plan, state.stepInEpoch, {true, state.seed, epoch},
-                       inputs);
+    BatchLoader loader(data.trainingSet(), plan, state.stepInEpoch * shape.pieces,
+                       {true, state.seed, epoch}, inputs);
     while (state.stepInEpoch < stepsPerEpoch && state.step < totalSteps) {
       double rate = schedule->rate(state.step);
       StepOutcome outcome = steps.run(loader, state.step, rate, signals.received() != 0);

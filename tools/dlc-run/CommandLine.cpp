@@ -105,9 +105,14 @@ void addTraining(CLI::App *train, rt::TrainOptions &options) {
   addOptional(*train, "--steps", options.steps, "N", "Total steps", aboveZero());
   addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate", notNegative());
   train
+      ->add_option("--accumulate", options.accumulate,
+                   "Batches that a rank sums gradients over before an update")
+      ->check(atLeastOne())
+      ->type_name("K");
+  train
       ->add_option_function<std::string>(
           "--scale-lr", [&](const std::string &how) { options.scaleRate = how == "linear"; },
-          "Multiply the learning rate by the number of ranks")
+          "Multiply the learning rate by the number of ranks, times --accumulate")
       ->check(CLI::IsMember({"none", "linear"}));
   addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws", notNegative());
   train->add_flag_callback(

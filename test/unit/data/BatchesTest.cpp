@@ -90,6 +90,20 @@ TEST(Batches, EvaluationWeighsEverySampleOnceAtAnyNumberOfRanks) {
   EXPECT_EQ(BatchPlan::evaluation(firstSamples(7), {4, 5, 3}).at(0).valid, 0);
 }
 
+/// Pieces of a rank's rows are the rows of as many ranks.
+TEST(Batches, PiecesAreRanks) {
+  for (int rank : {0, 1}) {
+    BatchPlan pieces = BatchPlan::training(firstSamples(25), {rank, 2, 2, 3}, 7, 1, true, 0);
+    ASSERT_EQ(pieces.steps(), 3);
+    ASSERT_EQ(pieces.batches(), 9);
+    for (int64_t number = 0; number < 9; ++number) {
+      int virtualRank = rank * 3 + static_cast<int>(number % 3);
+      BatchPlan ranks = BatchPlan::training(firstSamples(25), {virtualRank, 6, 2}, 7, 1, true, 0);
+      EXPECT_EQ(pieces.at(number).samples, ranks.at(number / 3).samples);
+    }
+  }
+}
+
 TEST(Batches, NoSamplesIsAnError) { EXPECT_THROW(BatchPlan::evaluation({}, {0, 1, 3}), Error); }
 
 } // namespace

@@ -71,6 +71,8 @@ TEST(EventFile, EveryRunHasItsOwnFile) {
 
 TEST(Report, OpensAndClosesARun) {
   EXPECT_EQ(openingText({0, 2, 16}, 7), "2 ranks x batch 16 = 32 samples a step, 7 steps an epoch");
+  EXPECT_EQ(openingText({0, 2, 8, 4}, 7),
+            "2 ranks x 4 x batch 8 = 64 samples a step, 7 steps an epoch");
   EXPECT_EQ(openingText({0, 1, 1}, 1), "1 rank x batch 1 = 1 sample a step, 1 step an epoch");
   EXPECT_EQ(closingText(10, {5, 1, 0.5, 2, 0.25}),
             "10.00 s = compute 5.00 + exposed all-reduce 1.00 + data wait 0.50 + evaluation 2.00 + "

@@ -1,0 +1,122 @@
+// Which instructions run once a step is what the compiler calls their phase. That the others do
+// without them is checked here: they write no variable, read no sum over ranks, and nothing that
+// follows from one.
+#include "runtime/core/Accumulation.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/ParallelFor.h"
+
+#include <set>
+
+namespace dlc::rt {
+
+namespace {
+
+class Checker {
+public:
+  explicit Checker(const Artifact &artifact) : artifact(artifact) {}
+
+  /// True for what runs once a step.
+  bool visit(const artifact::Program &program, const artifact::Instruction &instruction) {
+    if (const auto *start = instruction.operation_as_CollectiveStart())
+      late.insert(rootOf(program.collectives()->Get(start->collective())->buffer()));
+    reads.clear();
+    writes.clear();
+    collect(instruction);
+    bool once = instruction.phase() == artifact::Phase::Optimizer;
+    for (uint32_t buffer : once ? std::set<uint32_t>() : reads)
+      require(!late.contains(buffer));
+    for (uint32_t buffer : writes) {
+      bool kept = isKept(buffer);
+      require(once || !kept);
+      if (once && !kept)
+        late.insert(buffer);
+      else if (!once)
+        late.erase(buffer);
+    }
+    return once;
+  }
+
+private:
+  uint32_t rootOf(uint32_t buffer) const {
+    int32_t source = artifact->buffers()->Get(buffer)->alias_of();
+    return source < 0 ? buffer : static_cast<uint32_t>(source);
+  }
+
+  bool isKept(uint32_t buffer) const {
+    auto kind = artifact->arenas()->Get(artifact->buffers()->Get(buffer)->arena())->kind();
+    return kind == artifact::ArenaKind::Variables || kind == artifact::ArenaKind::Slots;
+  }
+
+  void collect(const artifact::Instruction &instruction) {
+    if (const auto *copy = instruction.operation_as_Copy()) {
+      reads.insert(rootOf(copy->source()));
+      writes.insert(rootOf(copy->destination()));
+    } else if (const auto *fill = instruction.operation_as_Fill()) {
+      writes.insert(rootOf(fill->buffer()));
+    } else if (const auto *dispatch = instruction.operation_as_Dispatch();
+               dispatch && dispatch->buffers()) {
+      const auto *access = artifact->kernels()->Get(dispatch->kernel())->access();
+      for (uint32_t i = 0; i < dispatch->buffers()->size(); ++i) {
+        auto how = static_cast<artifact::Access>(access->Get(i));
+        if (how != artifact::Access::Write)
+          reads.insert(rootOf(dispatch->buffers()->Get(i)));
+        if (how != artifact::Access::Read)
+          writes.insert(rootOf(dispatch->buffers()->Get(i)));
+      }
+    }
+  }
+
+  static void require(bool good) {
+    if (!good)
+      throw Error(ErrorCode::BadInput,
+                  "--accumulate cannot train this model: its backward pass needs figures of the "
+                  "whole batch (as a loss whose count depends on the data does); use more ranks or "
+                  "a smaller batch");
+  }
+
+  const Artifact &artifact;
+  std::set<uint32_t> late; // buffers that hold what is known after the last micro-batch only
+  std::set<uint32_t> reads, writes;
+};
+
+} // namespace
+
+Accumulation::Accumulation(const Artifact &artifact, const artifact::Program &program) {
+  Checker checker(artifact);
+  if (program.instructions())
+    for (const artifact::Instruction *instruction : *program.instructions())
+      once.push_back(checker.visit(program, *instruction));
+  if (program.collectives())
+    for (const artifact::Collective *collective : *program.collectives())
+      sums.emplace_back(collective->elements());
+}
+
+static constexpr int64_t chunk = 1 << 14;
+
+void Accumulation::add(uint32_t collective, const float *contribution, bool isFirst) {
+  float *sum = sums[collective].data();
+  parallelFor(static_cast<int64_t>(sums[collective].size()), chunk,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i)
+                  sum[i] = isFirst ? contribution[i] : sum[i] + contribution[i];
+              });
+}
+
+void Accumulation::complete(uint32_t collective, float *contribution) const {
+  const float *sum = sums[collective].data();
+  parallelFor(static_cast<int64_t>(sums[collective].size()), chunk,
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i)
+                  contribution[i] = sum[i] + contribution[i];
+              });
+}
+
+uint64_t Accumulation::bytes() const {
+  uint64_t total = 0;
+  for (const std::vector<float> &sum : sums)
+    total += sum.size() * sizeof(float);
+  return total;
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""--accumulate K: K batches on one rank give the bits of K ranks, batch norm and dropout included; resuming; what cannot be summed."""
+import os
+
+from support import MODELS, check, digits, read_safetensors, run, same_file, without_data, workspace
+
+import numpy as np
+
+directory = workspace()
+os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
+
+
+def trained(model, data, name, *options, ranks=1):
+    weights = directory / f"{name}.safetensors"
+    out, _ = run("dlc-run", "-np", ranks, "train", *model, "--threads", 1, *data, "--val", data[1], "--val", data[3], "--run",
+                 directory / name, "--save", weights, *options)
+    return weights, out
+
+
+def main():
+    data = digits(directory)
+    constant = [MODELS / "mnist_cnn.dl", "--set", "train.schedule=[]"] # a schedule over the whole run would know its total
+    mnist = [*constant, "--set", "batch=8"]
+    ranks, _ = trained(mnist, data, "ranks", "--steps", 6, ranks=3)
+    alone, out = trained(mnist, data, "alone", "--steps", 6, "--accumulate", 3)
+    check(out.startswith("1 rank x 3 x batch 8 = 24 samples a step, 4 steps an epoch\n"), out)
+    same_file(ranks, alone, "3 batches on one rank and 3 ranks")
+    log = [(directory / name / "log.csv").read_text().splitlines() for name in ("ranks", "alone")]
+    losses = [[row.split(",")[2:7] for row in rows[1:]] for rows in log]
+    check(np.allclose(np.array(losses[0], float), np.array(losses[1], float), rtol=1e-12), f"losses and metrics: {log}")
+
+    large, small = (read_safetensors(file) for file in (trained([*constant, "--set", "batch=24"], data, "large", "--steps", 6)[0], alone))
+    for name in large:
+        check(np.linalg.norm(large[name] - small[name]) < 1e-3 * np.linalg.norm(large[name]), f"{name}: 3 batches of 8 and one of 24 differ")
+
+    trained(mnist, data, "cut", "--steps", 2, "--accumulate", 3)
+    weights, _ = trained(mnist, data, "cut", "--steps", 6, "--accumulate", 3, "--resume")
+    same_file(alone, weights, "a resumed run of several batches a step")
+
+    random = np.random.default_rng(3)
+    image = random.normal(size=(24, 32, 32)).astype(np.float32)
+    np.save(directory / "cells.npy", image)
+    np.save(directory / "mask.npy", (image > 0).astype(np.uint8))
+    cells = ["--data", f"image={directory}/cells.npy", "--data", f"mask={directory}/mask.npy"]
+    unet = [without_data("unet2d.dl", directory)]
+    for name, value in (("base", 4), ("depth", 2), ("size", 32), ("predict.size", 32), ("batch", 2)):
+        unet += ["--set", f"{name}={value}"]
+    same_file(trained(unet, cells, "unet-2", "--steps", 5, ranks=2)[0], trained(unet, cells, "unet-1", "--steps", 5, "--accumulate", 2)[0],
+              "2 batches on one rank and 2 ranks, with batch norm")
+    four, two = (read_safetensors(trained(unet, cells, name, "--steps", 2, *options, ranks=count)[0]) for name, count, options in
+                 (("unet-4", 4, []), ("unet-2x2", 2, ["--accumulate", 2])))
+    # Adam's first steps take the sign of a gradient, so rounding may show where it is all but zero; it is rare.
+    far = sum((np.abs(four[name] - two[name]) > 1e-4).sum() for name in four) / sum(value.size for value in four.values())
+    check(far < 0.01, f"2 ranks x 2 batches: {far:.1%} of the numbers differ from those of 4 ranks")
+
+    masked = directory / "masked.dl"
+    masked.write_text("""model masked(batch = 4) {
+  input image : f32[batch, 1, 8, 8]
+  input mask : f32[batch, 1, 8, 8]
+  y = conv(image, 1, kernel = 3, padding = 1, name = "a")
+  output p = y
+  loss = mse(y, image, where = mask > 0.5)
+}
+""")
+    np.save(directory / "cells.npy", image[:, :8, :8])
+    np.save(directory / "mask.npy", (image > 0)[:, :8, :8].astype(np.uint8))
+    _, err = run("dlc-run", "train", masked, "--threads", 1, *cells, "--steps", 1, "--run", directory / "masked", "--accumulate", 2, expect=1)
+    check("--accumulate cannot train this model" in err and err.strip().count("\n") == 0, err)
+
+
+main()
