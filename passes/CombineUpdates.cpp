@@ -71,7 +71,7 @@ private:
     OpBuilder builder = OpBuilder::atBlockEnd(&model.getBody().front());
     Location loc = group.cluster.getLoc();
     std::string number = std::to_string(known.size() - 1);
-    auto cluster = ClusterOp::create(builder, loc, "update_" + number);
+    auto cluster = ClusterOp::create(builder, loc, "update_" + number, DenseI64ArrayAttr());
     buildFlatUpdate(body, group.elements, cluster.getBody());
     symbols.insert(cluster);
     GeneratedStage stage = planGeneratedKernel(cluster.getBody().front()).stages.front();

@@ -45,6 +45,15 @@ CodeTarget dlc::hostCodeTarget() {
   return target;
 }
 
+/// Elements that the cluster stores past the caches.
+static void markStreams(ClusterPlan &plan, exec::ClusterOp cluster) {
+  ArrayRef<int64_t> results = cluster.getNontemporal().value_or(ArrayRef<int64_t>());
+  int64_t operands = cluster.getBody().getNumArguments();
+  for (StagePlan &stage : plan.stages)
+    for (ClusterWrite &write : stage.writes)
+      write.streams = !write.reduction && llvm::is_contained(results, write.buffer - operands);
+}
+
 LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
                                 std::string &sharedObject, llvm::raw_ostream *linalgText,
                                 llvm::raw_ostream *llvmText) {
@@ -60,6 +69,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     FailureOr<ClusterPlan> plan = planCluster(cluster.getBody().front());
     if (failed(plan))
       return failure();
+    markStreams(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {
       std::string name = (cluster.getSymName() + "_" + Twine(index)).str();
       stages.push_back({buildLinalgStage(builder, cluster.getLoc(), name, *plan, stage), stage});

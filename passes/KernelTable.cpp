@@ -121,8 +121,8 @@ KernelUse KernelTable::generated(nn::FusedOp op) {
   std::string text = textOf(op);
   FlatSymbolRefAttr cluster =
       insert("cluster:" + text, "cluster", [&](OpBuilder &builder, StringRef name) {
-        auto clusterOp =
-            exec::ClusterOp::create(builder, op->getLoc(), builder.getStringAttr(name));
+        auto clusterOp = exec::ClusterOp::create(builder, op->getLoc(), builder.getStringAttr(name),
+                                                 DenseI64ArrayAttr());
         IRMapping mapping;
         op.getBody().cloneInto(&clusterOp.getBody(), mapping);
       });

@@ -125,6 +125,8 @@ void dlc::buildExecPipeline(OpPassManager &manager) {
   // Events are instructions, so they come before live intervals are counted.
   model.addPass(createAssignStreams());
   model.addPass(createPlanMemory());
+  // How long until a result is read is known once instructions have their order and places.
+  model.addPass(createAssignStores());
 }
 
 //===- All stages -----------------------------------------------------------------------------===//

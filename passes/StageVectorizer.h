@@ -76,7 +76,9 @@ private:
   Lanes emitElementwise(mlir::Operation &op);
   Lanes emitRandom(mlir::func::CallOp op);
   Lanes load(mlir::Value memory, llvm::ArrayRef<Lanes> indices, const Lanes *inside);
-  void store(mlir::Value value, mlir::Value memory, llvm::ArrayRef<Lanes> indices);
+  bool fillsLines(const ClusterWrite &write) const;
+  void store(mlir::Value value, mlir::Value memory, llvm::ArrayRef<Lanes> indices,
+             bool streams = false);
   Lanes evaluate(mlir::AffineExpr expression, llvm::ArrayRef<Lanes> operands);
   llvm::SmallVector<Lanes> evaluate(mlir::AffineMap map);
   mlir::Value vectorOf(const Lanes &lanes);

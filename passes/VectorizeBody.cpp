@@ -59,7 +59,8 @@ SmallVector<Value> StageVectorizer::emitBody(ArrayRef<Value> accumulators) {
       continue;
     }
     OpOperand *out = nestOp.getDpsInitOperand(i);
-    store(value, memoryOf(out->get()), evaluate(nestOp.getMatchingIndexingMap(out)));
+    store(value, memoryOf(out->get()), evaluate(nestOp.getMatchingIndexingMap(out)),
+          write.streams && fillsLines(write));
   }
   for (BlockArgument argument : body.getArguments().drop_front(inputs))
     values.erase(argument);
@@ -331,7 +332,27 @@ Lanes StageVectorizer::load(Value memory, ArrayRef<Lanes> indices, const Lanes *
                                    passThrough(type.getElementType()))};
 }
 
-void StageVectorizer::store(Value value, Value memory, ArrayRef<Lanes> indices) {
+/// True if a write's vectors fill whole lines of memory one after the other and begin at multiples
+/// of their bytes; buffers begin at multiples of a line.
+bool StageVectorizer::fillsLines(const ClusterWrite &write) const {
+  bool aligned = write.address.offset % lanes == 0;
+  for (auto [loop, weight] : llvm::enumerate(write.address.weights))
+    aligned &= loop == vectorDim ? weight == 1 : weight % lanes == 0;
+  if (!aligned || plan.loops[vectorDim].extent % lanes != 0)
+    return false;
+  int64_t filled = 1, line = 64 / nn::elementBytes(write.element);
+  for (bool grows = true; grows && filled < line;) {
+    grows = false;
+    for (auto [loop, weight] : llvm::zip(plan.loops, write.address.weights))
+      if (!grows && weight == filled && loop.extent > 1) {
+        filled *= loop.extent;
+        grows = true;
+      }
+  }
+  return filled >= line;
+}
+
+void StageVectorizer::store(Value value, Value memory, ArrayRef<Lanes> indices, bool streams) {
   moveTo(levels.size() - 1);
   SmallVector<Value> scalars;
   for (const Lanes &index : indices)
@@ -342,8 +363,12 @@ void StageVectorizer::store(Value value, Value memory, ArrayRef<Lanes> indices) 
     return;
   }
   if (isContiguous(indices)) {
+    auto type = cast<VectorType>(value.getType());
     if (mask)
       vector::MaskedStoreOp::create(b, memory, scalars, mask, value);
+    else if (streams)
+      vector::StoreOp::create(b, value, memory, scalars, /*nontemporal=*/true,
+                              llvm::Align(lanes * type.getElementTypeBitWidth() / 8));
     else
       vector::StoreOp::create(b, value, memory, scalars);
     return;

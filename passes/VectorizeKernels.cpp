@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -170,6 +171,10 @@ func::FuncOp StageVectorizer::run() {
   enterLevel(entry);
   openItems();
   nest(0);
+  b.setInsertionPoint(entry->getTerminator());
+  // Stores past the caches are ordered by nothing else.
+  if (llvm::any_of(plan.writes, [](const ClusterWrite &write) { return write.streams; }))
+    LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.x86.sse.sfence"), ValueRange());
   stage.function.erase();
   return function;
 }

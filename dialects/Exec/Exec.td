@@ -71,8 +71,10 @@ def Exec_ArenaOp : Exec_Op<"arena", [Symbol]> {
 
 def Exec_ClusterOp : Exec_Op<"cluster", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "the body of a generated kernel";
-  let description = "The region of one nn.fused; kernels of all its stages refer to it.";
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let description = [{
+    The region of one nn.fused; kernels of all its stages refer to it. The results in `nontemporal` are stored past the caches.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<DenseI64ArrayAttr>:$nontemporal);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name $body attr-dict";
 }

@@ -83,6 +83,7 @@ struct PlannerTarget {
   unsigned vectorBits = 0;           // of the widest f32 vector
   bool bf16 = false;                 // has instructions that multiply bf16
   std::string table = "";            // "cpu:FILE.json" if costs are from there, else empty
+  uint64_t cacheBytes = 0;           // of the last level that a team shares; 0 if it is not known
 };
 
 class KernelPlanner {

@@ -174,6 +174,7 @@ void Calibration::measureMemory() {
     const MemoryRates &dram = speed.at(MemoryLevel::Dram);
     if (team == 1)
       peakF32 = speed.gigaflops;
+    table["cache_bytes"] = speed.l3Bytes;
     // Of bytes that a kernel names: the third that a copy moves for its stores is not among them.
     double rate = 2 / (1 / dram.read + 1.5 / dram.copy);
     double from = byCores.empty() ? 0 : byCores.back();

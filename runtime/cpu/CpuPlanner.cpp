@@ -206,7 +206,8 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
                      "." + std::to_string(version->patch),
                  costs.vectorBits(),
                  costs.multipliesBF16(),
-                 costs.table()};
+                 costs.table(),
+                 costs.cacheBytes()};
 }
 
 CandidateList CpuPlanner::search(const KernelRequest &request) {

@@ -148,6 +148,7 @@ void CpuTarget::readTable(const nlohmann::json &table) {
   std::vector<double> byCores = table.at("bandwidth_gb_per_s");
   bandwidth = byCores.at(std::min<size_t>(threads, byCores.size()) - 1);
   overheadNanoseconds = table.at("kernel_overhead_ns");
+  lastLevelBytes = table.value("cache_bytes", uint64_t{0});
   for (const nlohmann::json &entry : table.at("efficiency"))
     rows.push_back(readRow(entry));
 }

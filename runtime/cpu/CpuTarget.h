@@ -41,6 +41,9 @@ public:
   /// True if there are instructions that multiply bf16. Without them oneDNN has slow code only.
   bool multipliesBF16() const;
 
+  /// Of the last level that a team shares; 0 if the table does not say.
+  uint64_t cacheBytes() const { return lastLevelBytes; }
+
   /// The file that `name` gave, as "cpu:FILE.json"; else empty.
   const std::string &table() const { return tableName; }
 
@@ -78,6 +81,7 @@ private:
   unsigned threads;
   double gflopsF32 = 0, gflopsBF16 = 0; // per core
   double bandwidth = 0;                 // GB/s of the whole team
+  uint64_t lastLevelBytes = 0;
   double overheadNanoseconds = 0;       // per kernel
   std::vector<Row> rows;
 };

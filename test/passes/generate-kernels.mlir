@@ -21,6 +21,11 @@
 // LLVM: call <8 x float> @llvm.fma.v8f32
 // LLVM: fpext <8 x float> %{{.*}} to <8 x double>
 // LLVM: fadd <8 x double>
+
+// Results that are far from being read are stored past the caches, in whole lines, and ordered at the end.
+// LLVM-LABEL: define void @far_0
+// LLVM: store <8 x float> {{.*}} align 32, {{.*}}!nontemporal
+// LLVM: call void @llvm.x86.sse.sfence()
 nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, math = "fast"} {
 
   // What is contiguous for all operands is one loop, split where an item holds 8192 elements.
@@ -94,6 +99,12 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %3 = nn.reduce_sum %2 {dims = array<i64: 0, 2, 3>} : (tensor<4x3x128x128xf32>) -> tensor<3xf32>
     nn.yield %3 : tensor<3xf32>
   }
+
+  exec.cluster @far {
+  ^bb0(%0: tensor<3x16x64x64xf32>):
+    %1 = nn.neg %0 : (tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
+    nn.yield %1 : tensor<3x16x64x64xf32>
+  } {nontemporal = array<i64: 0>}
 
   // Each input of a concatenation is written to its place.
   // CHECK-LABEL: func.func @concat_0

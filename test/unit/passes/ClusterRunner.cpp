@@ -60,7 +60,8 @@ ClusterRunner::ClusterRunner(nn::FusedOp op) {
   builder.setInsertionPointToEnd(cast<ModuleOp>(*module).getBody());
   auto model = nn::ModelOp::create(builder, op.getLoc(), "m", "exec");
   builder.setInsertionPointToEnd(&model.getBody().emplaceBlock());
-  auto clusterOp = exec::ClusterOp::create(builder, op.getLoc(), builder.getStringAttr("c"));
+  auto clusterOp = exec::ClusterOp::create(builder, op.getLoc(), builder.getStringAttr("c"),
+                                           DenseI64ArrayAttr());
   IRMapping mapping;
   op.getBody().cloneInto(&clusterOp.getBody(), mapping);
   compile(hostCodeTarget());
