@@ -8,6 +8,7 @@
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
 
+#include <memory>
 #include <string>
 
 namespace dlc {
@@ -36,9 +37,20 @@ struct GeneratedKernel {
 /// Plans a cluster: the block's arguments are the operands, its nn.yield names the results.
 GeneratedKernel planGeneratedKernel(mlir::Block &cluster);
 
-/// True if result `result` may be written to the memory of operand `operand`: every element is read
-/// before it is written.
-bool canShareBuffer(mlir::Block &cluster, unsigned operand, unsigned result);
+/// Which results of a cluster may be written over an operand.
+class ClusterSharing {
+public:
+  explicit ClusterSharing(mlir::Block &cluster);
+  ~ClusterSharing();
+
+  /// True if result `result` may be written to the memory of operand `operand`: every element is
+  /// read before it is written.
+  bool canShare(unsigned operand, unsigned result) const;
+
+private:
+  unsigned operands;
+  std::unique_ptr<struct ClusterPlan> plan; // null if no kernel can be generated
+};
 
 /// What to emit code for.
 struct CodeTarget {

@@ -62,12 +62,16 @@ GeneratedKernel dlc::planGeneratedKernel(Block &cluster) {
   return kernel;
 }
 
-bool dlc::canShareBuffer(Block &cluster, unsigned operand, unsigned result) {
-  FailureOr<ClusterPlan> plan = planCluster(cluster);
-  if (failed(plan))
-    return false;
-  unsigned target = cluster.getNumArguments() + result;
-  if (plan->buffers[operand] != plan->buffers[target])
+ClusterSharing::ClusterSharing(Block &cluster) : operands(cluster.getNumArguments()) {
+  if (FailureOr<ClusterPlan> planned = planCluster(cluster); succeeded(planned))
+    plan = std::make_unique<ClusterPlan>(std::move(*planned));
+}
+
+ClusterSharing::~ClusterSharing() = default;
+
+bool ClusterSharing::canShare(unsigned operand, unsigned result) const {
+  unsigned target = operands + result;
+  if (!plan || plan->buffers[operand] != plan->buffers[target])
     return false;
   const ClusterWrite *written = nullptr;
   const StagePlan *writer = nullptr;

@@ -2,11 +2,10 @@
 // clusters by what their stages move and compute.
 
 #include "dialects/Comm/Comm.h"
+#include "passes/BufferSharing.h"
 #include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
 #include "passes/Passes.h"
-
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -30,18 +29,14 @@ nn::KernelAttr dlc::generatedKernel(nn::FusedOp op, const rt::KernelPlanner &pla
 
 namespace {
 
-/// Bytes of the transient tensors that are live while each op runs: variables, inputs and gradients
-/// have memory of their own; results that can take an operand's memory do.
+/// Bytes of the transient tensors that are live while each op runs. Variables, inputs and gradients
+/// have memory of their own.
 class LiveBytes {
 public:
   explicit LiveBytes(Block &block) {
     llvm::DenseMap<Operation *, uint64_t> born, dying;
-    for (Operation &op : block)
-      for (OpResult result : op.getResults())
-        if (isa<RankedTensorType>(result.getType()) && !isa<nn::ReadOp>(op))
-          place(result);
-    for (const auto &[owner, last] : lastUse) {
-      uint64_t bytes = bytesOf(owner);
+    for (auto [owner, last] : BufferSharing(block, hasOwnPlace).memories()) {
+      auto bytes = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(owner)));
       born[owner.getDefiningOp()] += bytes;
       dying[last] += bytes;
     }
@@ -58,48 +53,11 @@ public:
   llvm::DenseMap<Operation *, uint64_t> at;
 
 private:
-  static uint64_t bytesOf(Value value) {
-    bool isGradient = llvm::any_of(value.getUsers(), llvm::IsaPred<comm::AllReduceOp>);
-    return isGradient ? 0 : static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(value)));
+  /// True for gradients, and for what becomes the value of a variable.
+  static bool hasOwnPlace(Value value) {
+    return value.getDefiningOp<comm::AllReduceOp>() ||
+           llvm::any_of(value.getUsers(), llvm::IsaPred<comm::AllReduceOp, nn::AssignOp>);
   }
-
-  /// The value in whose memory an operand lies, if that is no longer needed behind `op`.
-  Value dyingAt(Value operand, Operation *op) const {
-    Value owner = owners.lookup(operand);
-    return owner && lastUse.lookup(owner) == op ? owner : Value();
-  }
-
-  Value sharedBy(OpResult result) const {
-    Operation *op = result.getOwner();
-    if (isa<nn::ReshapeOp, comm::AllReduceOp>(op))
-      return owners.lookup(op->getOperand(isa<nn::ReshapeOp>(op) ? 0 : result.getResultNumber()));
-    auto fused = dyn_cast<nn::FusedOp>(op);
-    if (!fused)
-      return {};
-    for (auto [index, operand] : llvm::enumerate(fused.getInputs()))
-      if (operand.getType() == result.getType())
-        if (Value owner = dyingAt(operand, op);
-            owner && canShareBuffer(fused.getBody().front(), index, result.getResultNumber()))
-          return owner;
-    return {};
-  }
-
-  void place(OpResult result) {
-    Operation *last = result.getOwner();
-    for (Operation *user : result.getUsers())
-      if (last->isBeforeInBlock(user))
-        last = user;
-    Value owner = sharedBy(result);
-    if (!owner)
-      owner = result;
-    owners[result] = owner;
-    Operation *&known = lastUse[owner];
-    if (!known || known->isBeforeInBlock(last))
-      known = last;
-  }
-
-  llvm::DenseMap<Value, Value> owners;         // whose memory a value lies in
-  llvm::MapVector<Value, Operation *> lastUse; // of a memory, by owner
 };
 
 struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {

@@ -27,6 +27,7 @@ LogicalResult ProgramConverter::convert() {
   placeInputs();
   placeBuckets();
   placeAssigned();
+  sharing.emplace(program.getBody().front(), [&](Value value) { return placed.contains(value); });
   for (Operation &op : program.getBody().front())
     if (failed(convertOp(&op)))
       return failure();
@@ -38,11 +39,6 @@ LogicalResult ProgramConverter::convert() {
 }
 
 //===- Places ---------------------------------------------------------------------------------===//
-
-void ProgramConverter::bind(Value value, Value buffer) {
-  placed[value] = buffer;
-  inhabitants[exec::rootOf(buffer).buffer.getBuffer()].push_back(value);
-}
 
 Value ProgramConverter::newBuffer(RankedTensorType type, ArenaKind arena, Location loc) {
   StringRef layer = nn::layerName(loc);
@@ -58,7 +54,7 @@ void ProgramConverter::placeInputs() {
       continue;
     Value buffer = newBuffer(nn::tensorType(argument), ArenaKind::Inputs, program.getLoc());
     buffer.getDefiningOp<exec::BufferOp>().setInput(program.getInputName(argument.getArgNumber()));
-    bind(argument, buffer);
+    placed[argument] = buffer;
   }
 }
 
@@ -83,9 +79,9 @@ void ProgramConverter::placeBuckets() {
           buffers, start.getLoc(), exec::BufferType::get(start.getContext(), nn::tensorType(input)),
           bucket, offset, StringAttr());
       offset += exec::alignUp(nn::physicalBytes(nn::tensorType(input)));
-      bind(output, slice);
+      placed[output] = slice;
       if (isKernelResult(input) && !placed.contains(input))
-        bind(input, slice);
+        placed[input] = slice;
     }
   }
 }
@@ -111,7 +107,7 @@ void ProgramConverter::placeAssigned() {
     unsigned index = cast<OpResult>(assign.getValue()).getResultNumber();
     if (!canUpdateInPlace(producer, index, assign.getVariable()))
       continue;
-    bind(assign.getValue(), variableBuffer(assign.getVariable()));
+    placed[assign.getValue()] = variableBuffer(assign.getVariable());
     inPlaceAssigns.insert(assign);
   }
 }
@@ -125,7 +121,7 @@ bool ProgramConverter::canUpdateInPlace(nn::FusedOp producer, unsigned index, St
     for (OpOperand &use : read.getValue().getUses()) {
       Operation *user = use.getOwner();
       if (user == producer) {
-        if (!canShareBuffer(producer.getBody().front(), use.getOperandNumber(), index))
+        if (!ClusterSharing(producer.getBody().front()).canShare(use.getOperandNumber(), index))
           return false;
         continue;
       }
@@ -146,37 +142,8 @@ Value ProgramConverter::bufferOf(Value value) {
     buffer = variableBuffer(read.getVariable());
   else
     buffer = newBuffer(nn::tensorType(value), ArenaKind::Transient, value.getLoc());
-  bind(value, buffer);
+  placed[value] = buffer;
   return buffer;
-}
-
-/// True if nothing reads the memory of `value` behind `user`.
-bool ProgramConverter::isLastUse(Value value, Operation *user) {
-  exec::BufferOp root = exec::rootOf(placed.lookup(value)).buffer;
-  if (root.getArena() != ArenaKind::Transient)
-    return false;
-  return llvm::all_of(inhabitants[root.getBuffer()], [&](Value tensor) {
-    return llvm::all_of(tensor.getUsers(), [&](Operation *other) {
-      bool readsLater = isa<nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp>(other);
-      return !readsLater && (other == user || other->isBeforeInBlock(user));
-    });
-  });
-}
-
-/// The buffer of an operand that dies here and whose memory the result may take, or null.
-Value ProgramConverter::shareOperand(nn::FusedOp op, unsigned index) {
-  for (auto [i, operand] : llvm::enumerate(op.getInputs())) {
-    if (operand.getType() != op.getResult(index).getType() || !isLastUse(operand, op) ||
-        llvm::count(op.getInputs(), operand) > 1)
-      continue;
-    Value buffer = placed.lookup(operand);
-    bool taken =
-        llvm::any_of(op.getResults(), [&](Value other) { return placed.lookup(other) == buffer; });
-    if (!taken && buffer.getDefiningOp<exec::BufferOp>() &&
-        canShareBuffer(op.getBody().front(), i, index))
-      return buffer;
-  }
-  return {};
 }
 
 //===- Phases ---------------------------------------------------------------------------------===//
@@ -242,9 +209,8 @@ LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {
   for (Value operand : op->getOperands())
     all.push_back(bufferOf(operand));
   for (OpResult value : op->getResults()) {
-    if (auto fused = dyn_cast<nn::FusedOp>(op); fused && !placed.contains(value))
-      if (Value shared = shareOperand(fused, value.getResultNumber()))
-        bind(value, shared);
+    if (Value operand = sharing->operandSharedBy(value))
+      placed[value] = placed.lookup(operand);
     all.push_back(bufferOf(value));
   }
   for (RankedTensorType type : use.scratch)
@@ -286,7 +252,7 @@ void ProgramConverter::view(Operation *op, Value source, Value value) {
     exec::CopyOp::create(instructions, op->getLoc(), alias, destination, phases.lookup(op),
                          exec::StreamAttr());
   else
-    bind(value, alias);
+    placed[value] = alias;
 }
 
 /// Assignments that are not in place: through a temporary if the source is itself a variable (a

@@ -1,6 +1,7 @@
 // Turns one nn.program into an exec.program: decides where every value lives and what runs on it.
 #pragma once
 
+#include "passes/BufferSharing.h"
 #include "passes/KernelTable.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -23,9 +24,6 @@ private:
   mlir::Value variableBuffer(llvm::StringRef name);
   mlir::Value bufferOf(mlir::Value value);
   mlir::Value newBuffer(mlir::RankedTensorType type, exec::ArenaKind arena, mlir::Location loc);
-  mlir::Value shareOperand(nn::FusedOp op, unsigned result);
-  bool isLastUse(mlir::Value value, mlir::Operation *user);
-  void bind(mlir::Value value, mlir::Value buffer);
 
   // What runs.
   void findPhases();
@@ -43,8 +41,7 @@ private:
   exec::ProgramOp result;
 
   llvm::DenseMap<mlir::Value, mlir::Value> placed; // tensor -> buffer
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>>
-      inhabitants; // buffer -> tensors that live in it
+  std::optional<BufferSharing> sharing;            // once all else is placed
   llvm::StringMap<mlir::Value> variables;
   llvm::DenseMap<mlir::Operation *, mlir::Value> buckets; // comm.start -> bucket
   llvm::DenseSet<mlir::Operation *> inPlaceAssigns;

@@ -20,6 +20,20 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 0.1) }
 """
 
+# One kernel reads a value and, through a view, its first row for every row: the result may not lie in the value's memory.
+READ_THROUGH_VIEW = """
+nn.model @m attributes {stage = "nn", batch = 4 : i64} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %e = nn.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %r = nn.reshape %e : (tensor<4x4xf32>) -> tensor<16xf32>
+    %s = nn.slice %r {start = array<i64: 0>, size = array<i64: 4>} : (tensor<16xf32>) -> tensor<4xf32>
+    %b = nn.broadcast %s {dims = array<i64: 1>} : (tensor<4xf32>) -> tensor<4x4xf32>
+    %y = nn.add %e, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    nn.output "y", %y : tensor<4x4xf32>
+  }
+}
+"""
+
 
 class Program:
     def __init__(self, name, text, *options):
@@ -78,6 +92,7 @@ class Program:
 
 def main():
     Program("pooled concat", POOLED_CONCAT).step()
+    Program("read through a view", READ_THROUGH_VIEW).predict()
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ TEST(GeneratedKernels, ElementwiseMayBeInPlace) {
                           %y = nn.add %0, %b : (!t, !t) -> !t
                           %w = nn.cast %y : (!t) -> !h)",
                        {{"%y", "!t"}, {"%w", "!h"}});
-  EXPECT_TRUE(canShareBuffer(runner.cluster(), 0, 0));
-  EXPECT_FALSE(canShareBuffer(runner.cluster(), 1, 0)); // read for a whole row
-  EXPECT_FALSE(canShareBuffer(runner.cluster(), 0, 1)); // another type
+  EXPECT_TRUE(ClusterSharing(runner.cluster()).canShare(0, 0));
+  EXPECT_FALSE(ClusterSharing(runner.cluster()).canShare(1, 0)); // read for a whole row
+  EXPECT_FALSE(ClusterSharing(runner.cluster()).canShare(0, 1)); // another type
 }
 
 // A result must not overwrite what other iterations still read.
@@ -61,16 +61,16 @@ TEST(GeneratedKernels, MovedElementsAreNotInPlace) {
                            R"(%x = nn.transpose %0 {permutation = array<i64: 1, 0>} : (!t) -> !t
                               %y = nn.add %0, %x : (!t, !t) -> !t)",
                            {{"%y", "!t"}});
-  EXPECT_FALSE(canShareBuffer(transposed.cluster(), 0, 0));
+  EXPECT_FALSE(ClusterSharing(transposed.cluster()).canShare(0, 0));
   ClusterRunner reduced({{"!t", "tensor<8xf32>"}}, {{"!t"}},
                         "%y = nn.reduce_sum %0 {dims = array<i64>} : (!t) -> !t", {{"%y", "!t"}});
-  EXPECT_FALSE(canShareBuffer(reduced.cluster(), 0, 0));
+  EXPECT_FALSE(ClusterSharing(reduced.cluster()).canShare(0, 0));
   ClusterRunner joined(
       {{"!t", "tensor<1x8xf32>"}}, {{"!t"}},
       R"(%s = nn.slice %0 {start = array<i64: 0, 4>, size = array<i64: 1, 4>} : (!t) -> tensor<1x4xf32>
                           %y = nn.concat %s, %s {dim = 1 : i64} : (tensor<1x4xf32>, tensor<1x4xf32>) -> !t)",
       {{"%y", "!t"}});
-  EXPECT_FALSE(canShareBuffer(joined.cluster(), 0, 0));
+  EXPECT_FALSE(ClusterSharing(joined.cluster()).canShare(0, 0));
 }
 
 // Objects that are loaded at the same time, one after the other with the same descriptor, are
