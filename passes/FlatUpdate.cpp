@@ -112,7 +112,8 @@ std::string dlc::flatUpdateText(Block &cluster, int64_t elements) {
   // Printed inside of an op: operands of a region without a parent have no names.
   Operation *parent = cluster.getParentOp();
   OpBuilder builder(parent->getContext());
-  OwningOpRef<exec::ClusterOp> flat = exec::ClusterOp::create(builder, parent->getLoc(), "flat");
+  OwningOpRef<exec::ClusterOp> flat =
+      exec::ClusterOp::create(builder, parent->getLoc(), "flat", DenseI64ArrayAttr());
   buildFlatUpdate(cluster, elements, flat->getBody());
   std::string text;
   llvm::raw_string_ostream stream(text);

@@ -82,7 +82,7 @@ private:
   double gflopsF32 = 0, gflopsBF16 = 0; // per core
   double bandwidth = 0;                 // GB/s of the whole team
   uint64_t lastLevelBytes = 0;
-  double overheadNanoseconds = 0;       // per kernel
+  double overheadNanoseconds = 0; // per kernel
   std::vector<Row> rows;
 };
 

@@ -71,9 +71,8 @@ TEST(CpuTarget, BadTableIsBadInput) {
 TEST(CpuTarget, TablesAreComplete) {
   for (const char *name : {"cpu:avx2", "cpu:avx512", "cpu:avx512-bf16", "cpu:amx"}) {
     nlohmann::ordered_json table = embeddedTable(name);
-    for (const char *key :
-         {"isa", "gflops_per_core", "bandwidth_gb_per_s", "kernel_overhead_ns", "cache_bytes",
-          "efficiency"})
+    for (const char *key : {"isa", "gflops_per_core", "bandwidth_gb_per_s", "kernel_overhead_ns",
+                            "cache_bytes", "efficiency"})
       EXPECT_TRUE(table.contains(key)) << name << " " << key;
   }
 }
