@@ -63,6 +63,7 @@ struct Layout {
   /// nChw16c: [8,2,28,28,16].
   std::vector<int64_t> physicalShape(const std::vector<int64_t> &logical) const {
     std::vector<int64_t> physical;
+    physical.reserve(order.size() + blocks.size());
     for (uint8_t dim : order)
       physical.push_back((logical[dim] + blockOf(dim) - 1) / blockOf(dim));
     for (Block block : blocks)

@@ -43,8 +43,11 @@ template <typename Body> void forEachIndex(llvm::ArrayRef<int64_t> shape, Body b
   Shape index(shape.size(), 0);
   for (int64_t left = llvm::product_of(shape); left > 0; --left) {
     body(llvm::ArrayRef<int64_t>(index));
-    for (size_t dim = shape.size(); dim-- > 0 && ++index[dim] == shape[dim];)
+    for (size_t dim = shape.size(); dim-- > 0;) {
+      if (++index[dim] < shape[dim])
+        break;
       index[dim] = 0;
+    }
   }
 }
 
