@@ -108,7 +108,7 @@ void SliceAllReduce::sendContributions() {
 
 void SliceAllReduce::receiveContributions() {
   Slice own = slice(rank());
-  if (own.size() == 0)
+  if (own.size() == 0 || messagePeers.empty())
     return;
   size_t bytes = outgoing(own).size();
   received.resize(bytes * messagePeers.size());
