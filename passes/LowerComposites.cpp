@@ -108,6 +108,8 @@ void lower(IRRewriter &rewriter, ConvOp op) {
   Value y = ops.reshaped(sum, tensorType(op.getY()).getShape());
   if (op.getBias())
     y = ops.make<AddOp>(y, ops.along(atLeastF32(ops, op.getBias()), 1, y));
+  if (op.getRelu())
+    y = ops.make<ReluOp>(y);
   rewriter.replaceOp(op, ops.cast(y, tensorType(op.getY()).getElementType()));
 }
 
