@@ -91,7 +91,8 @@ DLC_BINARY_GRADIENT(MaxOp, select(holds(a, Comparison::GE, b), dy, 0),
                     select(holds(a, Comparison::GE, b), 0, dy))
 DLC_BINARY_GRADIENT(MinOp, select(holds(a, Comparison::LE, b), dy, 0),
                     select(holds(a, Comparison::LE, b), 0, dy))
-DLC_BINARY_GRADIENT(PowOp, dy * b * pow(a, b - 1), Value())
+// a^0 is 1 everywhere, 0^0 too.
+DLC_BINARY_GRADIENT(PowOp, select(holds(b, Comparison::EQ, 0), 0, dy * b * pow(a, b - 1)), Value())
 // clang-format on
 #undef DLC_BINARY_GRADIENT
 

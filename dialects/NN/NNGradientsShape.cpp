@@ -31,6 +31,24 @@ void ReduceSumOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayR
                                               complement(getDims(), type.getRank()));
 }
 
+/// Equal shares to all that are the maximum, as one-sided derivatives average out.
+void ReduceMaxOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
+                                MutableArrayRef<Value> operandGradients) {
+  if (!wanted[0])
+    return;
+  auto type = logicalType(tensorType(getX()));
+  SmallVector<int64_t> kept = complement(getDims(), type.getRank());
+  auto spread = [&](Value value) -> Value {
+    return BroadcastOp::create(builder, getLoc(), type, value, kept);
+  };
+  auto constant = [&](double value) { return splat(builder, getLoc(), type, value); };
+  Value isLargest = CompareOp::create(builder, getLoc(), Comparison::EQ, getX(), spread(getY()));
+  Value hits = SelectOp::create(builder, getLoc(), isLargest, constant(1), constant(0));
+  Value count = ReduceSumOp::create(builder, getLoc(), hits, getDims());
+  Value share = DivOp::create(builder, getLoc(), gradients[0], count);
+  operandGradients[0] = SelectOp::create(builder, getLoc(), isLargest, spread(share), constant(0));
+}
+
 void ReshapeOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
                               MutableArrayRef<Value> operandGradients) {
   if (wanted[0])

@@ -46,7 +46,7 @@ class NN_ReduceOp<string mnemonic, string text, list<Trait> traits = []> : NN_In
   let hasVerifier = 1;
 }
 def NN_ReduceSumOp : NN_ReduceOp<"reduce_sum", "sum over dimensions", [NN_Differentiable]>;
-def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions">;
+def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions; equal ones share the gradient", [NN_Differentiable]>;
 
 def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable]> {
   let summary = "same elements in logical row-major order";

@@ -115,13 +115,14 @@ nn.model @unused_parameter attributes {stage = "nn"} {
 // -----
 
 nn.model @no_rule attributes {stage = "nn"} {
-  nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
-  nn.program @train() {
-    %w = nn.read @w : tensor<4xf32>
+  nn.variable @w : tensor<4x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%l: tensor<4xi32> {nn.input = "l"}, %d: tensor<4xf32> {nn.input = "d"}) {
+    %w = nn.read @w : tensor<4x3xf32>
     // expected-error @below {{is not differentiable, but the loss depends on parameter @w through it}}
-    %max = nn.reduce_max %w {dims = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+    %g = nn.softmax_cross_entropy_grad %w, %l, %d : (tensor<4x3xf32>, tensor<4xi32>, tensor<4xf32>) -> tensor<4x3xf32>
+    %s = nn.reduce_sum %g {dims = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
     %one = nn.constant dense<1.0> : tensor<f32>
-    nn.loss %max, %one : tensor<f32>, tensor<f32>
+    nn.loss %s, %one : tensor<f32>, tensor<f32>
   }
 }
 

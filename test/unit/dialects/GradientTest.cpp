@@ -182,6 +182,8 @@ std::vector<Case> binaryCases() {
     cases.push_back({op, std::string("nn.") + op, "", {"3x4xf64", "3x4xf64"}, {"3x4xf64"}});
   cases.push_back({"div", "nn.div", "", {"5xf64", {"5xf64", 0.5, 2}}, {"5xf64"}});
   cases.push_back({"pow", "nn.pow", "", {{"5xf64", 0.5, 2}, fixed("5xf64", -2, 3)}, {"5xf64"}});
+  cases.push_back(
+      {"pow_of_zero", "nn.pow", "", {{"5xf64", 0, 0}, fixed("5xf64", 0, 0)}, {"5xf64"}});
   return cases;
 }
 
@@ -204,6 +206,8 @@ std::vector<Case> shapeCases() {
       {"broadcast_two", "nn.broadcast", "dims = array<i64: 0, 2>", {"2x4xf64"}, {"2x3x4xf64"}},
       {"reduce_sum_all", "nn.reduce_sum", "dims = array<i64: 0, 1>", {"3x4xf64"}, {"f64"}},
       {"reduce_sum_inner", "nn.reduce_sum", "dims = array<i64: 0, 2>", {"2x3x4xf64"}, {"3xf64"}},
+      {"reduce_max_all", "nn.reduce_max", "dims = array<i64: 0, 1>", {"3x4xf64"}, {"f64"}},
+      {"reduce_max_inner", "nn.reduce_max", "dims = array<i64: 0, 2>", {"2x3x4xf64"}, {"3xf64"}},
       {"reshape", "nn.reshape", "", {"2x6xf64"}, {"3x4xf64"}},
       {"transpose",
        "nn.transpose",
