@@ -31,6 +31,7 @@ LogicalResult ProgramConverter::convert() {
   for (Operation &op : program.getBody().front())
     if (failed(convertOp(&op)))
       return failure();
+  keepOldValues();
   assignRemaining();
   for (Operation &op : program.getBody().front())
     hostRead(&op);
@@ -253,6 +254,35 @@ void ProgramConverter::view(Operation *op, Value source, Value value) {
                          exec::StreamAttr());
   else
     placed[value] = alias;
+}
+
+/// The variable's value that a value is, whatever its shape, or null.
+static nn::ReadOp readBehind(Value value) {
+  while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
+    value = reshape.getX();
+  return value.getDefiningOp<nn::ReadOp>();
+}
+
+/// The host reads when the program has run: what it wants of a variable's old value is copied
+/// before the new one is written.
+void ProgramConverter::keepOldValues() {
+  DenseSet<StringRef> assigned;
+  for (auto assign : program.getBody().getOps<nn::AssignOp>())
+    assigned.insert(assign.getVariable());
+  for (Operation &op : program.getBody().front()) {
+    if (!isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
+      continue;
+    for (Value value : op.getOperands()) {
+      nn::ReadOp read = readBehind(value);
+      if (!read || !assigned.contains(read.getVariable()) ||
+          !exec::rootOf(bufferOf(value)).buffer.getVariable())
+        continue;
+      Value copy = newBuffer(nn::tensorType(value), ArenaKind::Transient, op.getLoc());
+      exec::CopyOp::create(instructions, op.getLoc(), placed.lookup(value), copy,
+                           phases.lookup(&op), exec::StreamAttr());
+      placed[value] = copy;
+    }
+  }
 }
 
 /// Assignments that are not in place: through a temporary if the source is itself a variable (a

@@ -31,6 +31,7 @@ private:
   llvm::LogicalResult dispatch(mlir::Operation *op, const KernelUse &use);
   void start(mlir::Operation *op);
   void view(mlir::Operation *op, mlir::Value source, mlir::Value result);
+  void keepOldValues();
   void assignRemaining();
   void hostRead(mlir::Operation *op);
 

@@ -34,6 +34,55 @@ nn.model @m attributes {stage = "nn", batch = 4 : i64} {
 }
 """
 
+# What the host reads of a variable that the step writes is the value that the step began with, reshaped or not.
+OLD_VALUES = """
+nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "sgd", lr = 0.1}}} {
+  nn.variable @w : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @count : tensor<f32> {kind = #nn<kind state>, init = #nn.init<constant, 5.0, 0.0>}
+  nn.variable @other : tensor<1xf32> {kind = #nn<kind state>, init = #nn.init<constant, 5.0, 0.0>}
+  nn.program @train(%x: tensor<2x3xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<3xf32>
+    %c = nn.read @count : tensor<f32>
+    %d = nn.read @other : tensor<1xf32>
+    %one = nn.constant dense<1.0> : tensor<f32>
+    %n = nn.add %c, %one : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    nn.assign @count, %n : tensor<f32>
+    %r = nn.reshape %d : (tensor<1xf32>) -> tensor<f32>
+    %m = nn.reshape %n : (tensor<f32>) -> tensor<1xf32>
+    nn.assign @other, %m : tensor<1xf32>
+    %b = nn.broadcast %w {dims = array<i64: 1>} : (tensor<3xf32>) -> tensor<2x3xf32>
+    %y = nn.mul %x, %b : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    %s = nn.reduce_sum %y {dims = array<i64: 0, 1>} : (tensor<2x3xf32>) -> tensor<f32>
+    %two = nn.constant dense<2.0> : tensor<f32>
+    nn.loss %s, %two : tensor<f32>, tensor<f32>
+    nn.metric "steps", %c, %one : tensor<f32>, tensor<f32>
+    nn.metric "reshaped", %r, %one : tensor<f32>, tensor<f32>
+  }
+}
+"""
+
+# A convolution to one channel is no library kernel; its activation is not lost on the way.
+PROJECTION_WITH_RELU = """
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  nn.variable @w : tensor<1x4x1x1xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, -1.0, 0.0>}
+  nn.program @predict(%x: tensor<2x4x4x4xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<1x4x1x1xf32>
+    %y = nn.conv %x, %w {relu, strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x4x4x4xf32>, tensor<1x4x1x1xf32>) -> tensor<2x1x4x4xf32>
+    nn.output "y", %y : tensor<2x1x4x4xf32>
+  }
+}
+"""
+
+# The shift that keeps softmax from overflowing has a gradient.
+SOFTMAX_IN_LOSS = """
+model m(batch = 4, c = 8) {
+  input x : f32[batch, c]
+  input t : f32[batch, 10]
+  loss = mse(softmax(dense(x, 10)), t)
+}
+train { optimizer = sgd(lr = 0.1) }
+"""
+
 
 class Program:
     def __init__(self, name, text, *options):
@@ -93,6 +142,9 @@ class Program:
 def main():
     Program("pooled concat", POOLED_CONCAT).step()
     Program("read through a view", READ_THROUGH_VIEW).predict()
+    Program("old values", OLD_VALUES).step()
+    Program("projection with ReLU", PROJECTION_WITH_RELU).predict()
+    Program("softmax in a loss", SOFTMAX_IN_LOSS).step()
 
 
 if __name__ == "__main__":
