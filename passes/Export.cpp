@@ -361,8 +361,9 @@ void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   std::vector<fb::Offset<artifact::Instruction>> instructions;
   for (Operation *op : liveness.instructions())
     instructions.push_back(instruction(op));
+  auto times = program->getAttrOfType<DictionaryAttr>("forecast");
   auto nanoseconds = [&](StringRef name) -> uint64_t {
-    auto attribute = program->getAttrOfType<IntegerAttr>(name);
+    auto attribute = times ? times.getAs<IntegerAttr>(name) : IntegerAttr();
     return attribute ? static_cast<uint64_t>(attribute.getInt()) : 0;
   };
   auto forecast =

@@ -35,6 +35,8 @@ LogicalResult ProgramConverter::convert() {
   assignRemaining();
   for (Operation &op : program.getBody().front())
     hostRead(&op);
+  if (Attribute forecast = program->getAttr("forecast"))
+    result->setAttr("forecast", forecast);
   anchor->erase();
   return success();
 }

@@ -1,13 +1,13 @@
 // RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-convert-nn-to-exec | FileCheck %s
 
-// The gradient is written into its bucket, the variable is updated in place; equal inputs are recorded.
+// The gradient is written into its bucket, the variable is updated in place; equal inputs and the forecast are recorded.
 // CHECK-LABEL: nn.model @in_place
 // CHECK-SAME: inputs = [{name = "x", type = tensor<4xf32>}]
 // CHECK-SAME: stage = "exec"
 nn.model @in_place attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<normal, 0.0, 1.0>}
-  // CHECK: exec.program @train
-  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}) {
+  // CHECK: exec.program @train attributes {forecast = {compute_ns = 5 : i64}}
+  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}) attributes {forecast = {compute_ns = 5 : i64}} {
     // CHECK-DAG: %[[X:.*]] = exec.buffer {{.*}}input = "x"
     // CHECK-DAG: %[[BUCKET:.*]] = exec.buffer {{.*}}gradients{{.*}} : <tensor<16xf32>>
     // CHECK-DAG: %[[SLICE:.*]] = exec.view %[[BUCKET]][0]
