@@ -74,8 +74,7 @@ std::vector<ClusterGroup> ClusterGrouper::groups() const {
   for (ClusterGroup group : all) {
     if (group.ops.empty())
       continue;
-    llvm::sort(group.ops,
-               [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+    sortByPosition(group.ops);
     result.push_back(std::move(group));
   }
   llvm::sort(result, [&](const ClusterGroup &a, const ClusterGroup &b) {
@@ -106,10 +105,14 @@ void ClusterGrouper::addOp(Operation *op) {
   all.push_back(std::move(group));
 }
 
+void ClusterGrouper::sortByPosition(SmallVectorImpl<Operation *> &ops) const {
+  llvm::sort(ops,
+             [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+}
+
 void ClusterGrouper::joinUsers(Operation *op) {
   SmallVector<Operation *> users = usersThroughCasts(op);
-  llvm::sort(users,
-             [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+  sortByPosition(users);
   for (Operation *user : users)
     if (unsigned group = groupOf(user); group != ~0u && group != groupOf(op))
       tryJoin(groupOf(op), group);
@@ -125,7 +128,9 @@ void ClusterGrouper::joinSiblings(Block &block) {
   }
   auto stretchOf = [&](unsigned group) { return stretch[position.lookup(all[group].ops.front())]; };
   auto joinReaders = [&](Value value) {
+    // In an order that text preserves; that of uses is not one.
     SmallVector<Operation *> readers = usersThroughCasts(value);
+    sortByPosition(readers);
     for (Operation *a : readers)
       for (Operation *b : readers) {
         unsigned first = groupOf(a), second = groupOf(b);

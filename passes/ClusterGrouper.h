@@ -46,6 +46,7 @@ public:
 private:
   unsigned groupOf(mlir::Operation *op) const;
   void addOp(mlir::Operation *op);
+  void sortByPosition(llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
   void joinUsers(mlir::Operation *op);
   void joinSiblings(mlir::Block &block);
   bool tryJoin(unsigned a, unsigned b);

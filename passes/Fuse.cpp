@@ -2,13 +2,12 @@
 // becomes clusters. The grouping is ClusterGrouper's; here groups become nn.fused ops and the block
 // is put in an order that respects them.
 
+#include "passes/BlockOrder.h"
 #include "passes/ClusterGrouper.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-
-#include <queue>
 
 using namespace mlir;
 using namespace dlc;
@@ -93,34 +92,6 @@ private:
   SmallVector<Value> inputs;
 };
 
-/// Reorders a block so that definitions come before uses, staying as close to the present order as
-/// that allows.
-void sortBlock(Block &block) {
-  DenseMap<Operation *, unsigned> position, missing;
-  for (auto [index, op] : llvm::enumerate(block))
-    position[&op] = static_cast<unsigned>(index);
-  auto later = [&](Operation *a, Operation *b) { return position.lookup(a) > position.lookup(b); };
-  std::priority_queue<Operation *, std::vector<Operation *>, decltype(later)> ready(later);
-  for (Operation &op : block) {
-    llvm::SmallPtrSet<Operation *, 4> producers;
-    for (Value operand : op.getOperands())
-      if (Operation *producer = operand.getDefiningOp())
-        producers.insert(producer);
-    missing[&op] = producers.size();
-    if (producers.empty())
-      ready.push(&op);
-  }
-  while (!ready.empty()) {
-    Operation *op = ready.top();
-    ready.pop();
-    op->moveBefore(&block, block.end());
-    llvm::SmallPtrSet<Operation *, 4> users(op->getUsers().begin(), op->getUsers().end());
-    for (Operation *user : users)
-      if (--missing[user] == 0)
-        ready.push(user);
-  }
-}
-
 class FusePass : public dlc::impl::FuseBase<FusePass> {
 public:
   using Base::Base;
@@ -179,7 +150,8 @@ private:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isCopiedIntoClusters(&op) && op.use_empty())
         op.erase();
-    sortBlock(block);
+    // As close to the present order as operands before users allow.
+    applyOrder(block, orderBlock(block, [](Operation *) { return OrderKey(); }));
   }
 };
 } // namespace
