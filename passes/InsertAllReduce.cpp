@@ -8,6 +8,8 @@
 #include "passes/Passes.h"
 #include "passes/Scalars.h"
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
@@ -97,28 +99,62 @@ static bool isBatchStatistic(Value value) {
   return norm && norm.getTraining() && value != norm.getY();
 }
 
-/// Replaces batch statistics on the way to assigned values by their mean over ranks. Other users,
-/// above all the gradient, keep the rank's own.
-static void averageStatistics(ModelOp model, ProgramOp train) {
-  SmallVector<Operation *> worklist(train.getBody().getOps<AssignOp>());
-  llvm::DenseSet<Operation *> seen;
-  llvm::DenseMap<Value, Value> means;
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val();
-    if (!seen.insert(op).second)
-      continue;
-    for (OpOperand &operand : op->getOpOperands()) {
-      Operation *producer = operand.get().getDefiningOp();
-      if (isBatchStatistic(operand.get())) {
-        Value &mean = means[operand.get()];
-        if (!mean)
-          mean = meanOverRanks(model, operand.get());
-        operand.set(mean);
-      } else if (producer && !isa<comm::AllReduceOp, BatchNormOp>(producer)) {
-        worklist.push_back(producer);
-      }
+namespace {
+/// Gives values with the mean over ranks in place of batch statistics. What computes them is
+/// copied: its other users, above all losses and the gradient, keep the rank's own.
+class StatisticsAverager {
+public:
+  explicit StatisticsAverager(ModelOp model) : model(model) {}
+
+  Value averaged(Value value) {
+    if (isBatchStatistic(value)) {
+      Value &mean = means[value];
+      if (!mean)
+        mean = meanOverRanks(model, value);
+      return mean;
     }
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<comm::AllReduceOp, BatchNormOp>(op))
+      return value;
+    if (!twins.contains(op)) {
+      Operation *twin = makeTwin(op);
+      twins[op] = twin;
+    }
+    return twins.lookup(op)->getResult(cast<OpResult>(value).getResultNumber());
   }
+
+  /// Erases what was copied and has no other user.
+  void eraseUnused(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (twins.contains(&op) && isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+private:
+  /// The op itself if it depends on no statistic.
+  Operation *makeTwin(Operation *op) {
+    SmallVector<Value> operands =
+        llvm::map_to_vector(op->getOperands(), [&](Value operand) { return averaged(operand); });
+    if (llvm::equal(operands, op->getOperands()))
+      return op;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Operation *twin = builder.clone(*op);
+    twin->setOperands(operands);
+    return twin;
+  }
+
+  ModelOp model;
+  llvm::DenseMap<Value, Value> means;
+  llvm::DenseMap<Operation *, Operation *> twins;
+};
+} // namespace
+
+static void averageStatistics(ModelOp model, ProgramOp train) {
+  StatisticsAverager averager(model);
+  for (auto assign : train.getBody().getOps<AssignOp>())
+    assign.getValueMutable().assign(averager.averaged(assign.getValue()));
+  averager.eraseUnused(train.getBody().front());
 }
 
 //===- Pass -----------------------------------------------------------------------------------===//

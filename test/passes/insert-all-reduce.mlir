@@ -96,6 +96,34 @@ nn.model @statistics attributes {stage = "nn", batch = 4 : i64} {
 
 // -----
 
+// What a loss reads of a batch statistic stays the rank's own, even where the running statistic is computed from the same.
+// CHECK-LABEL: nn.model @shared_statistics
+nn.model @shared_statistics attributes {stage = "nn", batch = 4 : i64} {
+  nn.variable @w : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @mean : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train(%x: tensor<4x3xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<3xf32>
+    %m = nn.read @mean : tensor<3xf32>
+    // CHECK: %{{.*}}, %[[MEAN:.*]], %{{.*}} = nn.batch_norm
+    // CHECK: %[[SUM:.*]] = comm.all_reduce %[[MEAN]]
+    // CHECK: %[[AVERAGE:.*]] = nn.mul %[[SUM]]
+    %y, %bm, %bv = nn.batch_norm %x, %w, %m, %m, %w {epsilon = 1.0e-5 : f64, training = true}
+        : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    // CHECK-DAG: %[[OWN:.*]] = nn.sub %[[MEAN]]
+    // CHECK-DAG: %[[MOVED:.*]] = nn.sub %[[AVERAGE]]
+    %d = nn.sub %bm, %m : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    // CHECK: %[[LOSS:.*]] = nn.reduce_sum %[[OWN]]
+    // CHECK: nn.loss %[[LOSS]]
+    %l = nn.reduce_sum %d {dims = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
+    %c = nn.constant dense<2.0> : tensor<f32>
+    nn.loss %l, %c : tensor<f32>, tensor<f32>
+    // CHECK: nn.assign @mean, %[[MOVED]]
+    nn.assign @mean, %d : tensor<3xf32>
+  }
+}
+
+// -----
+
 // Statistics at inference are variables already; programs other than @train are left alone.
 // CHECK-LABEL: nn.model @inference
 // CHECK-NOT: comm.all_reduce
