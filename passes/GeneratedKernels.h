@@ -46,6 +46,8 @@ public:
   /// True if result `result` may be written to the memory of operand `operand`: every element is
   /// read before it is written.
   bool canShare(unsigned operand, unsigned result) const;
+  /// The same, given by the places of both among the buffers of a stage.
+  bool canShareInStage(uint64_t stage, unsigned read, unsigned written) const;
 
 private:
   unsigned operands;

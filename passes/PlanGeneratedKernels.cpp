@@ -92,3 +92,14 @@ bool ClusterSharing::canShare(unsigned operand, unsigned result) const {
     }
   return written != nullptr;
 }
+
+bool ClusterSharing::canShareInStage(uint64_t stage, unsigned read, unsigned written) const {
+  if (!plan || stage >= plan->stages.size())
+    return false;
+  SmallVector<unsigned> buffers = stageBuffers(plan->stages[stage]);
+  if (read >= buffers.size() || written >= buffers.size())
+    return false;
+  bool isOperand = buffers[read] < operands;
+  return isOperand && buffers[written] >= operands &&
+         canShare(buffers[read], buffers[written] - operands);
+}

@@ -1,5 +1,6 @@
 // dlc-verify-exec: read-only checks of exec programs; numbers are those of the pass's description.
 
+#include "passes/AliasVerifier.h"
 #include "passes/Liveness.h"
 #include "passes/Passes.h"
 
@@ -30,6 +31,10 @@ public:
       if (failed(verifyPlaces(liveness)) || failed(verifyOverlap(liveness)) ||
           failed(verifyOrder(liveness, symbols)) || failed(verifyCollectives(liveness)))
         return signalPassFailure();
+      AliasVerifier aliases(symbols);
+      for (Operation *instruction : liveness.instructions())
+        if (failed(aliases.verify(instruction)))
+          return signalPassFailure();
     }
   }
 

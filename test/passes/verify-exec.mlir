@@ -115,3 +115,47 @@ nn.model @crowded attributes {stage = "exec"} {
     exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
   }
 }
+
+// -----
+
+// What is read may not be overwritten by the same instruction.
+nn.model @overwritten attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 128 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<24xf32>>
+    %low = exec.view %a[0] : <tensor<24xf32>> -> <tensor<16xf32>>
+    %high = exec.view %a[32] : <tensor<24xf32>> -> <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<24xf32>>
+    // expected-error @below {{writes buffer 1 over buffer 0, which it uses otherwise}}
+    exec.copy %low, %high {phase = #exec<phase backward>, stream = #exec<stream compute>} : <tensor<16xf32>>
+  }
+}
+
+// -----
+
+// A generated kernel may write a result over an operand if it reads each element before, at its place; not otherwise.
+nn.model @in_place attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.cluster @cluster_0 {
+  ^bb0(%x: tensor<4xf32>):
+    %y = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    nn.yield %y : tensor<4xf32>
+  }
+  exec.cluster @cluster_1 {
+  ^bb0(%x: tensor<4x4xf32>):
+    %t = nn.transpose %x {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %y = nn.exp %t : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    nn.yield %y : tensor<4x4xf32>
+  }
+  exec.kernel @exp [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 128 : i64, category = "pointwise", cluster = @cluster_0, flops = 16 : i64, function = "cluster_0_0", implementation = "generated", nanoseconds = 1 : i64}
+  exec.kernel @turned [tensor<4x4xf32>, tensor<4x4xf32>] access [1, 2] {bytes = 128 : i64, category = "pointwise", cluster = @cluster_1, flops = 16 : i64, function = "cluster_1_0", implementation = "generated", nanoseconds = 1 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<4xf32>>
+    %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<4x4xf32>>
+    exec.fill %a {phase = #exec<phase forward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<4xf32>>
+    exec.dispatch @exp(%a, %a) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4xf32>>, !exec.buffer<tensor<4xf32>>
+    exec.fill %b {phase = #exec<phase forward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<4x4xf32>>
+    // expected-error @below {{writes buffer 1 over buffer 0, which it uses otherwise}}
+    exec.dispatch @turned(%b, %b) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4x4xf32>>, !exec.buffer<tensor<4x4xf32>>
+  }
+}
