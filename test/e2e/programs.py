@@ -83,6 +83,17 @@ model m(batch = 4, c = 8) {
 train { optimizer = sgd(lr = 0.1) }
 """
 
+# A mean inside of a term is that of the rows that do not pad the batch.
+NESTED_MEANS = """
+model m(batch = 2) {
+  input x : f32[batch, 3]
+  y = dense(x, 1, name = "d")
+  loss = mean(abs(y - mean(y)))
+  metric power = mean(exp(mean(y * y)))
+}
+train { optimizer = sgd(lr = 0.1) }
+"""
+
 
 class Program:
     def __init__(self, name, text, *options):
@@ -139,12 +150,27 @@ class Program:
                 self.compare(key, np.load(self.directory / f"{key.removeprefix('output.')}.npy"), value)
 
 
+def evaluate_padded():
+    """Three rows in batches of two."""
+    program = Program("nested means", NESTED_MEANS)
+    rows = np.random.default_rng(6).standard_normal((3, 3)).astype(np.float32)
+    np.save(program.directory / "x.npy", rows)
+    printed, _ = run("dlc-run", "eval", program.artifact, *program.data(), "--init", program.weights, "--json")
+    weights = read_safetensors(program.weights)
+    y = rows @ weights["d.weight"][0] + weights["d.bias"]
+    batches = (y[:2], y[2:])
+    ours = json.loads(printed)
+    program.compare("loss", ours["loss"], sum(np.abs(batch - batch.mean()).sum() for batch in batches) / 3)
+    program.compare("power", ours["power"], sum(len(batch) * np.exp((batch**2).mean()) for batch in batches) / 3)
+
+
 def main():
     Program("pooled concat", POOLED_CONCAT).step()
     Program("read through a view", READ_THROUGH_VIEW).predict()
     Program("old values", OLD_VALUES).step()
     Program("projection with ReLU", PROJECTION_WITH_RELU).predict()
     Program("softmax in a loss", SOFTMAX_IN_LOSS).step()
+    evaluate_padded()
 
 
 if __name__ == "__main__":
