@@ -94,6 +94,25 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 0.1) }
 """
 
+# The derivative of a^0 is 0 at 0 too.
+POWER_OF_ZERO = """
+nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "sgd", lr = 0.1}}} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2x2xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<2xf32>
+    %v = nn.sub %w, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %b = nn.constant dense<[0.0, 1.0]> : tensor<2xf32>
+    %p = nn.pow %v, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %q = nn.add %p, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    %r = nn.broadcast %q {dims = array<i64: 1>} : (tensor<2xf32>) -> tensor<2x2xf32>
+    %y = nn.mul %x, %r : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %s = nn.reduce_sum %y {dims = array<i64: 0, 1>} : (tensor<2x2xf32>) -> tensor<f32>
+    %two = nn.constant dense<2.0> : tensor<f32>
+    nn.loss %s, %two : tensor<f32>, tensor<f32>
+  }
+}
+"""
+
 
 class Program:
     def __init__(self, name, text, *options):
@@ -170,6 +189,7 @@ def main():
     Program("old values", OLD_VALUES).step()
     Program("projection with ReLU", PROJECTION_WITH_RELU).predict()
     Program("softmax in a loss", SOFTMAX_IN_LOSS).step()
+    Program("power of zero", POWER_OF_ZERO).step()
     evaluate_padded()
 
 
