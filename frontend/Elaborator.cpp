@@ -311,7 +311,7 @@ FailureOr<mlir::RankedTensorType> Elaborator::evaluateType(const InputStmt &inpu
       if (failed(append(item, loc)))
         return failure();
   }
-  if (shape.size() > 5 || elementCount(shape) > maxElements)
+  if (shape.size() > nn::maxRank || elementCount(shape) > maxElements)
     return error(input.typeLoc, "an input has at most 5 axes and 2^40 elements");
   if (input.element == "f32")
     return graph.f32(shape);

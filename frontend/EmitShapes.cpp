@@ -73,8 +73,8 @@ Result emitReshape(Emission &call) {
   }
   if (open)
     *open = elements % known == 0 ? elements / known : 0;
-  if (shape.size() > 8 || (open ? *open == 0 : known != elements))
-    return call.error("shape", "reshape keeps the number of elements and makes at most 8 axes: " +
+  if (shape.size() > nn::maxRank || (open ? *open == 0 : known != elements))
+    return call.error("shape", "reshape keeps the number of elements and makes at most 5 axes: " +
                                    typeText(x.getType()) + " has " + Twine(elements) +
                                    ", which does not fit " + toText(call["shape"]));
   return Value(call.graph.reshape(x, shape));

@@ -20,7 +20,7 @@ namespace dlc::fe {
 enum class ProgramKind { Train, Eval, Predict };
 llvm::StringRef programName(ProgramKind kind);
 
-constexpr int64_t maxElements = int64_t{1} << 40;
+using nn::maxElements;
 /// Number of elements, saturating; at most maxElements in any tensor of a model.
 int64_t elementCount(llvm::ArrayRef<int64_t> shape);
 

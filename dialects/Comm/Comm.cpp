@@ -2,6 +2,8 @@
 
 #include "dialects/Comm/Comm.h"
 
+#include "dialects/NN/NN.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 

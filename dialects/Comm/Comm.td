@@ -28,7 +28,7 @@ def Comm_FutureType : TypeDef<Comm_Dialect, "Future"> {
 }
 
 class Comm_Op<string mnemonic, list<Trait> traits = []> : Op<Comm_Dialect, mnemonic, traits>;
-def Comm_FloatTensor : RankedTensorOf<[F64, F32, BF16, F16]>;
+def Comm_Tensor : RankedTensorOf<[F64, F32, BF16, F16], [CPred<"::dlc::nn::isBounded($_self)">]>;
 
 def Comm_AllReduceOp : Comm_Op<"all_reduce", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "sum over ranks";
@@ -39,8 +39,8 @@ def Comm_AllReduceOp : Comm_Op<"all_reduce", [Pure, DeclareOpInterfaceMethods<In
     %0:2 = comm.all_reduce %a, %b : tensor<3xf32>, tensor<4xf32>
     ```
   }];
-  let arguments = (ins Variadic<Comm_FloatTensor>:$inputs, OptionalAttr<TypeAttr>:$wire);
-  let results = (outs Variadic<Comm_FloatTensor>:$outputs);
+  let arguments = (ins Variadic<Comm_Tensor>:$inputs, OptionalAttr<TypeAttr>:$wire);
+  let results = (outs Variadic<Comm_Tensor>:$outputs);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
   let hasVerifier = 1;
 }
@@ -55,7 +55,7 @@ def Comm_StartOp : Comm_Op<"start"> {
     %0:2 = comm.wait %f : !comm.future<tensor<3xf32>, tensor<4xf32>> -> tensor<3xf32>, tensor<4xf32>
     ```
   }];
-  let arguments = (ins Variadic<Comm_FloatTensor>:$inputs, I64Attr:$bucket, OptionalAttr<TypeAttr>:$wire);
+  let arguments = (ins Variadic<Comm_Tensor>:$inputs, I64Attr:$bucket, OptionalAttr<TypeAttr>:$wire);
   let results = (outs Comm_FutureType:$future);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($future)";
   let hasVerifier = 1;
@@ -64,7 +64,7 @@ def Comm_StartOp : Comm_Op<"start"> {
 def Comm_WaitOp : Comm_Op<"wait"> {
   let summary = "the reduced tensors of a bucket";
   let arguments = (ins Comm_FutureType:$future);
-  let results = (outs Variadic<Comm_FloatTensor>:$outputs);
+  let results = (outs Variadic<Comm_Tensor>:$outputs);
   let assemblyFormat = "$future attr-dict `:` type($future) `->` type($outputs)";
   let hasVerifier = 1;
 }

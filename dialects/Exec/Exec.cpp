@@ -36,6 +36,22 @@ void ExecDialect::initialize() {
       >();
 }
 
+/// A tensor of nn, a library's workspace (bytes), or parts of reductions, which have one dimension
+/// more.
+static bool hasPlace(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && nn::isBounded(tensor, nn::maxRank + 1) &&
+         (tensor.getElementType().isUnsignedInteger(8) ||
+          nn::isTensor(RankedTensorType::get({}, tensor.getElementType())));
+}
+
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 RankedTensorType tensor) {
+  if (!hasPlace(tensor))
+    return emitError() << "no buffer holds a " << tensor;
+  return success();
+}
+
 bool exec::isInstruction(Operation *op) {
   return isa<DispatchOp, StartOp, WaitOp, RecordOp, WaitEventOp, CopyOp, FillOp, HostReadOp>(op);
 }
@@ -52,6 +68,9 @@ Root exec::rootOf(Value buffer) {
 LogicalResult KernelOp::verify() {
   if (getPlan().has_value() == getCluster().has_value()) // 1.
     return emitOpError("needs either a plan or a cluster");
+  for (Type type : getTypes().getAsValueRange<TypeAttr>()) // 3.
+    if (!hasPlace(type))
+      return emitOpError("takes a ") << type << ", which no buffer holds";
   if (getAccess().size() != getTypes().size()) // 2.
     return emitOpError("has ") << getTypes().size() << " operands and " << getAccess().size()
                                << " accesses";
@@ -64,10 +83,20 @@ LogicalResult KernelOp::verify() {
 }
 
 LogicalResult ViewOp::verify() {
-  int64_t end = static_cast<int64_t>(getOffset()) + nn::physicalBytes(getType().getTensor());
-  if (static_cast<int64_t>(getOffset()) < 0 ||
-      end > nn::physicalBytes(getSource().getType().getTensor()))
-    return emitOpError("ends at byte ") << end << ", outside of " << getSource().getType();
+  auto begin = static_cast<int64_t>(getOffset());
+  int64_t bytes = nn::physicalBytes(getType().getTensor());
+  int64_t size = nn::physicalBytes(getSource().getType().getTensor());
+  if (begin < 0 || begin > size || bytes > size - begin)
+    return emitOpError("of ") << bytes << " bytes from byte " << begin << " is outside of "
+                              << getSource().getType();
+  return success();
+}
+
+LogicalResult exec::StartOp::verify() {
+  if (!getBucket().getType().getTensor().getElementType().isF32())
+    return emitOpError("adds up f32, got ") << getBucket().getType();
+  if (!getWire().isF32() && !getWire().isBF16())
+    return emitOpError("wire type is ") << getWire() << ", expected f32 or bf16";
   return success();
 }
 

@@ -57,6 +57,7 @@ def Exec_BufferType : TypeDef<Exec_Dialect, "Buffer"> {
   let summary = "a place in an arena that holds a tensor";
   let parameters = (ins "::mlir::RankedTensorType":$tensor);
   let assemblyFormat = "`<` $tensor `>`";
+  let genVerifyDecl = 1;
 }
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
@@ -84,7 +85,7 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol]> {
   let description = [{
     A library kernel has a `plan`, the bytes from which the device rebuilds it. A generated one is stage `stage` of `cluster`:
     function `function`, called for consecutive chunks of `chunk` iterations of [0, extent).
-    1. Exactly one of plan and cluster. 2. One access per operand.
+    1. Exactly one of plan and cluster. 2. One access per operand. 3. Operands are tensors that a buffer can hold.
 
     ```mlir
     exec.kernel @k [tensor<8xf32>, tensor<8xf32>] access [1, 2] {category = "pointwise", plan = array<i8: 1, 2>,
@@ -130,6 +131,9 @@ def Exec_ViewOp : Exec_Op<"view", [Pure]> {
 
 class Exec_Instruction<string mnemonic, list<Trait> traits = []> : Exec_Op<mnemonic, traits>;
 
+// Of a collective or an event.
+def Exec_Number : ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1048576>]>;
+
 def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel on buffers";
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_BufferType>:$buffers, Exec_PhaseAttr:$phase,
@@ -139,26 +143,28 @@ def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<Sy
 
 def Exec_StartOp : Exec_Instruction<"start"> {
   let summary = "starts the all-reduce of a bucket";
-  let arguments = (ins Exec_BufferType:$bucket, I64Attr:$collective, TypeAttr:$wire, StrArrayAttr:$members,
+  let description = "The bucket holds f32; `wire`, f32 or bf16, is what the message holds.";
+  let hasVerifier = 1;
+  let arguments = (ins Exec_BufferType:$bucket, Exec_Number:$collective, TypeAttr:$wire, StrArrayAttr:$members,
                        OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$bucket attr-dict `:` type($bucket)";
 }
 
 def Exec_WaitOp : Exec_Instruction<"wait"> {
   let summary = "the all-reduce is complete from here on";
-  let arguments = (ins I64Attr:$collective, OptionalAttr<Exec_StreamAttr>:$stream);
+  let arguments = (ins Exec_Number:$collective, OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$collective attr-dict";
 }
 
 def Exec_RecordOp : Exec_Instruction<"record"> {
   let summary = "records an event on a stream";
-  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let arguments = (ins Exec_Number:$event, Exec_StreamAttr:$stream);
   let assemblyFormat = "$event attr-dict";
 }
 
 def Exec_WaitEventOp : Exec_Instruction<"wait_event"> {
   let summary = "a stream waits for an event";
-  let arguments = (ins I64Attr:$event, Exec_StreamAttr:$stream);
+  let arguments = (ins Exec_Number:$event, Exec_StreamAttr:$stream);
   let assemblyFormat = "$event attr-dict";
 }
 

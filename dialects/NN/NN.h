@@ -27,6 +27,17 @@ public:
   static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyElementwise(op); }
 };
 
+/// Limits of all tensors: letters name five dimensions, and bytes of any sum of tensors fit 63
+/// bits.
+inline constexpr int64_t maxRank = 5;
+inline constexpr int64_t maxElements = int64_t{1} << 40;
+
+/// True for a ranked tensor of static shape within the limits, padding lanes included, with a
+/// #nn.layout or no encoding.
+bool isBounded(mlir::Type type, int64_t maxRank = nn::maxRank);
+/// True if such a tensor has elements of the dialect, too.
+bool isTensor(mlir::Type type);
+
 /// True if shapes and element types agree pairwise; layouts may differ.
 bool haveSameLogicalTypes(mlir::TypeRange a, mlir::TypeRange b);
 /// True if `sums` are the types in which tensors of `types` are summed; layouts may differ.

@@ -114,6 +114,37 @@ void InitializerAttr::print(AsmPrinter &printer) const {
 
 //===- Types ----------------------------------------------------------------------------------===//
 
+bool nn::isBounded(Type type, int64_t maxRank) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  auto isExtent = [](int64_t extent) { return extent >= 1 && extent <= maxElements; };
+  if (!tensor || tensor.getRank() > maxRank || !llvm::all_of(tensor.getShape(), isExtent) ||
+      (tensor.getEncoding() && !isa<LayoutAttr>(tensor.getEncoding())))
+    return false;
+  rt::Layout layout = layoutOf(tensor);
+  int64_t elements = 1;
+  auto fits = [&](int64_t factor) {
+    if (factor > maxElements / elements)
+      return false;
+    elements *= factor;
+    return true;
+  };
+  // Blocks alone first: extents are divided by their product.
+  if (!llvm::all_of(layout.blocks, [&](rt::Layout::Block block) { return fits(block.size); }))
+    return false;
+  elements = 1;
+  return llvm::all_of(layout.physicalShape(tensor.getShape().vec()), fits);
+}
+
+bool nn::isTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !isBounded(type))
+    return false;
+  Type element = tensor.getElementType();
+  return isa<Float64Type, Float32Type, BFloat16Type, Float16Type>(element) ||
+         element.isSignlessInteger(1) || element.isSignlessInteger(8) ||
+         element.isSignlessInteger(32) || element.isSignlessInteger(64);
+}
+
 bool nn::haveSameLogicalTypes(TypeRange a, TypeRange b) {
   return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
            auto x = dyn_cast<RankedTensorType>(std::get<0>(pair));

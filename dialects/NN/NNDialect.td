@@ -95,10 +95,13 @@ def NN_KernelAttr : NN_Attr<"Kernel", "kernel"> {
   let assemblyFormat = "`<` $implementation `,` `workspace` `=` $workspace `,` `flops` `=` $flops `,` `bytes` `=` $bytes `,` `ns` `=` $nanoseconds `>`";
 }
 
-// Types of operands.
-def NN_Tensor : RankedTensorOf<[F64, F32, BF16, F16, I1, I8, I32, I64]>;
-def NN_FloatTensor : RankedTensorOf<[F64, F32, BF16, F16]>;
-def NN_IntTensor : RankedTensorOf<[I1, I8, I32, I64]>;
-def NN_BoolTensor : RankedTensorOf<[I1]>;
+// Types of operands. What every stage counts on for each tensor is decided here: a static shape within nn::isBounded.
+class NN_TensorOf<list<Type> elements>
+    : RankedTensorOf<elements, [CPred<"::dlc::nn::isBounded($_self)">],
+                     "ranked tensor (static shape, at most 5 dimensions of at least 1, at most 2^40 elements)">;
+def NN_Tensor : NN_TensorOf<[F64, F32, BF16, F16, I1, I8, I32, I64]>;
+def NN_FloatTensor : NN_TensorOf<[F64, F32, BF16, F16]>;
+def NN_IntTensor : NN_TensorOf<[I1, I8, I32, I64]>;
+def NN_BoolTensor : NN_TensorOf<[I1]>;
 
 #endif // DLC_NN_DIALECT

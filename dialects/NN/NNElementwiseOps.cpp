@@ -14,6 +14,12 @@ static auto fullOperands(Operation *op) {
   });
 }
 
+/// True if the op computes in the element type of the operand, so that it must be the result's.
+static bool keepsElementType(Operation *op, Value operand) {
+  bool isCondition = isa<SelectOp>(op) && operand == op->getOperand(0);
+  return !isCondition && !isa<CastOp, CompareOp>(op);
+}
+
 LogicalResult verifyElementwise(Operation *op) {
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   for (Value operand : fullOperands(op)) {
@@ -24,6 +30,9 @@ LogicalResult verifyElementwise(Operation *op) {
     if (other.getEncoding() != type.getEncoding())
       return op->emitOpError("is elementwise, but layouts differ: ")
              << operand.getType() << " and " << op->getResult(0).getType();
+    if (keepsElementType(op, operand) && other.getElementType() != type.getElementType())
+      return op->emitOpError("computes in one element type, but an operand has type ")
+             << operand.getType() << " and the result " << type << "; convert by nn.cast";
   }
   return success();
 }
@@ -73,12 +82,6 @@ LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
 LogicalResult CompareOp::verify() {
   if (tensorType(getA()).getElementType() != tensorType(getB()).getElementType())
     return emitOpError("compares ") << getA().getType() << " with " << getB().getType();
-  return success();
-}
-
-LogicalResult SelectOp::verify() {
-  if (getA().getType() != getB().getType())
-    return emitOpError("chooses between ") << getA().getType() << " and " << getB().getType();
   return success();
 }
 

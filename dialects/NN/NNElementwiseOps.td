@@ -65,7 +65,6 @@ def NN_SelectOp : NN_ElementwiseOp<"select", [NN_Differentiable]> {
   let summary = "a where the condition holds, else b";
   let arguments = (ins NN_BoolTensor:$condition, NN_Tensor:$a, NN_Tensor:$b);
   let results = (outs NN_Tensor:$y);
-  let hasVerifier = 1;
 }
 
 def NN_CastOp : NN_TypedOp<"cast", [NN_Elementwise, NN_Differentiable]> {

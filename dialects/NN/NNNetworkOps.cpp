@@ -10,6 +10,9 @@ using namespace dlc::nn;
 struct Window {
   SmallVector<int64_t> kernel, strides, low, high, dilations;
 
+  /// Beyond it, positions in a window could overflow.
+  static constexpr int64_t maxStep = 1 << 20;
+
   /// Extents after sliding the window; nothing if the lists do not fit or an extent is below 1.
   FailureOr<SmallVector<int64_t>> apply(ArrayRef<int64_t> spatial) const {
     size_t rank = spatial.size();
@@ -18,6 +21,8 @@ struct Window {
         return failure();
     SmallVector<int64_t> result;
     for (size_t i = 0; i < rank; ++i) {
+      if (std::max({strides[i], dilations[i], low[i], high[i]}) > maxStep)
+        return failure();
       if (strides[i] < 1 || dilations[i] < 1 || low[i] < 0 || high[i] < 0 || kernel[i] < 1)
         return failure();
       int64_t room = spatial[i] + low[i] + high[i] - dilations[i] * (kernel[i] - 1) - 1;
@@ -34,12 +39,14 @@ template <typename Adaptor>
 static FailureOr<SmallVector<int64_t>> convShape(std::optional<Location> loc, Adaptor adaptor,
                                                  RankedTensorType x, RankedTensorType weight) {
   auto groups = static_cast<int64_t>(adaptor.getGroups());
-  if (x.getRank() < 3 || x.getRank() != weight.getRank())
+  if (x.getRank() < 3 || x.getRank() > maxRank || x.getRank() != weight.getRank())
     return emitOptionalError(loc, "convolves ", x, " with ", weight,
                              ": both need the same rank of 3 to 5");
-  if (groups < 1 || x.getDimSize(1) != groups * weight.getDimSize(1)) // 1.
+  if (groups < 1 || x.getDimSize(1) % groups != 0 ||
+      x.getDimSize(1) / groups != weight.getDimSize(1)) // 1.
     return emitOptionalError(loc, "input ", x, " has ", x.getDimSize(1), " channels, weight ",
-                             weight, " is for ", groups * weight.getDimSize(1));
+                             weight, " is for ", weight.getDimSize(1), " in each of ", groups,
+                             " groups");
   if (weight.getDimSize(0) % groups != 0) // 2.
     return emitOptionalError(loc, weight.getDimSize(0), " output channels do not divide into ",
                              groups, " groups");
@@ -57,11 +64,31 @@ static FailureOr<SmallVector<int64_t>> convShape(std::optional<Location> loc, Ad
   return shape;
 }
 
-static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels) {
-  if (bias && tensorType(bias).getShape() != ArrayRef<int64_t>(channels))
+/// Factors of one element type; the product and the bias have it, too, or that of its sums.
+static LogicalResult verifyProduct(Operation *op, Value bias = {}) {
+  Type element = tensorType(op->getOperand(0)).getElementType();
+  Type sum = sumType(tensorType(op->getOperand(0))).getElementType();
+  if (tensorType(op->getOperand(1)).getElementType() != element)
+    return op->emitOpError("multiplies ")
+           << op->getOperand(0).getType() << " by " << op->getOperand(1).getType()
+           << ": both need one element type";
+  for (Value value : {Value(op->getResult(0)), bias})
+    if (Type other = value ? tensorType(value).getElementType() : element;
+        other != element && other != sum)
+      return op->emitOpError("has factors of ")
+             << element << ", but " << (value == bias ? "a bias" : "a result") << " of type "
+             << value.getType() << "; convert by nn.cast";
+  return success();
+}
+
+/// A result of too low a rank is left to the comparison with the inferred one, which comes later.
+static LogicalResult verifyBias(Operation *op, Value bias) {
+  auto y = tensorType(op->getResult(0));
+  int64_t channels = y.getRank() < 2 ? 0 : y.getDimSize(1);
+  if (bias && channels != 0 && tensorType(bias).getShape() != ArrayRef<int64_t>(channels))
     return op->emitOpError("bias has type ")
            << bias.getType() << ", expected " << channels << " elements";
-  return success();
+  return verifyProduct(op, bias);
 }
 
 //===- Convolutions ---------------------------------------------------------------------------===//
@@ -77,9 +104,7 @@ LogicalResult ConvOp::inferReturnTypes(MLIRContext *, std::optional<Location> lo
   return success();
 }
 
-LogicalResult ConvOp::verify() {
-  return verifyBias(*this, getBias(), tensorType(getY()).getDimSize(1));
-}
+LogicalResult ConvOp::verify() { return verifyBias(*this, getBias()); }
 
 /// `big` convolved with `weight` gives `small`.
 template <typename Op>
@@ -90,14 +115,14 @@ static LogicalResult verifyConvRelation(Op op, RankedTensorType big, RankedTenso
     return failure();
   if (ArrayRef<int64_t>(*shape) != small.getShape())
     return op.emitOpError("convolving ") << big << " with " << weight << " does not give " << small;
-  return success();
+  return verifyProduct(op);
 }
 
 LogicalResult ConvTransposeOp::verify() {
   if (failed(verifyConvRelation(*this, tensorType(getY()), tensorType(getWeight()),
                                 tensorType(getX()))))
     return failure();
-  return verifyBias(*this, getBias(), tensorType(getY()).getDimSize(1));
+  return verifyBias(*this, getBias());
 }
 
 LogicalResult ConvGradDataOp::verify() {
@@ -125,9 +150,7 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-LogicalResult MatmulOp::verify() {
-  return verifyBias(*this, getBias(), tensorType(getY()).getDimSize(1));
-}
+LogicalResult MatmulOp::verify() { return verifyBias(*this, getBias()); }
 
 //===- Pooling --------------------------------------------------------------------------------===//
 
@@ -142,7 +165,7 @@ static FailureOr<SmallVector<int64_t>> poolShape(std::optional<Location> loc, Op
     elements = extent > 127 ? 128 : elements * extent;
   if (elements > 127)
     return emitOptionalError(loc, "the window [", op.getKernel(), "] has more than 127 elements");
-  FailureOr<SmallVector<int64_t>> spatial = x.getRank() < 3
+  FailureOr<SmallVector<int64_t>> spatial = x.getRank() < 3 || x.getRank() > maxRank
                                                 ? FailureOr<SmallVector<int64_t>>()
                                                 : window.apply(x.getShape().drop_front(2));
   if (failed(spatial))
@@ -174,6 +197,9 @@ LogicalResult MaxPoolGradOp::verify() {
       dy.getShape() != tensorType(getIndex()).getShape())
     return emitOpError("pooling ")
            << dx << " does not give " << dy << " and " << getIndex().getType();
+  if (dx.getElementType() != dy.getElementType())
+    return emitOpError("computes in one element type, but dy has type ")
+           << dy << " and dx " << dx << "; convert by nn.cast";
   return success();
 }
 
@@ -207,7 +233,8 @@ LogicalResult BatchNormOp::verify() {
 LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto x = tensorType(adaptor.getX());
-  if (x.getRank() < 2 || x.getShape() != tensorType(adaptor.getDy()).getShape())
+  auto dy = tensorType(adaptor.getDy());
+  if (x.getRank() < 2 || x.getShape() != dy.getShape() || x.getElementType() != dy.getElementType())
     return emitOptionalError(loc, "dy and x differ: ", adaptor.getDy().getType(), " and ", x);
   for (Value value : {adaptor.getScale(), adaptor.getMean(), adaptor.getVar()})
     if (!isPerChannel(value, x))
@@ -220,30 +247,53 @@ LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
 
 //===- Losses ---------------------------------------------------------------------------------===//
 
-LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
-                                                      Adaptor adaptor,
-                                                      SmallVectorImpl<Type> &types) {
-  auto logits = tensorType(adaptor.getLogits()), label = tensorType(adaptor.getLabel());
+/// Of the loss and its gradient.
+static LogicalResult checkRows(std::optional<Location> loc, RankedTensorType logits,
+                               RankedTensorType label) {
   SmallVector<int64_t> rows(logits.getShape());
   if (rows.size() >= 2)
     rows.erase(rows.begin() + 1);
   if (logits.getRank() < 2 || label.getShape() != ArrayRef<int64_t>(rows))
     return emitOptionalError(loc, "takes logits [N, C, ...] and label [N, ...], got ", logits,
                              " and ", label);
+  return success();
+}
+
+static LogicalResult checkSmoothing(Operation *op, double smoothing) {
+  if (!(smoothing >= 0 && smoothing < 1))
+    return op->emitOpError("smoothing is ") << smoothing << ", expected 0 <= smoothing < 1";
+  return success();
+}
+
+LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                                      Adaptor adaptor,
+                                                      SmallVectorImpl<Type> &types) {
+  auto logits = tensorType(adaptor.getLogits()), label = tensorType(adaptor.getLabel());
+  if (failed(checkRows(loc, logits, label)))
+    return failure();
   types.push_back(RankedTensorType::get(label.getShape(), logits.getElementType()));
   return success();
 }
 
 LogicalResult SoftmaxCrossEntropyOp::verify() {
-  double smoothing = getSmoothing().convertToDouble();
-  if (!(smoothing >= 0 && smoothing < 1))
-    return emitOpError("smoothing is ") << smoothing << ", expected 0 <= smoothing < 1";
+  return checkSmoothing(*this, getSmoothing().convertToDouble());
+}
+
+LogicalResult SoftmaxCrossEntropyGradOp::inferReturnTypes(MLIRContext *,
+                                                          std::optional<Location> loc,
+                                                          Adaptor adaptor,
+                                                          SmallVectorImpl<Type> &types) {
+  auto logits = tensorType(adaptor.getLogits()), label = tensorType(adaptor.getLabel());
+  auto dloss = tensorType(adaptor.getDloss());
+  if (failed(checkRows(loc, logits, label)))
+    return failure();
+  if (dloss.getShape() != label.getShape() || dloss.getElementType() != logits.getElementType())
+    return emitOptionalError(loc, "takes dloss of the shape of label ", label,
+                             " and the element type of logits ", logits, ", got ", dloss);
+  types.push_back(logicalType(logits));
   return success();
 }
 
-LogicalResult SoftmaxCrossEntropyGradOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                                          Adaptor adaptor,
-                                                          SmallVectorImpl<Type> &types) {
-  types.push_back(logicalType(tensorType(adaptor.getLogits())));
-  return success();
+LogicalResult SoftmaxCrossEntropyGradOp::verify() {
+  return checkSmoothing(*this, getSmoothing().convertToDouble());
 }

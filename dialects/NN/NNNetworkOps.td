@@ -92,13 +92,13 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable]> {
     ```
   }];
   let arguments = !con((ins NN_FloatTensor:$x), NN_PoolAttributes);
-  let results = (outs NN_FloatTensor:$y, RankedTensorOf<[I8]>:$index);
+  let results = (outs NN_FloatTensor:$y, NN_TensorOf<[I8]>:$index);
   let hasVerifier = 1;
 }
 
 def NN_MaxPoolGradOp : NN_TypedOp<"max_pool_grad"> {
   let summary = "gradient of max_pool's x";
-  let arguments = !con((ins NN_FloatTensor:$dy, RankedTensorOf<[I8]>:$index), NN_PoolAttributes);
+  let arguments = !con((ins NN_FloatTensor:$dy, NN_TensorOf<[I8]>:$index), NN_PoolAttributes);
   let results = (outs NN_FloatTensor:$dx);
   let hasVerifier = 1;
 }
@@ -151,6 +151,7 @@ def NN_SoftmaxCrossEntropyGradOp : NN_InferredOp<"softmax_cross_entropy_grad"> {
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$label, NN_FloatTensor:$dloss,
                        DefaultValuedAttr<F64Attr, "0.0">:$smoothing);
   let results = (outs NN_FloatTensor:$dlogits);
+  let hasVerifier = 1;
 }
 
 #endif // DLC_NN_NETWORK_OPS

@@ -28,6 +28,9 @@ void ConstantOp::build(OpBuilder &builder, OperationState &state, RankedTensorTy
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 LogicalResult ConstantOp::verify() {
+  // Generated code and folders read the elements; a resource need not have them.
+  if (!isa<DenseElementsAttr>(getValue()))
+    return emitOpError("needs its elements: write dense<...>");
   if (!haveSameLogicalTypes(TypeRange(Type(getValue().getShapedType())), TypeRange(getType())))
     return emitOpError("value has type ") << getValue().getShapedType() << ", result " << getType();
   if (getType() != logicalType(cast<RankedTensorType>(getType())) && !getValue().isSplat())
@@ -36,8 +39,9 @@ LogicalResult ConstantOp::verify() {
 }
 
 LogicalResult IotaOp::verify() {
-  if (getDim() < 0 || static_cast<int64_t>(getDim()) >= tensorType(getY()).getRank())
-    return emitOpError("dim ") << getDim() << " is outside of " << getType();
+  auto dim = static_cast<int64_t>(getDim());
+  if (dim < 0 || dim >= tensorType(getY()).getRank())
+    return emitOpError("dim ") << dim << " is outside of " << getType();
   return success();
 }
 
@@ -92,12 +96,7 @@ LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 
 LogicalResult ReduceSumOp::verify() { return success(); }
 
-LogicalResult ReduceMaxOp::verify() {
-  for (int64_t dim : getDims())
-    if (tensorType(getX()).getDimSize(dim) == 0)
-      return emitOpError("has no maximum over an empty dimension");
-  return success();
-}
+LogicalResult ReduceMaxOp::verify() { return success(); }
 
 //===- reshape, transpose, reorder ------------------------------------------------------------===//
 
@@ -187,8 +186,8 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc
   auto from = tensorType(adaptor.getX());
   ArrayRef<int64_t> low = adaptor.getLow(), high = adaptor.getHigh();
   if (static_cast<int64_t>(low.size()) != from.getRank() || high.size() != low.size() ||
-      llvm::any_of(low, [](int64_t n) { return n < 0; }) ||
-      llvm::any_of(high, [](int64_t n) { return n < 0; }))
+      llvm::any_of(llvm::concat<const int64_t>(low, high),
+                   [](int64_t n) { return n < 0 || n > maxElements; }))
     return emitOptionalError(loc, "low and high need one entry >= 0 per dimension of ", from);
   SmallVector<int64_t> shape(from.getShape());
   for (int64_t i = 0; i < from.getRank(); ++i)

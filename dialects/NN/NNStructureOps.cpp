@@ -16,8 +16,6 @@ LogicalResult ModelOp::verify() {
 
 LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
-  if (!type.hasStaticShape())
-    return emitOpError("needs a static shape, got ") << type;
   if (getKind() == VariableKind::Scalar && type.getRank() != 0)
     return emitOpError("is of kind scalar and has rank ") << type.getRank();
   if ((getKind() == VariableKind::Slot) != (getOwner().has_value() && getSlot().has_value()))
@@ -51,10 +49,11 @@ LogicalResult ProgramOp::verify() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes())) {
     if (getInputName(i).empty())
       return emitOpError("argument ") << i << " lacks nn.input, the name of an input";
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape())
+    if (!isTensor(type))
       return emitOpError("has input '")
-             << getInputName(i) << "' of type " << type << ", expected a tensor of static shape";
+             << getInputName(i) << "' of type " << type
+             << ", expected a tensor of static shape, at most 5 dimensions of at least 1 and at "
+                "most 2^40 elements of a type such as f32 or i32";
   }
   llvm::SmallDenseSet<StringRef> assigned;
   for (auto assign : getBody().getOps<AssignOp>())

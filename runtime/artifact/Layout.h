@@ -102,13 +102,16 @@ struct Layout {
     return rank <= 5 ? byRank[rank] : std::string_view();
   }
 
+  /// The text form; with ? for each dimension of a rank beyond those that have one.
   std::string toString() const {
     std::string text;
     std::string_view names = letters(rank());
+    auto letter = [&](uint8_t dim) { return dim < names.size() ? names[dim] : '?'; };
     for (uint8_t dim : order)
-      text += static_cast<char>(blockOf(dim) > 1 ? names[dim] - 'a' + 'A' : names[dim]);
+      text += static_cast<char>(blockOf(dim) > 1 && !names.empty() ? letter(dim) - 'a' + 'A'
+                                                                   : letter(dim));
     for (Block block : blocks)
-      text += std::to_string(block.size) + names[block.dim];
+      text += std::to_string(block.size) + letter(block.dim);
     return text;
   }
 

@@ -17,7 +17,7 @@ nn.model @access attributes {stage = "exec"} {
 nn.model @view attributes {stage = "exec"} {
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
-    // expected-error @below {{ends at byte 96, outside of}}
+    // expected-error @below {{of 32 bytes from byte 64 is outside of}}
     %b = exec.view %a[64] : <tensor<16xf32>> -> <tensor<8xf32>>
   }
 }

@@ -51,7 +51,7 @@
 %w = nn.constant dense<1.0> : tensor<4x3x5xf32>
 // expected-error @below {{failed to infer returned types}}
 // expected-error @below {{does not fit on 'tensor<2x3x8xf32>'}}
-%y = nn.conv %x, %w {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 2>} : (tensor<2x3x8xf32>, tensor<4x3x5xf32>) -> tensor<2x4x0xf32>
+%y = nn.conv %x, %w {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 2>} : (tensor<2x3x8xf32>, tensor<4x3x5xf32>) -> tensor<2x4x1xf32>
 
 // -----
 
@@ -89,3 +89,26 @@
 %dy = nn.constant dense<1.0> : tensor<2x4x6xf32>
 // expected-error @below {{convolving 'tensor<2x3x8xf32>' with 'tensor<4x3x4xf32>' does not give 'tensor<2x4x6xf32>'}}
 %dw = nn.conv_grad_filter %x, %dy {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 1>} : (tensor<2x3x8xf32>, tensor<2x4x6xf32>) -> tensor<4x3x4xf32>
+
+// -----
+
+// Factors and results have one element type.
+%x = nn.constant dense<1.0> : tensor<2x3x8xf32>
+%w = nn.constant dense<1.0> : tensor<4x3x3xf64>
+// expected-error @below {{multiplies 'tensor<2x3x8xf32>' by 'tensor<4x3x3xf64>': both need one element type}}
+%y = nn.conv %x, %w {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 1>} : (tensor<2x3x8xf32>, tensor<4x3x3xf64>) -> tensor<2x4x6xf32>
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<2x3x8xf32>
+%w = nn.constant dense<1.0> : tensor<4x3x3xf32>
+%b = nn.constant dense<1.0> : tensor<4xf16>
+// expected-error @below {{has factors of 'f32', but a bias of type 'tensor<4xf16>'}}
+%y = nn.conv %x, %w, %b {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 1>} : (tensor<2x3x8xf32>, tensor<4x3x3xf32>, tensor<4xf16>) -> tensor<2x4x6xf32>
+
+// -----
+
+%dy = nn.constant dense<1.0> : tensor<2x4x6xf32>
+%w = nn.constant dense<1.0> : tensor<4x3x3xf32>
+// expected-error @below {{has factors of 'f32', but a result of type 'tensor<2x3x8xbf16>'}}
+%dx = nn.conv_grad_data %dy, %w {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 1>} : (tensor<2x4x6xf32>, tensor<4x3x3xf32>) -> tensor<2x3x8xbf16>

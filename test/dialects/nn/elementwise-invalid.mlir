@@ -14,14 +14,13 @@
 // -----
 
 %x = nn.constant dense<1> : tensor<3xi32>
-// expected-error @below {{operand #0 must be ranked tensor of}}
+// expected-error @below {{operand #0 must be ranked tensor (static shape, at most 5 dimensions of at least 1, at most 2^40 elements) of 64-bit float}}
 %y = nn.exp %x : (tensor<3xi32>) -> tensor<3xi32>
 
 // -----
 
 %x = nn.constant dense<1.0> : tensor<3xf32>
-// expected-error @below {{failed to infer returned types}}
-// expected-error @below {{'nn.neg' op inferred type(s) 'tensor<3xf32>' are incompatible with return type(s) of operation 'tensor<3xf16>'}}
+// expected-error @below {{computes in one element type, but an operand has type 'tensor<3xf32>' and the result 'tensor<3xf16>'; convert by nn.cast}}
 %y = nn.neg %x : (tensor<3xf32>) -> tensor<3xf16>
 
 // -----
@@ -36,7 +35,7 @@
 %c = nn.constant dense<true> : tensor<3xi1>
 %a = nn.constant dense<1.0> : tensor<3xf32>
 %b = nn.constant dense<1.0> : tensor<3xf16>
-// expected-error @below {{chooses between 'tensor<3xf32>' and 'tensor<3xf16>'}}
+// expected-error @below {{computes in one element type, but an operand has type 'tensor<3xf16>'}}
 %y = nn.select %c, %a, %b : (tensor<3xi1>, tensor<3xf32>, tensor<3xf16>) -> tensor<3xf32>
 
 // -----
@@ -65,3 +64,10 @@
 %s = nn.constant dense<1> : tensor<i64>
 // expected-error @below {{stream must fit in 32 bits}}
 %y = nn.dropout %x, %s, %s, %s {rate = 0.5, stream = 4294967296 : i64} : (tensor<3xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<3xf32>
+
+// -----
+
+%a = nn.constant dense<1.0> : tensor<3xf32>
+%b = nn.constant dense<1.0> : tensor<3xf64>
+// expected-error @below {{computes in one element type, but an operand has type 'tensor<3xf64>' and the result 'tensor<3xf32>'; convert by nn.cast}}
+%y = nn.add %a, %b : (tensor<3xf32>, tensor<3xf64>) -> tensor<3xf32>

@@ -34,7 +34,7 @@
 %x = nn.constant dense<1.0> : tensor<1x1x4xf32>
 // expected-error @below {{failed to infer returned types}}
 // expected-error @below {{the window [5] does not fit on 'tensor<1x1x4xf32>'}}
-%y, %i = nn.max_pool %x {kernel = array<i64: 5>, strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>} : (tensor<1x1x4xf32>) -> (tensor<1x1x0xf32>, tensor<1x1x0xi8>)
+%y, %i = nn.max_pool %x {kernel = array<i64: 5>, strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>} : (tensor<1x1x4xf32>) -> (tensor<1x1x1xf32>, tensor<1x1x1xi8>)
 
 // -----
 
@@ -88,3 +88,44 @@
 %label = nn.constant dense<1> : tensor<5xi32>
 // expected-error @below {{smoothing is 1.000000e+00, expected 0 <= smoothing < 1}}
 %loss = nn.softmax_cross_entropy %logits, %label {smoothing = 1.0} : (tensor<5x3xf32>, tensor<5xi32>) -> tensor<5xf32>
+
+// -----
+
+%a = nn.constant dense<1.0> : tensor<2x3xf32>
+%b = nn.constant dense<1.0> : tensor<3x4xf16>
+// expected-error @below {{multiplies 'tensor<2x3xf32>' by 'tensor<3x4xf16>': both need one element type}}
+%y = nn.matmul %a, %b : (tensor<2x3xf32>, tensor<3x4xf16>) -> tensor<2x4xf32>
+
+// -----
+
+%dy = nn.constant dense<1.0> : tensor<2x3x2xf64>
+%i = nn.constant dense<1> : tensor<2x3x2xi8>
+// expected-error @below {{computes in one element type, but dy has type 'tensor<2x3x2xf64>' and dx 'tensor<2x3x4xf32>'}}
+%dx = nn.max_pool_grad %dy, %i {kernel = array<i64: 2>, strides = array<i64: 2>, padding_low = array<i64: 0>, padding_high = array<i64: 0>} : (tensor<2x3x2xf64>, tensor<2x3x2xi8>) -> tensor<2x3x4xf32>
+
+// -----
+
+// The gradient of the loss takes what the loss takes.
+%x = nn.constant dense<1.0> : tensor<2xf32>
+%label = nn.constant dense<1> : tensor<2xi32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{takes logits [N, C, ...] and label [N, ...], got 'tensor<2xf32>' and 'tensor<2xi32>'}}
+%y = nn.softmax_cross_entropy_grad %x, %label, %x : (tensor<2xf32>, tensor<2xi32>, tensor<2xf32>) -> tensor<2xf32>
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<2x10xf32>
+%label = nn.constant dense<1> : tensor<2xi32>
+%dloss = nn.constant dense<1.0> : tensor<99xf32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{takes dloss of the shape of label 'tensor<2xi32>' and the element type of logits 'tensor<2x10xf32>', got 'tensor<99xf32>'}}
+%y = nn.softmax_cross_entropy_grad %x, %label, %dloss : (tensor<2x10xf32>, tensor<2xi32>, tensor<99xf32>) -> tensor<2x10xf32>
+
+// -----
+
+// A bias is compared with the result before the result is compared with the operands.
+%a = nn.constant dense<1.0> : tensor<2x3xf32>
+%b = nn.constant dense<1.0> : tensor<4xf32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{inferred type(s) 'tensor<2x2xf32>' are incompatible with return type(s) of operation 'tensor<2xf32>'}}
+%y = nn.matmul %a, %a, %b {transpose_b} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<4xf32>) -> tensor<2xf32>

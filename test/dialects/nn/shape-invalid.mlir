@@ -46,12 +46,6 @@
 
 // -----
 
-%x = nn.constant dense<1.0> : tensor<0x3xf32>
-// expected-error @below {{has no maximum over an empty dimension}}
-%y = nn.reduce_max %x {dims = array<i64: 0>} : (tensor<0x3xf32>) -> tensor<3xf32>
-
-// -----
-
 %x = nn.constant dense<1.0> : tensor<2x3xf32>
 // expected-error @below {{changes the elements: 'tensor<2x3xf32>' to 'tensor<7xf32>'}}
 %y = nn.reshape %x : (tensor<2x3xf32>) -> tensor<7xf32>
@@ -146,3 +140,45 @@
 
 // expected-error @below {{layout nhwc is for rank 4, the tensor has rank 3}}
 %c = nn.constant dense<1.0> : tensor<1x1x2xf32> : tensor<1x1x2xf32, #nn.layout<nhwc>>
+
+// -----
+
+// What every tensor is.
+// expected-error @below {{result #0 must be ranked tensor (static shape, at most 5 dimensions of at least 1, at most 2^40 elements) of}}
+%x = nn.iota {dim = 0 : i64} : tensor<1x1x1x1x1x1xi32>
+
+// -----
+
+// expected-error @below {{must be ranked tensor (static shape}}
+%x = nn.iota {dim = 0 : i64} : tensor<?xi32>
+
+// -----
+
+// expected-error @below {{must be ranked tensor (static shape}}
+%x = nn.iota {dim = 0 : i64} : tensor<0xi32>
+
+// -----
+
+// expected-error @below {{must be ranked tensor (static shape}}
+%x = nn.iota {dim = 0 : i64} : tensor<2x4611686018427387904xi32>
+
+// -----
+
+// Padding lanes are elements in memory.
+// expected-error @below {{must be ranked tensor (static shape}}
+%x = nn.iota {dim = 0 : i64} : tensor<1073741824x1x512x2xi32, #nn.layout<nChw16c>>
+
+// -----
+
+// expected-error @below {{must be ranked tensor (static shape}}
+%x = nn.iota {dim = 0 : i64} : tensor<2xi32, "layout">
+
+// -----
+
+// expected-error @below {{needs its elements: write dense<...>}}
+%x = nn.constant dense_resource<absent> : tensor<2x4xf32>
+
+// -----
+
+// expected-error @below {{dim -1 is outside of 'tensor<2xi32>'}}
+%x = nn.iota {dim = -1 : i64} : tensor<2xi32>

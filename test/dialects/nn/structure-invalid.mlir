@@ -6,7 +6,7 @@ nn.model @m attributes {stage = "linalg"} {}
 // -----
 
 nn.model @m attributes {stage = "nn"} {
-  // expected-error @below {{needs a static shape, got 'tensor<?xf32>'}}
+  // expected-error @below {{attribute 'type' failed to satisfy constraint: type attribute of ranked tensor (static shape}}
   nn.variable @w : tensor<?xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
 }
 
@@ -126,3 +126,11 @@ nn.loss %x, %s : tensor<2xf32>, tensor<f32>
 %s = nn.constant dense<0.0> : tensor<f32>
 // expected-error @below {{takes scalars, got 'tensor<f32>' and 'tensor<2xf32>'}}
 nn.metric "m", %s, %x : tensor<f32>, tensor<2xf32>
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{has input 'x' of type 'tensor<2x3xi16>', expected a tensor of static shape}}
+  nn.program @predict(%x: tensor<2x3xi16> {nn.input = "x"}) {
+  }
+}
