@@ -251,6 +251,8 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "train")))
+      return signalPassFailure();
     ModelOp model = getOperation();
     ProgramOp train = trainProgram(model);
     if (!train)

@@ -76,6 +76,8 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "train")))
+      return signalPassFailure();
     nn::ModelOp model = getOperation();
     std::string reason;
     std::unique_ptr<rt::KernelPlanner> planner = openPlanner(target, threads, reason);

@@ -21,6 +21,8 @@ class AssignStoresPass : public dlc::impl::AssignStoresBase<AssignStoresPass> {
 public:
   using Base::Base;
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "exec")))
+      return signalPassFailure();
     std::unique_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
     if (!planner)
       return signalPassFailure();
@@ -106,7 +108,7 @@ private:
   ArrayRef<GeneratedStage> stagesOf(ClusterOp cluster) {
     auto [entry, inserted] = plans.try_emplace(cluster);
     if (inserted)
-      entry->second = planGeneratedKernel(cluster.getBody().front());
+      entry->second = *planGeneratedKernel(cluster.getBody().front()); // as when it was made
     return entry->second.stages;
   }
 

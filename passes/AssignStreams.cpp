@@ -16,6 +16,8 @@ class AssignStreamsPass : public dlc::impl::AssignStreamsBase<AssignStreamsPass>
 public:
   using Base::Base;
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "exec")))
+      return signalPassFailure();
     for (auto program : getOperation().getBody().getOps<exec::ProgramOp>())
       assign(program);
   }

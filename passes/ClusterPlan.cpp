@@ -467,8 +467,12 @@ LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
       Coordinates at = space.coordinates;
       at[dim].offset += offset;
       offset += part.getDimSize(dim);
-      builder.write(resultBuffer(0), type.getElementType(), *node,
-                    *addressOf(type, at, space.extents).linear, valid);
+      Address place = addressOf(type, at, space.extents);
+      if (!place.linear) {
+        plan.stages.clear();
+        return failure();
+      }
+      builder.write(resultBuffer(0), type.getElementType(), *node, *place.linear, valid);
     }
     planLoops(stage);
     plan.stages.push_back(std::move(stage));
@@ -517,8 +521,10 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
     if (failed(node))
       return failure();
     auto own = nn::tensorType(value);
-    builder.write(resultBuffer(result), own.getElementType(), *node,
-                  *addressOf(own, space.coordinates, space.extents).linear, valid);
+    Address place = addressOf(own, space.coordinates, space.extents);
+    if (!place.linear)
+      return yield.emitOpError("writes ") << own << " in an order in which its blocks do not lie";
+    builder.write(resultBuffer(result), own.getElementType(), *node, *place.linear, valid);
   }
   for (unsigned result : reductions)
     if (failed(addReduction(builder, space, result, reductions.back(), valid)))
@@ -547,6 +553,10 @@ LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const Space &s
   Operation *op = yield.getValues()[result].getDefiningOp();
   if (reducedDims(op) != reducedDims(yield.getValues()[last].getDefiningOp()))
     return op->emitOpError("reduces other dimensions than the cluster's last reduction");
+  // Parts of all reductions are combined in one loop nest.
+  if (nn::tensorType(yield.getValues()[result]).getEncoding() !=
+      nn::tensorType(yield.getValues()[last]).getEncoding())
+    return op->emitOpError("has another layout than the cluster's last reduction");
   FailureOr<unsigned> node = builder.evaluate(op->getOperand(0), space.coordinates);
   if (failed(node))
     return failure();
@@ -632,4 +642,56 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
   plan.stages.push_back(std::move(combine));
 }
 
-FailureOr<ClusterPlan> dlc::planCluster(Block &cluster) { return ClusterPlanner(cluster).run(); }
+//===- Preconditions --------------------------------------------------------------------------===//
+
+/// Windows tile `full`, and no block of its layout lies across them.
+template <typename Pool> static LogicalResult verifyTiling(Pool pool, Value full) {
+  auto type = nn::tensorType(full);
+  rt::Layout layout = nn::layoutOf(type);
+  auto isZero = [](int64_t padding) { return padding == 0; };
+  bool isTiling = llvm::equal(pool.getKernel(), pool.getStrides()) &&
+                  llvm::all_of(pool.getPaddingLow(), isZero) &&
+                  llvm::all_of(pool.getPaddingHigh(), isZero);
+  for (auto [i, window] : llvm::enumerate(pool.getKernel()))
+    isTiling &= type.getDimSize(i + 2) % window == 0 && layout.blockOf(i + 2) == 1;
+  if (!isTiling)
+    return pool.emitOpError("has windows that do not tile ")
+           << type << "; no kernel can be generated for it";
+  return success();
+}
+
+static LogicalResult verifyOp(Operation &op) {
+  if (isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op)) {
+    if (!llvm::all_of(op.getUsers(), llvm::IsaPred<nn::YieldOp>))
+      return op.emitOpError("is read in its own cluster, but reductions end one");
+    return success();
+  }
+  if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
+    return verifyTiling(pool, pool.getX());
+  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
+    return verifyTiling(grad, grad.getDx());
+  bool isKnown = isa<nn::BroadcastOp, nn::TransposeOp, nn::SliceOp, nn::ReorderOp, nn::PadOp,
+                     nn::ConcatOp, nn::IotaOp, nn::ConstantOp>(op);
+  if (!isKnown && !op.hasTrait<nn::Elementwise>())
+    return op.emitOpError("cannot be inside of a generated kernel");
+  return success();
+}
+
+/// What planning counts on, whoever wrote the cluster.
+static LogicalResult verifyCluster(Block &cluster) {
+  auto fail = [&](const Twine &message) { return cluster.getParentOp()->emitOpError(message); };
+  if (cluster.empty() || !isa<nn::YieldOp>(cluster.back()))
+    return fail("needs nn.yield as its last op");
+  if (!llvm::all_of(cluster.getArgumentTypes(), nn::isTensor))
+    return fail("has an argument that is no tensor of nn");
+  for (Operation &op : cluster.without_terminator())
+    if (failed(verifyOp(op)))
+      return failure();
+  return success();
+}
+
+FailureOr<ClusterPlan> dlc::planCluster(Block &cluster) {
+  if (failed(verifyCluster(cluster)))
+    return failure();
+  return ClusterPlanner(cluster).run();
+}

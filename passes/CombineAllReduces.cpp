@@ -51,6 +51,8 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "schedule")))
+      return signalPassFailure();
     FailureOr<Link> parsed = parseLink(getOperation(), link);
     if (failed(parsed))
       return signalPassFailure();
@@ -174,7 +176,10 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     body.addArgument(input.getType(), input.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     nn::YieldOp::create(inner, copy.getLoc(), body.getArguments());
-    copy->setAttr(plannedKernelName, generatedKernel(copy, *planner));
+    nn::KernelAttr kernel = generatedKernel(copy, *planner);
+    if (!kernel)
+      return failure();
+    copy->setAttr(plannedKernelName, kernel);
     positions[copy] = {0, member.producer + 0.125};
     remark::missed(input.getLoc(), remark::RemarkOpts::name("in-place").category("dlc-buckets"))
         << "is copied into its bucket: the value before the all-reduce has other users";

@@ -58,6 +58,7 @@ public:
   RangeKernels(nn::ModelOp model, SymbolTable &symbols, const rt::KernelPlanner &planner)
       : model(model), symbols(symbols), planner(planner) {}
 
+  /// Null after a diagnostic.
   KernelOp get(Group &group) {
     Block &cluster = group.cluster.getBody().front();
     KernelOp &kernel = known[flatUpdateText(cluster, group.elements)];
@@ -74,7 +75,10 @@ private:
     auto cluster = ClusterOp::create(builder, loc, "update_" + number, DenseI64ArrayAttr());
     buildFlatUpdate(body, group.elements, cluster.getBody());
     symbols.insert(cluster);
-    GeneratedStage stage = planGeneratedKernel(cluster.getBody().front()).stages.front();
+    FailureOr<GeneratedKernel> plan = planGeneratedKernel(cluster.getBody().front());
+    if (failed(plan))
+      return {};
+    const GeneratedStage &stage = plan->stages.front();
     SmallVector<Type> types;
     for (Value operand : group.members.front().getBuffers())
       types.push_back(isTensor(operand) ? Type(RankedTensorType::get(
@@ -332,6 +336,8 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "exec")))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     std::unique_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
     if (!planner)
@@ -343,8 +349,12 @@ public:
         continue;
       UpdateCombiner combiner(program, symbols);
       combiner.layOutBuckets();
-      for (Group &group : combiner.found())
-        combiner.replace(group, kernels.get(group));
+      for (Group &group : combiner.found()) {
+        KernelOp kernel = kernels.get(group);
+        if (!kernel)
+          return signalPassFailure();
+        combiner.replace(group, kernel);
+      }
     }
     eraseUnused();
   }

@@ -18,10 +18,8 @@ public:
   using Base::Base;
   void runOnOperation() override {
     nn::ModelOp model = getOperation();
-    if (model.getStage() != "schedule") {
-      model.emitOpError("is at stage '") << model.getStage() << "', expected schedule";
+    if (failed(requireStage(model, "schedule")))
       return signalPassFailure();
-    }
     std::unique_ptr<rt::KernelPlanner> planner = openPlanner(model);
     if (!planner)
       return signalPassFailure();
@@ -63,12 +61,13 @@ private:
 
   static void createArenas(nn::ModelOp model) {
     OpBuilder builder = OpBuilder::atBlockBegin(&model.getBody().front());
+    SymbolTable symbols(model); // a variable may have an arena's name
     using exec::ArenaKind;
     for (ArenaKind kind : {ArenaKind::Variables, ArenaKind::Slots, ArenaKind::Inputs,
                            ArenaKind::Transient, ArenaKind::Gradients})
-      exec::ArenaOp::create(builder, model.getLoc(),
-                            (exec::stringifyArenaKind(kind) + "_arena").str(), kind, IntegerAttr(),
-                            IntegerAttr());
+      symbols.insert(exec::ArenaOp::create(builder, model.getLoc(),
+                                           (exec::stringifyArenaKind(kind) + "_arena").str(), kind,
+                                           IntegerAttr(), IntegerAttr()));
   }
 };
 } // namespace

@@ -78,6 +78,8 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "nn")))
+      return signalPassFailure();
     ModelOp model = getOperation();
     if (failed(deriveEval(model)))
       return signalPassFailure();

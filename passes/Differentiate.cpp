@@ -28,6 +28,8 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "nn")))
+      return signalPassFailure();
     ModelOp model = getOperation();
     model.setStage("train");
     ProgramOp train = trainProgram(model);

@@ -60,7 +60,10 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     1. Every buffer has an offset and lies inside its arena. 2. Buffers live at the same time do not overlap, views excepted. 3. A buffer is
     written before it is read, unless it is a variable or input. 4. Collectives start in the order of their numbers and are
     waited for once. 5. No instruction touches a bucket in flight. 6. Every instruction has a stream. 7. A buffer of several variables is as large as they
-    are, none of them is in another one, and each lies at its place in it.
+    are, none of them is in another one, and each lies at its place in it. 8. The model holds variables, arenas, clusters, kernels and
+    programs, and a program buffers and instructions; attributes and variables are as dlc-verify-nn demands. 9. There is one arena of a
+    kind. 10. Each variable has a place of its own, and its buffers are there. 11. A generated kernel has the function, extent, chunk,
+    types and accesses of its stage of its cluster.
   }];
 }
 

@@ -96,6 +96,8 @@ class FusePass : public dlc::impl::FuseBase<FusePass> {
 public:
   using Base::Base;
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "schedule")))
+      return signalPassFailure();
     getOperation().walk([](nn::ReluOp relu) {
       Operation *producer = relu.getX().getDefiningOp();
       if (isa_and_present<nn::ConvOp>(producer))

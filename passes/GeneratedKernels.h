@@ -34,8 +34,9 @@ struct GeneratedKernel {
   llvm::SmallVector<mlir::RankedTensorType> scratch;
 };
 
-/// Plans a cluster: the block's arguments are the operands, its nn.yield names the results.
-GeneratedKernel planGeneratedKernel(mlir::Block &cluster);
+/// Plans a cluster: the block's arguments are the operands, its nn.yield names the results. Fails
+/// with a diagnostic if no kernel can be generated for it.
+mlir::FailureOr<GeneratedKernel> planGeneratedKernel(mlir::Block &cluster);
 
 /// Which results of a cluster may be written over an operand.
 class ClusterSharing {

@@ -31,7 +31,7 @@ inline nn::KernelAttr plannedKernel(mlir::Operation *op) {
   return op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
 }
 
-/// Forecast of a cluster as one generated kernel.
+/// Forecast of a cluster as one generated kernel, or null after a diagnostic.
 nn::KernelAttr generatedKernel(nn::FusedOp op, const rt::KernelPlanner &planner);
 
 /// What a model is planned for: attributes `target`, `threads` and `math` of the nn.model from the

@@ -38,14 +38,14 @@ StringRef dlc::categoryOf(Operation *op) {
       .Default([](Operation *) { return "other"; });
 }
 
-FlatSymbolRefAttr KernelTable::insert(StringRef key, StringRef base,
-                                      llvm::function_ref<void(OpBuilder &, StringRef)> create) {
+FlatSymbolRefAttr
+KernelTable::insert(StringRef key, StringRef base,
+                    llvm::function_ref<Operation *(OpBuilder &, StringRef)> create) {
   auto [entry, inserted] = known.try_emplace(key);
   if (inserted) {
     std::string name = (base + "_" + Twine(names[base]++)).str();
     OpBuilder builder = OpBuilder::atBlockEnd(&model.getBody().front());
-    create(builder, name);
-    entry->second = FlatSymbolRefAttr::get(model.getContext(), name);
+    entry->second = FlatSymbolRefAttr::get(symbols.insert(create(builder, name)));
   }
   return entry->second;
 }
@@ -89,7 +89,7 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
   FlatSymbolRefAttr symbol =
       insert("plan:" + key, symbolBase(op), [&](OpBuilder &builder, StringRef name) {
         auto *bytes = reinterpret_cast<const int8_t *>(plan.data());
-        exec::KernelOp::create(
+        return exec::KernelOp::create(
             builder, op->getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(types),
             builder.getDenseI32ArrayAttr(access), builder.getStringAttr(categoryOf(op)),
             builder.getStringAttr(choice->implementation),
@@ -116,8 +116,10 @@ static std::string textOf(nn::FusedOp op) {
   return text;
 }
 
-KernelUse KernelTable::generated(nn::FusedOp op) {
-  GeneratedKernel plan = planGeneratedKernel(op.getBody().front());
+FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
+  FailureOr<GeneratedKernel> plan = planGeneratedKernel(op.getBody().front());
+  if (failed(plan))
+    return failure();
   std::string text = textOf(op);
   FlatSymbolRefAttr cluster =
       insert("cluster:" + text, "cluster", [&](OpBuilder &builder, StringRef name) {
@@ -125,15 +127,16 @@ KernelUse KernelTable::generated(nn::FusedOp op) {
                                                  DenseI64ArrayAttr());
         IRMapping mapping;
         op.getBody().cloneInto(&clusterOp.getBody(), mapping);
+        return clusterOp;
       });
   SmallVector<Type> types(op->getOperandTypes());
   llvm::append_range(types, op->getResultTypes());
-  llvm::append_range(types, plan.scratch);
+  llvm::append_range(types, plan->scratch);
   StringRef category = categoryOf(op);
   auto planned = op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
   KernelUse use;
-  use.scratch = plan.scratch;
-  for (auto [index, stage] : llvm::enumerate(plan.stages)) {
+  use.scratch = plan->scratch;
+  for (auto [index, stage] : llvm::enumerate(plan->stages)) {
     SmallVector<Type> operands;
     for (unsigned buffer : stage.buffers)
       operands.push_back(types[buffer]);
@@ -142,18 +145,18 @@ KernelUse KernelTable::generated(nn::FusedOp op) {
       access.push_back(static_cast<int32_t>(a));
     // The forecast of a cluster is shared out among its stages by bytes.
     uint64_t total = 1;
-    for (const GeneratedStage &other : plan.stages)
+    for (const GeneratedStage &other : plan->stages)
       total += other.bytes;
     uint64_t nanoseconds = planned ? planned.getNanoseconds() * stage.bytes / total : 0;
     std::string key = ("stage:" + Twine(index) + ":" + category + ":" + text).str();
     FlatSymbolRefAttr symbol = insert(key, category, [&](OpBuilder &builder, StringRef name) {
       std::string function = (cluster.getValue() + "_" + Twine(index)).str();
-      exec::KernelOp::create(builder, op->getLoc(), builder.getStringAttr(name),
-                             builder.getTypeArrayAttr(operands),
-                             builder.getDenseI32ArrayAttr(access), builder.getStringAttr(category),
-                             builder.getStringAttr("generated"), DenseI8ArrayAttr(), cluster, index,
-                             builder.getStringAttr(function), stage.extent, stage.chunk,
-                             stage.flops, stage.bytes, nanoseconds);
+      return exec::KernelOp::create(
+          builder, op->getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(operands),
+          builder.getDenseI32ArrayAttr(access), builder.getStringAttr(category),
+          builder.getStringAttr("generated"), DenseI8ArrayAttr(), cluster, index,
+          builder.getStringAttr(function), stage.extent, stage.chunk, stage.flops, stage.bytes,
+          nanoseconds);
     });
     use.stages.push_back({symbol, stage.buffers});
   }

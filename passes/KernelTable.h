@@ -27,19 +27,21 @@ class KernelTable {
 public:
   /// New kernels are inserted at the end of the model's body.
   KernelTable(nn::ModelOp model, rt::KernelPlanner &planner, const PlanningTarget &target)
-      : model(model), planner(planner), target(target) {}
+      : model(model), symbols(model), planner(planner), target(target) {}
 
   /// The kernel of a library op (planned by dlc-plan-kernels); emits a diagnostic at the op if the
   /// planner refuses.
   mlir::FailureOr<KernelUse> library(mlir::Operation *op);
-  KernelUse generated(nn::FusedOp op);
+  /// The kernels of a cluster; emits a diagnostic if none can be generated.
+  mlir::FailureOr<KernelUse> generated(nn::FusedOp op);
 
 private:
   mlir::FlatSymbolRefAttr
   insert(llvm::StringRef key, llvm::StringRef base,
-         llvm::function_ref<void(mlir::OpBuilder &, llvm::StringRef)> create);
+         llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, llvm::StringRef)> create);
 
   nn::ModelOp model;
+  mlir::SymbolTable symbols; // of the model: variables may have any name
   rt::KernelPlanner &planner;
   PlanningTarget target;
   llvm::StringMap<mlir::FlatSymbolRefAttr> known; // by content

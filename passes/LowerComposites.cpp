@@ -289,6 +289,8 @@ class LowerCompositesPass : public dlc::impl::LowerCompositesBase<LowerComposite
 public:
   using Base::Base;
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "train")))
+      return signalPassFailure();
     for (auto program : getOperation().getBody().getOps<ProgramOp>())
       if (program.getSymName() == "train")
         markLosses(program);

@@ -132,6 +132,8 @@ struct MixedPrecisionPass : dlc::impl::MixedPrecisionBase<MixedPrecisionPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "nn")))
+      return signalPassFailure();
     if (precision == "f32")
       return;
     ModelOp model = getOperation();

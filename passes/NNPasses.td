@@ -67,14 +67,16 @@ def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
 }
 
 def VerifyNN : Pass<"dlc-verify-nn", "::mlir::ModuleOp"> {
-  let summary = "checks a model at the end of stage nn (read-only)";
+  let summary = "checks a model at the beginning or the end of stage nn (read-only)";
   let description = [{
-    1. There is exactly one model, and it has a program. 2. `batch` is positive and the extent of dimension 0 of all inputs of train and
-    eval. 3. An input has one type in train and eval, and one rank and element type in all programs. 4. Programs hold nn ops of static
-    shape only, and none of later stages. 5. Scalars have the well-known names and types, which nothing else
+    1. There is exactly one model, of stage nn, and it has a program. 2. `batch` is positive and the extent of dimension 0 of all inputs of train and
+    eval. 3. An input has one type in train and eval, and one rank and element type in all programs. 4. Programs hold nn ops only,
+    and none of later stages. 5. Scalars have the well-known names and types, which nothing else
     has; nothing assigns to them. 6. train has a loss; only
-    train assigns, only predict has outputs, and predict has nothing else.
+    train assigns, only predict has outputs (as written, train has them for a prediction that is still to be derived), and predict has
+    nothing else. 7. The model's attributes have the entries and types with which they are read.
   }];
+  let options = [Option<"written", "written", "bool", "false", "before dlc-derive-programs">];
 }
 
 #endif // DLC_NN_PASSES

@@ -272,6 +272,8 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "schedule")))
+      return signalPassFailure();
     FailureOr<Link> parsed = parseLink(getOperation(), link);
     if (failed(parsed))
       return signalPassFailure();

@@ -42,6 +42,10 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
 /// The link that an option names; an error at `op` if it names none.
 llvm::FailureOr<Link> parseLink(mlir::Operation *op, llvm::StringRef text);
 
+/// Fails with a message at the model unless it is at the stage that a pass works on: passes rely
+/// on what that stage's verifier, or the passes before, establish.
+llvm::LogicalResult requireStage(nn::ModelOp model, llvm::StringRef stage);
+
 /// Appends a stage's passes but for its verifier: from the previous stage's output to its own.
 void buildNNPipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildTrainPipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);

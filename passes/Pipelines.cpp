@@ -10,6 +10,12 @@
 using namespace mlir;
 using namespace dlc;
 
+LogicalResult dlc::requireStage(nn::ModelOp model, StringRef stage) {
+  if (model.getStage() == stage)
+    return success();
+  return model.emitOpError("is at stage '") << model.getStage() << "', expected " << stage;
+}
+
 //===- Stages ---------------------------------------------------------------------------------===//
 
 namespace {
@@ -23,6 +29,9 @@ public:
 
   StagePass(StringRef stage, Build build, Build verify)
       : stage(stage), passes(emptyPipeline()), verifier(emptyPipeline()) {
+    // The first stage's passes, too, rely on what is verified.
+    if (stage == "nn")
+      passes.addPass(createVerifyNN({/*written=*/true}));
     build(passes);
     verify(passes);
     verify(verifier);

@@ -34,11 +34,11 @@ SmallVector<unsigned> dlc::stageBuffers(const StagePlan &stage, SmallVector<exec
   return buffers;
 }
 
-GeneratedKernel dlc::planGeneratedKernel(Block &cluster) {
+FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster) {
   GeneratedKernel kernel;
   FailureOr<ClusterPlan> plan = planCluster(cluster);
   if (failed(plan))
-    return kernel;
+    return failure();
   kernel.scratch.assign(plan->scratch.begin(), plan->scratch.end());
   for (const StagePlan &stage : plan->stages) {
     GeneratedStage &planned = kernel.stages.emplace_back();

@@ -18,7 +18,10 @@ namespace dlc {
 nn::KernelAttr dlc::generatedKernel(nn::FusedOp op, const rt::KernelPlanner &planner) {
   uint64_t bytes = 0, flops = 0;
   double nanoseconds = 0;
-  for (const GeneratedStage &stage : planGeneratedKernel(op.getBody().front()).stages) {
+  FailureOr<GeneratedKernel> planned = planGeneratedKernel(op.getBody().front());
+  if (failed(planned))
+    return {};
+  for (const GeneratedStage &stage : planned->stages) {
     bytes += stage.bytes;
     flops += stage.flops;
     nanoseconds += planner.generatedCost(stage.bytes, stage.flops);
@@ -64,26 +67,33 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "schedule")))
+      return signalPassFailure();
     nn::ModelOp model = getOperation();
     std::unique_ptr<rt::KernelPlanner> planner = openPlanner(model);
     if (!planner)
       return signalPassFailure();
     PlanningTarget target = *PlanningTarget::of(model);
-    // Programs share their memory, so the largest one's peak counts for all.
     auto programs = model.getBody().getOps<nn::ProgramOp>();
+    // Clusters first: what shares their memory is asked of those that can be generated.
+    for (nn::ProgramOp program : programs)
+      for (auto fused : program.getBody().getOps<nn::FusedOp>()) {
+        nn::KernelAttr kernel = generatedKernel(fused, *planner);
+        if (!kernel)
+          return signalPassFailure();
+        fused->setAttr(plannedKernelName, kernel);
+      }
+    // Programs share their memory, so the largest one's peak counts for all.
     uint64_t peak = 0;
     for (nn::ProgramOp program : programs)
       peak = std::max(peak, LiveBytes(program.getBody().front()).peak);
     for (nn::ProgramOp program : programs) {
       LiveBytes live(program.getBody().front());
       for (Operation &op : program.getBody().front()) {
-        nn::KernelAttr kernel;
-        if (auto fused = dyn_cast<nn::FusedOp>(op))
-          kernel = generatedKernel(fused, *planner);
-        else if (isLibraryOp(&op))
-          kernel = libraryKernel(&op, *planner, target, peak + peak / 10 - live.at.lookup(&op));
-        else
+        if (!isLibraryOp(&op))
           continue;
+        nn::KernelAttr kernel =
+            libraryKernel(&op, *planner, target, peak + peak / 10 - live.at.lookup(&op));
         if (!kernel)
           return signalPassFailure();
         op.setAttr(plannedKernelName, kernel);
@@ -92,9 +102,10 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   }
 
   /// Brings a convolution's weight into a layout in which an allowed kernel exists: some are
-  /// Winograd's alone. False if there is none.
-  bool reorderWeight(Operation *op, rt::KernelPlanner &planner, const PlanningTarget &target,
-                     llvm::function_ref<bool(const rt::KernelCandidate &)> isAllowed) {
+  /// Winograd's alone. False if there is none, failure after a diagnostic.
+  FailureOr<bool> reorderWeight(Operation *op, rt::KernelPlanner &planner,
+                                const PlanningTarget &target,
+                                llvm::function_ref<bool(const rt::KernelCandidate &)> isAllowed) {
     if (!isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp>(op))
       return false;
     rt::KernelRequest request = *kernelRequest(op, target.math, target.threads);
@@ -112,7 +123,10 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     } else {
       OpBuilder builder(op);
       auto reorder = nn::ReorderOp::create(builder, op->getLoc(), type, source);
-      reorder->setAttr(plannedKernelName, libraryKernel(reorder, planner, target, UINT64_MAX));
+      nn::KernelAttr kernel = libraryKernel(reorder, planner, target, UINT64_MAX);
+      if (!kernel)
+        return failure();
+      reorder->setAttr(plannedKernelName, kernel);
       op->setOperand(1, reorder.getY());
     }
     if (former && former->use_empty())
@@ -132,9 +146,14 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
       return candidate.workspaceBytes <= workspace;
     };
     auto fits = llvm::find_if(list.candidates, isAllowed);
-    if (fits == list.candidates.end() && reorderWeight(op, planner, target, isAllowed)) {
-      list = planner.candidates(*kernelRequest(op, target.math, target.threads));
-      fits = llvm::find_if(list.candidates, isAllowed);
+    if (fits == list.candidates.end()) {
+      FailureOr<bool> isReordered = reorderWeight(op, planner, target, isAllowed);
+      if (failed(isReordered))
+        return {};
+      if (*isReordered) {
+        list = planner.candidates(*kernelRequest(op, target.math, target.threads));
+        fits = llvm::find_if(list.candidates, isAllowed);
+      }
     }
     if (fits == list.candidates.end())
       fits = std::ranges::min_element(list.candidates, {}, &rt::KernelCandidate::workspaceBytes);

@@ -23,6 +23,8 @@ class PlanMemoryPass : public dlc::impl::PlanMemoryBase<PlanMemoryPass> {
 public:
   using Base::Base;
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "exec")))
+      return signalPassFailure();
     DenseMap<ArenaKind, ArenaSize> sizes;
     placeVariables(sizes);
     for (auto program : getOperation().getBody().getOps<exec::ProgramOp>())

@@ -181,8 +181,10 @@ void ProgramConverter::findPhases() {
 LogicalResult ProgramConverter::convertOp(Operation *op) {
   if (isa<nn::ReadOp, nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
     return success();
-  if (auto fused = dyn_cast<nn::FusedOp>(op))
-    return dispatch(op, kernels.generated(fused));
+  if (auto fused = dyn_cast<nn::FusedOp>(op)) {
+    FailureOr<KernelUse> use = kernels.generated(fused);
+    return failed(use) ? failure() : dispatch(op, *use);
+  }
   if (isa<comm::StartOp>(op)) {
     start(op);
     return success();

@@ -198,6 +198,8 @@ class RematerializePass : public dlc::impl::RematerializeBase<RematerializePass>
 public:
   using Base::Base;
   void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "schedule")))
+      return signalPassFailure();
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       for (auto producer : llvm::make_early_inc_range(program.getBody().getOps<nn::FusedOp>()))
         visit(producer);

@@ -1,7 +1,9 @@
 // dlc-verify-exec: read-only checks of exec programs; numbers are those of the pass's description.
 
 #include "passes/AliasVerifier.h"
+#include "passes/GeneratedKernels.h"
 #include "passes/Liveness.h"
+#include "passes/ModelChecks.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -18,17 +20,18 @@ class VerifyExecPass : public dlc::impl::VerifyExecBase<VerifyExecPass> {
 public:
   using Base::Base;
   void runOnOperation() override {
-    if (getOperation().getStage() != "exec") {
-      getOperation().emitOpError("is at stage '")
-          << getOperation().getStage() << "', expected exec";
+    nn::ModelOp model = getOperation();
+    sizes.clear();
+    if (failed(requireStage(model, "exec")) || failed(verifyAttributes(model)) ||
+        failed(verifyVariables(model)) || failed(verifyContents(model))) // 8.
       return signalPassFailure();
-    }
-    SymbolTable symbols(getOperation());
-    if (failed(verifyRanges(symbols)))
+    SymbolTable symbols(model);
+    if (failed(verifyArenas()) || failed(verifyVariablePlaces()) || failed(verifyRanges(symbols)) ||
+        failed(verifyKernels(symbols)))
       return signalPassFailure();
-    for (auto program : getOperation().getBody().getOps<exec::ProgramOp>()) {
+    for (auto program : model.getBody().getOps<exec::ProgramOp>()) {
       Liveness liveness(program);
-      if (failed(verifyPlaces(liveness)) || failed(verifyOverlap(liveness)) ||
+      if (failed(verifyPlaces(liveness, symbols)) || failed(verifyOverlap(liveness)) ||
           failed(verifyOrder(liveness, symbols)) || failed(verifyCollectives(liveness)))
         return signalPassFailure();
       AliasVerifier aliases(symbols);
@@ -39,19 +42,146 @@ public:
   }
 
 private:
+  static LogicalResult verifyContents(nn::ModelOp model) { // 8.
+    for (Operation &op : model.getBody().front()) {
+      if (!isa<nn::VariableOp, ArenaOp, ClusterOp, KernelOp, exec::ProgramOp>(op))
+        return op.emitOpError("does not belong into a model of stage exec");
+      auto program = dyn_cast<exec::ProgramOp>(op);
+      if (!program)
+        continue;
+      if (program.getBody().getNumArguments() != 0)
+        return program.emitOpError("takes arguments; inputs are buffers");
+      for (Operation &inner : program.getBody().front())
+        if (!isInstruction(&inner) && !isa<BufferOp, ViewOp>(inner))
+          return inner.emitOpError("is neither a buffer nor an instruction");
+      for (auto buffer : program.getBody().getOps<BufferOp>())
+        if (buffer.getInput() && buffer.getType().getTensor().getRank() == 0)
+          return buffer.emitOpError("holds an input without rows");
+    }
+    return success();
+  }
+
+  LogicalResult verifyArenas() { // 9.
+    for (auto arena : getOperation().getBody().getOps<ArenaOp>())
+      if (!sizes.insert({arena.getKind(), static_cast<int64_t>(arena.getBytes().value_or(0))})
+               .second)
+        return arena.emitOpError("is the second one of ") << stringifyArenaKind(arena.getKind());
+    return success();
+  }
+
+  /// A range of an arena: aligned and inside.
+  LogicalResult verifyPlace(Operation *op, ArenaKind arena, int64_t begin, int64_t bytes) { // 1.
+    int64_t size = sizes.lookup(arena);
+    if (begin < 0 || begin % bufferAlignment != 0 || begin > size || bytes > size - begin)
+      return op->emitOpError("lies at [")
+             << begin << ", " << begin + bytes << "), expected a multiple of " << bufferAlignment
+             << " inside of an arena of " << size << " bytes";
+    return success();
+  }
+
+  static ArenaKind arenaOf(nn::VariableOp variable) {
+    return variable.getKind() == nn::VariableKind::Slot ? ArenaKind::Slots : ArenaKind::Variables;
+  }
+
+  LogicalResult verifyVariablePlaces() { // 10.
+    struct Place {
+      ArenaKind arena;
+      int64_t begin, end;
+      nn::VariableOp variable;
+    };
+    SmallVector<Place> places;
+    for (auto variable : getOperation().getBody().getOps<nn::VariableOp>()) {
+      auto offset = variable->getAttrOfType<IntegerAttr>("offset");
+      if (!offset || !offset.getType().isSignlessInteger(64))
+        return variable.emitOpError("has no offset; run dlc-plan-memory first");
+      int64_t begin = offset.getInt();
+      int64_t bytes = nn::physicalBytes(cast<RankedTensorType>(variable.getType()));
+      if (failed(verifyPlace(variable, arenaOf(variable), begin, bytes)))
+        return failure();
+      places.push_back({arenaOf(variable), begin, begin + bytes, variable});
+    }
+    llvm::sort(places, [](const Place &a, const Place &b) {
+      return std::pair(a.arena, a.begin) < std::pair(b.arena, b.begin);
+    });
+    for (size_t i = 1; i < places.size(); ++i)
+      if (places[i].arena == places[i - 1].arena && places[i].begin < places[i - 1].end)
+        return places[i].variable.emitOpError("overlaps @") << places[i - 1].variable.getSymName();
+    return success();
+  }
+
+  LogicalResult verifyKernels(SymbolTable &symbols) { // 11.
+    DenseMap<Operation *, GeneratedKernel> plans;
+    for (auto cluster : getOperation().getBody().getOps<ClusterOp>()) {
+      FailureOr<GeneratedKernel> plan = planGeneratedKernel(cluster.getBody().front());
+      if (failed(plan))
+        return failure();
+      int64_t results = cluster.getBody().front().back().getNumOperands();
+      for (int64_t result : cluster.getNontemporal().value_or(ArrayRef<int64_t>()))
+        if (result < 0 || result >= results)
+          return cluster.emitOpError("stores result ")
+                 << result << " of " << results << " past the caches";
+      plans[cluster] = std::move(*plan);
+    }
+    for (auto kernel : getOperation().getBody().getOps<KernelOp>()) {
+      if (!kernel.getCluster())
+        continue;
+      auto cluster = symbols.lookup<ClusterOp>(*kernel.getCluster());
+      if (!cluster)
+        return kernel.emitOpError("is generated from @")
+               << *kernel.getCluster() << ", which is no cluster of the model";
+      if (failed(verifyKernel(kernel, cluster, plans[cluster])))
+        return failure();
+    }
+    return success();
+  }
+
+  /// The kernel is what planning its cluster gives.
+  static LogicalResult verifyKernel(KernelOp kernel, ClusterOp cluster,
+                                    const GeneratedKernel &plan) {
+    if (kernel.getStage() >= plan.stages.size())
+      return kernel.emitOpError("is stage ") << kernel.getStage() << " of @" << cluster.getSymName()
+                                             << ", which has " << plan.stages.size();
+    const GeneratedStage &stage = plan.stages[kernel.getStage()];
+    std::string function = (cluster.getSymName() + "_" + Twine(kernel.getStage())).str();
+    Block &body = cluster.getBody().front();
+    SmallVector<Type> all(body.getArgumentTypes());
+    llvm::append_range(all, body.back().getOperandTypes());
+    llvm::append_range(all, plan.scratch);
+    SmallVector<Type> types =
+        llvm::map_to_vector(stage.buffers, [&](unsigned buffer) { return all[buffer]; });
+    auto access = llvm::map_to_vector(stage.access, [](Access a) { return int32_t(a); });
+    if (kernel.getFunction() != function)
+      return kernel.emitOpError("needs the function '") << function << "'";
+    if (static_cast<int64_t>(kernel.getExtent()) != stage.extent ||
+        static_cast<int64_t>(kernel.getChunk()) != stage.chunk)
+      return kernel.emitOpError("runs ")
+             << kernel.getExtent() << " iterations in chunks of " << kernel.getChunk() << ", but @"
+             << cluster.getSymName() << " has " << stage.extent << " in chunks of " << stage.chunk;
+    if (!llvm::equal(kernel.getTypes().getAsValueRange<TypeAttr>(), types) ||
+        kernel.getAccess() != ArrayRef<int32_t>(access))
+      return kernel.emitOpError("takes other buffers than stage ")
+             << kernel.getStage() << " of @" << cluster.getSymName() << ": expected "
+             << ArrayRef<Type>(types) << " access [" << access << "]";
+    return success();
+  }
+
   LogicalResult verifyRanges(SymbolTable &symbols) { // 7.
     DenseSet<StringRef> seen;
     WalkResult result = getOperation().walk([&](BufferOp buffer) -> WalkResult {
       if (!buffer.getVariables())
         return WalkResult::advance();
+      if (!buffer.getOffset()) // 1.
+        return buffer.emitOpError("has no offset; run dlc-plan-memory first");
       int64_t bytes = 0;
       for (auto name : buffer.getVariables()->getAsRange<FlatSymbolRefAttr>()) {
         auto variable = symbols.lookup<nn::VariableOp>(name.getValue());
         if (!variable || !seen.insert(name.getValue()).second)
           return buffer.emitOpError("holds ")
                  << name << ", which " << (variable ? "another buffer holds" : "is no variable");
+        if (arenaOf(variable) != buffer.getArena())
+          return buffer.emitOpError("holds ") << name << ", which lies in another arena";
         auto place = variable->getAttrOfType<IntegerAttr>("offset");
-        int64_t wanted = static_cast<int64_t>(buffer.getOffset().value_or(0)) + bytes;
+        int64_t wanted = static_cast<int64_t>(*buffer.getOffset()) + bytes;
         if (!place || place.getInt() != wanted)
           return buffer.emitOpError("holds ")
                  << name << " at " << wanted << ", not at " << (place ? place.getInt() : -1);
@@ -65,20 +195,25 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  LogicalResult verifyPlaces(const Liveness &liveness) {
-    DenseMap<ArenaKind, int64_t> sizes;
-    for (auto arena : getOperation().getBody().getOps<ArenaOp>())
-      sizes[arena.getKind()] = arena.getBytes().value_or(0);
+  LogicalResult verifyPlaces(const Liveness &liveness, SymbolTable &symbols) {
     for (auto [op, live] : liveness.intervals()) {
       auto buffer = cast<BufferOp>(op);
       if (!buffer.getOffset()) // 1.
         return buffer.emitOpError("has no offset; run dlc-plan-memory first");
-      int64_t end = *buffer.getOffset() + nn::physicalBytes(buffer.getType().getTensor());
-      if (static_cast<int64_t>(*buffer.getOffset()) < 0 ||
-          *buffer.getOffset() % bufferAlignment != 0 || end > sizes[buffer.getArena()])
-        return buffer.emitOpError("lies at [")
-               << *buffer.getOffset() << ", " << end << ") of an arena of "
-               << sizes[buffer.getArena()] << " bytes";
+      auto begin = static_cast<int64_t>(*buffer.getOffset());
+      int64_t bytes = nn::physicalBytes(buffer.getType().getTensor());
+      if (failed(verifyPlace(buffer, buffer.getArena(), begin, bytes)))
+        return failure();
+      if (!buffer.getVariable())
+        continue;
+      auto variable = symbols.lookup<nn::VariableOp>(*buffer.getVariable()); // 10.
+      if (!variable)
+        return buffer.emitOpError("holds @")
+               << *buffer.getVariable() << ", which is no variable of the model";
+      if (variable.getType() != buffer.getType().getTensor() ||
+          arenaOf(variable) != buffer.getArena() ||
+          variable->getAttrOfType<IntegerAttr>("offset").getInt() != begin)
+        return buffer.emitOpError("has another type or place than @") << *buffer.getVariable();
     }
     return success();
   }
@@ -148,5 +283,7 @@ private:
           "ends the program with a collective in flight");
     return success();
   }
+
+  DenseMap<ArenaKind, int64_t> sizes;
 };
 } // namespace

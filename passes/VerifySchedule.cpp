@@ -1,7 +1,9 @@
 // Numbers in comments are those of the pass's description.
 
+#include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
 #include "passes/LayoutSolver.h"
+#include "passes/ModelChecks.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -12,14 +14,11 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-static LogicalResult verifyVariables(nn::ModelOp model) {
+static LogicalResult verifySlots(nn::ModelOp model) {
   for (auto slot : model.getBody().getOps<nn::VariableOp>()) { // 7.
     if (!slot.getOwner())
       continue;
     auto owner = SymbolTable::lookupNearestSymbolFrom<nn::VariableOp>(slot, slot.getOwnerAttr());
-    if (!owner)
-      return slot.emitOpError("belongs to ")
-             << slot.getOwnerAttr() << ", which is no variable of the model";
     auto type = cast<RankedTensorType>(slot.getType());
     auto ownerType = cast<RankedTensorType>(owner.getType());
     if (type.getShape() == ownerType.getShape() && type.getEncoding() != ownerType.getEncoding())
@@ -96,6 +95,9 @@ static LogicalResult verifyProgram(nn::ProgramOp program) {
       return failure();
     if (!hasPlace(&op)) // 9.
       return op.emitOpError("is outside of a cluster; run dlc-fuse");
+    if (auto fused = dyn_cast<nn::FusedOp>(op)) // 11.
+      if (failed(planGeneratedKernel(fused.getBody().front())))
+        return failure();
   }
   return success();
 }
@@ -104,7 +106,8 @@ static LogicalResult verifySchedule(nn::ModelOp model) {
   if (model.getStage() != "schedule" || !PlanningTarget::of(model)) // 1.
     return model.emitOpError("is of stage ")
            << model.getStage() << "; stage schedule with target, threads and math expected";
-  if (failed(verifyVariables(model)))
+  if (failed(verifyAttributes(model)) || failed(verifyVariables(model)) ||
+      failed(verifyPrograms(model, ProgramForm::Schedule)) || failed(verifySlots(model))) // 10.
     return failure();
   for (auto program : model.getBody().getOps<nn::ProgramOp>())
     if (failed(verifyProgram(program)))

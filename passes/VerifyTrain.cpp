@@ -1,6 +1,7 @@
 // dlc-verify-train: ranks that start equal stay equal. One walk in program order marks the values
 // that may differ between ranks, each with the op or argument where the difference comes from.
 
+#include "passes/ModelChecks.h"
 #include "passes/Passes.h"
 #include "passes/Scalars.h"
 
@@ -19,7 +20,11 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    for (auto program : getOperation().getBody().getOps<ProgramOp>()) {
+    ModelOp model = getOperation();
+    if (failed(requireStage(model, "train")) || failed(verifyAttributes(model)) ||
+        failed(verifyVariables(model)) || failed(verifyPrograms(model, ProgramForm::Train))) // 4.
+      return signalPassFailure();
+    for (auto program : model.getBody().getOps<ProgramOp>()) {
       divergent.clear();
       for (BlockArgument input : program.getBody().getArguments())
         divergent[input] = input;
@@ -33,8 +38,6 @@ private:
   LogicalResult verifyOp(ProgramOp program, Operation &op) {
     if (isa<GradientOp>(op)) // 1.
       return op.emitOpError("is left: no optimizer consumed it");
-    if (!isa<NNDialect, comm::CommDialect>(op.getDialect())) // 4.
-      return op.emitOpError("is neither an nn nor a comm op");
     if (isa<comm::CommDialect>(op.getDialect()) && program.getSymName() != "train") // 3.
       return op.emitOpError("is in @") << program.getSymName() << "; only @train communicates";
     if (auto assign = dyn_cast<AssignOp>(op))

@@ -2,7 +2,7 @@
 
 // Plain SGD: w - lr * (sum of gradients / ranks).
 // CHECK-LABEL: nn.model @sgd
-nn.model @sgd attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "sgd", lr = 0.5 : f64}}} {
+nn.model @sgd attributes {stage = "train", batch = 2 : i64, train = {optimizer = {name = "sgd", lr = 0.5 : f64}}} {
   // CHECK-DAG: nn.variable @lr : tensor<f32> {init = #nn.init<constant, 5.000000e-01, 0.000000e+00>, kind = #nn<kind scalar>}
   // CHECK-DAG: nn.variable @inverse_world : tensor<f32>
   // CHECK-NOT: optimizer.
@@ -27,7 +27,7 @@ nn.model @sgd attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {n
 
 // Nesterov momentum and weight decay; a parameter of no_decay has none.
 // CHECK-LABEL: nn.model @nesterov
-nn.model @nesterov attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {
+nn.model @nesterov attributes {stage = "train", batch = 2 : i64, train = {optimizer = {
     name = "sgd", lr = 0.5 : f64, momentum = 0.75 : f64, nesterov = true, weight_decay = 0.25 : f64, no_decay = ["*.bias"]}}} {
   nn.variable @conv.weight : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   // CHECK: nn.variable @optimizer.momentum_buffer.conv.weight : tensor<2xf32> {init = #nn.init<constant, 0.000000e+00, 0.000000e+00>, kind = #nn<kind slot>, owner = @conv.weight, slot = "momentum_buffer"}
@@ -59,7 +59,7 @@ nn.model @nesterov attributes {stage = "nn", batch = 2 : i64, train = {optimizer
 
 // Adam. 1 - beta^t is 2 tanh / (1 + tanh) of -t log(beta) / 2, formed once for all parameters.
 // CHECK-LABEL: nn.model @adam
-nn.model @adam attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "adam", weight_decay = 0.25 : f64}}} {
+nn.model @adam attributes {stage = "train", batch = 2 : i64, train = {optimizer = {name = "adam", weight_decay = 0.25 : f64}}} {
   // CHECK-DAG: nn.variable @lr : tensor<f32> {init = #nn.init<constant, 1.000000e-03
   // CHECK-DAG: nn.variable @step : tensor<i64>
   // CHECK-DAG: nn.variable @optimizer.exp_avg.w
@@ -114,7 +114,7 @@ nn.model @adam attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {
 
 // AdamW takes the decay off the parameter: w (1 - lr wd), and leaves it out of the moments.
 // CHECK-LABEL: nn.model @adamw
-nn.model @adamw attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "adamw", weight_decay = 0.25 : f64}}} {
+nn.model @adamw attributes {stage = "train", batch = 2 : i64, train = {optimizer = {name = "adamw", weight_decay = 0.25 : f64}}} {
   nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%g: tensor<2xf32> {nn.input = "x"}) {
     // CHECK: %[[LR:.*]] = nn.read @lr

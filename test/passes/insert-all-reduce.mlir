@@ -5,7 +5,7 @@
 
 // A gradient becomes the sum over ranks; a constant count needs no message.
 // CHECK-LABEL: nn.model @gradient
-nn.model @gradient attributes {stage = "nn", batch = 2 : i64} {
+nn.model @gradient attributes {stage = "train", batch = 2 : i64} {
   nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   // CHECK: nn.program @train(%[[X:.*]]: tensor<2xf32>
   nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
@@ -33,7 +33,7 @@ nn.model @gradient attributes {stage = "nn", batch = 2 : i64} {
 // A count that depends on data is averaged where the backward pass divides by it, and nowhere else: the
 // loss is reported as it is, and the forward division by the same count stays.
 // CHECK-LABEL: nn.model @counted
-nn.model @counted attributes {stage = "nn", batch = 2 : i64} {
+nn.model @counted attributes {stage = "train", batch = 2 : i64} {
   // CHECK: nn.variable @inverse_world : tensor<f32> {init = #nn.init<constant, 1.000000e+00, 0.000000e+00>, kind = #nn<kind scalar>}
   nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%x: tensor<2xf32> {nn.input = "x"}, %mask: tensor<2xf32> {nn.input = "mask"}) {
@@ -64,7 +64,7 @@ nn.model @counted attributes {stage = "nn", batch = 2 : i64} {
 // Batch statistics are averaged on their way to the running statistics, behind their scaling by constants; the gradient keeps
 // the rank's own.
 // CHECK-LABEL: nn.model @statistics
-nn.model @statistics attributes {stage = "nn", batch = 4 : i64} {
+nn.model @statistics attributes {stage = "train", batch = 4 : i64} {
   nn.variable @w : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @mean : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @var : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
@@ -98,7 +98,7 @@ nn.model @statistics attributes {stage = "nn", batch = 4 : i64} {
 
 // What a loss reads of a batch statistic stays the rank's own, even where the running statistic is computed from the same.
 // CHECK-LABEL: nn.model @shared_statistics
-nn.model @shared_statistics attributes {stage = "nn", batch = 4 : i64} {
+nn.model @shared_statistics attributes {stage = "train", batch = 4 : i64} {
   nn.variable @w : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @mean : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @train(%x: tensor<4x3xf32> {nn.input = "x"}) {
@@ -127,7 +127,7 @@ nn.model @shared_statistics attributes {stage = "nn", batch = 4 : i64} {
 // Statistics at inference are variables already; programs other than @train are left alone.
 // CHECK-LABEL: nn.model @inference
 // CHECK-NOT: comm.all_reduce
-nn.model @inference attributes {stage = "nn", batch = 4 : i64} {
+nn.model @inference attributes {stage = "train", batch = 4 : i64} {
   nn.variable @mean : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @train(%x: tensor<4x3xf32> {nn.input = "x"}) {
     %m = nn.read @mean : tensor<3xf32>

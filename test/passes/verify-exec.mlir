@@ -32,7 +32,7 @@ nn.model @unplaced attributes {stage = "exec"} {
 nn.model @outside attributes {stage = "exec"} {
   exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
   exec.program @train {
-    // expected-error @below {{lies at [64, 128) of an arena of 64 bytes}}
+    // expected-error @below {{lies at [64, 128), expected a multiple of 64 inside of an arena of 64 bytes}}
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<16xf32>>
     exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
   }
@@ -93,11 +93,11 @@ nn.model @unwaited attributes {stage = "exec"} {
 // -----
 
 nn.model @misplaced attributes {stage = "exec"} {
-  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 192 : i64}
   nn.variable @a : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
-  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 32 : i64}
+  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 128 : i64}
   exec.program @train {
-    // expected-error @below {{holds @b at 64, not at 32}}
+    // expected-error @below {{holds @b at 64, not at 128}}
     %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<32xf32>>
     exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<32xf32>>
   }
@@ -157,5 +157,105 @@ nn.model @in_place attributes {stage = "exec"} {
     exec.fill %b {phase = #exec<phase forward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<4x4xf32>>
     // expected-error @below {{writes buffer 1 over buffer 0, which it uses otherwise}}
     exec.dispatch @turned(%b, %b) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4x4xf32>>, !exec.buffer<tensor<4x4xf32>>
+  }
+}
+
+// -----
+
+// Variables have places of their own.
+nn.model @unplaced_variable attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  // expected-error @below {{has no offset; run dlc-plan-memory first}}
+  nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+}
+
+// -----
+
+nn.model @shared_variables attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
+  nn.variable @w : tensor<32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>, offset = 0 : i64}
+  // expected-error @below {{overlaps @w}}
+  nn.variable @b : tensor<4xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>, offset = 64 : i64}
+}
+
+// -----
+
+nn.model @elsewhere attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
+  nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>, offset = 0 : i64}
+  exec.program @train {
+    // expected-error @below {{has another type or place than @w}}
+    %a = exec.buffer {arena = #exec<arena_kind variables>, offset = 64 : i64, variable = @w} : <tensor<4xf32>>
+    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<4xf32>>
+  }
+}
+
+// -----
+
+// Attributes are read when the artifact is written.
+// expected-error @below {{has layouts[0] = {exceptions = 0 : i64, family = "plain"} without 'nanoseconds'}}
+nn.model @layouts attributes {stage = "exec", layouts = [{exceptions = 0 : i64, family = "plain"}]} {
+}
+
+// -----
+
+// A generated kernel is what its cluster gives.
+nn.model @lost attributes {stage = "exec"} {
+  // expected-error @below {{is generated from @nope, which is no cluster of the model}}
+  exec.kernel @k [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 32 : i64, category = "pointwise", cluster = @nope, flops = 4 : i64, function = "nope_0", implementation = "generated", nanoseconds = 1 : i64}
+}
+
+// -----
+
+nn.model @endless attributes {stage = "exec"} {
+  // expected-error @below {{needs nn.yield as its last op}}
+  exec.cluster @c {
+  ^bb0(%a: tensor<4xf32>):
+    %e = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+  }
+}
+
+// -----
+
+nn.model @kernel attributes {stage = "exec"} {
+  exec.cluster @c {
+  ^bb0(%a: tensor<4xf32>):
+    %e = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    nn.yield %e : tensor<4xf32>
+  }
+  exec.kernel @good [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", implementation = "generated", nanoseconds = 1 : i64}
+  // expected-error @below {{takes other buffers than stage 0 of @c: expected 'tensor<4xf32>', 'tensor<4xf32>' access [1, 2]}}
+  exec.kernel @k [tensor<4xf32>, tensor<4xf32>] access [2, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", implementation = "generated", nanoseconds = 1 : i64}
+}
+
+// -----
+
+nn.model @extent attributes {stage = "exec"} {
+  exec.cluster @c {
+  ^bb0(%a: tensor<4xf32>):
+    %e = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    nn.yield %e : tensor<4xf32>
+  }
+  // expected-error @below {{runs 2 iterations in chunks of 1, but @c has 1 in chunks of 1}}
+  exec.kernel @k [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", extent = 2 : i64, implementation = "generated", nanoseconds = 1 : i64}
+}
+
+// -----
+
+nn.model @stages attributes {stage = "exec"} {
+  exec.cluster @c {
+  ^bb0(%a: tensor<4xf32>):
+    nn.yield
+  }
+  // expected-error @below {{is stage 0 of @c, which has 0}}
+  exec.kernel @k [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", implementation = "generated", nanoseconds = 1 : i64}
+}
+
+// -----
+
+nn.model @contents attributes {stage = "exec"} {
+  exec.program @train {
+    // expected-error @below {{is neither a buffer nor an instruction}}
+    %c = nn.constant dense<1.0> : tensor<f32>
   }
 }

@@ -92,7 +92,7 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64} {
 
 nn.model @m attributes {stage = "nn", batch = 2 : i64} {
   // expected-error @below {{has the name of a scalar that the host writes, but kind parameter}}
-  nn.variable @step : tensor<i64> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @step : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
     nn.output "y", %x : tensor<2xf32>
   }
@@ -184,5 +184,80 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64} {
   nn.program @eval(%x: tensor<2xf32> {nn.input = "x"}) {
     // expected-error @below {{is in @eval; only @predict has outputs}}
     nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+// Attributes have the entries and types with which they are read.
+// expected-error @below {{has data.sources[0] = {nme = "x"} without 'name'}}
+nn.model @m attributes {stage = "nn", batch = 2 : i64, data = {sources = [{nme = "x"}]}} {
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{has data.sources[0] = "x", expected a dictionary}}
+nn.model @m attributes {stage = "nn", batch = 2 : i64, data = {sources = ["x"]}} {
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{has train.schedule = "cosine", expected a list, each a call {name = "...", argument = value}}}
+nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {schedule = "cosine"}} {
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{has batch = 2 : ui8, expected an integer}}
+nn.model @m attributes {stage = "nn", batch = 2 : ui8} {
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  // expected-error @below {{has the name of a scalar that the host writes}}
+  nn.model @step attributes {stage = "nn"} {
+  }
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{is at stage 'train', expected nn}}
+nn.model @m attributes {stage = "train", batch = 2 : i64} {
+}
+
+// -----
+
+// What is trained, and what the host reads, is f32.
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  // expected-error @below {{is of kind parameter and type 'tensor<4xbf16>'; optimizers update f32}}
+  nn.variable @w : tensor<4xbf16> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  nn.program @train(%x: tensor<2xf64> {nn.input = "x"}) {
+    %s = nn.reduce_sum %x {dims = array<i64: 0>} : (tensor<2xf64>) -> tensor<f64>
+    // expected-error @below {{adds up f32, got 'tensor<f64>'; convert by nn.cast}}
+    nn.loss %s, %s : tensor<f64>, tensor<f64>
   }
 }

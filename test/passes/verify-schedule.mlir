@@ -102,6 +102,9 @@ nn.model @slots attributes {stage = "schedule", target = "test", threads = 1 : i
   nn.variable @v : tensor<4x4xf32, #nn.layout<cn>> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   // expected-error @below {{has type 'tensor<4x4xf32>', its parameter 'tensor<4x4xf32, #nn.layout<cn>>'}}
   nn.variable @m : tensor<4x4xf32> {kind = #nn<kind slot>, owner = @v, slot = "m", init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    nn.output "x", %x : tensor<4x4xf32>
+  }
 }
 
 // -----
@@ -123,5 +126,65 @@ nn.model @unfused attributes {stage = "schedule", target = "test", threads = 1 :
     // expected-error @below {{is outside of a cluster; run dlc-fuse}}
     %y = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
     nn.output "y", %y : tensor<4xf32>
+  }
+}
+
+// -----
+
+#g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
+// A kernel can be generated for each cluster.
+nn.model @nested attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4x4xf32> attributes {nn.kernel = #g} {
+      // expected-error @below {{cannot be inside of a generated kernel}}
+      %p = nn.matmul %a, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.yield %p : tensor<4x4xf32>
+    }
+    nn.output "y", %y : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+#g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
+nn.model @amid attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4xf32> attributes {nn.kernel = #g} {
+      // expected-error @below {{is read in its own cluster, but reductions end one}}
+      %s = nn.reduce_sum %a {dims = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<4xf32>
+      %e = nn.exp %s : (tensor<4xf32>) -> tensor<4xf32>
+      nn.yield %e : tensor<4xf32>
+    }
+    nn.output "y", %y : tensor<4xf32>
+  }
+}
+
+// -----
+
+#g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
+nn.model @overlapping attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4x9xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4x9xf32>) -> tensor<4x4x4xf32> attributes {nn.kernel = #g} {
+      // expected-error @below {{has windows that do not tile 'tensor<4x4x9xf32>'; no kernel can be generated for it}}
+      %p, %i = nn.max_pool %a {kernel = array<i64: 3>, strides = array<i64: 2>, padding_low = array<i64: 0>, padding_high = array<i64: 0>}
+          : (tensor<4x4x9xf32>) -> (tensor<4x4x4xf32>, tensor<4x4x4xi8>)
+      nn.yield %p : tensor<4x4x4xf32>
+    }
+    nn.output "y", %y : tensor<4x4x4xf32>
+  }
+}
+
+// -----
+
+#g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
+nn.model @layouts attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x8x9xf32> {nn.input = "x"}) {
+    %y, %z = nn.fused (%a = %x) : (tensor<4x8x9xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32, #nn.layout<cn>>) attributes {nn.kernel = #g} {
+      // expected-error @below {{has another layout than the cluster's last reduction}}
+      %p = nn.reduce_sum %a {dims = array<i64: 2>} : (tensor<4x8x9xf32>) -> tensor<4x8xf32>
+      %q = nn.reduce_max %a {dims = array<i64: 2>} : (tensor<4x8x9xf32>) -> tensor<4x8xf32, #nn.layout<cn>>
+      nn.yield %p, %q : tensor<4x8xf32>, tensor<4x8xf32, #nn.layout<cn>>
+    }
+    nn.output "y", %y : tensor<4x8xf32>
   }
 }

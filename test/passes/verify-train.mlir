@@ -90,3 +90,28 @@ nn.model @foreign attributes {stage = "train", batch = 2 : i64} {
     %y = arith.addf %x, %x : tensor<2xf32>
   }
 }
+
+// -----
+
+// What stage nn promises holds of text that claims to be past it.
+nn.model @batch attributes {stage = "train", batch = 2 : i64} {
+  // expected-error @below {{has input 'x' of type 'tensor<3xf32>'; dimension 0 must be the batch of 2}}
+  nn.program @eval(%x: tensor<3xf32> {nn.input = "x"}) {
+  }
+}
+
+// -----
+
+nn.model @later attributes {stage = "train", batch = 2 : i64} {
+  nn.program @predict(%x: tensor<2x3xf32> {nn.input = "x"}) {
+    // expected-error @below {{belongs to a later stage than train}}
+    %y = nn.reorder %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    nn.output "y", %y : tensor<2x3xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{is at stage 'nn', expected train}}
+nn.model @early attributes {stage = "nn", batch = 2 : i64} {
+}

@@ -75,7 +75,7 @@ Block &ClusterRunner::cluster() {
   return (*modelOf(*module).getOps<exec::ClusterOp>().begin()).getBody().front();
 }
 
-GeneratedKernel ClusterRunner::plan() { return planGeneratedKernel(cluster()); }
+GeneratedKernel ClusterRunner::plan() { return *planGeneratedKernel(cluster()); }
 
 void ClusterRunner::compile(const CodeTarget &target) {
   std::string object;

@@ -51,11 +51,12 @@ protected:
     return succeeded(outcome) ? (*outcome)[0].outputs : Tensors();
   }
   void fuse() {
-    PassManager manager(&context);
-    OpPassManager &nested = manager.nest<nn::ModelOp>();
-    nested.addPass(createLowerComposites());
-    nested.addPass(createFuse());
-    ASSERT_TRUE(succeeded(manager.run(*module)));
+    PassManager lowering(&context), fusion(&context);
+    lowering.addNestedPass<nn::ModelOp>(createLowerComposites());
+    ASSERT_TRUE(succeeded(lowering.run(*module)));
+    model().setStage("schedule"); // all layouts stay row-major
+    fusion.addNestedPass<nn::ModelOp>(createFuse());
+    ASSERT_TRUE(succeeded(fusion.run(*module)));
   }
 
   /// Runs the fused program's clusters.

@@ -1,0 +1,163 @@
+// One schema for the model's attributes, walked together with what is there. Missing entries are
+// fine unless their reader has no default.
+
+#include "passes/ModelChecks.h"
+
+using namespace mlir;
+using namespace dlc;
+
+namespace {
+enum class Form { Flag, Integer, Integers, Real, Text, Tensor, Dictionary, Call };
+
+/// An entry of a dictionary, or a list of such.
+struct Field {
+  StringLiteral name;
+  Form form;
+  bool isList = false;
+  bool isNeeded = false;
+  ArrayRef<Field> fields = {}; // of a dictionary
+};
+
+constexpr Field sourceFields[] = {{"name", Form::Text, false, true}, {"axes", Form::Text}};
+constexpr Field chainFields[] = {{"inputs", Form::Text, true, true},
+                                 {"steps", Form::Call, true},
+                                 {"outputs", Form::Text, true, true}};
+constexpr Field dataFields[] = {{"sources", Form::Dictionary, true, false, sourceFields},
+                                {"chains", Form::Dictionary, true, false, chainFields},
+                                {"validation", Form::Real}};
+constexpr Field trainFields[] = {{"optimizer", Form::Call},          {"epochs", Form::Integer},
+                                 {"steps_per_epoch", Form::Integer}, {"schedule", Form::Call, true},
+                                 {"early_stop", Form::Call},         {"monitor", Form::Text}};
+constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
+                                  {"nanoseconds", Form::Integer, false, true},
+                                  {"exceptions", Form::Integer, false, true}};
+constexpr Field inputFields[] = {{"name", Form::Text, false, true},
+                                 {"type", Form::Tensor, false, true},
+                                 {"label_range", Form::Integer},
+                                 {"needed_by_predict", Form::Flag}};
+constexpr Field tilingFields[] = {{"alignment", Form::Integers, false, true},
+                                  {"overlap", Form::Integers, false, true}};
+constexpr Field modelFields[] = {{"batch", Form::Integer},
+                                 {"config", Form::Dictionary},
+                                 {"train", Form::Dictionary, false, false, trainFields},
+                                 {"data", Form::Dictionary, false, false, dataFields},
+                                 {"tiling", Form::Dictionary, false, false, tilingFields},
+                                 {"target", Form::Text},
+                                 {"threads", Form::Integer},
+                                 {"math", Form::Text},
+                                 {"precision", Form::Text},
+                                 {"layouts", Form::Dictionary, true, false, layoutFields},
+                                 {"inputs", Form::Dictionary, true, false, inputFields}};
+
+bool isInteger(Attribute value) {
+  auto integer = dyn_cast<IntegerAttr>(value);
+  return integer &&
+         (integer.getType().isIndex() || (integer.getType().isSignlessInteger() &&
+                                          integer.getType().getIntOrFloatBitWidth() <= 64));
+}
+
+/// An argument of a call: what an artifact can store.
+bool isArgument(Attribute value) {
+  if (auto list = dyn_cast<ArrayAttr>(value))
+    return llvm::all_of(list, isArgument);
+  return isa<FloatAttr, StringAttr>(value) || isInteger(value);
+}
+
+bool hasForm(Attribute value, Form form) {
+  auto dictionary = dyn_cast<DictionaryAttr>(value);
+  switch (form) {
+  case Form::Flag:
+    return isa<BoolAttr>(value);
+  case Form::Integer:
+    return isInteger(value) && !isa<BoolAttr>(value);
+  case Form::Integers:
+    return isa<DenseI64ArrayAttr>(value);
+  case Form::Real:
+    return isa<FloatAttr>(value);
+  case Form::Text:
+    return isa<StringAttr>(value);
+  case Form::Tensor:
+    return isa<TypeAttr>(value) && nn::isTensor(cast<TypeAttr>(value).getValue());
+  case Form::Dictionary:
+    return bool(dictionary);
+  case Form::Call:
+    return dictionary && dictionary.getAs<StringAttr>("name") &&
+           llvm::all_of(dictionary, [](NamedAttribute a) { return isArgument(a.getValue()); });
+  }
+  llvm_unreachable("all forms are listed");
+}
+
+StringRef nameOf(Form form) {
+  switch (form) {
+  case Form::Flag:
+    return "true or false";
+  case Form::Integer:
+    return "an integer";
+  case Form::Integers:
+    return "array<i64: ...>";
+  case Form::Real:
+    return "a float";
+  case Form::Text:
+    return "a string";
+  case Form::Tensor:
+    return "a tensor's type";
+  case Form::Dictionary:
+    return "a dictionary";
+  case Form::Call:
+    return "a call {name = \"...\", argument = value}";
+  }
+  llvm_unreachable("all forms are listed");
+}
+
+LogicalResult verifyFields(nn::ModelOp model, DictionaryAttr dictionary, ArrayRef<Field> fields,
+                           const std::string &path);
+
+LogicalResult verifyValue(nn::ModelOp model, Attribute value, const Field &field,
+                          const std::string &path) {
+  if (!hasForm(value, field.form))
+    return model.emitOpError("has ")
+           << path << " = " << value << ", expected " << nameOf(field.form);
+  if (field.form == Form::Dictionary)
+    return verifyFields(model, cast<DictionaryAttr>(value), field.fields, path + ".");
+  return success();
+}
+
+LogicalResult verifyFields(nn::ModelOp model, DictionaryAttr dictionary, ArrayRef<Field> fields,
+                           const std::string &prefix) {
+  for (const Field &field : fields) {
+    std::string path = prefix + field.name.str();
+    Attribute value = dictionary.get(field.name);
+    if (!value && field.isNeeded)
+      return model.emitOpError("has ") << prefix.substr(0, prefix.size() - 1) << " = " << dictionary
+                                       << " without '" << field.name << "'";
+    if (!value)
+      continue;
+    if (!field.isList) {
+      if (failed(verifyValue(model, value, field, path)))
+        return failure();
+      continue;
+    }
+    auto list = dyn_cast<ArrayAttr>(value);
+    if (!list)
+      return model.emitOpError("has ")
+             << path << " = " << value << ", expected a list, each " << nameOf(field.form);
+    for (auto [i, entry] : llvm::enumerate(list))
+      if (failed(verifyValue(model, entry, field, path + "[" + std::to_string(i) + "]")))
+        return failure();
+  }
+  return success();
+}
+} // namespace
+
+LogicalResult dlc::verifyAttributes(nn::ModelOp model) {
+  DictionaryAttr attributes = model->getDiscardableAttrDictionary();
+  if (failed(verifyFields(model, attributes, modelFields, "")))
+    return failure();
+  if (auto config = attributes.getAs<DictionaryAttr>("config"))
+    for (NamedAttribute entry : config)
+      if (!isArgument(entry.getValue()))
+        return model.emitOpError("has config.")
+               << entry.getName().getValue() << " = " << entry.getValue()
+               << ", expected a number, a string or a list of such";
+  return success();
+}
