@@ -104,7 +104,8 @@ private:
       return op->emitOpError("is no nn op; stage nn has only those");
     if (!isa<NNDialect, comm::CommDialect>(op->getDialect()))
       return op->emitOpError("is neither an nn nor a comm op");
-    bool isOfSchedule = isa<FusedOp, ReorderOp, comm::StartOp, comm::WaitOp>(op);
+    bool takesRows = isa<ReadOp, AssignOp>(op) && op->hasAttr("row");
+    bool isOfSchedule = takesRows || isa<FusedOp, ReorderOp, comm::StartOp, comm::WaitOp>(op);
     if (isNN() && (isOfSchedule || isa<GradientOp>(op)))
       return op->emitOpError("belongs to a later stage than nn");
     if (form == ProgramForm::Train && isOfSchedule)

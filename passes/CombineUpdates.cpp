@@ -45,6 +45,10 @@ int64_t elementsOf(Value slice) {
   return alignUp(nn::physicalBytes(cast<BufferType>(slice.getType()).getTensor())) / 4;
 }
 
+RankedTensorType rangeType(MLIRContext *context, int64_t elements) {
+  return RankedTensorType::get(elements, Float32Type::get(context));
+}
+
 /// The bucket that a view is a slice of, or null.
 Value bucketOf(Value buffer) {
   auto view = buffer.getDefiningOp<ViewOp>();
@@ -61,7 +65,8 @@ public:
   /// Null after a diagnostic.
   KernelOp get(Group &group) {
     Block &cluster = group.cluster.getBody().front();
-    KernelOp &kernel = known[flatUpdateText(cluster, group.elements)];
+    KernelOp &kernel =
+        known[flatUpdateText(cluster, rangeType(model.getContext(), group.elements))];
     if (!kernel)
       kernel = build(group, cluster);
     return kernel;
@@ -73,7 +78,7 @@ private:
     Location loc = group.cluster.getLoc();
     std::string number = std::to_string(known.size() - 1);
     auto cluster = ClusterOp::create(builder, loc, "update_" + number, DenseI64ArrayAttr());
-    buildFlatUpdate(body, group.elements, cluster.getBody());
+    buildFlatUpdate(body, rangeType(model.getContext(), group.elements), cluster.getBody());
     symbols.insert(cluster);
     FailureOr<GeneratedKernel> plan = planGeneratedKernel(cluster.getBody().front());
     if (failed(plan))
@@ -81,8 +86,7 @@ private:
     const GeneratedStage &stage = plan->stages.front();
     SmallVector<Type> types;
     for (Value operand : group.members.front().getBuffers())
-      types.push_back(isTensor(operand) ? Type(RankedTensorType::get(
-                                              group.elements, Float32Type::get(model.getContext())))
+      types.push_back(isTensor(operand) ? Type(rangeType(model.getContext(), group.elements))
                                         : cast<BufferType>(operand.getType()).getTensor());
     auto access = llvm::map_to_vector(stage.access, [](Access a) { return int32_t(a); });
     auto nanoseconds = planner.generatedCost(stage.bytes, stage.flops);
@@ -147,7 +151,7 @@ std::optional<Group> UpdateCombiner::describe(DispatchOp dispatch) {
   auto [code, isNew] = codes.try_emplace(group.cluster);
   Block &body = group.cluster.getBody().front();
   if (isNew && isFlatUpdate(body))
-    code->second = flatUpdateText(body, /*elements=*/1);
+    code->second = flatUpdateText(body, rangeType(program.getContext(), 1));
   group.code = code->second;
   if (group.code.empty())
     return std::nullopt;
@@ -263,8 +267,8 @@ void UpdateCombiner::layOutBucket(BufferOp bucket) {
   for (ViewOp slice : slices)
     if (!placed.contains(slice))
       place(slice);
-  auto type = RankedTensorType::get(elements, builder.getF32Type());
-  bucket.getBuffer().setType(BufferType::get(bucket.getContext(), type));
+  bucket.getBuffer().setType(
+      BufferType::get(bucket.getContext(), rangeType(bucket.getContext(), elements)));
   start.setMembersAttr(builder.getArrayAttr(members));
 }
 
@@ -274,8 +278,7 @@ void UpdateCombiner::layOutBucket(BufferOp bucket) {
 Value UpdateCombiner::rangeOf(const Group &group, unsigned operand) {
   OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
   MLIRContext *context = program.getContext();
-  auto type =
-      BufferType::get(context, RankedTensorType::get(group.elements, Float32Type::get(context)));
+  auto type = BufferType::get(context, rangeType(context, group.elements));
   SmallVector<BufferOp> variables;
   SmallVector<Attribute> names;
   for (DispatchOp member : group.members) {

@@ -85,36 +85,36 @@ bool dlc::isFlatUpdate(Block &cluster) {
   return keepsZeros(cluster);
 }
 
-void dlc::buildFlatUpdate(Block &cluster, int64_t elements, Region &into) {
-  auto flat = [&](Value value) {
-    auto type = nn::tensorType(value);
-    return type.getRank() == 0 ? type : RankedTensorType::get(elements, type.getElementType());
+void dlc::buildFlatUpdate(Block &cluster, RankedTensorType type, Region &into) {
+  auto typeFor = [&](Value value) {
+    auto former = nn::tensorType(value);
+    return former.getRank() == 0 ? former : type;
   };
   Block &block = into.emplaceBlock();
   IRMapping mapping;
   for (BlockArgument argument : cluster.getArguments())
-    mapping.map(argument, block.addArgument(flat(argument), argument.getLoc()));
+    mapping.map(argument, block.addArgument(typeFor(argument), argument.getLoc()));
   OpBuilder builder(cluster.getParentOp()->getContext());
   builder.setInsertionPointToEnd(&block);
   for (Operation &op : cluster) {
     Operation *copy = builder.clone(op, mapping);
     for (OpResult result : op.getResults())
-      copy->getResult(result.getResultNumber()).setType(flat(result));
+      copy->getResult(result.getResultNumber()).setType(typeFor(result));
     if (auto constant = dyn_cast<nn::ConstantOp>(copy)) {
       auto value = cast<SplatElementsAttr>(constant.getValue());
       constant.setValueAttr(
-          DenseElementsAttr::get(flat(op.getResult(0)), value.getSplatValue<Attribute>()));
+          DenseElementsAttr::get(typeFor(op.getResult(0)), value.getSplatValue<Attribute>()));
     }
   }
 }
 
-std::string dlc::flatUpdateText(Block &cluster, int64_t elements) {
+std::string dlc::flatUpdateText(Block &cluster, RankedTensorType type) {
   // Printed inside of an op: operands of a region without a parent have no names.
   Operation *parent = cluster.getParentOp();
   OpBuilder builder(parent->getContext());
   OwningOpRef<exec::ClusterOp> flat =
       exec::ClusterOp::create(builder, parent->getLoc(), "flat", DenseI64ArrayAttr());
-  buildFlatUpdate(cluster, elements, flat->getBody());
+  buildFlatUpdate(cluster, type, flat->getBody());
   std::string text;
   llvm::raw_string_ostream stream(text);
   flat->print(stream, OpPrintingFlags().useLocalScope());

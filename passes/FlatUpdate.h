@@ -11,10 +11,11 @@ namespace dlc {
 /// slices need no mask then.
 bool isFlatUpdate(mlir::Block &cluster);
 
-/// Builds the cluster over tensors of `elements` elements, row-major, in an empty region.
-void buildFlatUpdate(mlir::Block &cluster, int64_t elements, mlir::Region &into);
+/// Builds the cluster over tensors of another shape and layout, `type`, in an
+/// empty region.
+void buildFlatUpdate(mlir::Block &cluster, mlir::RankedTensorType type, mlir::Region &into);
 
-/// Text of a flat cluster over `elements`: equal text is equal code.
-std::string flatUpdateText(mlir::Block &cluster, int64_t elements);
+/// Text of a flat cluster over such tensors: equal text is equal code.
+std::string flatUpdateText(mlir::Block &cluster, mlir::RankedTensorType type);
 
 } // namespace dlc

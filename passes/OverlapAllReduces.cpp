@@ -1,15 +1,11 @@
 // Collectives become start and wait; then whole orders of the program are compared in the
-// simulator. In each order a start follows its last producer, a wait precedes its first user, and
-// what depends on reduced gradients alone (the optimizer) comes last, bucket by bucket, so that
-// updating one bucket hides the next. The orders differ in where a layer's weight gradient stands:
-// as written, directly before the data gradient of its layer, or directly behind it. In each, as
-// many updates as cost nothing move up to where their bucket has arrived: its memory is free then.
+// simulator. They differ in where a layer's weight gradient stands. In each, as many updates as
+// cost nothing move up to where their bucket has arrived, and gradients that take much memory down
+// to where the wire is free for them: the memory of a bucket can be used again once it is applied.
 
 #include "passes/BlockOrder.h"
-#include "passes/BucketPlanner.h"
-#include "passes/KernelRequests.h"
-#include "passes/OverlapSimulator.h"
 #include "passes/Passes.h"
+#include "passes/ProgramScheduler.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -21,9 +17,10 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-namespace {
+/// The share of a step that computing large gradients late may cost.
+static constexpr uint64_t priceOfMemory = 200;
 
-enum class GradientOrder { AsWritten, FilterFirst, DataFirst };
+namespace {
 
 StringRef nameOf(GradientOrder order) {
   switch (order) {
@@ -49,223 +46,6 @@ void splitCollectives(Block &block) {
     op.replaceAllUsesWith(wait.getOutputs());
     op.erase();
   }
-}
-
-uint64_t messageBytes(comm::StartOp start) {
-  uint64_t bytes = 0;
-  for (Value input : start.getInputs())
-    bytes += alignToSlice(static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(input))));
-  std::optional<Type> wire = start.getWire();
-  return wire && wire->isBF16() ? bytes / 2 : bytes;
-}
-
-uint64_t costOf(Operation *op) {
-  nn::KernelAttr kernel = plannedKernel(op);
-  return kernel ? kernel.getNanoseconds() : 0;
-}
-
-/// The value before reorders.
-Value source(Value value) {
-  while (auto reorder = value.getDefiningOp<nn::ReorderOp>())
-    value = reorder.getX();
-  return value;
-}
-
-/// Computes orders of one program.
-class ProgramScheduler {
-public:
-  ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {
-    for (auto [index, op] : llvm::enumerate(block))
-      positions[&op] = static_cast<double>(index);
-    for (auto read : block.getOps<nn::ReadOp>())
-      llvm::append_range(readers[read.getVariable()], read->getUsers());
-    findTail();
-    findPairs();
-  }
-
-  std::vector<Operation *> order(GradientOrder kind) {
-    return orderBlock(block, [&](Operation *op) { return keyOf(op, kind); });
-  }
-
-  unsigned bucketCount() const { return static_cast<unsigned>(waits.size()); }
-
-  /// The order with the updates of all buckets but the last `atEnd` where their bucket has arrived.
-  std::vector<Operation *> advanceUpdates(ArrayRef<Operation *> order,
-                                          const OverlapForecast &forecast, unsigned atEnd);
-
-private:
-  /// The tail is what depends on a wait and on which no start depends, and what is computed for it
-  /// alone. It comes by bucket.
-  void findTail() {
-    llvm::DenseMap<Operation *, unsigned>
-        lastBucket; // number of the last wait it depends on, plus 1
-    for (Operation &op : block) {
-      unsigned &last = lastBucket[&op];
-      for (Value operand : op.getOperands())
-        if (Operation *producer = operand.getDefiningOp())
-          last = std::max(last, lastBucket.lookup(producer));
-      if (auto wait = dyn_cast<comm::WaitOp>(op)) {
-        waits.push_back(wait);
-        last = bucketCount();
-      }
-    }
-    llvm::DenseSet<Operation *> feedsStart;
-    for (Operation &op : llvm::reverse(block))
-      if (isa<comm::StartOp>(op) ||
-          llvm::any_of(op.getUsers(), [&](Operation *user) { return feedsStart.contains(user); }))
-        feedsStart.insert(&op);
-    for (Operation &op : block)
-      if (unsigned last = lastBucket.lookup(&op); last > 0 && !feedsStart.contains(&op))
-        tail[&op] = last;
-    auto isTail = [&](Operation *op) { return tail.contains(op); };
-    for (Operation &op : llvm::reverse(block))
-      if (!op.use_empty() && !isTail(&op) && !feedsStart.contains(&op) &&
-          llvm::all_of(op.getUsers(), isTail))
-        for (Operation *user : op.getUsers())
-          tail[&op] = std::min(tail.lookup_or(&op, ~0u), tail.lookup(user));
-  }
-
-  /// Weight gradients (kernels whose result is reduced) and the data gradient of the same dy:
-  /// another kernel on one of the operands that comes when both are there (the forward kernel does
-  /// not).
-  void findPairs() {
-    llvm::DenseMap<Value, SmallVector<Operation *>> kernels;
-    for (Operation &op : block)
-      if (isLibraryOp(&op) && !isa<nn::ReorderOp>(op) && !isWeightGradient(&op))
-        for (Value operand : op.getOperands())
-          kernels[source(operand)].push_back(&op);
-    for (Operation &op : block) {
-      if (!isLibraryOp(&op) || !isWeightGradient(&op))
-        continue;
-      double ready = 0;
-      for (Value operand : op.getOperands())
-        if (Operation *producer = source(operand).getDefiningOp())
-          ready = std::max(ready, positions[producer]);
-      for (Value operand : op.getOperands())
-        for (Operation *other : kernels.lookup(source(operand)))
-          if (positions[other] > ready)
-            pairs.try_emplace(&op, other);
-    }
-  }
-
-  static bool isWeightGradient(Operation *op) {
-    return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<comm::StartOp>(user); });
-  }
-
-  /// The bucket whose update an op belongs to, plus 1; 0 if it is no part of the tail.
-  unsigned updateOf(Operation *op) const {
-    if (!isa<comm::WaitOp>(op))
-      return tail.lookup(op);
-    if (!overlap || op->use_empty())
-      return 0;
-    unsigned first = ~0u;
-    for (Operation *user : op->getUsers())
-      first = std::min(first, tail.lookup(user));
-    return first;
-  }
-
-  /// Number of ops of `main` behind which the ops may stand: their operands are there, and nothing
-  /// else reads the variables that they assign.
-  size_t earliest(ArrayRef<Operation *> update,
-                  const llvm::DenseMap<Operation *, size_t> &main) const;
-
-  OrderKey keyOf(Operation *op, GradientOrder kind) {
-    if (isa<comm::StartOp>(op) || (isa<comm::WaitOp>(op) && !overlap))
-      return {0, -1}; // as soon as its operands are there
-    if (isa<comm::WaitOp>(op)) {
-      OrderKey first{2, 0};
-      for (Operation *user : op->getUsers())
-        first = std::min(first, keyOf(user, kind));
-      first.position -= 0.25;
-      return first;
-    }
-    if (auto bucket = tail.find(op); bucket != tail.end())
-      return {1, bucket->second * static_cast<double>(block.getOperations().size()) +
-                     positions.lookup(op)};
-    if (Operation *data = pairs.lookup(op); data && kind != GradientOrder::AsWritten)
-      return {0, positions.lookup(data) + (kind == GradientOrder::FilterFirst ? -0.5 : 0.5)};
-    return {0, positions.lookup(op)};
-  }
-
-  Block &block;
-  bool overlap;
-  llvm::DenseMap<Operation *, double> positions;
-  SmallVector<comm::WaitOp> waits;
-  llvm::StringMap<SmallVector<Operation *>> readers; // by variable
-  llvm::DenseMap<Operation *, unsigned> tail;        // bucket of an update, plus 1
-  llvm::DenseMap<Operation *, Operation *> pairs;    // weight gradient -> data gradient
-};
-
-size_t ProgramScheduler::earliest(ArrayRef<Operation *> update,
-                                  const llvm::DenseMap<Operation *, size_t> &main) const {
-  size_t position = 0;
-  auto putBehind = [&](Operation *op) {
-    if (auto found = main.find(op); found != main.end())
-      position = std::max(position, found->second + 1);
-  };
-  for (Operation *op : update) {
-    for (Value operand : op->getOperands())
-      putBehind(operand.getDefiningOp());
-    if (auto assign = dyn_cast<nn::AssignOp>(op))
-      for (Operation *reader : readers.lookup(assign.getVariable()))
-        putBehind(reader);
-  }
-  return position;
-}
-
-std::vector<Operation *> ProgramScheduler::advanceUpdates(ArrayRef<Operation *> order,
-                                                          const OverlapForecast &forecast,
-                                                          unsigned atEnd) {
-  std::vector<Operation *> main;
-  std::vector<SmallVector<Operation *>> updates(bucketCount() + 1);
-  llvm::DenseMap<Operation *, size_t> positionInMain;
-  llvm::DenseMap<Operation *, uint64_t> arrival; // by start
-  for (Operation *op : order) {
-    if (unsigned bucket = updateOf(op)) {
-      updates[bucket].push_back(op);
-      continue;
-    }
-    positionInMain[op] = main.size();
-    main.push_back(op);
-    if (isa<comm::StartOp>(op))
-      arrival.insert({op, forecast.buckets[arrival.size()].arrived});
-  }
-  std::vector<Operation *> result;
-  uint64_t clock = 0, arrived = 0;
-  auto next = main.begin();
-  for (unsigned bucket = 1; bucket <= bucketCount(); ++bucket) {
-    arrived = std::max(arrived, arrival.lookup(waits[bucket - 1].getFuture().getDefiningOp()));
-    auto first = main.begin() + earliest(updates[bucket], positionInMain);
-    bool stays = bucket + atEnd > bucketCount();
-    for (; next != main.end() && (stays || clock < arrived || next < first); ++next) {
-      result.push_back(*next);
-      if (auto wait = dyn_cast<comm::WaitOp>(*next))
-        clock = std::max(clock, arrival.lookup(wait.getFuture().getDefiningOp()));
-      else
-        clock += costOf(*next);
-    }
-    llvm::append_range(result, updates[bucket]);
-  }
-  result.insert(result.end(), next, main.end());
-  return result;
-}
-
-/// The order as the simulator sees it.
-std::vector<ScheduleItem> itemsOf(ArrayRef<Operation *> order) {
-  std::vector<ScheduleItem> items;
-  llvm::DenseMap<Value, unsigned> buckets;
-  for (Operation *op : order) {
-    if (auto start = dyn_cast<comm::StartOp>(op)) {
-      auto bucket = static_cast<unsigned>(buckets.size());
-      buckets[start.getFuture()] = bucket;
-      items.push_back(ScheduleItem::start(bucket, messageBytes(start)));
-    } else if (auto wait = dyn_cast<comm::WaitOp>(op)) {
-      items.push_back(ScheduleItem::wait(buckets.lookup(wait.getFuture())));
-    } else if (uint64_t cost = costOf(op)) {
-      items.push_back(ScheduleItem::compute(cost));
-    }
-  }
-  return items;
 }
 
 struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReducesPass> {
@@ -303,7 +83,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
       comparison += llvm::formatv("; {0}: {1} us exposed", nameOf(kind), trial.exposed / 1000);
       if (!best.empty() && trial.total() >= forecast.total())
         continue;
-      std::tie(best, forecast) = advanceUpdates(scheduler, simulator, order, trial);
+      std::tie(best, forecast) = interleave(scheduler, simulator, order, trial);
       chosen = kind;
     }
     applyOrder(block, best);
@@ -316,17 +96,23 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
     explain(block, forecast);
   }
 
-  /// The order with as many updates moved up as delay nothing.
+  /// The order with as many updates moved up as delay nothing, and with as few large gradients in
+  /// memory as cost next to nothing.
   static std::pair<std::vector<Operation *>, OverlapForecast>
-  advanceUpdates(ProgramScheduler &scheduler, const OverlapSimulator &simulator,
-                 const std::vector<Operation *> &order, const OverlapForecast &forecast) {
-    for (unsigned atEnd = 0; atEnd < scheduler.bucketCount(); ++atEnd) {
-      std::vector<Operation *> advanced = scheduler.advanceUpdates(order, forecast, atEnd);
-      OverlapForecast trial = simulator.run(itemsOf(advanced));
-      if (trial.total() <= forecast.total())
-        return {std::move(advanced), std::move(trial)};
+  interleave(const ProgramScheduler &scheduler, const OverlapSimulator &simulator,
+             const std::vector<Operation *> &order, const OverlapForecast &forecast) {
+    size_t gradients = scheduler.largeGradientCount();
+    uint64_t limit = forecast.total() + (gradients ? forecast.total() / priceOfMemory : 0);
+    for (size_t inFlight = 2;; inFlight *= 2) {
+      for (size_t atEnd = 0; atEnd < scheduler.bucketCount(); ++atEnd) {
+        std::vector<Operation *> trial = scheduler.interleave(order, simulator, {atEnd, inFlight});
+        OverlapForecast result = simulator.run(itemsOf(trial));
+        if (result.total() <= limit)
+          return {std::move(trial), std::move(result)};
+      }
+      if (inFlight >= gradients)
+        return {order, forecast};
     }
-    return {order, forecast};
   }
 
   static void number(Block &block) {

@@ -117,6 +117,8 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   model.addPass(createFuse());
   // What clusters read is known once they are formed.
   model.addPass(createRematerialize());
+  // Which ops compute and apply a gradient is settled now.
+  model.addPass(createSplitGradients());
   // Kernels are what costs are known of; buckets and overlap need those costs.
   model.addPass(createPlanKernels());
   model.addPass(createCombineAllReduces({options.bucketSize, options.link}));

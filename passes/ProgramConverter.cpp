@@ -102,29 +102,62 @@ Value ProgramConverter::variableBuffer(StringRef name) {
   return buffer;
 }
 
+Value ProgramConverter::variablePlace(StringRef name, std::optional<uint64_t> row,
+                                      RankedTensorType type, Location loc) {
+  Value whole = variableBuffer(name);
+  if (!row)
+    return whole;
+  RankedTensorType wholeType = cast<exec::BufferType>(whole.getType()).getTensor();
+  Value &rows = variableRows[{whole, *row, type}];
+  if (!rows)
+    rows = exec::ViewOp::create(buffers, loc, exec::BufferType::get(type.getContext(), type), whole,
+                                *nn::rowOffset(wholeType, static_cast<int64_t>(*row), type),
+                                StringAttr());
+  return rows;
+}
+
+Value ProgramConverter::assignedPlace(nn::AssignOp assign) {
+  return variablePlace(assign.getVariable(), assign.getRow(), nn::tensorType(assign.getValue()),
+                       assign.getLoc());
+}
+
+/// True if both are of one variable and have rows in common.
+static bool meet(nn::ReadOp read, nn::AssignOp assign) {
+  if (read.getVariable() != assign.getVariable())
+    return false;
+  if (!read.getRow() || !assign.getRow())
+    return true;
+  auto rows = [](Value value) {
+    return static_cast<uint64_t>(nn::tensorType(value).getDimSize(0));
+  };
+  return *read.getRow() < *assign.getRow() + rows(assign.getValue()) &&
+         *assign.getRow() < *read.getRow() + rows(read.getValue());
+}
+
 void ProgramConverter::placeAssigned() {
   for (auto assign : program.getBody().getOps<nn::AssignOp>()) {
     auto producer = assign.getValue().getDefiningOp<nn::FusedOp>();
     if (!producer || placed.contains(assign.getValue()))
       continue;
     unsigned index = cast<OpResult>(assign.getValue()).getResultNumber();
-    if (!canUpdateInPlace(producer, index, assign.getVariable()))
+    if (!canUpdateInPlace(producer, index, assign))
       continue;
-    placed[assign.getValue()] = variableBuffer(assign.getVariable());
+    placed[assign.getValue()] = assignedPlace(assign);
     inPlaceAssigns.insert(assign);
   }
 }
 
 /// Every other reader of the old value is ordered before the producer, and the producer reads it
 /// elementwise. Values that alias the variable (reshapes) count as readers of it: conservative.
-bool ProgramConverter::canUpdateInPlace(nn::FusedOp producer, unsigned index, StringRef variable) {
+bool ProgramConverter::canUpdateInPlace(nn::FusedOp producer, unsigned index, nn::AssignOp assign) {
   for (auto read : program.getBody().getOps<nn::ReadOp>()) {
-    if (read.getVariable() != variable)
+    if (!meet(read, assign))
       continue;
     for (OpOperand &use : read.getValue().getUses()) {
       Operation *user = use.getOwner();
       if (user == producer) {
-        if (!ClusterSharing(producer.getBody().front()).canShare(use.getOperandNumber(), index))
+        if (read.getRow() != assign.getRow() ||
+            !ClusterSharing(producer.getBody().front()).canShare(use.getOperandNumber(), index))
           return false;
         continue;
       }
@@ -142,7 +175,7 @@ Value ProgramConverter::bufferOf(Value value) {
     return known;
   Value buffer;
   if (auto read = value.getDefiningOp<nn::ReadOp>())
-    buffer = variableBuffer(read.getVariable());
+    buffer = variablePlace(read.getVariable(), read.getRow(), nn::tensorType(value), read.getLoc());
   else
     buffer = newBuffer(nn::tensorType(value), ArenaKind::Transient, value.getLoc());
   placed[value] = buffer;
@@ -307,9 +340,8 @@ void ProgramConverter::assignRemaining() {
     pending.push_back({assign, source});
   }
   for (auto [assign, source] : pending)
-    exec::CopyOp::create(instructions, assign.getLoc(), source,
-                         variableBuffer(assign.getVariable()), Phase::Optimizer,
-                         exec::StreamAttr());
+    exec::CopyOp::create(instructions, assign.getLoc(), source, assignedPlace(assign),
+                         Phase::Optimizer, exec::StreamAttr());
 }
 
 void ProgramConverter::hostRead(Operation *op) {

@@ -20,8 +20,12 @@ private:
   void placeInputs();
   void placeBuckets();
   void placeAssigned();
-  bool canUpdateInPlace(nn::FusedOp producer, unsigned result, llvm::StringRef variable);
+  bool canUpdateInPlace(nn::FusedOp producer, unsigned result, nn::AssignOp assign);
   mlir::Value variableBuffer(llvm::StringRef name);
+  /// The variable's buffer, or a view of its rows from `row` on.
+  mlir::Value variablePlace(llvm::StringRef name, std::optional<uint64_t> row,
+                            mlir::RankedTensorType type, mlir::Location loc);
+  mlir::Value assignedPlace(nn::AssignOp assign);
   mlir::Value bufferOf(mlir::Value value);
   mlir::Value newBuffer(mlir::RankedTensorType type, exec::ArenaKind arena, mlir::Location loc);
 
@@ -44,6 +48,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> placed; // tensor -> buffer
   std::optional<BufferSharing> sharing;            // once all else is placed
   llvm::StringMap<mlir::Value> variables;
+  llvm::DenseMap<std::tuple<mlir::Value, uint64_t, mlir::Type>, mlir::Value> variableRows;
   llvm::DenseMap<mlir::Operation *, mlir::Value> buckets; // comm.start -> bucket
   llvm::DenseSet<mlir::Operation *> inPlaceAssigns;
   llvm::DenseMap<mlir::Operation *, exec::Phase> phases;

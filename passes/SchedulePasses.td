@@ -73,6 +73,28 @@ def Rematerialize : Pass<"dlc-rematerialize", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def SplitGradients : Pass<"dlc-split-gradients", "::dlc::nn::ModelOp"> {
+  let summary = "computes, reduces and applies large weight gradients by rows";
+  let description = [{
+    Precondition: clusters formed. Effect: a matrix product that is only all-reduced and then only applied, elementwise, to variables of its
+    size becomes one for each group of its rows, each with a reduction and an update of its own, so that a piece's memory can serve the next
+    one. Bits do not change. Gradients whose rows have no equal groups of a multiple of 16 stay whole.
+
+    ```mlir
+    %g = nn.matmul %dy, %x {transpose_a} : ... -> tensor<4096x25088xf32>
+    %r = comm.all_reduce %g : tensor<4096x25088xf32>
+    // becomes, for each group
+    %a = nn.fused (%dy) { nn.slice ... }
+    %g = nn.matmul %a, %x {transpose_a} : ... -> tensor<128x25088xf32>
+    %r = comm.all_reduce %g : tensor<128x25088xf32>
+    ... nn.assign @w, %new {row = 256 : i64} : tensor<128x25088xf32>
+    ```
+  }];
+  let options = [
+    Option<"pieceBytes", "piece-bytes", "int64_t", "16777216", "bytes of a piece at most">];
+  let dependentDialects = ["::dlc::comm::CommDialect"];
+}
+
 def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   let summary = "chooses the implementation of every kernel";
   let description = [{

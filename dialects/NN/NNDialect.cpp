@@ -193,6 +193,23 @@ int64_t nn::physicalBytes(RankedTensorType type) {
          elementBytes(type.getElementType());
 }
 
+std::optional<int64_t> nn::rowOffset(RankedTensorType whole, int64_t row, RankedTensorType part) {
+  rt::Layout layout = layoutOf(whole);
+  if (whole.getRank() == 0 || part.getRank() != whole.getRank() || !part.hasStaticShape() ||
+      !whole.hasStaticShape() || layout.order.front() != 0 ||
+      part.getElementType() != whole.getElementType() ||
+      part.getEncoding() != whole.getEncoding() ||
+      part.getShape().drop_front() != whole.getShape().drop_front())
+    return std::nullopt;
+  int64_t rows = part.getDimSize(0), block = layout.blockOf(0);
+  bool cutsBlock = row % block != 0 || (rows % block != 0 && row + rows != whole.getDimSize(0));
+  if (row < 0 || row > whole.getDimSize(0) - rows || cutsBlock)
+    return std::nullopt;
+  std::vector<int64_t> first(static_cast<size_t>(whole.getRank()), 0);
+  first.front() = row;
+  return layout.offsetOf(whole.getShape().vec(), first) * elementBytes(whole.getElementType());
+}
+
 //===- Values ---------------------------------------------------------------------------------===//
 
 Value nn::splat(OpBuilder &builder, Location loc, RankedTensorType type, double value) {

@@ -40,6 +40,24 @@ void ProgramOp::print(OpAsmPrinter &printer) {
                                            getResAttrsAttrName());
 }
 
+static LogicalResult verifyAssignedOnce(ProgramOp program) {
+  llvm::StringMap<SmallVector<AssignOp>> assigned;
+  auto overlap = [](AssignOp a, AssignOp b) {
+    if (!a.getRow() || !b.getRow())
+      return true;
+    auto begin = [](AssignOp op) { return static_cast<int64_t>(*op.getRow()); };
+    auto end = [&](AssignOp op) { return begin(op) + tensorType(op.getValue()).getDimSize(0); };
+    return begin(a) < end(b) && begin(b) < end(a);
+  };
+  for (auto assign : program.getBody().getOps<AssignOp>()) {
+    SmallVector<AssignOp> &others = assigned[assign.getVariable()];
+    if (llvm::any_of(others, [&](AssignOp other) { return overlap(assign, other); }))
+      return assign.emitOpError("is the second one of @") << assign.getVariable();
+    others.push_back(assign);
+  }
+  return success();
+}
+
 LogicalResult ProgramOp::verify() {
   if (!llvm::is_contained({"train", "eval", "predict"}, getSymName()))
     return emitOpError("is named '") << getSymName() << "', expected train, eval or predict";
@@ -55,11 +73,7 @@ LogicalResult ProgramOp::verify() {
              << ", expected a tensor of static shape, at most 5 dimensions of at least 1 and at "
                 "most 2^40 elements of a type such as f32 or i32";
   }
-  llvm::SmallDenseSet<StringRef> assigned;
-  for (auto assign : getBody().getOps<AssignOp>())
-    if (!assigned.insert(assign.getVariable()).second)
-      return assign.emitOpError("is the second one of @") << assign.getVariable();
-  return success();
+  return verifyAssignedOnce(*this);
 }
 
 StringRef ProgramOp::getInputName(unsigned index) {
@@ -73,12 +87,26 @@ void ProgramOp::updateFunctionType() {
 
 //===- Uses of variables ----------------------------------------------------------------------===//
 
+/// The rows of the variable exist and lie in its memory as the value does.
+static LogicalResult verifyRows(Operation *op, VariableOp variable, Type type, int64_t row) {
+  auto whole = dyn_cast<RankedTensorType>(variable.getType());
+  auto part = dyn_cast<RankedTensorType>(type);
+  if (!whole || !part || !rowOffset(whole, row, part))
+    return op->emitOpError("has type ")
+           << type << ", which is not that of rows from " << row << " on of variable @"
+           << variable.getSymName() << ", " << variable.getType();
+  return success();
+}
+
 /// The variable exists and its type is the value's; `layoutToo` includes the layout.
 static LogicalResult verifyVariableUse(Operation *op, SymbolTableCollection &symbols,
-                                       FlatSymbolRefAttr name, Type type, bool layoutToo) {
+                                       FlatSymbolRefAttr name, Type type, bool layoutToo,
+                                       std::optional<uint64_t> row = std::nullopt) {
   auto variable = symbols.lookupNearestSymbolFrom<VariableOp>(op, name);
   if (!variable)
     return op->emitOpError("names ") << name << ", which is no variable of the model";
+  if (row)
+    return verifyRows(op, variable, type, static_cast<int64_t>(*row));
   bool same = layoutToo ? variable.getType() == type
                         : haveSameLogicalTypes(TypeRange(variable.getType()), TypeRange(type));
   if (!same)
@@ -88,11 +116,11 @@ static LogicalResult verifyVariableUse(Operation *op, SymbolTableCollection &sym
 }
 
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyVariableUse(*this, symbols, getVariableAttr(), getValue().getType(), true);
+  return verifyVariableUse(*this, symbols, getVariableAttr(), getValue().getType(), true, getRow());
 }
 
 LogicalResult AssignOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return verifyVariableUse(*this, symbols, getVariableAttr(), getValue().getType(), true);
+  return verifyVariableUse(*this, symbols, getVariableAttr(), getValue().getType(), true, getRow());
 }
 
 LogicalResult GradientOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -76,15 +76,35 @@ def NN_ProgramOp : NN_Op<"program", [FunctionOpInterface, IsolatedFromAbove, Sin
 
 def NN_ReadOp : NN_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "value of a variable at step start";
-  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let description = [{
+    With `row`, only as many rows (places in the first dimension) as the type has, from there on. Those lie behind each other in the
+    variable's memory. Made by dlc-split-gradients.
+
+    ```mlir
+    nn.model @m attributes {stage = "schedule"} {
+      nn.variable @w : tensor<256x32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+      nn.program @train() {
+        %w = nn.read @w {row = 128} : tensor<64x32xf32>
+        nn.assign @w, %w {row = 0} : tensor<64x32xf32>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable, OptionalAttr<I64Attr>:$row);
   let results = (outs NN_Tensor:$value);
   let assemblyFormat = "$variable attr-dict `:` type($value)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$variable), [{
+    build($_builder, $_state, type, variable, ::mlir::IntegerAttr());
+  }]>];
 }
 
 def NN_AssignOp : NN_Op<"assign", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "value of a variable after the step";
-  let description = "At most one per variable and program, of the variable's type including layout.";
-  let arguments = (ins FlatSymbolRefAttr:$variable, NN_Tensor:$value);
+  let description = "At most one per variable, or per row of it (`row` as in nn.read), and program; of the variable's type including layout.";
+  let arguments = (ins FlatSymbolRefAttr:$variable, NN_Tensor:$value, OptionalAttr<I64Attr>:$row);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$variable, "::mlir::Value":$value), [{
+    build($_builder, $_state, variable, value, ::mlir::IntegerAttr());
+  }]>];
   let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
 }
 

@@ -140,3 +140,57 @@ nn.model @update attributes {stage = "schedule", target = "test", threads = 1 : 
     nn.output "w", %rw : tensor<16x16xf32>
   }
 }
+
+// -----
+
+#slow = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 100000>
+#quick = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1000>
+
+// Gradients that take far more memory than what they are computed from (here 64 KB from 2 KB; 1 ms each on the wire) are computed
+// when the wire is free for them, two at a time, and applied as they arrive.
+// CHECK-LABEL: nn.model @large
+nn.model @large attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.variable @w : tensor<384x128xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2x128xf32> {nn.input = "x"}, %y: tensor<16x16xf32> {nn.input = "y"}) {
+    // CHECK: %[[A:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
+    // CHECK-NEXT: comm.start %[[A]] {bucket = 0 : i64}
+    // CHECK-NEXT: %[[S:.*]] = nn.matmul {{.*}} -> tensor<16x16xf32>
+    // CHECK-NEXT: %[[G:.*]] = nn.matmul %{{.*}}, %[[S]]
+    // CHECK-NEXT: comm.start %[[G]] {bucket = 1 : i64}
+    // CHECK: nn.assign @w, %{{.*}} {row = 0 : i64}
+    // CHECK-NEXT: %[[B:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
+    // CHECK-NEXT: comm.start %[[B]] {bucket = 2 : i64}
+    // CHECK: %[[C:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
+    // CHECK-NEXT: comm.start %[[C]] {bucket = 3 : i64}
+    // CHECK: nn.assign @w, %{{.*}} {row = 128 : i64}
+    // CHECK: nn.assign @w, %{{.*}} {row = 256 : i64}
+    %a = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
+    %b = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
+    %c = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
+    %s = nn.matmul %y, %y {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %g = nn.matmul %y, %s {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %ra = comm.all_reduce %a : tensor<128x128xf32>
+    %rb = comm.all_reduce %b : tensor<128x128xf32>
+    %rc = comm.all_reduce %c : tensor<128x128xf32>
+    %rg = comm.all_reduce %g : tensor<16x16xf32>
+    %wa = nn.read @w {row = 0} : tensor<128x128xf32>
+    %na = nn.fused (%p = %wa, %q = %ra) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick} {
+      %d = nn.sub %p, %q : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+      nn.yield %d : tensor<128x128xf32>
+    }
+    nn.assign @w, %na {row = 0} : tensor<128x128xf32>
+    %wb = nn.read @w {row = 128} : tensor<128x128xf32>
+    %nb = nn.fused (%p = %wb, %q = %rb) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick} {
+      %d = nn.sub %p, %q : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+      nn.yield %d : tensor<128x128xf32>
+    }
+    nn.assign @w, %nb {row = 128} : tensor<128x128xf32>
+    %wc = nn.read @w {row = 256} : tensor<128x128xf32>
+    %nc = nn.fused (%p = %wc, %q = %rc) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick} {
+      %d = nn.sub %p, %q : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+      nn.yield %d : tensor<128x128xf32>
+    }
+    nn.assign @w, %nc {row = 256} : tensor<128x128xf32>
+    nn.output "g", %rg : tensor<16x16xf32>
+  }
+}

@@ -121,6 +121,16 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64} {
 // -----
 
 nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @below {{belongs to a later stage than nn}}
+    nn.assign @w, %x {row = 1} : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
   // expected-error @below {{which the host writes, but the host knows only lr, step, seed, inverse_world, first_row, valid_rows}}
   nn.variable @learning_rate : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {

@@ -115,3 +115,13 @@ nn.model @later attributes {stage = "train", batch = 2 : i64} {
 // expected-error @below {{is at stage 'nn', expected train}}
 nn.model @early attributes {stage = "nn", batch = 2 : i64} {
 }
+
+// -----
+
+nn.model @rows attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @below {{belongs to a later stage than train}}
+    %w = nn.read @w {row = 1} : tensor<1xf32>
+  }
+}

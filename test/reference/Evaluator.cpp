@@ -83,6 +83,8 @@ private:
       FailureOr<Tensor> value = readVariable(read, rank);
       if (failed(value))
         return failure();
+      if (read.getRow())
+        value = rowsOf(*value, *read.getRow(), tensorType(read.getValue()).getShape());
       values[rank][read.getValue()] = std::move(*value);
       return success();
     }
@@ -129,7 +131,8 @@ private:
   FailureOr<Tensor> readVariable(ReadOp read, size_t rank) {
     StringRef name = read.getVariable();
     if (auto variable = variables.find(name.str()); variable != variables.end()) {
-      if (failed(checkShape(read.getValue(), variable->second, "variable @" + name.str())))
+      if (!read.getRow() &&
+          failed(checkShape(read.getValue(), variable->second, "variable @" + name.str())))
         return failure();
       return variable->second;
     }
@@ -144,7 +147,29 @@ private:
     auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
     if (variable.getInit().getKind() != InitializerKind::Constant)
       return read.emitError("no value for variable @") << name;
-    return Tensor(tensorType(read.getValue()).getShape(), variable.getInit().getA());
+    return Tensor(cast<RankedTensorType>(variable.getType()).getShape(), variable.getInit().getA());
+  }
+
+  static Tensor rowsOf(const Tensor &whole, uint64_t row, ArrayRef<int64_t> shape) {
+    Tensor part(shape);
+    auto begin = whole.data.begin() + static_cast<int64_t>(row) * (part.size() / shape.front());
+    std::copy_n(begin, part.size(), part.data.begin());
+    return part;
+  }
+
+  /// All rows of an assigned variable have to be assigned, in whatever order.
+  void assign(AssignOp op, const Tensor &value, Tensors &assigned) {
+    if (!op.getRow()) {
+      assigned[op.getVariable().str()] = value;
+      return;
+    }
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(op, op.getVariableAttr());
+    Tensor &whole = assigned[op.getVariable().str()];
+    if (whole.shape.empty())
+      whole = Tensor(cast<RankedTensorType>(variable.getType()).getShape(),
+                     std::numeric_limits<double>::quiet_NaN());
+    int64_t begin = static_cast<int64_t>(*op.getRow()) * (value.size() / value.shape.front());
+    std::ranges::copy(value.data, whole.data.begin() + begin);
   }
 
   /// Stores what leaves the program; false if the op computes something.
@@ -161,8 +186,8 @@ private:
       outcome.outputs[output.getOutput().str()] = known[output.getValue()];
     else if (auto gradient = dyn_cast<GradientOp>(op))
       outcome.gradients[gradient.getVariable().str()] = known[gradient.getValue()];
-    else if (auto assign = dyn_cast<AssignOp>(op))
-      outcome.assigned[assign.getVariable().str()] = known[assign.getValue()];
+    else if (auto assignment = dyn_cast<AssignOp>(op))
+      assign(assignment, known[assignment.getValue()], outcome.assigned);
     else
       return false;
     return true;

@@ -84,6 +84,41 @@ nn.model @m attributes {stage = "nn"} {
 
 // -----
 
+nn.model @m attributes {stage = "schedule"} {
+  nn.variable @w : tensor<8xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train() {
+    %a = nn.read @w {row = 0} : tensor<4xf32>
+    %b = nn.read @w {row = 3} : tensor<5xf32>
+    nn.assign @w, %a {row = 0} : tensor<4xf32>
+    // expected-error @below {{is the second one of @w}}
+    nn.assign @w, %b {row = 3} : tensor<5xf32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "schedule"} {
+  nn.variable @w : tensor<8xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train() {
+    // expected-error @below {{has type 'tensor<4xf32>', which is not that of rows from 5 on of variable @w, 'tensor<8xf32>'}}
+    %w = nn.read @w {row = 5} : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Half a block of rows is not memory of its own.
+nn.model @m attributes {stage = "schedule"} {
+  nn.variable @w : tensor<32x4xf32, #nn.layout<Nc16n>> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train() {
+    %a = nn.read @w {row = 16} : tensor<16x4xf32, #nn.layout<Nc16n>>
+    // expected-error @below {{is not that of rows from 8 on of variable @w}}
+    %w = nn.read @w {row = 8} : tensor<16x4xf32, #nn.layout<Nc16n>>
+  }
+}
+
+// -----
+
 nn.model @m attributes {stage = "nn"} {
   nn.program @train() {
     // expected-error @below {{names @w, which is no variable of the model}}

@@ -40,7 +40,7 @@ model m(batch = 2) {
   input label : i32[batch]
   x = relu(conv(image, 16, kernel = 3, stride = 2, padding = 1, dilation = 1, name = "a"))
   x = x + relu(batch_norm(conv(x, 16, kernel = 1, name = "b"), name = "bn"))
-  x = relu(dense(flatten(x), 20, name = "fc"))
+  x = relu(dense(flatten(x), 32, name = "fc"))
   logits = dense(dropout(x, 0.5, name = "drop"), 10, name = "head")
   output probability = softmax(logits)
   loss = softmax_cross_entropy(logits, label, smoothing = 0.1)
@@ -181,6 +181,28 @@ TEST_P(SemanticsTest, StagesComputeTheSame) {
       for (const char *program : {"train", "eval", "predict"})
         expectSame(*train, *schedule, program);
     }
+}
+
+TEST_P(SemanticsTest, SplitGradientsComputeTheSame) {
+  ASSERT_TRUE(module);
+  drawVariables();
+  drawInputs();
+  OwningOpRef<ModuleOp> train = transformed(*module, [](OpPassManager &manager) {
+    buildNNPipeline(manager, {});
+    buildTrainPipeline(manager, {});
+  });
+  OwningOpRef<ModuleOp> split = transformed(*train, [](OpPassManager &manager) {
+    OpPassManager &model = manager.nest<ModelOp>();
+    model.addPass(createLowerComposites());
+    model.addPass(createAssignLayouts({"test", 1, "fast"}));
+    model.addPass(createFuse());
+    model.addPass(createSplitGradients({/*pieceBytes=*/20000}));
+  });
+  auto program = cast<ProgramOp>(SymbolTable::lookupSymbolIn(model(*split), "train"));
+  auto pieces = llvm::count_if(program.getBody().getOps<AssignOp>(),
+                               [](AssignOp assign) { return assign.getRow().has_value(); });
+  EXPECT_EQ(pieces, GetParam().model == classification ? 4 : 0); // weight and momentum in halves
+  expectSame(*train, *split, "train");
 }
 
 /// Gradients of the bf16 model are near those of the f32 model, and not the same. A value is

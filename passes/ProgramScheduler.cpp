@@ -1,0 +1,339 @@
+// Orders come from keys by which ops would like to stand; interleaving then walks an order with the
+// two clocks of the simulator and decides at each point what comes next.
+
+#include "passes/ProgramScheduler.h"
+
+#include "passes/BlockOrder.h"
+#include "passes/BucketPlanner.h"
+#include "passes/KernelRequests.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <deque>
+
+using namespace mlir;
+using namespace dlc;
+
+/// A gradient that takes so many times the memory of what it is computed from is better computed
+/// late.
+static constexpr int64_t largeGradient = 8;
+
+uint64_t dlc::messageBytes(comm::StartOp start) {
+  uint64_t bytes = 0;
+  for (Value input : start.getInputs())
+    bytes += alignToSlice(static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(input))));
+  std::optional<Type> wire = start.getWire();
+  return wire && wire->isBF16() ? bytes / 2 : bytes;
+}
+
+uint64_t dlc::kernelCost(Operation *op) {
+  nn::KernelAttr kernel = plannedKernel(op);
+  return kernel ? kernel.getNanoseconds() : 0;
+}
+
+std::vector<ScheduleItem> dlc::itemsOf(ArrayRef<Operation *> order) {
+  std::vector<ScheduleItem> items;
+  llvm::DenseMap<Value, unsigned> buckets;
+  for (Operation *op : order) {
+    if (auto start = dyn_cast<comm::StartOp>(op)) {
+      auto bucket = static_cast<unsigned>(buckets.size());
+      buckets[start.getFuture()] = bucket;
+      items.push_back(ScheduleItem::start(bucket, messageBytes(start)));
+    } else if (auto wait = dyn_cast<comm::WaitOp>(op)) {
+      items.push_back(ScheduleItem::wait(buckets.lookup(wait.getFuture())));
+    } else if (uint64_t cost = kernelCost(op)) {
+      items.push_back(ScheduleItem::compute(cost));
+    }
+  }
+  return items;
+}
+
+//===- Analysis -------------------------------------------------------------------------------===//
+
+/// The value before reorders.
+static Value source(Value value) {
+  while (auto reorder = value.getDefiningOp<nn::ReorderOp>())
+    value = reorder.getX();
+  return value;
+}
+
+static bool isWeightGradient(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<comm::StartOp>(user); });
+}
+
+static comm::WaitOp waitOf(comm::StartOp start) {
+  return cast<comm::WaitOp>(*start.getFuture().user_begin());
+}
+
+ProgramScheduler::ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {
+  for (auto [index, op] : llvm::enumerate(block))
+    positions[&op] = static_cast<double>(index);
+  for (auto read : block.getOps<nn::ReadOp>())
+    llvm::append_range(readers[read.getVariable()], read->getUsers());
+  findTail();
+  findPairs();
+}
+
+void ProgramScheduler::findTail() {
+  llvm::DenseMap<Operation *, unsigned> lastBucket; // number of the last wait it depends on, plus 1
+  for (Operation &op : block) {
+    unsigned &last = lastBucket[&op];
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        last = std::max(last, lastBucket.lookup(producer));
+    if (auto wait = dyn_cast<comm::WaitOp>(op)) {
+      waits.push_back(wait);
+      last = bucketCount();
+    }
+  }
+  llvm::DenseSet<Operation *> feedsStart;
+  for (Operation &op : llvm::reverse(block))
+    if (isa<comm::StartOp>(op) ||
+        llvm::any_of(op.getUsers(), [&](Operation *user) { return feedsStart.contains(user); }))
+      feedsStart.insert(&op);
+  for (Operation &op : block)
+    if (unsigned last = lastBucket.lookup(&op); last > 0 && !feedsStart.contains(&op))
+      tail[&op] = last;
+  auto isTail = [&](Operation *op) { return tail.contains(op); };
+  for (Operation &op : llvm::reverse(block))
+    if (!op.use_empty() && !isTail(&op) && !feedsStart.contains(&op) &&
+        llvm::all_of(op.getUsers(), isTail))
+      for (Operation *user : op.getUsers())
+        tail[&op] = std::min(tail.lookup_or(&op, ~0u), tail.lookup(user));
+}
+
+/// Weight gradients (kernels whose result is reduced) and the data gradient of the same dy: another
+/// kernel on one of the operands that comes when both are there (the forward kernel does not).
+void ProgramScheduler::findPairs() {
+  llvm::DenseMap<Value, SmallVector<Operation *>> kernels;
+  for (Operation &op : block)
+    if (isLibraryOp(&op) && !isa<nn::ReorderOp>(op) && !isWeightGradient(&op))
+      for (Value operand : op.getOperands())
+        kernels[source(operand)].push_back(&op);
+  for (Operation &op : block) {
+    if (!isLibraryOp(&op) || !isWeightGradient(&op))
+      continue;
+    double ready = 0;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = source(operand).getDefiningOp())
+        ready = std::max(ready, positions[producer]);
+    for (Value operand : op.getOperands())
+      for (Operation *other : kernels.lookup(source(operand)))
+        if (positions[other] > ready)
+          pairs.try_emplace(&op, other);
+  }
+}
+
+/// The bucket whose update an op belongs to, plus 1; 0 if it is no part of the tail.
+unsigned ProgramScheduler::updateOf(Operation *op) const {
+  if (!isa<comm::WaitOp>(op))
+    return tail.lookup(op);
+  if (!overlap || op->use_empty())
+    return 0;
+  unsigned first = ~0u;
+  for (Operation *user : op->getUsers())
+    first = std::min(first, tail.lookup(user));
+  return first;
+}
+
+/// True for the kernel of a bucket of its own that only an update needs, and that takes far more
+/// memory than it reads.
+bool ProgramScheduler::isLargeGradient(Operation *op) const {
+  if (!isLibraryOp(op) || op->getNumResults() != 1 || !op->hasOneUse())
+    return false;
+  auto start = dyn_cast<comm::StartOp>(*op->user_begin());
+  if (!start || start.getInputs().size() != 1 || updateOf(waitOf(start)) == 0)
+    return false;
+  int64_t read = 0;
+  for (Value operand : op->getOperands()) {
+    if (operand.getDefiningOp<nn::ReadOp>())
+      return false;
+    read += nn::physicalBytes(nn::tensorType(operand));
+  }
+  return nn::physicalBytes(nn::tensorType(op->getResult(0))) >= largeGradient * read;
+}
+
+size_t ProgramScheduler::largeGradientCount() const {
+  return llvm::count_if(block, [&](Operation &op) { return isLargeGradient(&op); });
+}
+
+//===- Orders ---------------------------------------------------------------------------------===//
+
+OrderKey ProgramScheduler::keyOf(Operation *op, GradientOrder kind) const {
+  if (isa<comm::StartOp>(op) || (isa<comm::WaitOp>(op) && !overlap))
+    return {0, -1}; // as soon as its operands are there
+  if (isa<comm::WaitOp>(op)) {
+    OrderKey first{2, 0};
+    for (Operation *user : op->getUsers())
+      first = std::min(first, keyOf(user, kind));
+    first.position -= 0.25;
+    return first;
+  }
+  if (auto bucket = tail.find(op); bucket != tail.end())
+    return {1, bucket->second * static_cast<double>(block.getOperations().size()) +
+                   positions.lookup(op)};
+  if (Operation *data = pairs.lookup(op); data && kind != GradientOrder::AsWritten)
+    return {0, positions.lookup(data) + (kind == GradientOrder::FilterFirst ? -0.5 : 0.5)};
+  return {0, positions.lookup(op)};
+}
+
+std::vector<Operation *> ProgramScheduler::order(GradientOrder kind) const {
+  return orderBlock(block, [&](Operation *op) { return keyOf(op, kind); });
+}
+
+//===- Interleaving ---------------------------------------------------------------------------===//
+
+namespace dlc {
+/// One interleaving of an order's updates and large gradients with the rest.
+class Interleaver {
+public:
+  Interleaver(const ProgramScheduler &program, const OverlapSimulator &simulator,
+              ProgramScheduler::Choice choice, ArrayRef<Operation *> order)
+      : program(program), simulator(simulator), choice(choice), updates(program.bucketCount() + 1) {
+    for (Operation *op : order)
+      if (unsigned bucket = program.updateOf(op))
+        updates[bucket].ops.push_back(op);
+      else if (program.isLargeGradient(op))
+        gradients.push_back(op);
+      else if (!isa<comm::StartOp>(op) || !isStartOfLargeGradient(op))
+        main.push_back(op);
+    for (Update &update : updates) {
+      update.missing = llvm::count_if(update.ops, llvm::IsaPred<comm::WaitOp>);
+      updateCount += !update.ops.empty();
+      if (!update.ops.empty() && update.missing == 0)
+        enqueue(update);
+    }
+  }
+
+  std::vector<Operation *> run() {
+    while (true) {
+      Update *update = nextUpdate();
+      bool canCompute =
+          !gradients.empty() && inFlight < choice.inFlight && isReady(*gradients.front());
+      if (update && update->rank + choice.atEnd <= updateCount && update->arrived <= clock)
+        put(*update);
+      else if (canCompute && wireIdlesBefore(clock + (main.empty() ? 0 : kernelCost(main.front()))))
+        putGradient();
+      else if (!main.empty())
+        putMain();
+      else if (!gradients.empty() && (!update || (canCompute && wireIdlesBefore(update->arrived))))
+        putGradient();
+      else if (update)
+        put(*update);
+      else
+        return std::move(result);
+    }
+  }
+
+private:
+  /// What is done with a bucket once it has arrived.
+  struct Update {
+    SmallVector<Operation *> ops;
+    size_t missing = 0;   // starts that are not yet placed
+    uint64_t arrived = 0; // all its buckets
+    size_t rank = 0;      // place among the updates by their last start, from 1
+  };
+
+  static bool isStart(Operation *op) { return isa<comm::StartOp>(op); }
+  bool isStartOfLargeGradient(Operation *start) const {
+    return llvm::any_of(start->getOperands(), [&](Value input) {
+      return input.getDefiningOp() && program.isLargeGradient(input.getDefiningOp());
+    });
+  }
+
+  /// The first update whose buckets are all on their way and that depends on nothing else.
+  Update *nextUpdate() {
+    for (Update *update : started)
+      if (llvm::all_of(update->ops, [&](Operation *op) { return isReady(*op); }))
+        return update;
+    return nullptr;
+  }
+
+  /// True if the op's operands are placed, or belong to its update, and if nothing that is not yet
+  /// placed reads the variable that it assigns.
+  bool isReady(Operation &op) const {
+    unsigned bucket = program.updateOf(&op);
+    auto isPlaced = [&](Operation *other) {
+      return placed.contains(other) || (bucket && program.updateOf(other) == bucket);
+    };
+    if (auto assign = dyn_cast<nn::AssignOp>(op))
+      if (auto readers = program.readers.find(assign.getVariable());
+          readers != program.readers.end() &&
+          !llvm::all_of(readers->second, [&](Operation *reader) {
+            return program.updateOf(reader) || isPlaced(reader);
+          }))
+        return false;
+    return llvm::all_of(op.getOperands(), [&](Value operand) {
+      return !operand.getDefiningOp() || isPlaced(operand.getDefiningOp());
+    });
+  }
+
+  /// True if the wire has nothing left to carry by then, even if the next gradient is computed
+  /// first.
+  bool wireIdlesBefore(uint64_t time) const { return wire <= time + kernelCost(gradients.front()); }
+
+  void enqueue(Update &update) {
+    started.push_back(&update);
+    update.rank = ++startedCount;
+  }
+
+  void put(Operation *op) {
+    result.push_back(op);
+    placed.insert(op);
+    if (auto start = dyn_cast<comm::StartOp>(op)) {
+      wire = std::max(clock, wire) + simulator.transferTime(messageBytes(start));
+      comm::WaitOp wait = waitOf(start);
+      arrival[wait] = wire;
+      Update &update = updates[program.updateOf(wait)];
+      update.arrived = std::max(update.arrived, wire);
+      if (program.updateOf(wait) && --update.missing == 0)
+        enqueue(update);
+    } else if (isa<comm::WaitOp>(op)) {
+      clock = std::max(clock, arrival.lookup(op));
+    } else {
+      clock += kernelCost(op);
+    }
+  }
+
+  void putMain() {
+    put(main.front());
+    main.pop_front();
+  }
+
+  void putGradient() {
+    Operation *kernel = gradients.front();
+    gradients.pop_front();
+    put(kernel);
+    put(*kernel->user_begin());
+    ++inFlight;
+  }
+
+  void put(Update &update) {
+    llvm::erase(started, &update);
+    for (Operation *op : update.ops) {
+      put(op);
+      if (auto wait = dyn_cast<comm::WaitOp>(op))
+        inFlight -= isStartOfLargeGradient(wait.getFuture().getDefiningOp());
+    }
+  }
+
+  const ProgramScheduler &program;
+  const OverlapSimulator &simulator;
+  ProgramScheduler::Choice choice;
+  std::deque<Operation *> main, gradients; // still to come
+  std::vector<Update> updates;             // by bucket plus 1
+  std::vector<Update *> started;           // in the order of their last starts
+  size_t updateCount = 0, startedCount = 0;
+  size_t inFlight = 0; // large gradients that are not yet applied
+  uint64_t clock = 0, wire = 0;
+  llvm::DenseMap<Operation *, uint64_t> arrival; // by wait
+  llvm::DenseSet<Operation *> placed;
+  std::vector<Operation *> result;
+};
+} // namespace dlc
+
+std::vector<Operation *> ProgramScheduler::interleave(ArrayRef<Operation *> order,
+                                                      const OverlapSimulator &simulator,
+                                                      Choice choice) const {
+  return Interleaver(*this, simulator, choice, order).run();
+}

@@ -1,0 +1,66 @@
+// Orders of a program whose collectives are split into start and wait.
+#pragma once
+
+#include "dialects/Comm/Comm.h"
+#include "passes/BlockOrder.h"
+#include "passes/OverlapSimulator.h"
+
+#include "mlir/IR/Block.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace dlc {
+
+/// Where a layer's weight gradient stands: as written, directly before the data gradient of its
+/// layer, or directly behind it.
+enum class GradientOrder { AsWritten, FilterFirst, DataFirst };
+
+/// Bytes that a started collective sends, padding between its tensors included.
+uint64_t messageBytes(comm::StartOp start);
+
+/// Forecast of the op's kernel in nanoseconds; 0 if it is none.
+uint64_t kernelCost(mlir::Operation *op);
+
+/// The order as the simulator sees it.
+std::vector<ScheduleItem> itemsOf(llvm::ArrayRef<mlir::Operation *> order);
+
+/// Computes orders of one program. A start follows its last producer; the update of a bucket is
+/// what depends on its wait and on which no start depends, and what is computed for it alone.
+class ProgramScheduler {
+public:
+  /// Without overlap, each wait stands behind its start.
+  ProgramScheduler(mlir::Block &block, bool overlap);
+
+  /// Waits precede their first users; updates come last, bucket by bucket.
+  std::vector<mlir::Operation *> order(GradientOrder kind) const;
+
+  /// What an order leaves open.
+  struct Choice {
+    size_t atEnd;    // so many updates stay at the end; the others come where their bucket arrives
+    size_t inFlight; // so many large gradients at most are there at a time
+  };
+  std::vector<mlir::Operation *> interleave(llvm::ArrayRef<mlir::Operation *> order,
+                                            const OverlapSimulator &simulator, Choice choice) const;
+
+  unsigned bucketCount() const { return static_cast<unsigned>(waits.size()); }
+  size_t largeGradientCount() const;
+
+private:
+  friend class Interleaver;
+
+  void findTail();
+  void findPairs();
+  unsigned updateOf(mlir::Operation *op) const;
+  bool isLargeGradient(mlir::Operation *op) const;
+  OrderKey keyOf(mlir::Operation *op, GradientOrder kind) const;
+
+  mlir::Block &block;
+  bool overlap;
+  llvm::DenseMap<mlir::Operation *, double> positions;
+  llvm::SmallVector<comm::WaitOp> waits;
+  llvm::StringMap<llvm::SmallVector<mlir::Operation *>> readers; // by variable
+  llvm::DenseMap<mlir::Operation *, unsigned> tail;              // bucket of an update, plus 1
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> pairs;    // weight -> data gradient
+};
+
+} // namespace dlc
