@@ -43,7 +43,6 @@ public:
         if (isFar)
           list.push_back(result);
       llvm::sort(list);
-      results += list.size();
       if (!list.empty())
         cast<ClusterOp>(cluster).setNontemporal(list);
     }

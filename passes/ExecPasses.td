@@ -51,7 +51,6 @@ def AssignStores : Pass<"dlc-assign-stores", "::dlc::nn::ModelOp"> {
     nothing is changed.
     Statistics: results.
   }];
-  let statistics = [Statistic<"results", "results", "results that are stored past the caches">];
 }
 
 def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
