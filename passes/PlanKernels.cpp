@@ -83,17 +83,20 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
           return signalPassFailure();
         fused->setAttr(plannedKernelName, kernel);
       }
-    // Programs share their memory, so the largest one's peak counts for all.
-    uint64_t peak = 0;
+    // Programs share their memory, so the largest one's peak counts for all. The tenth is one of
+    // the whole plan, to which variables belong.
+    uint64_t peak = 0, variables = 0;
     for (nn::ProgramOp program : programs)
       peak = std::max(peak, LiveBytes(program.getBody().front()).peak);
+    for (auto variable : model.getBody().getOps<nn::VariableOp>())
+      variables += nn::physicalBytes(cast<RankedTensorType>(variable.getType()));
+    uint64_t limit = peak + (variables + peak) / 10;
     for (nn::ProgramOp program : programs) {
       LiveBytes live(program.getBody().front());
       for (Operation &op : program.getBody().front()) {
         if (!isLibraryOp(&op))
           continue;
-        nn::KernelAttr kernel =
-            libraryKernel(&op, *planner, target, peak + peak / 10 - live.at.lookup(&op));
+        nn::KernelAttr kernel = libraryKernel(&op, *planner, target, limit - live.at.lookup(&op));
         if (!kernel)
           return signalPassFailure();
         op.setAttr(plannedKernelName, kernel);

@@ -22,7 +22,7 @@ nn.model @library attributes {stage = "schedule", target = "test", threads = 2 :
 // -----
 
 #blocked = #nn.layout<nChw16c>
-// A workspace may raise the peak of live tensors by a tenth: 1 MiB where operand and result take 8 each, not where they take 4 KiB.
+// A workspace may raise the peak of the plan by a tenth: 1 MiB where operand and result take 8 each, not where they take 4 KiB.
 // CHECK-LABEL: nn.model @workspace
 nn.model @workspace attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<1x16x512x256xf32> {nn.input = "x"}, %w: tensor<16x16x5x5xf32, #nn.layout<OIhw16i16o>> {nn.input = "w"}) {
