@@ -314,20 +314,19 @@ FailureOr<unsigned> StageBuilder::evaluatePad(nn::PadOp op, const Coordinates &a
 /// General form: the inputs one after the other, chosen by the coordinate.
 FailureOr<unsigned> StageBuilder::evaluateConcat(nn::ConcatOp op, const Coordinates &at) {
   Coordinates inner = at;
-  std::optional<unsigned> result;
+  FailureOr<unsigned> result = failure();
   int64_t dim = op.getDim();
   for (Value input : op.getInputs()) {
     FailureOr<unsigned> value = evaluate(input, inner);
     if (failed(value))
       return failure();
     int64_t extent = nn::tensorType(input).getDimSize(dim);
-    if (result)
-      result = select(inside(op.getContext(), {{inner[dim], extent}}), *value, *result);
-    else
-      result = *value;
+    result = succeeded(result)
+                 ? select(inside(op.getContext(), {{inner[dim], extent}}), *value, *result)
+                 : value;
     inner[dim].offset -= extent;
   }
-  return *result;
+  return result;
 }
 
 /// The first maximum of a window, or its position. Windows tile the operand.
@@ -491,7 +490,7 @@ static Space tiledSpaceOf(RankedTensorType type, Block &cluster) {
   rt::Layout layout = nn::layoutOf(type);
   ArrayRef<int64_t> kernel = grad.getKernel();
   for (size_t loop = layout.order.size(); loop-- > 0;) {
-    int64_t dim = static_cast<int64_t>(layout.order[loop]);
+    auto dim = static_cast<int64_t>(layout.order[loop]);
     if (dim < 2 || nn::tensorType(grad.getDx()).getShape() != type.getShape())
       continue;
     int64_t window = kernel[dim - 2];

@@ -72,7 +72,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     markStreams(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {
       std::string name = (cluster.getSymName() + "_" + Twine(index)).str();
-      stages.push_back({buildLinalgStage(builder, cluster.getLoc(), name, *plan, stage), stage});
+      stages.emplace_back(buildLinalgStage(builder, cluster.getLoc(), name, *plan, stage), stage);
     }
   }
   sharedObject.clear();

@@ -52,6 +52,7 @@ static std::vector<Layout> blockedLayouts(const rt::KernelRequest &request) {
 static std::vector<Layout> uniformLayouts(const rt::KernelRequest &request,
                                           Layout (*layoutOf)(size_t rank)) {
   std::vector<Layout> layouts;
+  layouts.reserve(request.operands.size());
   for (const rt::OperandType &operand : request.operands)
     layouts.push_back(operand.shape.size() < 3 ? Layout::rowMajor(operand.shape.size())
                                                : layoutOf(operand.shape.size()));

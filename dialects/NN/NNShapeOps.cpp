@@ -10,7 +10,7 @@ using namespace dlc::nn;
 
 static bool isIncreasingWithin(ArrayRef<int64_t> dims, int64_t rank) {
   return llvm::all_of(dims, [&](int64_t dim) { return dim >= 0 && dim < rank; }) &&
-         llvm::adjacent_find(dims, std::greater_equal<int64_t>()) == dims.end();
+         llvm::adjacent_find(dims, std::greater_equal<>()) == dims.end();
 }
 
 //===- constant, iota -------------------------------------------------------------------------===//

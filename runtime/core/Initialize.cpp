@@ -33,7 +33,7 @@ namespace {
 DLC_INLINE double naturalLog(double x) {
   auto bits = std::bit_cast<uint64_t>(x);
   auto exponent = static_cast<int>(bits >> 52) - 1023;
-  double m = std::bit_cast<double>((bits & ((uint64_t{1} << 52) - 1)) | (uint64_t{1023} << 52));
+  auto m = std::bit_cast<double>((bits & ((uint64_t{1} << 52) - 1)) | (uint64_t{1023} << 52));
   bool upper = m >= std::numbers::sqrt2;
   m = upper ? m * 0.5 : m;
   exponent += upper;
@@ -44,6 +44,7 @@ DLC_INLINE double naturalLog(double x) {
 
 // Sine and cosine of 2 pi t for t in [0, 1), by quarter turns and Taylor series on [-pi/4, pi/4].
 DLC_INLINE std::pair<double, double> sineAndCosine(double t) {
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): t is not negative, and lround is no vector code
   auto quarter = static_cast<int>(4 * t + 0.5);
   double x = 2 * std::numbers::pi * (t - 0.25 * quarter), q = x * x;
   double sine = x * (1 - q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72 * (1 - q / 110)))));

@@ -55,6 +55,7 @@ bool CpuPlan::isConsistent(const KernelRequest &request) {
 std::vector<uint8_t> CpuPlan::serialize() const {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<artifact::TensorType>> operands;
+  operands.reserve(request.operands.size());
   for (const OperandType &operand : request.operands)
     operands.push_back(writeTensorType(builder, operand.dtype, operand.shape, *operand.layout));
   cpu::FinishPlanBuffer(

@@ -15,6 +15,7 @@ void requireEqualReplicas(const Session &session, const std::string &when,
     return;
   std::vector<VariableInfo> variables = variablesOf(session.artifact());
   std::vector<uint64_t> hashes;
+  hashes.reserve(variables.size());
   for (const VariableInfo &variable : variables)
     hashes.push_back(session.fingerprint(variable.name));
   auto all = communicator.allGather(std::as_bytes(std::span(hashes)));

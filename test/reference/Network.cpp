@@ -225,10 +225,13 @@ template <typename Body> static void forEachChannelElement(const Tensor &x, Body
     body(i / inner % channels, i);
 }
 
+/// Elements of a channel.
+static int64_t rowsOf(const Tensor &x) { return x.size() / x.shape[1]; }
+
 static std::vector<Tensor> batchNorm(BatchNormOp op, Operands operands) {
   const Tensor &x = *operands[0], &scale = *operands[1], &bias = *operands[2];
   Tensor mean = *operands[3], var = *operands[4], y(x.shape);
-  double count = double(x.size() / x.shape[1]);
+  auto count = double(rowsOf(x));
   if (op.getTraining()) {
     mean = var = Tensor(scale.shape);
     forEachChannelElement(x, [&](int64_t c, int64_t i) { mean.data[c] += x.data[i] / count; });
@@ -248,7 +251,7 @@ static std::vector<Tensor> batchNormGrad(BatchNormGradOp op, Operands operands) 
   const Tensor &dy = *operands[0], &x = *operands[1], &scale = *operands[2];
   const Tensor &mean = *operands[3], &var = *operands[4];
   Tensor dx(x.shape), dscale(scale.shape), dbias(scale.shape);
-  double epsilon = op.getEpsilon().convertToDouble(), count = double(x.size() / x.shape[1]);
+  double epsilon = op.getEpsilon().convertToDouble(), count = double(rowsOf(x));
   auto deviation = [&](int64_t c) { return std::sqrt(var.data[c] + epsilon); };
   auto normalised = [&](int64_t c, int64_t i) { return (x.data[i] - mean.data[c]) / deviation(c); };
   forEachChannelElement(x, [&](int64_t c, int64_t i) {
@@ -277,6 +280,7 @@ crossEntropyRow(Op op, const Tensor &logits, const Tensor &label, int64_t row) {
   int64_t classes = logits.shape[1];
   auto [stride, first] = placeOfRow(logits, row);
   std::vector<double> values;
+  values.reserve(classes);
   for (int64_t c = 0; c < classes; ++c)
     values.push_back(logits.data[first + c * stride]);
   double largest = *llvm::max_element(values), sum = 0;

@@ -69,7 +69,7 @@ void addCompileOptions(CLI::App &app, std::vector<std::string> &options) {
   pass("bucket-size", "BYTES", "Size of all-reduce buckets");
   pass("memory-limit", "BYTES", "Refuse a larger memory plan");
   app.add_flag_callback(
-         "--no-overlap", [&options] { options.push_back("--no-overlap"); },
+         "--no-overlap", [&options] { options.emplace_back("--no-overlap"); },
          "Do not overlap all-reduces with compute")
       ->group("If FILE is a model");
 }

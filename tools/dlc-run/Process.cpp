@@ -20,6 +20,7 @@ std::string ownPath() { return std::filesystem::read_symlink("/proc/self/exe").s
 
 pid_t startProcess(const std::vector<std::string> &arguments, Streams streams, bool detached) {
   std::vector<char *> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string &argument : arguments)
     argv.push_back(const_cast<char *>(argument.c_str()));
   argv.push_back(nullptr);

@@ -93,7 +93,7 @@ protected:
       SCOPED_TRACE(candidate.implementation + " " + candidate.layouts[0].toString());
       EXPECT_GT(candidate.nanoseconds, 0);
       std::vector<Tensor> tensors = inputs;
-      tensors.push_back(Tensor(expected.shape));
+      tensors.emplace_back(expected.shape);
       runCandidate(request, candidate, tensors, inputs.size());
       // Winograd loses a few bits.
       double tolerance = candidate.implementation.find("wino") != std::string::npos ? 1e-3 : 1e-5;
@@ -138,6 +138,7 @@ static KernelRequest convRequest(const ConvCase &test, KernelOp op) {
 
 static std::vector<OperandType> operandsOf(const std::vector<Tensor> &tensors) {
   std::vector<OperandType> operands;
+  operands.reserve(tensors.size());
   for (const Tensor &tensor : tensors)
     operands.push_back({DType::F32, tensor.shape, {}});
   return operands;

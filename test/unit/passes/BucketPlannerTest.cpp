@@ -53,9 +53,7 @@ TEST(BucketPlanner, KeepsOrderAndLimits) {
 }
 
 TEST(BucketPlanner, CutsASmallLastBucket) {
-  std::vector<Reduction> reductions;
-  for (int i = 0; i < 16; ++i)
-    reductions.push_back({512 << 10, 0, {}});
+  std::vector<Reduction> reductions(16, {512 << 10, 0, {}});
   std::vector<Bucket> buckets = planBuckets(reductions, limits);
   ASSERT_EQ(buckets.size(), 3u);
   EXPECT_EQ(buckets[0].end, 8u);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 
 using namespace dlc::rt;
 
@@ -21,7 +22,7 @@ TEST(Philox, MatchesItsPublishedVectors) {
 }
 
 TEST(Normal, AgreesWithBoxAndMuller) {
-  constexpr double pi = 3.14159265358979323846;
+  constexpr double pi = std::numbers::pi;
   uint32_t first = 12345, second = 99;
   for (int i = 0; i < 20000; ++i) {
     first = first * 1664525 + 1013904223;
