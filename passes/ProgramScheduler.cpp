@@ -234,7 +234,6 @@ private:
     size_t rank = 0;      // place among the updates by their last start, from 1
   };
 
-  static bool isStart(Operation *op) { return isa<comm::StartOp>(op); }
   bool isStartOfLargeGradient(Operation *start) const {
     return llvm::any_of(start->getOperands(), [&](Value input) {
       return input.getDefiningOp() && program.isLargeGradient(input.getDefiningOp());
