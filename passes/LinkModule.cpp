@@ -52,7 +52,7 @@ LogicalResult dlc::linkSharedObject(const Objects &objects, std::string &sharedO
   std::vector<std::string> files;
   scope_exit cleanup([&] {
     for (StringRef path : files)
-      sys::fs::remove(path);
+      (void)sys::fs::remove(path);
   });
   if (!addFile(files, "so") || !addFile(files, "txt") ||
       !llvm::all_of(objects, [&](const auto &object) {

@@ -228,7 +228,7 @@ private:
   /// True if a consumer recomputes the result from now on.
   bool visit(nn::FusedOp producer, OpResult result, const Recipe &recipe) {
     SmallVector<Use> uses;
-    double together = static_cast<double>(nn::physicalBytes(nn::tensorType(result)));
+    auto together = static_cast<double>(nn::physicalBytes(nn::tensorType(result)));
     bool onlyClusters = true;
     for (OpOperand &use : result.getUses()) {
       auto consumer = dyn_cast<nn::FusedOp>(use.getOwner());

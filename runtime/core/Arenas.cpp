@@ -43,6 +43,7 @@ std::vector<ArenaPages> Arenas::pages() const {
   std::vector<uint64_t> huge(spans.size());
   countHugePages(spans, huge);
   std::vector<ArenaPages> pages;
+  pages.reserve(arenas.size());
   for (unsigned i = 0; i < arenas.size(); ++i)
     pages.push_back({artifact->arenas()->Get(i)->kind(), 0, 0});
   for (size_t i = 0; i < spans.size(); ++i) {

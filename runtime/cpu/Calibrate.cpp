@@ -69,7 +69,7 @@ KernelRequest requestOf(KernelOp op, const Size &size, DType dtype) {
 KernelRequest productOf(int64_t rows, int64_t inner, int64_t columns) {
   KernelRequest request;
   request.op = KernelOp::Matmul;
-  for (std::vector<int64_t> shape :
+  for (const std::vector<int64_t> &shape :
        {std::vector{rows, inner}, std::vector{inner, columns}, std::vector{rows, columns}})
     request.operands.push_back({DType::F32, shape, std::nullopt});
   return request;

@@ -127,7 +127,7 @@ private:
     size_t inner = 1;
     for (size_t i = dim + 1; i < sample.shape.size(); ++i)
       inner *= static_cast<size_t>(sample.shape[i]);
-    size_t extent = static_cast<size_t>(sample.shape[dim]);
+    auto extent = static_cast<size_t>(sample.shape[dim]);
     for (size_t block = 0; block < sample.values.size(); block += extent * inner)
       for (size_t low = 0, high = extent - 1; low < high; ++low, --high)
         std::swap_ranges(sample.values.begin() + static_cast<ptrdiff_t>(block + low * inner),

@@ -90,7 +90,8 @@ private:
       throw damaged("its scanlines have an odd size");
     size_t plane = size_t{page.height} * page.width * width, start = bytes.size();
     std::vector<std::byte> line(scanline);
-    for (uint16_t channel = 0; channel < (interleaved ? 1 : page.channels); ++channel)
+    uint16_t planes = interleaved ? uint16_t{1} : page.channels;
+    for (uint16_t channel = 0; channel < planes; ++channel)
       for (uint32_t row = 0; row < page.height; ++row) {
         if (TIFFReadScanline(file.get(), line.data(), row, channel) != 1)
           throw damaged("it is truncated or damaged");

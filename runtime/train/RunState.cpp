@@ -20,6 +20,7 @@ std::string RunState::toJson() const {
                            {"best", plateau.best},
                            {"bad_epochs", plateau.badEpochs}});
   std::vector<uint64_t> totalBits;
+  totalBits.reserve(totals.size());
   for (double total : totals)
     totalBits.push_back(bitsOf(total));
   json state = {{"step", step},

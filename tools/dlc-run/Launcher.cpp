@@ -80,7 +80,7 @@ static void readErrors(int pipe, ErrorLines &errors) {
 int launchRanks(int ranks, const std::vector<std::string> &arguments) {
   std::vector<std::string> call = {"mpirun", "--bind-to", "none", "--oversubscribe"};
   if (::geteuid() == 0)
-    call.push_back("--allow-run-as-root");
+    call.emplace_back("--allow-run-as-root");
   call.insert(call.end(), {"-np", std::to_string(ranks), ownPath()});
   call.insert(call.end(), arguments.begin(), arguments.end());
   int errorPipe[2];

@@ -2,6 +2,7 @@
 #include "runtime/core/Error.h"
 #include "test/unit/data/TestFiles.h"
 
+#include <array>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -12,8 +13,7 @@ namespace {
 class BatchLoaderTest : public ::testing::Test {
 protected:
   BatchLoaderTest()
-      : memory{std::vector<float>(8), std::vector<float>(8)},
-        destinations{
+      : destinations{
             InputDestination{TensorWriter(artifact::DType::F32, {2, 4}, Layout::rowMajor(2)),
                              {std::as_writable_bytes(std::span(memory[0])),
                               std::as_writable_bytes(std::span(memory[1]))}}} {
@@ -27,7 +27,7 @@ protected:
   }
 
   TemporaryDirectory directory;
-  std::vector<float> memory[2];
+  std::array<std::vector<float>, 2> memory = {std::vector<float>(8), std::vector<float>(8)};
   Destinations destinations;
 };
 

@@ -146,10 +146,11 @@ TEST(Images, DirectoriesPairByStem) {
   writePng(directory / "image/a.png", 1, 2, pixels);
   writePng(directory / "mask/b.png", 1, 2, pixels);
   try {
-    Dataset({},
-            {{"image", artifact::DType::F32, {1, 1, 1, 2}, 0, true},
-             {"mask", artifact::DType::F32, {1, 1, 1, 2}, 0, false}},
-            {"image", "mask"}, {{"image", directory / "image"}, {"mask", directory / "mask"}});
+    Dataset dataset({},
+                    {{"image", artifact::DType::F32, {1, 1, 1, 2}, 0, true},
+                     {"mask", artifact::DType::F32, {1, 1, 1, 2}, 0, false}},
+                    {"image", "mask"},
+                    {{"image", directory / "image"}, {"mask", directory / "mask"}});
     FAIL() << "accepted";
   } catch (const Error &error) {
     EXPECT_NE(std::string(error.what()).find("sample 0 is a in one and b in the other"),

@@ -291,7 +291,7 @@ struct SetCase {
 class SetError : public testing::TestWithParam<SetCase> {};
 TEST_P(SetError, IsReported) {
   Options options;
-  options.sets.push_back(GetParam().set);
+  options.sets.emplace_back(GetParam().set);
   Case expected{"", GetParam().where, GetParam().message};
   expectError("model m(batch = 2, rate = 0.5, patch = [2, 3], flag = true) {\n"
               "  require flag, \"no\"\n  input x : f32[batch, patch...]; loss = mean(x * rate) }\n",

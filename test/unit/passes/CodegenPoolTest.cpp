@@ -79,7 +79,7 @@ TEST(CodegenPool, Gradient) {
     std::string sumDims = std::string(test.kernel).size() > 4 ? "0, 2, 3, 4" : "0, 2, 3";
     std::string channels = std::string(test.full).substr(2);
     Aliases types = aliases(test);
-    types.push_back({"!c", "tensor<" + channels.substr(0, channels.find('x')) + "xf32>"});
+    types.emplace_back("!c", "tensor<" + channels.substr(0, channels.find('x')) + "xf32>");
     ClusterRunner runner(types, {{"!p"}, {"!i", 0, 4}, {"!t"}},
                          "%zero = nn.constant dense<0.0> : !t\n"
                          "%g = nn.max_pool_grad %0, %1 " +

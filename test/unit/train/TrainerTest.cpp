@@ -25,9 +25,11 @@ protected:
   TrainerTest() { writeData(std::vector<float>(samples, 2)); }
 
   void writeData(const std::vector<float> &losses) {
-    std::vector<float> x;
-    for (int64_t i = 0; i < samples * test::copiedElements; ++i)
-      x.push_back(static_cast<float>(i / test::copiedElements));
+    std::vector<float> x(samples * test::copiedElements);
+    for (size_t i = 0; i < x.size(); ++i) {
+      size_t sample = i / test::copiedElements;
+      x[i] = static_cast<float>(sample);
+    }
     std::string n = std::to_string(samples) + ",";
     test::writeFile(directory / "x.npy", test::npyBytes("<f4", n + " 4", test::bytesOfVector(x)));
     test::writeFile(directory / "loss.npy", test::npyBytes("<f4", n, test::bytesOfVector(losses)));

@@ -43,7 +43,7 @@ void train(Communicator &communicator, std::string_view how) {
 } // namespace
 
 int main(int argc, char **argv) {
-  int perHost = argc > 2 ? std::atoi(argv[2]) : 0;
+  int perHost = argc > 2 ? std::stoi(argv[2]) : 0;
   auto communicator = makeMpiCommunicator(dlc::rt::test::mpiModulePath(), perHost);
   try {
     train(*communicator, argc > 1 ? argv[1] : "");

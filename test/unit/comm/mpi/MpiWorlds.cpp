@@ -64,7 +64,7 @@ int runTests(int argc, char **argv) {
   constexpr std::string_view option = "--ranks-per-host=";
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]).starts_with(option))
-      setup.ranksPerHost = std::atoi(argv[i] + option.size());
+      setup.ranksPerHost = std::stoi(argv[i] + option.size());
   auto communicator = makeMpiCommunicator(mpiModulePath(), setup.ranksPerHost);
   if (communicator->size() < 2) {
     std::fputs("start this with mpirun -np 2 or more\n", stderr);
