@@ -57,6 +57,7 @@ void expectEqualReplicas(const std::string &model, const std::string &options) {
   // oneDNN serves one target per process: the one that all tests of this program use.
   std::string command = compiler + " compile " DLC_TEST_MODELS "/" + model + " " + options +
                         " --target=cpu:avx2 --threads=1 -o " + path;
+  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
   ASSERT_EQ(std::system(command.c_str()), 0);
   Artifact artifact(path);
   for (int ranks : {2, 3}) {
