@@ -23,27 +23,61 @@ void flushDenormalsOnTeam();
 /// Runs `function(context, thread)` on every thread of the team, the caller being thread 0.
 void runOnTeam(void (*function)(void *context, unsigned thread), void *context);
 
-/// Calls `body(begin, end)` for consecutive chunks of [0, extent); threads claim chunks as they
-/// come free. Chunk bounds depend on `chunk` alone, not on the team.
-template <typename Body> void parallelFor(int64_t extent, int64_t chunk, Body &&body) {
-  struct Context {
-    std::atomic<int64_t> next{0};
-    int64_t extent, chunk;
-    std::remove_reference_t<Body> *body;
-  } context{{}, extent, chunk, std::addressof(body)};
-  auto work = [](void *opaque, unsigned) {
-    auto &shared = *static_cast<Context *>(opaque);
-    for (;;) {
-      int64_t begin = shared.next.fetch_add(shared.chunk, std::memory_order_relaxed);
-      if (begin >= shared.extent)
-        return;
-      (*shared.body)(begin, std::min(begin + shared.chunk, shared.extent));
+/// The chunks of [0, extent), for threads to claim: first those of the part that is a thread's own
+/// by its number, then what others have left. So kernels that follow each other find in a core's
+/// cache what that core wrote, and a core that is busy elsewhere costs little.
+class ChunkQueue {
+public:
+  ChunkQueue(int64_t extent, int64_t chunk, unsigned threads)
+      : extent(extent), chunk(chunk), chunks((extent + chunk - 1) / chunk),
+        count(std::clamp(threads, 1u, mostParts)) {
+    for (unsigned part = 0; part < count; ++part)
+      parts[part].next = firstOf(part);
+  }
+
+  /// Calls `body(begin, end)` until no chunk is left.
+  template <typename Body> void drain(unsigned thread, Body &&body) {
+    for (unsigned i = 0; i < count; ++i) {
+      unsigned part = (thread + i) % count;
+      int64_t last = firstOf(part + 1);
+      for (;;) {
+        int64_t claimed = parts[part].next.fetch_add(1, std::memory_order_relaxed);
+        if (claimed >= last)
+          break;
+        body(claimed * chunk, std::min((claimed + 1) * chunk, extent));
+      }
     }
+  }
+
+private:
+  static constexpr unsigned mostParts = 64; // larger teams share them
+  int64_t firstOf(unsigned part) const { return chunks * part / count; }
+
+  int64_t extent, chunk, chunks;
+  unsigned count;
+  struct alignas(64) Part {
+    std::atomic<int64_t> next;
   };
+  Part parts[mostParts];
+};
+
+/// Calls `body(begin, end)` for consecutive chunks of [0, extent). Chunk bounds depend on `chunk`
+/// alone, not on the team.
+template <typename Body> void parallelFor(int64_t extent, int64_t chunk, Body &&body) {
+  if (extent <= 0)
+    return;
   if (extent <= chunk)
-    work(&context, 0);
-  else
-    runOnTeam(work, &context);
+    return body(int64_t{0}, extent);
+  struct Context {
+    ChunkQueue queue;
+    std::remove_reference_t<Body> *body;
+  } context{{extent, chunk, teamSize()}, std::addressof(body)};
+  runOnTeam(
+      [](void *opaque, unsigned thread) {
+        auto &shared = *static_cast<Context *>(opaque);
+        shared.queue.drain(thread, *shared.body);
+      },
+      &context);
 }
 
 } // namespace dlc::rt

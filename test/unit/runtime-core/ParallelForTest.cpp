@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <bit>
 #include <immintrin.h>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -16,7 +18,7 @@
 using namespace dlc::rt;
 
 TEST(ParallelFor, CoversEveryChunkOnce) {
-  for (unsigned threads : {1u, 2u, 3u}) {
+  for (unsigned threads : {1u, 2u, 3u, 70u}) {
     setTeamSize(threads);
     std::mutex mutex;
     std::set<std::pair<int64_t, int64_t>> chunks;
@@ -28,6 +30,39 @@ TEST(ParallelFor, CoversEveryChunkOnce) {
     for (int64_t begin = 0; begin < 100; begin += 7)
       EXPECT_TRUE(chunks.contains({begin, std::min<int64_t>(begin + 7, 100)}));
   }
+}
+
+// What a thread wrote lies in its core's cache when the next kernel reads it.
+TEST(ParallelFor, ThreadsBeginWithPartsOfTheirOwn) {
+  setTeamSize(3);
+  std::mutex mutex;
+  std::map<std::thread::id, int64_t> firsts;
+  std::barrier<> all(3);
+  parallelFor(90, 2, [&](int64_t begin, int64_t) {
+    bool isFirst = false;
+    {
+      std::scoped_lock<std::mutex> lock(mutex);
+      isFirst = firsts.emplace(std::this_thread::get_id(), begin).second;
+    }
+    if (isFirst)
+      all.arrive_and_wait(); // until then, nobody is done with a part
+  });
+  std::set<int64_t> begins;
+  for (auto [thread, begin] : firsts)
+    begins.insert(begin);
+  EXPECT_EQ(begins, (std::set<int64_t>{0, 30, 60}));
+  EXPECT_EQ(firsts[std::this_thread::get_id()], 0);
+}
+
+TEST(ParallelFor, WhoIsDoneHelpsTheOthers) {
+  setTeamSize(2);
+  std::atomic<int> done = 0;
+  parallelFor(40, 1, [&](int64_t begin, int64_t) {
+    while (begin == 0 && done < 39) // as a core that is busy elsewhere
+      std::this_thread::yield();
+    ++done;
+  });
+  EXPECT_EQ(done, 40);
 }
 
 TEST(ParallelFor, RunsOnAsManyThreadsAsAsked) {
