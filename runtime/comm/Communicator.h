@@ -57,11 +57,13 @@ public:
   virtual void wait(Ticket ticket) = 0;
 
   /// Small blocking operations of the host, outside of the step's buckets. Sums are in rank order.
-  /// They throw as wait does; after that the communicator is good for abort alone.
-  virtual void allReduceSum(std::span<double> values) = 0;
-  virtual std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine) = 0;
+  /// They throw as wait does, naming what was being done: `doing`, as in "sum of the metrics of
+  /// step 17". After that the communicator is good for abort alone.
+  virtual void allReduceSum(std::span<double> values, const std::string &doing) = 0;
+  virtual std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine,
+                                                        const std::string &doing) = 0;
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
-  virtual void barrier() = 0;
+  virtual void barrier(const std::string &doing) = 0;
   /// Ends all peers within seconds, silently: the caller has said why. With MPI this does not
   /// return, so it is for the one catch in main, before the communicator is destroyed.
   virtual void abort(const std::string &reason) noexcept = 0;

@@ -7,7 +7,7 @@ namespace dlc::rt {
 
 struct MpiModule {
   /// Changes with this struct and with Communicator's virtual methods.
-  static constexpr unsigned currentVersion = 2;
+  static constexpr unsigned currentVersion = 3;
   static constexpr const char *entry = "dlc_comm_mpi";
   using Entry = const MpiModule *();
 

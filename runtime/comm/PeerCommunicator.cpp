@@ -130,8 +130,8 @@ void PeerCommunicator::wait(Ticket ticket) {
   }
 }
 
-void PeerCommunicator::allReduceSum(std::span<double> values) {
-  auto all = collectives.allGatherEqual(std::as_bytes(values), "sum over ranks", timeoutSeconds);
+void PeerCommunicator::allReduceSum(std::span<double> values, const std::string &doing) {
+  auto all = collectives.allGatherEqual(std::as_bytes(values), doing, timeoutSeconds);
   std::ranges::fill(values, 0.0);
   for (int r = 0; r < size(); ++r) {
     const std::byte *part = all[r].data();
@@ -143,15 +143,18 @@ void PeerCommunicator::allReduceSum(std::span<double> values) {
   }
 }
 
-std::vector<std::vector<std::byte>> PeerCommunicator::allGather(std::span<const std::byte> mine) {
-  return collectives.allGather(mine, "exchange between ranks", timeoutSeconds);
+std::vector<std::vector<std::byte>> PeerCommunicator::allGather(std::span<const std::byte> mine,
+                                                                const std::string &doing) {
+  return collectives.allGather(mine, doing, timeoutSeconds);
 }
 
 void PeerCommunicator::broadcast(std::span<std::byte> data, int root) {
   collectives.broadcast(data, root, timeoutSeconds);
 }
 
-void PeerCommunicator::barrier() { collectives.allGatherEqual({}, "barrier", timeoutSeconds); }
+void PeerCommunicator::barrier(const std::string &doing) {
+  collectives.allGatherEqual({}, doing, timeoutSeconds);
+}
 
 void PeerCommunicator::abort(const std::string &reason) noexcept { transport->abort(reason); }
 

@@ -30,10 +30,11 @@ public:
   bool isComplete(Ticket ticket) const override { return !find(ticket); }
   void wait(Ticket ticket) override;
 
-  void allReduceSum(std::span<double> values) override;
-  std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine) override;
+  void allReduceSum(std::span<double> values, const std::string &doing) override;
+  std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine,
+                                                const std::string &doing) override;
   void broadcast(std::span<std::byte> data, int root) override;
-  void barrier() override;
+  void barrier(const std::string &doing) override;
   void abort(const std::string &reason) noexcept override;
 
 private:

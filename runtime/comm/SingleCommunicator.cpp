@@ -23,12 +23,13 @@ public:
   bool isComplete(Ticket) const override { return true; }
   void wait(Ticket) override {}
 
-  void allReduceSum(std::span<double>) override {}
-  std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine) override {
+  void allReduceSum(std::span<double>, const std::string &) override {}
+  std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine,
+                                                const std::string &) override {
     return {{mine.begin(), mine.end()}};
   }
   void broadcast(std::span<std::byte>, int) override {}
-  void barrier() override {}
+  void barrier(const std::string &) override {}
   void abort(const std::string &) noexcept override {}
 
 private:

@@ -49,8 +49,8 @@ std::unique_ptr<Device> openDevice(const Artifact &artifact, unsigned threads) {
 // Ranks that would run different collectives would hang or add up garbage: so none starts.
 void compareSchedules(const Artifact &artifact, Communicator &communicator) {
   uint64_t mine = artifact->schedule_hash();
-  std::vector<std::vector<std::byte>> all =
-      communicator.allGather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<std::vector<std::byte>> all = communicator.allGather(
+      std::as_bytes(std::span(&mine, 1)), "comparison of the ranks' artifacts");
   std::string others;
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0])

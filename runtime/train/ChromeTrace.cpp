@@ -18,7 +18,7 @@ int64_t nowNanoseconds() {
 
 ChromeTrace::ChromeTrace(const artifact::Program &program, Communicator &communicator)
     : program(program), communicator(communicator) {
-  communicator.barrier();
+  communicator.barrier("start of the trace");
   origin = nowNanoseconds();
 }
 
@@ -124,7 +124,8 @@ std::string ChromeTrace::render() const {
 
 void ChromeTrace::write(const std::string &path) {
   std::string mine = render();
-  std::vector<std::vector<std::byte>> all = communicator.allGather(std::as_bytes(std::span(mine)));
+  std::vector<std::vector<std::byte>> all =
+      communicator.allGather(std::as_bytes(std::span(mine)), "collection of the trace");
   if (communicator.rank() != 0)
     return;
   AtomicFile file(path);

@@ -31,7 +31,7 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
     loader.release();
   }
   std::vector<double> sums = totals.numbers();
-  communicator.allReduceSum(sums);
+  communicator.allReduceSum(sums, "sum of the evaluation's metrics");
   totals.setNumbers(sums);
   return totals;
 }

@@ -18,7 +18,8 @@ void requireEqualReplicas(const Session &session, const std::string &when,
   hashes.reserve(variables.size());
   for (const VariableInfo &variable : variables)
     hashes.push_back(session.fingerprint(variable.name));
-  auto all = communicator.allGather(std::as_bytes(std::span(hashes)));
+  auto all = communicator.allGather(std::as_bytes(std::span(hashes)),
+                                    "comparison of the ranks' variables " + when);
   auto differs = [&](size_t rank, size_t i) {
     size_t at = i * sizeof(uint64_t);
     return std::memcmp(all[rank].data() + at, all[0].data() + at, sizeof(uint64_t)) != 0;

@@ -40,7 +40,9 @@ RunDirectory::RunDirectory(const TrainOptions &options, const std::string &model
     problem = prepare(chosen, options.resume);
   }
   auto shared = [&](const std::string &mine) {
-    std::vector<std::byte> first = communicator.allGather(std::as_bytes(std::span(mine))).front();
+    std::vector<std::byte> first =
+        communicator.allGather(std::as_bytes(std::span(mine)), "choice of the run directory")
+            .front();
     return std::string(reinterpret_cast<const char *>(first.data()), first.size());
   };
   directory = shared(chosen);

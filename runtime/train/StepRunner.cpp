@@ -63,11 +63,8 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
     message.push_back(pair.sum);
     message.push_back(pair.count);
   }
-  try {
-    session.communicator().allReduceSum(message);
-  } catch (const Error &error) {
-    throw Error(error.code, "step " + std::to_string(step + 1) + ": " + error.what());
-  }
+  session.communicator().allReduceSum(message,
+                                      "sum of the metrics of step " + std::to_string(step + 1));
   outcome.stop = message[0] > 0;
   for (size_t i = 0; i < outcome.totals.size(); ++i)
     outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};

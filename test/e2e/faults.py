@@ -148,7 +148,9 @@ def faults(directory, artifact, data):
     job = Job(directory, artifact, data, "stopped", "--timeout", 3)
     stopped = children(job.mpirun)[1]
     os.kill(stopped, signal.SIGSTOP)
-    job.ends(r"(all-reduce of bucket \d+ \(.+\) in step \d+|step \d+: sum over ranks).*rank [01]", 12)
+    # Wherever it stood: in a step, or comparing variables before a checkpoint.
+    doing = r"(all-reduce of bucket \d+ \(.+\) in step|sum of the metrics of step|comparison of .* variables after step) \d+"
+    job.ends(rf"{doing} did not complete within 3 s: rank [01] ", 12)
 
     job = Job(directory, artifact, data, "terminated")
     job.process.send_signal(signal.SIGTERM)

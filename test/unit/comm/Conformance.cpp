@@ -218,9 +218,9 @@ TEST_P(CommunicatorTest, AddsDoublesInRankOrder) {
       wanted[1] += 1e300 / (r + 3);
       wanted[2] += 1.0;
     }
-    c.allReduceSum(values);
+    c.allReduceSum(values, "sum");
     EXPECT_EQ(values, wanted);
-    c.allReduceSum({});
+    c.allReduceSum({}, "sum");
   });
 }
 
@@ -232,7 +232,7 @@ TEST_P(CommunicatorTest, GathersUnequalSizes) {
         bytes[i] = static_cast<std::byte>(i * 31 + static_cast<size_t>(rank));
       return bytes;
     };
-    auto all = c.allGather(bytesOf(c.rank()));
+    auto all = c.allGather(bytesOf(c.rank()), "gathering");
     ASSERT_EQ(all.size(), static_cast<size_t>(c.size()));
     for (int r = 0; r < c.size(); ++r)
       EXPECT_EQ(all[r], bytesOf(r));
@@ -254,11 +254,11 @@ TEST_P(CommunicatorTest, BroadcastsFromEveryRank) {
 
 TEST_P(CommunicatorTest, BarrierHoldsUntilTheLast) {
   run([](Communicator &c) {
-    c.barrier();
+    c.barrier("barrier");
     auto begin = std::chrono::steady_clock::now();
     if (c.rank() == c.size() - 1)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    c.barrier();
+    c.barrier("barrier");
     EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(80));
   });
 }

@@ -27,7 +27,7 @@ TEST(Faults, AnErrorOfOneRankEndsTheOthersAndIsTheOneReported) {
     runInProcess(3, [](Communicator &c) {
       if (c.rank() == 1)
         throw Error(ErrorCode::BadInput, "no such file");
-      c.barrier();
+      c.barrier("barrier");
     });
   });
   EXPECT_EQ(text, "no such file");
@@ -40,7 +40,7 @@ TEST(Faults, AbortEndsPeers) {
       if (c.rank() == 0)
         c.abort("disk full");
       else
-        c.barrier();
+        c.barrier("barrier");
     });
   });
   EXPECT_EQ(text, "another rank gave up: disk full");
@@ -67,7 +67,7 @@ TEST(Faults, ARankThatDoesNotJoinAnExchangeIsNamed) {
             c.setTimeout(0.2);
             if (c.rank() == 2)
               std::this_thread::sleep_for(std::chrono::milliseconds(600));
-            c.barrier();
+            c.barrier("barrier");
           },
           ranksPerHost);
     });

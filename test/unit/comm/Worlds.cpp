@@ -62,13 +62,13 @@ TEST(Progress, SumsInPieces) {
     std::span<std::byte> memory = c.allocateShared(64 << 20);
     auto *data = reinterpret_cast<float *>(memory.data());
     auto ticket = c.startAllReduce(data, 16 << 20, artifact::DType::F32, {});
-    c.barrier(); // all have started
+    c.barrier("barrier"); // all have started
     c.progress();
     c.setTimeout(0.05);
     if (c.rank() == 1)
       EXPECT_THROW(c.wait(ticket), Error) << "rank 0 cannot be through with one call";
     c.setTimeout(60);
-    c.barrier();
+    c.barrier("barrier");
     c.wait(ticket);
   });
 }

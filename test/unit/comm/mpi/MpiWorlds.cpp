@@ -79,7 +79,7 @@ int runTests(int argc, char **argv) {
     listeners.Append(new FailurePrinter);
   }
   std::vector<double> failures = {static_cast<double>(RUN_ALL_TESTS() != 0)};
-  communicator->allReduceSum(failures);
+  communicator->allReduceSum(failures, "sum of failures");
   return failures[0] != 0;
 }
 
