@@ -1,6 +1,7 @@
-// Every thread walks over memory of its own in windows of fixed size and takes its own time; the
-// slowest counts. An area outside the caches is swept round and round, so that a window comes back
-// only after the caches have held all others.
+// Every thread walks over memory of its own in windows of fixed size, all threads at one time: a
+// window lasts from the first one's begin to the last one's end. Threads that ran one after the
+// other, as on a loaded machine, would each have the whole bus. An area outside the caches is swept
+// round and round, so that a window comes back only after the caches have held all others.
 
 #include "runtime/cpu/MeasureMachine.h"
 
@@ -10,11 +11,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <immintrin.h>
+#include <limits>
 #include <span>
 #include <string>
-#include <time.h>
+#include <thread>
 #include <vector>
 
 namespace dlc::rt {
@@ -74,43 +77,68 @@ __attribute__((target("avx512f"))) void multiplyAdd512(float *out) {
 
 using Walk = void (*)(const float *from, float *to, int64_t floats);
 
-/// Of the calling thread alone: what else runs on its core does not count.
-double threadNanoseconds() {
-  timespec time;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
-/// Nanoseconds of the slowest thread in a run of `body(thread, run)` on the team; a quarter of many
-/// runs were quicker.
+void lower(std::atomic<int64_t> &value, int64_t other) {
+  for (int64_t old = value; other < old && !value.compare_exchange_weak(old, other);)
+    ;
+}
+
+/// One run of a team: when the first thread began and the last one was done.
+class TogetherRun {
+public:
+  explicit TogetherRun(unsigned threads) : missing(static_cast<int>(threads)) {}
+
+  /// Returns when all threads are here, or one is long in coming.
+  void begin() {
+    constexpr int64_t patience = 10'000'000;
+    constexpr int spins = 2000; // then its core may be this one
+    --missing;
+    int64_t since = nanoseconds();
+    for (int i = 0; missing > 0 && nanoseconds() - since < patience; ++i)
+      if (i > spins)
+        std::this_thread::yield();
+    lower(first, nanoseconds());
+  }
+  void end() { lower(negativeLast, -nanoseconds()); }
+  int64_t took() const { return -negativeLast - first; }
+
+private:
+  static constexpr int64_t never = std::numeric_limits<int64_t>::max();
+  std::atomic<int> missing;
+  std::atomic<int64_t> first{never}, negativeLast{never};
+};
+
+/// Nanoseconds of a run of `body(thread, run)` on the team; a quarter of many runs were quicker.
 template <typename Body> double quickRun(const Body &body) {
   constexpr int leastRuns = 40;
   constexpr std::chrono::milliseconds limit(60);
-  struct Region {
-    const Body *body;
-    int64_t run = 0;
-    std::atomic<double> slowest = 0;
-  } region{&body};
-  std::vector<double> times;
+  std::vector<int64_t> times;
   auto start = std::chrono::steady_clock::now();
-  while (region.run < leastRuns || std::chrono::steady_clock::now() - start < limit) {
-    region.slowest = 0;
+  for (int64_t run = 0; run < leastRuns || std::chrono::steady_clock::now() - start < limit;
+       ++run) {
+    struct Region {
+      const Body *body;
+      int64_t run;
+      TogetherRun together;
+    } region{&body, run, TogetherRun(teamSize())};
     runOnTeam(
         [](void *opaque, unsigned thread) {
           auto &region = *static_cast<Region *>(opaque);
-          double begin = threadNanoseconds();
+          region.together.begin();
           (*region.body)(thread, region.run);
-          double took = threadNanoseconds() - begin, slowest = region.slowest;
-          while (took > slowest && !region.slowest.compare_exchange_weak(slowest, took))
-            ;
+          region.together.end();
         },
         &region);
-    times.push_back(region.slowest);
-    ++region.run;
+    times.push_back(region.together.took());
   }
   auto quarter = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 4);
   std::ranges::nth_element(times, quarter);
-  return *quarter;
+  return static_cast<double>(*quarter);
 }
 
 /// What one thread walks over, in floats: a window is part of the area or several rounds in it. A
@@ -161,13 +189,13 @@ MachineSpeed measureMachine() {
   int64_t l3 = cacheBytes(3, 16 * mega);
   MachineSpeed speed;
   speed.l2Bytes = static_cast<uint64_t>(l2 * threads);
-  speed.l3Bytes = static_cast<uint64_t>(l3);
   // Bytes of an area: two of them inside the level, one well outside the level before it. A window
-  // lasts some tens of microseconds: longer than the team takes to gather, shorter than a slice of
-  // the scheduler's.
-  constexpr int64_t window = mega / 2;
+  // lasts some tens of microseconds: longer than the threads take to gather, shorter than a slice
+  // of the scheduler's. Cores may have a last cache each, whatever a virtual machine says.
+  constexpr int64_t window = mega / 2, mostMemory = int64_t{4} << 30;
   auto round = [](int64_t bytes) { return std::max(bytes / window, int64_t{1}) * window; };
-  int64_t outside = round(2 * l3 / threads), shared = round(std::min(l3 / threads / 4, 4 * l2));
+  int64_t outside = round(std::min(2 * l3, mostMemory / 2 / threads));
+  int64_t shared = round(std::min(l3 / threads / 4, 4 * l2));
   Walked sizes[] = {{l2 / 4, 4 * l2}, {shared, shared}, {outside, window}};
   CpuMemory memory(static_cast<size_t>(2 * outside * threads));
   std::span<float> floats(reinterpret_cast<float *>(memory.bytes().data()),
@@ -176,13 +204,24 @@ MachineSpeed measureMachine() {
   parallelFor(static_cast<int64_t>(floats.size()), window, [&](int64_t begin, int64_t end) {
     std::fill(floats.begin() + begin, floats.begin() + end, 1.0f);
   });
+  constexpr auto each = static_cast<int64_t>(sizeof(float));
   for (size_t level = 0; level < speed.memory.size(); ++level) {
-    constexpr auto each = static_cast<int64_t>(sizeof(float));
     Walked size{sizes[level].area / each, sizes[level].window / each};
     int64_t at = 0;
     auto rate = [&](Walk walk, int moved) { return moved * walkRate(walk, floats, size, at); };
     speed.memory[level] = {rate(readWindow, 1), rate(copyWindow, 3), rate(updateWindow, 2)};
   }
+  // What the last cache holds of a team's memory: other machines may use it, too.
+  double middle = std::sqrt(speed.at(MemoryLevel::L3).read * speed.at(MemoryLevel::Dram).read);
+  int64_t held = round(shared);
+  for (int64_t area = round(l3 / threads / 2); area <= std::min(l3, outside); area += area / 2) {
+    int64_t at = 0;
+    Walked size{round(area) / each, window / each};
+    if (walkRate(readWindow, floats, size, at) < middle)
+      break;
+    held = round(area);
+  }
+  speed.l3Bytes = static_cast<uint64_t>(held * threads);
   speed.gigaflops = multiplyAddRate();
   return speed;
 }

@@ -6,7 +6,7 @@
 namespace dlc::rt {
 
 /// On the calling thread's team, in about a second. Each figure comes from many short windows in
-/// threads' own time, so that what else runs on the machine counts little. Needs AVX2.
+/// which all threads ran together, so that what else runs on the machine counts little. Needs AVX2.
 MachineSpeed measureMachine();
 
 } // namespace dlc::rt
