@@ -60,6 +60,12 @@ public:
   explicit OverlapSimulator(const Link &link, std::optional<unsigned> ranks = std::nullopt)
       : link(link), ranks(ranks) {}
 
+  /// With a link that is so many times as fast.
+  OverlapSimulator faster(double factor) const {
+    return OverlapSimulator({link.gbitPerSecond * factor, link.latencyMicroseconds / factor},
+                            ranks);
+  }
+
   /// Time of an all-reduce of so many bytes on the wire.
   uint64_t transferTime(uint64_t bytes) const;
   /// Each bucket must be started before it is waited for, and waited for at most once.

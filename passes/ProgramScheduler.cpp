@@ -1,5 +1,4 @@
-// Orders come from keys by which ops would like to stand; interleaving then walks an order with the
-// two clocks of the simulator and decides at each point what comes next.
+// Orders come from keys by which ops would like to stand.
 
 #include "passes/ProgramScheduler.h"
 
@@ -8,8 +7,6 @@
 #include "passes/KernelRequests.h"
 
 #include "llvm/ADT/DenseSet.h"
-
-#include <deque>
 
 using namespace mlir;
 using namespace dlc;
@@ -61,7 +58,7 @@ static bool isWeightGradient(Operation *op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<comm::StartOp>(user); });
 }
 
-static comm::WaitOp waitOf(comm::StartOp start) {
+comm::WaitOp dlc::waitOf(comm::StartOp start) {
   return cast<comm::WaitOp>(*start.getFuture().user_begin());
 }
 
@@ -179,160 +176,4 @@ OrderKey ProgramScheduler::keyOf(Operation *op, GradientOrder kind) const {
 
 std::vector<Operation *> ProgramScheduler::order(GradientOrder kind) const {
   return orderBlock(block, [&](Operation *op) { return keyOf(op, kind); });
-}
-
-//===- Interleaving ---------------------------------------------------------------------------===//
-
-namespace dlc {
-/// One interleaving of an order's updates and large gradients with the rest.
-class Interleaver {
-public:
-  Interleaver(const ProgramScheduler &program, const OverlapSimulator &simulator,
-              ProgramScheduler::Choice choice, ArrayRef<Operation *> order)
-      : program(program), simulator(simulator), choice(choice), updates(program.bucketCount() + 1) {
-    for (Operation *op : order)
-      if (unsigned bucket = program.updateOf(op))
-        updates[bucket].ops.push_back(op);
-      else if (program.isLargeGradient(op))
-        gradients.push_back(op);
-      else if (!isa<comm::StartOp>(op) || !isStartOfLargeGradient(op))
-        main.push_back(op);
-    for (Update &update : updates) {
-      update.missing = llvm::count_if(update.ops, llvm::IsaPred<comm::WaitOp>);
-      updateCount += !update.ops.empty();
-      if (!update.ops.empty() && update.missing == 0)
-        enqueue(update);
-    }
-  }
-
-  std::vector<Operation *> run() {
-    while (true) {
-      Update *update = nextUpdate();
-      bool canCompute =
-          !gradients.empty() && inFlight < choice.inFlight && isReady(*gradients.front());
-      if (update && update->rank + choice.atEnd <= updateCount && update->arrived <= clock)
-        put(*update);
-      else if (canCompute && wireIdlesBefore(clock + (main.empty() ? 0 : kernelCost(main.front()))))
-        putGradient();
-      else if (!main.empty())
-        putMain();
-      else if (!gradients.empty() && (!update || (canCompute && wireIdlesBefore(update->arrived))))
-        putGradient();
-      else if (update)
-        put(*update);
-      else
-        return std::move(result);
-    }
-  }
-
-private:
-  /// What is done with a bucket once it has arrived.
-  struct Update {
-    SmallVector<Operation *> ops;
-    size_t missing = 0;   // starts that are not yet placed
-    uint64_t arrived = 0; // all its buckets
-    size_t rank = 0;      // place among the updates by their last start, from 1
-  };
-
-  bool isStartOfLargeGradient(Operation *start) const {
-    return llvm::any_of(start->getOperands(), [&](Value input) {
-      return input.getDefiningOp() && program.isLargeGradient(input.getDefiningOp());
-    });
-  }
-
-  /// The first update whose buckets are all on their way and that depends on nothing else.
-  Update *nextUpdate() {
-    for (Update *update : started)
-      if (llvm::all_of(update->ops, [&](Operation *op) { return isReady(*op); }))
-        return update;
-    return nullptr;
-  }
-
-  /// True if the op's operands are placed, or belong to its update, and if nothing that is not yet
-  /// placed reads the variable that it assigns.
-  bool isReady(Operation &op) const {
-    unsigned bucket = program.updateOf(&op);
-    auto isPlaced = [&](Operation *other) {
-      return placed.contains(other) || (bucket && program.updateOf(other) == bucket);
-    };
-    if (auto assign = dyn_cast<nn::AssignOp>(op))
-      if (auto readers = program.readers.find(assign.getVariable());
-          readers != program.readers.end() &&
-          !llvm::all_of(readers->second, [&](Operation *reader) {
-            return program.updateOf(reader) || isPlaced(reader);
-          }))
-        return false;
-    return llvm::all_of(op.getOperands(), [&](Value operand) {
-      return !operand.getDefiningOp() || isPlaced(operand.getDefiningOp());
-    });
-  }
-
-  /// True if the wire has nothing left to carry by then, even if the next gradient is computed
-  /// first.
-  bool wireIdlesBefore(uint64_t time) const { return wire <= time + kernelCost(gradients.front()); }
-
-  void enqueue(Update &update) {
-    started.push_back(&update);
-    update.rank = ++startedCount;
-  }
-
-  void put(Operation *op) {
-    result.push_back(op);
-    placed.insert(op);
-    if (auto start = dyn_cast<comm::StartOp>(op)) {
-      wire = std::max(clock, wire) + simulator.transferTime(messageBytes(start));
-      comm::WaitOp wait = waitOf(start);
-      arrival[wait] = wire;
-      Update &update = updates[program.updateOf(wait)];
-      update.arrived = std::max(update.arrived, wire);
-      if (program.updateOf(wait) && --update.missing == 0)
-        enqueue(update);
-    } else if (isa<comm::WaitOp>(op)) {
-      clock = std::max(clock, arrival.lookup(op));
-    } else {
-      clock += kernelCost(op);
-    }
-  }
-
-  void putMain() {
-    put(main.front());
-    main.pop_front();
-  }
-
-  void putGradient() {
-    Operation *kernel = gradients.front();
-    gradients.pop_front();
-    put(kernel);
-    put(*kernel->user_begin());
-    ++inFlight;
-  }
-
-  void put(Update &update) {
-    llvm::erase(started, &update);
-    for (Operation *op : update.ops) {
-      put(op);
-      if (auto wait = dyn_cast<comm::WaitOp>(op))
-        inFlight -= isStartOfLargeGradient(wait.getFuture().getDefiningOp());
-    }
-  }
-
-  const ProgramScheduler &program;
-  const OverlapSimulator &simulator;
-  ProgramScheduler::Choice choice;
-  std::deque<Operation *> main, gradients; // still to come
-  std::vector<Update> updates;             // by bucket plus 1
-  std::vector<Update *> started;           // in the order of their last starts
-  size_t updateCount = 0, startedCount = 0;
-  size_t inFlight = 0; // large gradients that are not yet applied
-  uint64_t clock = 0, wire = 0;
-  llvm::DenseMap<Operation *, uint64_t> arrival; // by wait
-  llvm::DenseSet<Operation *> placed;
-  std::vector<Operation *> result;
-};
-} // namespace dlc
-
-std::vector<Operation *> ProgramScheduler::interleave(ArrayRef<Operation *> order,
-                                                      const OverlapSimulator &simulator,
-                                                      Choice choice) const {
-  return Interleaver(*this, simulator, choice, order).run();
 }

@@ -21,6 +21,9 @@ uint64_t messageBytes(comm::StartOp start);
 /// Forecast of the op's kernel in nanoseconds; 0 if it is none.
 uint64_t kernelCost(mlir::Operation *op);
 
+/// Where the collective is waited for.
+comm::WaitOp waitOf(comm::StartOp start);
+
 /// The order as the simulator sees it.
 std::vector<ScheduleItem> itemsOf(llvm::ArrayRef<mlir::Operation *> order);
 
@@ -33,14 +36,6 @@ public:
 
   /// Waits precede their first users; updates come last, bucket by bucket.
   std::vector<mlir::Operation *> order(GradientOrder kind) const;
-
-  /// What an order leaves open.
-  struct Choice {
-    size_t atEnd;    // so many updates stay at the end; the others come where their bucket arrives
-    size_t inFlight; // so many large gradients at most are there at a time
-  };
-  std::vector<mlir::Operation *> interleave(llvm::ArrayRef<mlir::Operation *> order,
-                                            const OverlapSimulator &simulator, Choice choice) const;
 
   unsigned bucketCount() const { return static_cast<unsigned>(waits.size()); }
   size_t largeGradientCount() const;

@@ -147,7 +147,7 @@ nn.model @update attributes {stage = "schedule", target = "test", threads = 1 : 
 #quick = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1000>
 
 // Gradients that take far more memory than what they are computed from (here 64 KB from 2 KB; 1 ms each on the wire) are computed
-// when the wire is free for them, two at a time, and applied as they arrive.
+// two at a time, the next one before the wire can run dry, and applied as they arrive.
 // CHECK-LABEL: nn.model @large
 nn.model @large attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<384x128xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
@@ -157,10 +157,10 @@ nn.model @large attributes {stage = "schedule", target = "test", threads = 1 : i
     // CHECK-NEXT: %[[S:.*]] = nn.matmul {{.*}} -> tensor<16x16xf32>
     // CHECK-NEXT: %[[G:.*]] = nn.matmul %{{.*}}, %[[S]]
     // CHECK-NEXT: comm.start %[[G]] {bucket = 1 : i64}
-    // CHECK: nn.assign @w, %{{.*}} {row = 0 : i64}
     // CHECK-NEXT: %[[B:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
     // CHECK-NEXT: comm.start %[[B]] {bucket = 2 : i64}
-    // CHECK: %[[C:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
+    // CHECK: nn.assign @w, %{{.*}} {row = 0 : i64}
+    // CHECK-NEXT: %[[C:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
     // CHECK-NEXT: comm.start %[[C]] {bucket = 3 : i64}
     // CHECK: nn.assign @w, %{{.*}} {row = 128 : i64}
     // CHECK: nn.assign @w, %{{.*}} {row = 256 : i64}
