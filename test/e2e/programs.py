@@ -113,6 +113,19 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {nam
 }
 """
 
+# Classes of pixels, with logits of which many are equal.
+PIXEL_CLASSES = """
+model m(batch = 2) {
+  input x : f32[batch, 5, 6, 7]
+  input t : i32[batch, 6, 7]
+  logits = conv(x, 5, kernel = 1, name = "c")
+  loss = softmax_cross_entropy(logits, t)
+  metric first = accuracy(logits, t)
+  metric second = accuracy(logits, t, k = 2)
+}
+train { optimizer = sgd(lr = 0.1) }
+"""
+
 
 class Program:
     def __init__(self, name, text, *options):
@@ -183,6 +196,26 @@ def evaluate_padded():
     program.compare("power", ours["power"], sum(len(batch) * np.exp((batch**2).mean()) for batch in batches) / 3)
 
 
+def evaluate_pixels():
+    """Three images in batches of two; of equal logits the first counts as the largest."""
+    program = Program("pixel classes", PIXEL_CLASSES)
+    random = np.random.default_rng(7)
+    x = random.integers(0, 3, (3, 5, 6, 7)).astype(np.float32)
+    t = random.integers(0, 5, (3, 6, 7)).astype(np.int32)
+    np.save(program.directory / "x.npy", x)
+    np.save(program.directory / "t.npy", t)
+    write_safetensors(program.weights, {"c.weight": np.eye(5, dtype=np.float32).reshape(5, 5, 1, 1), "c.bias": np.zeros(5)})
+    printed, _ = run("dlc-run", "eval", program.artifact, *program.data(), "--init", program.weights, "--json")
+    ranks = np.argsort(np.argsort(-x, axis=1, kind="stable"), axis=1)
+    rank = np.take_along_axis(ranks, t[:, None], axis=1)
+    ours = json.loads(printed)
+    program.compare("accuracy", ours["first"], (rank < 1).mean())
+    program.compare("accuracy of two", ours["second"], (rank < 2).mean())
+    weights = np.exp(x - x.max(axis=1, keepdims=True))
+    likelihood = np.take_along_axis(weights / weights.sum(axis=1, keepdims=True), t[:, None], axis=1)
+    program.compare("loss", ours["loss"], -np.log(likelihood).mean())
+
+
 def main():
     Program("pooled concat", POOLED_CONCAT).step()
     Program("read through a view", READ_THROUGH_VIEW).predict()
@@ -191,6 +224,7 @@ def main():
     Program("softmax in a loss", SOFTMAX_IN_LOSS).step()
     Program("power of zero", POWER_OF_ZERO).step()
     evaluate_padded()
+    evaluate_pixels()
 
 
 if __name__ == "__main__":
