@@ -3,14 +3,9 @@
 import json
 
 from reference import Case
-from support import MODELS, check, digits, read_safetensors, run, same_file, workspace
+from support import MODELS, check, digits, has, read_safetensors, run, same_file, workspace
 
 import numpy as np
-
-
-def has(flag):
-    with open("/proc/cpuinfo") as lines:
-        return any(line.startswith("flags") and f" {flag} " in line + " " for line in lines)
 
 
 def refused(directory):

@@ -32,6 +32,12 @@ def check(condition, message):
         sys.exit("FAILED: " + message)
 
 
+def has(flag):
+    """True if this processor has the instructions."""
+    with open("/proc/cpuinfo") as lines:
+        return any(line.startswith("flags") and f" {flag} " in line + " " for line in lines)
+
+
 def workspace():
     return pathlib.Path(tempfile.mkdtemp(prefix="dlc-e2e-"))
 
