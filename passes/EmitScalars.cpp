@@ -78,16 +78,21 @@ static bool isZero(Value x) {
   return matchPattern(wide ? wide.getIn() : x, m_AnyZeroFloat());
 }
 
+/// The f32 that x was before it was rounded to bf16, or null.
+static Value beforeRounding(Value x) {
+  auto wide = x.getDefiningOp<arith::ExtFOp>();
+  auto rounded = wide ? wide.getIn().getDefiningOp<arith::TruncFOp>() : nullptr;
+  return rounded && rounded.getType().isBF16() ? rounded.getIn() : Value();
+}
+
 /// A value that is positive where x is: neither a ReLU nor rounding to bf16 changes that, but for
 /// denormals, which count as zero.
 static Value positiveWhere(Value x) {
   for (;;) {
-    auto wide = x.getDefiningOp<arith::ExtFOp>();
-    auto rounded = wide ? wide.getIn().getDefiningOp<arith::TruncFOp>() : nullptr;
     auto relu = x.getDefiningOp<arith::SelectOp>();
     auto negative = relu ? relu.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
-    if (rounded && rounded.getType().isBF16())
-      x = rounded.getIn();
+    if (Value exact = beforeRounding(x))
+      x = exact;
     else if (negative && negative.getPredicate() == arith::CmpFPredicate::OLT &&
              negative.getLhs() == relu.getFalseValue() && isZero(negative.getRhs()) &&
              isZero(relu.getTrueValue()))
@@ -95,6 +100,16 @@ static Value positiveWhere(Value x) {
     else
       return x;
   }
+}
+
+/// Rounding to bf16 keeps signs, but for denormals: a ReLU of what was rounded is rounded in its
+/// place, once. NaN stays NaN; x86 has the ReLU as one instruction.
+static Value emitRelu(LocBuilder &b, Value x) {
+  Value exact = beforeRounding(x), from = exact ? exact : x;
+  Value zero = emitConstant(b, from.getType(), 0);
+  Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, from, zero);
+  Value y = arith::SelectOp::create(b, negative, zero, from);
+  return exact ? emitRounded(b, y, b.getBF16Type()) : y;
 }
 
 static Value emitCompare(LocBuilder &b, nn::CompareOp op, Value x, Value y) {
@@ -167,11 +182,7 @@ static Value emitFloat(LocBuilder &b, Operation *op, ValueRange in) {
         return arith::DivFOp::create(b, constant(1), math::SqrtOp::create(b, x));
       })
       .Case([&](nn::TanhOp) { return math::TanhOp::create(b, x); })
-      .Case([&](nn::ReluOp) {
-        // NaN stays NaN; x86 has this as one instruction.
-        Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, constant(0));
-        return arith::SelectOp::create(b, negative, constant(0), x);
-      })
+      .Case([&](nn::ReluOp) { return emitRelu(b, x); })
       .Case([&](nn::SigmoidOp) {
         Value grown = expOf(arith::NegFOp::create(b, x));
         return arith::DivFOp::create(b, constant(1), arith::AddFOp::create(b, constant(1), grown));

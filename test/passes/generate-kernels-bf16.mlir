@@ -52,4 +52,26 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %6 = nn.select %5, %1, %2 : (tensor<2x32x8x8xi1, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
   }
+
+  // A ReLU of a rounded value is taken before the rounding, which is then the only one.
+  // CHECK-LABEL: func.func @rectified_0
+  // CHECK: %[[VALUE:.*]] = arith.addf %{{.*}} : f32
+  // CHECK-NEXT: arith.truncf
+  // CHECK-NEXT: arith.extf
+  // CHECK: %[[NEGATIVE:.*]] = arith.cmpf olt, %[[VALUE]], %{{.*}} : f32
+  // CHECK-NEXT: %[[POSITIVE:.*]] = arith.select %[[NEGATIVE]], %{{.*}}, %[[VALUE]] : f32
+  // CHECK-NEXT: %[[ROUNDED:.*]] = arith.truncf %[[POSITIVE]] : f32 to bf16
+  // CHECK: linalg.yield %[[ROUNDED]] : bf16
+  // LLVM-LABEL: define void @rectified_0
+  // LLVM: %[[SUM:.*]] = fadd <8 x float>
+  // LLVM: fcmp olt <8 x float> %[[SUM]], zeroinitializer
+  // LLVM: fcmp uno <8 x float>
+  // LLVM-NOT: fcmp
+  // LLVM: ret void
+  exec.cluster @rectified {
+  ^bb0(%0: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, %1: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>):
+    %2 = nn.add %0, %1 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    %3 = nn.relu %2 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    nn.yield %3 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+  }
 }
