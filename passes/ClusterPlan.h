@@ -85,6 +85,9 @@ struct StagePlan {
     bool reduced = false;
     /// Decoded from the iteration number (in order); the others run inside.
     bool item = false;
+    /// Of a loop whose extent has no good divisor: its extent in the last iteration of the loop
+    /// before it, which is an item's. 0: the same as in all others.
+    int64_t last = 0;
   };
   /// The innermost loop runs in vectors.
   llvm::SmallVector<Loop> loops;
@@ -94,6 +97,9 @@ struct StagePlan {
   int64_t chunk = 1;
 
   llvm::SmallVector<int64_t> extents() const;
+  /// The loop with a shorter last item, if there is one.
+  std::optional<unsigned> raggedLoop() const;
+  int64_t iterations() const;
   bool hasReduction() const;
 };
 

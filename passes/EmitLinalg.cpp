@@ -103,11 +103,14 @@ View LinalgBuilder::viewOf(unsigned buffer) const {
   Type stored = storedType(tensor.getElementType());
   std::optional<SmallVector<unsigned>> common;
   bool flat = false;
+  int64_t covered = elements; // a shorter last item counts as a whole one
   auto visit = [&](const std::optional<LinearForm> &form, bool whole) {
     std::optional<SmallVector<unsigned>> loops =
         form && whole ? denseLoops(*form, extents) : std::nullopt;
     flat |= !loops || (common && *common != *loops);
     common = loops;
+    if (form && whole)
+      covered = std::max(covered, form->range(extents).second + 1);
   };
   for (const ClusterNode &node : stage.nodes)
     if (node.kind == Kind::Read && node.buffer == buffer)
@@ -120,7 +123,7 @@ View LinalgBuilder::viewOf(unsigned buffer) const {
     for (unsigned loop : *common)
       shape.push_back(extents[loop]);
   if (flat || ShapedType::getNumElements(shape) != elements)
-    return {std::nullopt, MemRefType::get({elements}, stored)};
+    return {std::nullopt, MemRefType::get({covered}, stored)};
   return {common, MemRefType::get(shape, stored)};
 }
 

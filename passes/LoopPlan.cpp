@@ -1,7 +1,8 @@
 // From one loop per physical dimension to the loops that run. Adjacent loops become one where every
 // linear form is contiguous over them. Then, from the innermost outwards, loops stay inside an item
 // until it holds enough work; the loop that would exceed that is split at a divisor, so that no
-// loop has a ragged end but the vector one. What is outside is enumerated by the item number.
+// loop has a ragged end but the vector one; a loop without a good divisor has a shorter last item.
+// What is outside is enumerated by the item number.
 
 #include "passes/ClusterPlan.h"
 
@@ -45,6 +46,25 @@ AffineExpr LinearForm::expression(MLIRContext *context) const {
 
 SmallVector<int64_t> StagePlan::extents() const {
   return llvm::map_to_vector(loops, [](const Loop &loop) { return loop.extent; });
+}
+
+std::optional<unsigned> StagePlan::raggedLoop() const {
+  for (auto [i, loop] : llvm::enumerate(loops))
+    if (loop.last != 0)
+      return i;
+  return std::nullopt;
+}
+
+int64_t StagePlan::iterations() const {
+  int64_t iterations = 1;
+  for (size_t i = loops.size(); i-- > 0;) {
+    // The loop before a ragged one counts together with it.
+    bool ragged = loops[i].last != 0;
+    iterations *=
+        ragged ? (loops[i - 1].extent - 1) * loops[i].extent + loops[i].last : loops[i].extent;
+    i -= ragged;
+  }
+  return iterations;
 }
 
 bool StagePlan::hasReduction() const {
@@ -175,16 +195,16 @@ static void splitLoops(StagePlan &stage, bool wholeResults) {
       continue;
     }
     int64_t divisor = outside ? 1 : bestDivisor(loop.extent, limit, innermost);
+    int64_t last = 0;
     if (!outside && inside * divisor < leastItemElements) {
-      inside *= loop.extent;
-      pieces.push_back({source, 1, loop});
-      outside = true;
-      continue;
+      divisor = innermost ? limit / vectorLanes * vectorLanes : limit;
+      last = loop.extent % divisor;
     }
     outside = true;
     if (divisor > 1)
-      pieces.push_back({source, 1, {divisor, loop.reduced}});
-    pieces.push_back({source, divisor, {loop.extent / divisor, loop.reduced, /*item=*/true}});
+      pieces.push_back({source, 1, {divisor, loop.reduced, /*item=*/false, last}});
+    int64_t count = (loop.extent + divisor - 1) / divisor;
+    pieces.push_back({source, divisor, {count, loop.reduced, /*item=*/true}});
   }
   std::reverse(pieces.begin(), pieces.end());
   applyPieces(stage, pieces);

@@ -8,9 +8,7 @@ using namespace dlc;
 
 /// Elements of a buffer that a stage touches at most.
 static int64_t touchedElements(const StagePlan &stage, unsigned buffer, RankedTensorType type) {
-  int64_t iterations = 0, once = 1;
-  for (const StagePlan::Loop &loop : stage.loops)
-    once *= loop.extent;
+  int64_t iterations = 0, once = stage.iterations();
   for (const ClusterNode &node : stage.nodes)
     iterations += node.kind == ClusterNode::Kind::Read && node.buffer == buffer ? once : 0;
   for (const ClusterWrite &write : stage.writes)
@@ -45,14 +43,12 @@ FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster) {
     planned.extent = stage.items;
     planned.chunk = stage.chunk;
     planned.buffers = stageBuffers(stage, &planned.access);
-    uint64_t operations = 0, iterations = 1;
+    uint64_t operations = 0;
     for (const ClusterNode &node : stage.nodes)
       operations += node.kind == ClusterNode::Kind::Op;
     for (const ClusterWrite &write : stage.writes)
       operations += write.reduction != nullptr;
-    for (const StagePlan::Loop &loop : stage.loops)
-      iterations *= loop.extent;
-    planned.flops = operations * iterations;
+    planned.flops = operations * static_cast<uint64_t>(stage.iterations());
     for (unsigned buffer : planned.buffers) {
       RankedTensorType type = plan->buffers[buffer];
       planned.bytes +=

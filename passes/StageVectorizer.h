@@ -31,6 +31,7 @@ public:
 private:
   // Loops.
   void openItems();
+  void nestItem();
   void nest(size_t position);
   void vectorLoop(size_t position);
   void openNeighbours(int64_t count, int64_t step);
@@ -49,6 +50,7 @@ private:
   void planTerms();
   void planCopies();
   void planRandom();
+  void planBody();
   bool sharesCounters(unsigned loop) const;
   Accumulators reduce(size_t position, Accumulators accumulators);
   Accumulators reduceInnermost(unsigned loop, Accumulators accumulators);
@@ -100,7 +102,7 @@ private:
   Accumulators identities();
 
   LinalgStage &stage;
-  const StagePlan &plan;
+  StagePlan plan; // of items of one kind at a time
   mlir::ImplicitLocOpBuilder b;
   mlir::linalg::GenericOp nestOp;
   mlir::func::FuncOp function;

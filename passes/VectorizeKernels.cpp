@@ -26,8 +26,8 @@ static constexpr int64_t mostCopies = 8;
 // magnitude add up exactly.
 static constexpr int64_t runLength = 32;
 
-StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsigned most)
-    : stage(stage), plan(plan), b(stage.function.getLoc(), stage.function), nestOp(stage.nest),
+StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &given, unsigned most)
+    : stage(stage), plan(given), b(stage.function.getLoc(), stage.function), nestOp(stage.nest),
       vectorDim(plan.loops.size() - 1), neighbourLoop(vectorDim) {
   lanes = std::min<int64_t>(most, llvm::PowerOf2Ceil(plan.loops.back().extent));
   for (bool reduced : {false, true}) {
@@ -42,6 +42,13 @@ StageVectorizer::StageVectorizer(LinalgStage &stage, const StagePlan &plan, unsi
     if (write.reduction)
       reductions.push_back(&write);
   planTerms();
+}
+
+/// What depends on the loops' extents.
+void StageVectorizer::planBody() {
+  neighbourLoop = vectorDim;
+  mostNeighbours = sides = 1;
+  sharesRandom = false;
   planCopies();
   planRandom();
 }
@@ -170,7 +177,7 @@ func::FuncOp StageVectorizer::run() {
   func::ReturnOp::create(b);
   enterLevel(entry);
   openItems();
-  nest(0);
+  nestItem();
   b.setInsertionPoint(entry->getTerminator());
   // Stores past the caches are ordered by nothing else.
   if (llvm::any_of(plan.writes, [](const ClusterWrite &write) { return write.streams; }))
@@ -195,6 +202,29 @@ void StageVectorizer::openItems() {
     loopIndices[i] = {arith::RemUIOp::create(b, rest, extent), {}, 0, 1};
     rest = arith::DivUIOp::create(b, rest, extent);
   }
+}
+
+/// The loops of an item; where the last one along a loop is shorter, in two versions.
+void StageVectorizer::nestItem() {
+  std::optional<unsigned> ragged = plan.raggedLoop();
+  auto version = [&](Block *block) {
+    planBody();
+    if (block)
+      enterLevel(block);
+    nest(0);
+    if (block)
+      leaveLevel();
+  };
+  if (!ragged)
+    return version(nullptr);
+  moveTo(1);
+  Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, loopIndices[*ragged - 1].scalar,
+                                       constant(plan.loops[*ragged - 1].extent - 1));
+  auto choice = scf::IfOp::create(b, isLast, /*withElseRegion=*/true);
+  levels.back().before = choice;
+  version(choice.elseBlock());
+  plan.loops[*ragged].extent = plan.loops[*ragged].last;
+  version(choice.thenBlock());
 }
 
 /// A loop in the innermost level, which becomes the new level.

@@ -16,13 +16,24 @@ static std::string tensor(const std::string &shape, const std::string &element,
 }
 
 static const std::pair<const char *, const char *> places[] = {
-    {"2x5x7x9", ""},           {"2x5x7x9", "nhwc"},
-    {"2x20x7x9", "nChw16c"},   {"3x32x4x5", "nChw16c"},
-    {"2x24x3x5", "nChw8c"},    {"2x20x33x17", "nhwc"},
-    {"1x1x40x40", ""},         {"2x1x6x6", "nChw16c"},
-    {"20x5x3x3", "NChw16n8c"}, {"2x20x3x4x5", "nCdhw16c"},
-    {"2x20x3x4x5", "ndhwc"},   {"7x10", ""},
-    {"1x10007", ""},           {"3x18x11", "nCw8c"}};
+    {"2x5x7x9", ""},
+    {"2x5x7x9", "nhwc"},
+    {"2x20x7x9", "nChw16c"},
+    {"3x32x4x5", "nChw16c"},
+    {"2x24x3x5", "nChw8c"},
+    {"2x20x33x17", "nhwc"},
+    {"1x1x40x40", ""},
+    {"2x1x6x6", "nChw16c"},
+    {"20x5x3x3", "NChw16n8c"},
+    {"2x20x3x4x5", "nCdhw16c"},
+    {"2x20x3x4x5", "ndhwc"},
+    {"7x10", ""},
+    {"1x10007", ""},
+    {"3x18x11", "nCw8c"},
+    // Extents without divisors: the last item is shorter.
+    {"1x40009", ""},
+    {"1x16x40009", "nwc"},
+    {"3x12007", ""}};
 
 TEST(Codegen, PointwiseInEveryLayout) {
   for (auto [shape, layout] : places) {

@@ -36,6 +36,19 @@ TEST(GeneratedKernels, ReductionOverManyElementsHasPartialSums) {
   EXPECT_EQ(llvm::ArrayRef(kernel.stages[1].buffers), llvm::ArrayRef<unsigned>({2, 1}));
 }
 
+// A prime number of elements is work for many threads, too; what a stage does is counted exactly.
+TEST(GeneratedKernels, ExtentsWithoutDivisorsAreManyItems) {
+  ClusterRunner runner({{"!t", "tensor<1000003xf32>"}}, {{"!t"}, {"!t"}},
+                       "%y = nn.add %0, %1 : (!t, !t) -> !t", {{"%y", "!t"}});
+  GeneratedKernel kernel = runner.plan();
+  ASSERT_EQ(kernel.stages.size(), 1u);
+  EXPECT_EQ(kernel.stages[0].extent, 123); // of 8192 elements, the last one of 579
+  EXPECT_EQ(kernel.stages[0].bytes, 3u * 1000003 * 4);
+  EXPECT_EQ(kernel.stages[0].flops, 1000003u);
+  EXPECT_TRUE(ClusterSharing(runner.cluster()).canShare(0, 0));
+  runner.check(1);
+}
+
 TEST(GeneratedKernels, RowsNeedNoPartialSums) {
   ClusterRunner runner({{"!t", "tensor<512x100xf32>"}}, {{"!t"}},
                        "%s = nn.reduce_sum %0 {dims = array<i64: 1>} : (!t) -> tensor<512xf32>",
