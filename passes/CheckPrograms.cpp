@@ -35,6 +35,19 @@ static LogicalResult verifyScalar(VariableOp variable) {
   return success();
 }
 
+/// A copy is of a parameter's shape and of a narrower type.
+static LogicalResult verifyCopy(VariableOp copy, VariableOp owner) {
+  auto type = cast<RankedTensorType>(copy.getType()),
+       whole = cast<RankedTensorType>(owner.getType());
+  if (owner.getKind() == VariableKind::Parameter && type.getShape() == whole.getShape() &&
+      isa<FloatType>(type.getElementType()) &&
+      elementBytes(type.getElementType()) < elementBytes(whole.getElementType()))
+    return success();
+  return copy.emitOpError("is of kind copy and type ")
+         << type << ", which is no narrower form of a parameter's, @" << owner.getSymName() << ", "
+         << whole;
+}
+
 LogicalResult dlc::verifyVariables(ModelOp model) {
   SymbolTableCollection symbols;
   for (auto variable : model.getBody().getOps<VariableOp>()) {
@@ -49,8 +62,12 @@ LogicalResult dlc::verifyVariables(ModelOp model) {
              << "; optimizers update f32, so store it in f32 and read it through nn.cast";
     // Whether a scalar's name is free is asked where one is needed, so nothing else may have it.
     FlatSymbolRefAttr owner = variable.getOwnerAttr();
-    if (owner && !symbols.lookupNearestSymbolFrom<VariableOp>(variable, owner))
+    auto owning =
+        owner ? symbols.lookupNearestSymbolFrom<VariableOp>(variable, owner) : VariableOp();
+    if (owner && !owning)
       return variable.emitOpError("belongs to ") << owner << ", which is no variable of the model";
+    if (kind == VariableKind::Copy && failed(verifyCopy(variable, owning)))
+      return failure();
   }
   for (const ScalarInfo &info : wellKnownScalars())
     if (Operation *op = SymbolTable::lookupSymbolIn(model, info.name); op && !isa<VariableOp>(op))
@@ -95,6 +112,25 @@ private:
         return failure();
     if (isNN() && program.getSymName() == "train" && program.getBody().getOps<LossOp>().empty())
       return program.emitOpError("has no nn.loss, so there is nothing to train");
+    return verifyCopies(program);
+  }
+
+  /// Copies are assigned with their parameters: the same rows.
+  LogicalResult verifyCopies(ProgramOp program) {
+    llvm::StringMap<SmallVector<std::optional<uint64_t>>> rows;
+    for (auto assign : program.getBody().getOps<AssignOp>())
+      rows[assign.getVariable()].push_back(assign.getRow());
+    for (auto variable : model.getBody().getOps<VariableOp>()) {
+      if (variable.getKind() != VariableKind::Copy)
+        continue;
+      auto own = rows.lookup(variable.getSymName()), owners = rows.lookup(*variable.getOwner());
+      llvm::sort(own);
+      llvm::sort(owners);
+      if (own != owners)
+        return variable.emitOpError("is a copy of @")
+               << *variable.getOwner() << ", but @" << program.getSymName()
+               << " does not assign the same of both";
+    }
     return success();
   }
 

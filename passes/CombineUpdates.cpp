@@ -19,7 +19,7 @@ namespace dlc {
 } // namespace dlc
 
 /// A range larger than one item of a kernel gets a length that splits well among threads.
-static constexpr int64_t smallRange = 8192, rangeMultiple = 1024;
+static constexpr int64_t smallRange = 8192, largeMultiple = 1024;
 
 namespace {
 struct Group {
@@ -39,14 +39,17 @@ struct Group {
   int64_t elements = 0;
 };
 
-bool isTensor(Value buffer) { return cast<BufferType>(buffer.getType()).getTensor().getRank() > 0; }
+RankedTensorType tensorOf(Value buffer) { return cast<BufferType>(buffer.getType()).getTensor(); }
 
-int64_t elementsOf(Value slice) {
-  return alignUp(nn::physicalBytes(cast<BufferType>(slice.getType()).getTensor())) / 4;
-}
+bool isTensor(Value buffer) { return tensorOf(buffer).getRank() > 0; }
 
 RankedTensorType rangeType(MLIRContext *context, int64_t elements) {
   return RankedTensorType::get(elements, Float32Type::get(context));
+}
+
+/// The type of a range of such tensors.
+RankedTensorType rangeOfType(RankedTensorType tensor, int64_t elements) {
+  return RankedTensorType::get(elements, tensor.getElementType());
 }
 
 /// The bucket that a view is a slice of, or null.
@@ -86,8 +89,8 @@ private:
     const GeneratedStage &stage = plan->stages.front();
     SmallVector<Type> types;
     for (Value operand : group.members.front().getBuffers())
-      types.push_back(isTensor(operand) ? Type(rangeType(model.getContext(), group.elements))
-                                        : cast<BufferType>(operand.getType()).getTensor());
+      types.push_back(isTensor(operand) ? rangeOfType(tensorOf(operand), group.elements)
+                                        : tensorOf(operand));
     auto access = llvm::map_to_vector(stage.access, [](Access a) { return int32_t(a); });
     auto nanoseconds = planner.generatedCost(stage.bytes, stage.flops);
     auto kernel = KernelOp::create(
@@ -161,7 +164,7 @@ std::optional<Group> UpdateCombiner::describe(DispatchOp dispatch) {
     group.operands.push_back({isTensor(buffer) ? Value() : buffer, first});
     bool isWritten = access != static_cast<int32_t>(Access::Read);
     auto root = buffer.getDefiningOp<BufferOp>();
-    if (!isTensor(buffer) || (root && root.getVariable() && (!isWritten || first < i)))
+    if (!isTensor(buffer) || (root && root.getVariable()))
       continue;
     // All else is one slice of a bucket, which is read.
     if (isWritten || !bucketOf(buffer) || (group.bucket && group.slice != first))
@@ -169,8 +172,7 @@ std::optional<Group> UpdateCombiner::describe(DispatchOp dispatch) {
     group.bucket = bucketOf(buffer);
     group.slice = first;
   }
-  if (!group.bucket ||
-      !cast<BufferType>(operands[group.slice].getType()).getTensor().getElementType().isF32())
+  if (!group.bucket || !tensorOf(operands[group.slice]).getElementType().isF32())
     return std::nullopt;
   group.members.push_back(dispatch);
   return group;
@@ -249,7 +251,7 @@ void UpdateCombiner::layOutBucket(BufferOp bucket) {
   int64_t elements = 0;
   auto place = [&](ViewOp slice) {
     slice.setOffset(elements * 4);
-    elements += elementsOf(slice.getView());
+    elements += rangeElements(tensorOf(slice.getView()));
     members.push_back(names.lookup(slice));
     placed.insert(slice);
   };
@@ -261,7 +263,7 @@ void UpdateCombiner::layOutBucket(BufferOp bucket) {
       place(member.getBuffers()[group.slice].getDefiningOp<ViewOp>());
     group.elements = elements - begin;
     if (group.elements > smallRange)
-      group.elements = llvm::alignTo(group.elements, rangeMultiple);
+      group.elements = llvm::alignTo(group.elements, largeMultiple);
     elements = begin + group.elements;
   }
   for (ViewOp slice : slices)
@@ -278,7 +280,9 @@ void UpdateCombiner::layOutBucket(BufferOp bucket) {
 Value UpdateCombiner::rangeOf(const Group &group, unsigned operand) {
   OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
   MLIRContext *context = program.getContext();
-  auto type = BufferType::get(context, rangeType(context, group.elements));
+  DispatchOp any = group.members.front();
+  RankedTensorType element = tensorOf(any.getBuffers()[operand]);
+  auto type = BufferType::get(context, rangeOfType(element, group.elements));
   SmallVector<BufferOp> variables;
   SmallVector<Attribute> names;
   for (DispatchOp member : group.members) {
@@ -293,7 +297,7 @@ Value UpdateCombiner::rangeOf(const Group &group, unsigned operand) {
   for (BufferOp variable : variables) {
     auto view = ViewOp::create(builder, variable.getLoc(), variable.getType(), range.getBuffer(),
                                offset, variable.getLabelAttr());
-    offset += elementsOf(variable.getBuffer()) * 4;
+    offset += rangeBytes(tensorOf(variable.getBuffer()));
     variable.replaceAllUsesWith(view.getView());
     variable.erase();
   }

@@ -190,7 +190,7 @@ void Exporter::exportVariables() {
     nn::InitializerAttr init = variable.getInit();
     auto start = artifact::CreateInitializer(
         builder, static_cast<artifact::InitializerKind>(init.getKind()), init.getA(), init.getB());
-    int32_t owner = isSlot ? index.lookup(*variable.getOwner()) : -1;
+    int32_t owner = variable.getOwner() ? index.lookup(*variable.getOwner()) : -1;
     std::string slot = variable.getSlot().value_or("").str();
     variables.push_back(artifact::CreateVariableDirect(
         builder, name.c_str(), static_cast<artifact::VariableKind>(variable.getKind()), number,

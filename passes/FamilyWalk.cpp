@@ -43,6 +43,12 @@ static nn::ReadOp variableBehind(Value value) {
   return value.getDefiningOp<nn::ReadOp>();
 }
 
+/// The parameter that a variable is, or is a copy of.
+StringRef FamilyWalk::parameterOf(nn::ReadOp read) const {
+  auto copied = context.copies.find(read.getVariable());
+  return copied == context.copies.end() ? read.getVariable() : copied->second;
+}
+
 bool FamilyWalk::isFree(Value value) const { return !context.variables && variableBehind(value); }
 
 bool FamilyWalk::run(nn::ProgramOp program) {
@@ -230,7 +236,7 @@ bool FamilyWalk::visitLibrary(Operation *op) {
   if (int weight = weightPosition(op); weight >= 0) {
     auto position = static_cast<size_t>(weight);
     if (nn::ReadOp read = variableBehind(positional(op, position)))
-      wishes.try_emplace(read.getVariable(), best->layouts[position]);
+      wishes.try_emplace(parameterOf(read), best->layouts[position]);
     else if (StringRef name = context.filterGradients.lookup(positional(op, position));
              !name.empty())
       wishes[name] = best->layouts[position];

@@ -13,6 +13,8 @@ struct FamilyWalkContext {
   LayoutFamily family;
   const LayoutFlips &flips;
   const llvm::DenseMap<mlir::Value, llvm::StringRef> &filterGradients;
+  /// Parameters by their copies, which lie as they do.
+  const llvm::StringMap<llvm::StringRef> &copies;
   /// Layouts of the variables; null in the first round, in which weights are free and their users'
   /// wishes are collected.
   const llvm::StringMap<rt::Layout> *variables = nullptr;
@@ -52,6 +54,7 @@ private:
   void define(mlir::Value value, const rt::Layout &layout);
   rt::Layout preferred(size_t rank) const;
   bool isFree(mlir::Value value) const;
+  llvm::StringRef parameterOf(nn::ReadOp read) const;
 
   FamilyWalkContext context;
   LayoutFamily family; // of the op being visited

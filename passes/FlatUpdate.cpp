@@ -30,7 +30,8 @@ static Known knownOf(Operation *op, llvm::function_ref<Known(unsigned)> operand)
         return *value == 0 ? Known::Zero : Known::Nonzero;
       })
       .Case<nn::BroadcastOp, nn::NegOp>([&](auto) { return operand(0); })
-      .Case([&](nn::SqrtOp) { return operand(0) == Known::Zero ? Known::Zero : Known::Nothing; })
+      .Case<nn::SqrtOp, nn::CastOp>(
+          [&](auto) { return operand(0) == Known::Zero ? Known::Zero : Known::Nothing; })
       .Case<nn::AddOp, nn::SubOp>([&](auto) {
         if (either(Known::Nothing))
           return Known::Nothing;
@@ -68,7 +69,8 @@ bool dlc::isFlatUpdate(Block &cluster) {
     auto type = nn::tensorType(value);
     if (type.getRank() > 0 && !common)
       common = type;
-    return type.getRank() == 0 || type == common;
+    return type.getRank() == 0 ||
+           (type.getShape() == common.getShape() && type.getEncoding() == common.getEncoding());
   };
   auto hasRank = [](Value value) { return nn::tensorType(value).getRank() > 0; };
   if (!llvm::all_of(cluster.getArguments(), isCommon) ||
@@ -88,7 +90,8 @@ bool dlc::isFlatUpdate(Block &cluster) {
 void dlc::buildFlatUpdate(Block &cluster, RankedTensorType type, Region &into) {
   auto typeFor = [&](Value value) {
     auto former = nn::tensorType(value);
-    return former.getRank() == 0 ? former : type;
+    return former.getRank() == 0 ? former
+                                 : cast<RankedTensorType>(type.clone(former.getElementType()));
   };
   Block &block = into.emplaceBlock();
   IRMapping mapping;

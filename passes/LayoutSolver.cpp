@@ -119,7 +119,7 @@ void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
 }
 
 std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family, const LayoutFlips &flips) {
-  FamilyWalkContext context{planner, math, threads, family, flips, filterGradients};
+  FamilyWalkContext context{planner, math, threads, family, flips, filterGradients, copies};
   auto programs = llvm::to_vector(model.getBody().getOps<nn::ProgramOp>());
   auto walk = [&](nn::ProgramOp program,
                   LayoutPlan &plan) -> std::optional<llvm::StringMap<Layout>> {
@@ -221,6 +221,9 @@ void LayoutSolver::improve(LayoutSolution &solution) {
 FailureOr<LayoutSolution> LayoutSolver::solve() {
   if (nn::ProgramOp train = nn::trainProgram(model))
     findFilterGradients(train);
+  for (auto variable : model.getBody().getOps<nn::VariableOp>())
+    if (variable.getKind() == nn::VariableKind::Copy)
+      copies[variable.getSymName()] = *variable.getOwner();
   LayoutSolution best;
   bool found = false;
   for (auto [index, family] : llvm::enumerate(families)) {

@@ -76,6 +76,7 @@ private:
   rt::Math math;
   unsigned threads;
   llvm::DenseMap<mlir::Value, llvm::StringRef> filterGradients; // value -> its parameter
+  llvm::StringMap<llvm::StringRef> copies;                      // copy -> its parameter
   mlir::Operation *refused = nullptr;
   std::string reason;
 };

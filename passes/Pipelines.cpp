@@ -96,6 +96,8 @@ void dlc::buildTrainPipeline(OpPassManager &manager, const ScheduleOptions &opti
   manager.addPass(createApplyOptimizer());
   // Gradient rules favour clarity: they leave products with 1, sums with 0, and recomputed scalars.
   manager.addPass(createSimplify());
+  // What is assigned is settled now, and what is read as a cast of it.
+  manager.addPass(createInsertCopies());
 }
 
 //===- schedule -------------------------------------------------------------------------------===//

@@ -60,7 +60,7 @@ private:
       for (auto name : buffer.getVariables()->getAsRange<FlatSymbolRefAttr>()) {
         auto variable = symbols.lookup<nn::VariableOp>(name.getValue());
         offsets[name.getValue()] = offset;
-        offset += alignUp(nn::physicalBytes(cast<RankedTensorType>(variable.getType())));
+        offset += rangeBytes(cast<RankedTensorType>(variable.getType()));
       }
     });
     for (auto variable : getOperation().getBody().getOps<nn::VariableOp>()) {

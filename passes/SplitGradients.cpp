@@ -75,6 +75,11 @@ static int64_t rowsOfPiece(RankedTensorType type, int64_t bytes) {
   return rows;
 }
 
+/// A piece of a value that has the gradient's shape; element types differ.
+static RankedTensorType pieceOf(Value whole, RankedTensorType piece) {
+  return cast<RankedTensorType>(piece.clone(nn::tensorType(whole).getElementType()));
+}
+
 static RankedTensorType withRows(RankedTensorType type, int64_t rows) {
   SmallVector<int64_t> shape(type.getShape());
   shape.front() = rows;
@@ -118,12 +123,14 @@ static void buildPiece(GradientPath &path, RankedTensorType type, int64_t row) {
     if (operand == path.reduced())
       operands.push_back(reduction.getOutputs().front());
     else if (isTensor(operand))
-      operands.push_back(
-          nn::ReadOp::create(builder, read.getLoc(), type, read.getVariableAttr(), rowAttr));
+      operands.push_back(nn::ReadOp::create(builder, read.getLoc(), pieceOf(operand, type),
+                                            read.getVariableAttr(), rowAttr));
     else
       operands.push_back(operand);
   }
-  SmallVector<Type> types(path.update.getNumResults(), type);
+  SmallVector<Type> types;
+  for (Value result : path.update.getResults())
+    types.push_back(pieceOf(result, type));
   auto update = nn::FusedOp::create(builder, path.update.getLoc(), types, operands);
   buildFlatUpdate(path.update.getBody().front(), type, update.getBody());
   for (auto [assign, value] : llvm::zip(path.assigns, update.getResults())) {

@@ -52,6 +52,26 @@ def ApplyOptimizer : Pass<"dlc-apply-optimizer", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def InsertCopies : Pass<"dlc-insert-copies", "::dlc::nn::ModelOp"> {
+  let summary = "keeps what is read of parameters in 16 bits from step to step";
+  let description = [{
+    Precondition: gradients are applied. Effect: for every parameter that a program reads through an nn.cast to a narrower type there is a
+    variable of kind copy, which all programs read instead; where @train assigns the parameter, it assigns the copy the same value rounded. So
+    the update, which has the value at hand, writes what the next step's kernels read. A parameter that nobody trains is rounded when it is
+    loaded.
+    ```mlir
+    %w = nn.read @w : tensor<3xf32>
+    %narrow = nn.cast %w : (tensor<3xf32>) -> tensor<3xbf16>
+    nn.assign @w, %new : tensor<3xf32>
+    // becomes
+    %narrow = nn.read @w.bf16 : tensor<3xbf16>
+    nn.assign @w, %new : tensor<3xf32>
+    %rounded = nn.cast %new : (tensor<3xf32>) -> tensor<3xbf16>
+    nn.assign @w.bf16, %rounded : tensor<3xbf16>
+    ```
+  }];
+}
+
 def VerifyTrain : Pass<"dlc-verify-train", "::dlc::nn::ModelOp"> {
   let summary = "checks that ranks stay equal at the end of stage train (read-only)";
   let description = [{

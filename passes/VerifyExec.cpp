@@ -185,7 +185,7 @@ private:
         if (!place || place.getInt() != wanted)
           return buffer.emitOpError("holds ")
                  << name << " at " << wanted << ", not at " << (place ? place.getInt() : -1);
-        bytes += alignUp(nn::physicalBytes(cast<RankedTensorType>(variable.getType())));
+        bytes += rangeBytes(cast<RankedTensorType>(variable.getType()));
       }
       int64_t size = nn::physicalBytes(buffer.getType().getTensor());
       if (bytes > size)

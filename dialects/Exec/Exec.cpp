@@ -52,6 +52,15 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+int64_t exec::rangeElements(RankedTensorType type) {
+  int64_t elements = nn::physicalBytes(type) / nn::elementBytes(type.getElementType());
+  return llvm::alignTo(elements, 32);
+}
+
+int64_t exec::rangeBytes(RankedTensorType type) {
+  return rangeElements(type) * nn::elementBytes(type.getElementType());
+}
+
 bool exec::isInstruction(Operation *op) {
   return isa<DispatchOp, StartOp, WaitOp, RecordOp, WaitEventOp, CopyOp, FillOp, HostReadOp>(op);
 }

@@ -28,6 +28,11 @@ inline int64_t alignUp(int64_t bytes) {
   return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
 }
 
+/// What a variable takes in a buffer of several, and its slice in the bucket beside them: a
+/// multiple of 32 elements, so that those of 16 bits are aligned, too.
+int64_t rangeElements(mlir::RankedTensorType type);
+int64_t rangeBytes(mlir::RankedTensorType type);
+
 /// True for ops that become an instruction of the artifact; buffers and views do not.
 bool isInstruction(mlir::Operation *op);
 

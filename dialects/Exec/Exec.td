@@ -111,7 +111,7 @@ def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
   let summary = "a tensor's place";
   let description = [{
     `variable` or `input` say what it holds, if it is one; `label` names the layer for messages. `offset` in bytes is set by dlc-plan-memory.
-    `variables` lie one behind the other in the buffer, each from the next multiple of 64 bytes on; views give access to them one by one.
+    `variables` lie one behind the other in the buffer, each from the next multiple of 32 elements on; views give access to them one by one.
   }];
   let arguments = (ins Exec_ArenaKindAttr:$arena, OptionalAttr<I64Attr>:$offset, OptionalAttr<StrAttr>:$label,
                        OptionalAttr<FlatSymbolRefAttr>:$variable, OptionalAttr<StrAttr>:$input,

@@ -45,7 +45,8 @@ def NN_VariableKind : I32EnumAttr<"VariableKind", "what a variable is to the tra
     I32EnumAttrCase<"Parameter", 0, "parameter">, // trained
     I32EnumAttrCase<"State", 1, "state">,         // running and data statistics
     I32EnumAttrCase<"Slot", 2, "slot">,           // optimizer state of a parameter
-    I32EnumAttrCase<"Scalar", 3, "scalar">]> {    // written by the host: lr, step, seed, inverse_world, first_row, valid_rows
+    I32EnumAttrCase<"Scalar", 3, "scalar">,       // written by the host: lr, step, seed, inverse_world, first_row, valid_rows
+    I32EnumAttrCase<"Copy", 4, "copy">]> {        // a parameter's value in a narrower type
   let cppNamespace = "::dlc::nn";
   let genSpecializedAttr = 0;
 }

@@ -18,8 +18,12 @@ LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (getKind() == VariableKind::Scalar && type.getRank() != 0)
     return emitOpError("is of kind scalar and has rank ") << type.getRank();
-  if ((getKind() == VariableKind::Slot) != (getOwner().has_value() && getSlot().has_value()))
-    return emitOpError("owner and slot belong to variables of kind slot, and to all of them");
+  bool isSlot = getKind() == VariableKind::Slot;
+  if (getOwner().has_value() != (isSlot || getKind() == VariableKind::Copy) ||
+      getSlot().has_value() != isSlot)
+    return emitOpError(
+        "owner and slot belong to variables of kind slot, an owner alone to those of "
+        "kind copy, and to all of them");
   return success();
 }
 

@@ -58,6 +58,7 @@ private:
   void verifyBuffers();
   void verifyAliases();
   void verifyVariables();
+  bool isCopy(const artifact::Variable &copy) const;
   void verifyModules();
   void verifyKernels();
   void verifyInputs();
@@ -160,6 +161,21 @@ void TableVerifier::verifyAliases() {
   }
 }
 
+/// As the runtime makes it: element by element, as they lie.
+bool TableVerifier::isCopy(const artifact::Variable &copy) const {
+  if (copy.parameter() < 0)
+    return false;
+  const artifact::Variable *parameter =
+      root.variables()->Get(static_cast<uint32_t>(copy.parameter()));
+  if (parameter->kind() != artifact::VariableKind::Parameter ||
+      parameter->buffer() >= buffers.size() || !buffers[parameter->buffer()].valid)
+    return false;
+  const artifact::TensorType *type = root.buffers()->Get(copy.buffer())->type();
+  const artifact::TensorType *whole = root.buffers()->Get(parameter->buffer())->type();
+  return whole->dtype() == artifact::DType::F32 && sizeOf(type->dtype()) == 2 &&
+         readShape(*type) == readShape(*whole) && readLayout(*type) == readLayout(*whole);
+}
+
 void TableVerifier::verifyVariables() {
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < countOf(root.variables()); ++i) {
@@ -178,6 +194,8 @@ void TableVerifier::verifyVariables() {
     if (variable->parameter() < -1 ||
         variable->parameter() >= static_cast<int64_t>(root.variables()->size()))
       faults.add(where, "slot of no variable");
+    else if (variable->kind() == artifact::VariableKind::Copy && !isCopy(*variable))
+      faults.add(where, "no narrower copy of an f32 parameter of its shape and layout");
     const artifact::Initializer *start = variable->initializer();
     const artifact::TensorType *type = root.buffers()->Get(variable->buffer())->type();
     if (!inRange(start->kind()))

@@ -13,6 +13,7 @@
 #include "runtime/core/TensorIo.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <sched.h>
 
@@ -71,7 +72,8 @@ struct Session::Impl {
     return PhysicalType(*artifact->buffers()->Get(buffer)->type());
   }
   std::vector<float> read(uint32_t buffer, unsigned slot) const;
-  void write(uint32_t buffer, const FillValues &fill);
+  void write(const artifact::Variable &variable, const FillValues &fill);
+  void writeCopy(const artifact::Variable &copy, const artifact::Variable &parameter);
   template <typename Value> void setScalar(const std::string &name, Value value);
 
   const Artifact &artifact;
@@ -125,10 +127,33 @@ std::vector<float> Session::Impl::read(uint32_t buffer, unsigned slot) const {
   return values;
 }
 
-void Session::Impl::write(uint32_t buffer, const FillValues &fill) {
-  PhysicalType type = typeOf(buffer);
-  device->write(arenas->memory(buffer, 0),
+void Session::Impl::write(const artifact::Variable &variable, const FillValues &fill) {
+  PhysicalType type = typeOf(variable.buffer());
+  device->write(arenas->memory(variable.buffer(), 0),
                 [&](std::span<std::byte> physical) { writeTensor(type, fill, physical); });
+  const auto &variables = *artifact->variables();
+  for (const artifact::Variable *copy : variables)
+    if (copy->kind() == artifact::VariableKind::Copy &&
+        variables.Get(static_cast<uint32_t>(copy->parameter())) == &variable)
+      writeCopy(*copy, variable);
+}
+
+/// Both have one shape and layout, so padding is narrowed to padding.
+void Session::Impl::writeCopy(const artifact::Variable &copy, const artifact::Variable &parameter) {
+  artifact::DType type = typeOf(copy.buffer()).dtype;
+  std::span<const std::byte> from = arenas->memory(parameter.buffer(), 0);
+  constexpr size_t piece = 1 << 12;
+  device->write(arenas->memory(copy.buffer(), 0), [&](std::span<std::byte> physical) {
+    auto elements = static_cast<int64_t>(physical.size() / sizeOf(type));
+    parallelFor(elements, int64_t{1} << 16, [&](int64_t begin, int64_t end) {
+      std::array<float, piece> values;
+      for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end); at += piece) {
+        size_t count = std::min(piece, static_cast<size_t>(end) - at);
+        device->copy(values.data(), from.data() + at * sizeof(float), count * sizeof(float));
+        narrow(std::span(values).first(count), type, physical.subspan(at * sizeOf(type)));
+      }
+    });
+  });
 }
 
 template <typename Value> void Session::Impl::setScalar(const std::string &name, Value value) {
@@ -165,9 +190,10 @@ void Session::initialize(uint64_t seed) {
   if (!impl->artifact->variables())
     return;
   for (const artifact::Variable *variable : *impl->artifact->variables())
-    impl->write(variable->buffer(), [&](size_t first, std::span<float> values) {
-      drawInitialValues(impl->artifact, *variable, seed, first, values);
-    });
+    if (variable->kind() != artifact::VariableKind::Copy)
+      impl->write(*variable, [&](size_t first, std::span<float> values) {
+        drawInitialValues(impl->artifact, *variable, seed, first, values);
+      });
 }
 
 std::vector<float> Session::read(const std::string &variable) const {
@@ -175,12 +201,12 @@ std::vector<float> Session::read(const std::string &variable) const {
 }
 
 void Session::write(const std::string &variable, std::span<const float> values) {
-  uint32_t buffer = impl->variable(variable).buffer();
-  size_t wanted = impl->typeOf(buffer).logicalElements();
+  const artifact::Variable &written = impl->variable(variable);
+  size_t wanted = impl->typeOf(written.buffer()).logicalElements();
   if (values.size() != wanted)
     throw Error(ErrorCode::BadInput, "variable '" + variable + "' has " + std::to_string(wanted) +
                                          " elements, got " + std::to_string(values.size()));
-  impl->write(buffer, [&](size_t first, std::span<float> part) {
+  impl->write(written, [&](size_t first, std::span<float> part) {
     std::ranges::copy(values.subspan(first, part.size()), part.begin());
   });
 }

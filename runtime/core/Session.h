@@ -53,7 +53,7 @@ public:
   void initialize(uint64_t seed);
 
   /// Logical row-major f32 copy of a variable, whatever its layout; throws if there is none of this
-  /// name or the count differs.
+  /// name or the count differs. A parameter is written with its copies.
   std::vector<float> read(const std::string &variable) const;
   void write(const std::string &variable, std::span<const float> values);
   /// Hash of a variable's memory, padding included: equal on all ranks after every step.

@@ -139,6 +139,17 @@ void writeScalar(DType dtype, std::byte *at, double value) {
   }
 }
 
+void narrow(std::span<const float> from, DType type, std::span<std::byte> into) {
+  size_t size = sizeOf(type);
+  if (type != DType::BF16) {
+    for (size_t i = 0; i < from.size(); ++i)
+      writeScalar(type, into.data() + i * size, from[i]);
+    return;
+  }
+  for (size_t i = 0; i < from.size(); ++i)
+    store(into.data() + i * size, toBFloat16(from[i]));
+}
+
 void writeTensor(const PhysicalType &type, const FillValues &fill, std::span<std::byte> physical) {
   if (isRowMajorF32(type)) {
     std::span floats(reinterpret_cast<float *>(physical.data()), type.logicalElements());

@@ -44,6 +44,9 @@ void writeTensor(const PhysicalType &type, std::span<const float> values,
 void readTensor(const PhysicalType &type, std::span<const std::byte> physical,
                 std::span<float> values);
 
+/// Narrows elements as they lie: f32 in `from` to `type` in `into`.
+void narrow(std::span<const float> from, artifact::DType type, std::span<std::byte> into);
+
 /// One element.
 double readScalar(artifact::DType dtype, const std::byte *at);
 void writeScalar(artifact::DType dtype, std::byte *at, double value);

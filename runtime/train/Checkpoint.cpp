@@ -61,7 +61,7 @@ void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &fil
 static std::vector<VariableInfo> variablesToRestore(const Session &session, bool slots) {
   std::vector<VariableInfo> variables = variablesOf(session.artifact());
   std::erase_if(variables, [&](const VariableInfo &variable) {
-    return variable.kind == VariableKind::Slot && !slots;
+    return variable.kind == VariableKind::Copy || (variable.kind == VariableKind::Slot && !slots);
   });
   return variables;
 }

@@ -45,9 +45,9 @@ def bits(directory):
     """Overlap, buckets and interruption leave the bits alone; the loss is near that of f32, and not the same."""
     data = digits(directory)
 
-    def trained(name, *options, steps=5):
+    def trained(name, *options, steps=5, ranks=2):
         out = directory / f"{name}.safetensors"
-        run("dlc-run", "-np", 2, "train", MODELS / "mnist_cnn.dl", *data, "--set", "batch=8", "--set", "train.schedule=[]",
+        run("dlc-run", "-np", ranks, "train", MODELS / "mnist_cnn.dl", *data, "--set", "batch=8", "--set", "train.schedule=[]",
             "--steps", steps, "--lr", 0.001, "--seed", 7, "--threads", 1, "--save", out, "--run", directory / name, *options)
         return out
 
@@ -55,6 +55,7 @@ def bits(directory):
     same_file(base, trained("no-overlap", "--precision=bf16", "--no-overlap", "--bucket-size=65536"), "bf16 without overlap")
     trained("cut", "--precision=bf16", steps=3)
     same_file(base, trained("cut", "--precision=bf16", "--resume"), "resumed and uninterrupted bf16 run")
+    same_file(base, trained("accumulated", "--precision=bf16", "--accumulate", 2, ranks=1), "2 bf16 batches on one rank and 2 ranks")
     wide = trained("wide")
     check(wide.read_bytes() != base.read_bytes(), "bf16 and f32 train alike to the bit")
     first, second = (read_safetensors(path) for path in (base, wide))

@@ -6,11 +6,11 @@
 // CHECK-LABEL: nn.model @ranges
 // PLACES-LABEL: nn.model @ranges
 nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
-  // PLACES-DAG: exec.arena @variables_arena {bytes = 320 : i64
-  // PLACES-DAG: exec.arena @slots_arena {bytes = 192 : i64
+  // PLACES-DAG: exec.arena @variables_arena {bytes = 384 : i64
+  // PLACES-DAG: exec.arena @slots_arena {bytes = 256 : i64
   // PLACES-DAG: nn.variable @a {{.*}}offset = 128 : i64
   // PLACES-DAG: nn.variable @b {{.*}}offset = 0 : i64
-  // PLACES-DAG: nn.variable @mean {{.*}}offset = 192 : i64
+  // PLACES-DAG: nn.variable @mean {{.*}}offset = 256 : i64
   nn.variable @a : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @b : tensor<5x5xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @mean : tensor<4xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
@@ -19,15 +19,15 @@ nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : 
   nn.variable @mb : tensor<5x5xf32> {kind = #nn<kind slot>, owner = @b, slot = "m", init = #nn.init<constant, 0.0, 0.0>}
   // CHECK: exec.program @train
   nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<5x5xf32> {nn.input = "y"}) {
-    // CHECK-DAG: %[[P:.*]] = exec.buffer {{.*}}variables>, variables = [@b, @a]} : <tensor<48xf32>>
-    // CHECK-DAG: %[[M:.*]] = exec.buffer {{.*}}slots>, variables = [@mb, @ma]} : <tensor<48xf32>>
+    // CHECK-DAG: %[[P:.*]] = exec.buffer {{.*}}variables>, variables = [@b, @a]} : <tensor<64xf32>>
+    // CHECK-DAG: %[[M:.*]] = exec.buffer {{.*}}slots>, variables = [@mb, @ma]} : <tensor<64xf32>>
     // CHECK-DAG: exec.view %[[P]][0] {{.*}} -> <tensor<5x5xf32>>
     // CHECK-DAG: exec.view %[[P]][128] {{.*}} -> <tensor<4xf32>>
-    // CHECK-DAG: %[[BUCKET:.*]] = exec.buffer {{.*}}gradients>} : <tensor<64xf32>>
+    // CHECK-DAG: %[[BUCKET:.*]] = exec.buffer {{.*}}gradients>} : <tensor<96xf32>>
     // CHECK-DAG: %[[GB:.*]] = exec.view %[[BUCKET]][0] {{.*}} -> <tensor<5x5xf32>>
-    // CHECK-DAG: %[[S:.*]] = exec.view %[[BUCKET]][192] {{.*}} -> <tensor<4xf32>>
+    // CHECK-DAG: %[[S:.*]] = exec.view %[[BUCKET]][256] {{.*}} -> <tensor<4xf32>>
     // CHECK-DAG: %[[GA:.*]] = exec.view %[[BUCKET]][128] {{.*}} -> <tensor<4xf32>>
-    // CHECK-DAG: %[[G:.*]] = exec.view %[[BUCKET]][0] {{.*}} -> <tensor<48xf32>>
+    // CHECK-DAG: %[[G:.*]] = exec.view %[[BUCKET]][0] {{.*}} -> <tensor<64xf32>>
     // CHECK-DAG: %[[LR:.*]] = exec.buffer {{.*}}variable = @lr}
     // CHECK-DAG: %[[MEAN:.*]] = exec.buffer {{.*}}variable = @mean}
     // CHECK: exec.dispatch @pointwise_0({{.*}}, %[[GB]])
@@ -95,7 +95,64 @@ nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : 
     nn.output "y", %a : tensor<4xf32>
   }
   // CHECK: exec.cluster @update_0
-  // CHECK: exec.kernel @optimizer_range_0 [tensor<48xf32>, tensor<48xf32>, tensor<48xf32>, tensor<f32>, tensor<48xf32>, tensor<48xf32>] access [1, 1, 1, 1, 2, 2]
+  // CHECK: exec.kernel @optimizer_range_0 [tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<f32>, tensor<64xf32>, tensor<64xf32>] access [1, 1, 1, 1, 2, 2]
+}
+
+// -----
+
+// Copies in 16 bits have a range of their own, in which they are aligned as their parameters are, and are written with those.
+// CHECK-LABEL: nn.model @copies
+// PLACES-LABEL: nn.model @copies
+nn.model @copies attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  // PLACES-DAG: nn.variable @a : {{.*}}offset = 128 : i64
+  // PLACES-DAG: nn.variable @b : {{.*}}offset = 256 : i64
+  // PLACES-DAG: nn.variable @a.bf16 : {{.*}}offset = 0 : i64
+  // PLACES-DAG: nn.variable @b.bf16 : {{.*}}offset = 64 : i64
+  nn.variable @a : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @a.bf16 : tensor<4xbf16> {kind = #nn<kind copy>, owner = @a, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @b : tensor<5xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @b.bf16 : tensor<5xbf16> {kind = #nn<kind copy>, owner = @b, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<5xf32> {nn.input = "y"}) {
+    // CHECK-DAG: %[[P:.*]] = exec.buffer {{.*}}variables = [@a, @b]} : <tensor<64xf32>>
+    // CHECK-DAG: %[[C:.*]] = exec.buffer {{.*}}variables = [@a.bf16, @b.bf16]} : <tensor<64xbf16>>
+    // CHECK-DAG: %[[CA:.*]] = exec.view %[[C]][0] {{.*}} -> <tensor<4xbf16>>
+    // CHECK-DAG: %[[CB:.*]] = exec.view %[[C]][64] {{.*}} -> <tensor<5xbf16>>
+    // CHECK: exec.dispatch @pointwise_{{.*}}(%{{.*}}, %[[CA]], %{{.*}})
+    // CHECK: exec.dispatch @pointwise_{{.*}}(%{{.*}}, %[[CB]], %{{.*}})
+    // CHECK: exec.wait
+    // CHECK: exec.dispatch @optimizer_range_0(%[[P]], %{{.*}}, %[[P]], %[[C]])
+    // CHECK-NOT: exec.dispatch
+    %ca = nn.read @a.bf16 : tensor<4xbf16>
+    %cb = nn.read @b.bf16 : tensor<5xbf16>
+    %ga = nn.fused (%i = %x, %c = %ca) : (tensor<4xf32>, tensor<4xbf16>) -> tensor<4xf32> {
+      %w = nn.cast %c : (tensor<4xbf16>) -> tensor<4xf32>
+      %0 = nn.mul %i, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      nn.yield %0 : tensor<4xf32>
+    }
+    %gb = nn.fused (%i = %y, %c = %cb) : (tensor<5xf32>, tensor<5xbf16>) -> tensor<5xf32> {
+      %w = nn.cast %c : (tensor<5xbf16>) -> tensor<5xf32>
+      %0 = nn.mul %i, %w : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+      nn.yield %0 : tensor<5xf32>
+    }
+    %f = comm.start %ga, %gb {bucket = 0 : i64} : tensor<4xf32>, tensor<5xf32> -> !comm.future<tensor<4xf32>, tensor<5xf32>>
+    %ra, %rb = comm.wait %f : !comm.future<tensor<4xf32>, tensor<5xf32>> -> tensor<4xf32>, tensor<5xf32>
+    %a = nn.read @a : tensor<4xf32>
+    %b = nn.read @b : tensor<5xf32>
+    %na, %nca = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xbf16>) {
+      %0 = nn.sub %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.cast %0 : (tensor<4xf32>) -> tensor<4xbf16>
+      nn.yield %0, %1 : tensor<4xf32>, tensor<4xbf16>
+    }
+    %nb, %ncb = nn.fused (%v = %b, %g = %rb) : (tensor<5xf32>, tensor<5xf32>) -> (tensor<5xf32>, tensor<5xbf16>) {
+      %0 = nn.sub %v, %g : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+      %1 = nn.cast %0 : (tensor<5xf32>) -> tensor<5xbf16>
+      nn.yield %0, %1 : tensor<5xf32>, tensor<5xbf16>
+    }
+    nn.assign @a, %na : tensor<4xf32>
+    nn.assign @a.bf16, %nca : tensor<4xbf16>
+    nn.assign @b, %nb : tensor<5xf32>
+    nn.assign @b.bf16, %ncb : tensor<5xbf16>
+  }
 }
 
 // -----

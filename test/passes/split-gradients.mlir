@@ -47,6 +47,32 @@ nn.model @dense attributes {stage = "schedule", target = "test", threads = 1 : i
 
 // -----
 
+// The copy in 16 bits is written with the rows.
+// CHECK-LABEL: nn.model @copy
+nn.model @copy attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.variable @w : tensor<64x32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @w.bf16 : tensor<64x32xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>, owner = @w}
+  nn.program @train(%x: tensor<4x32xf32> {nn.input = "x"}, %dy: tensor<4x64xf32> {nn.input = "dy"}) {
+    %w = nn.read @w : tensor<64x32xf32>
+    // CHECK: %[[U:.*]]:2 = nn.fused ({{.*}}) : (tensor<32x32xf32>, tensor<32x32xf32>) -> (tensor<32x32xf32>, tensor<32x32xbf16>)
+    // CHECK: nn.assign @w, %[[U]]#0 {row = 0 : i64} : tensor<32x32xf32>
+    // CHECK: nn.assign @w, %{{.*}} {row = 32 : i64} : tensor<32x32xf32>
+    // CHECK: nn.assign @w.bf16, %[[U]]#1 {row = 0 : i64} : tensor<32x32xbf16>
+    // CHECK: nn.assign @w.bf16, %{{.*}} {row = 32 : i64} : tensor<32x32xbf16>
+    %g = nn.matmul %dy, %x {transpose_a} : (tensor<4x64xf32>, tensor<4x32xf32>) -> tensor<64x32xf32>
+    %r = comm.all_reduce %g : tensor<64x32xf32>
+    %n:2 = nn.fused (%a = %r, %b = %w) : (tensor<64x32xf32>, tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xbf16>) {
+      %s = nn.sub %b, %a : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+      %q = nn.cast %s : (tensor<64x32xf32>) -> tensor<64x32xbf16>
+      nn.yield %s, %q : tensor<64x32xf32>, tensor<64x32xbf16>
+    }
+    nn.assign @w, %n#0 : tensor<64x32xf32>
+    nn.assign @w.bf16, %n#1 : tensor<64x32xbf16>
+  }
+}
+
+// -----
+
 // What is used otherwise stays whole: here the gradient's norm is reported.
 // CHECK-LABEL: nn.model @norm
 nn.model @norm attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {

@@ -93,26 +93,26 @@ nn.model @unwaited attributes {stage = "exec"} {
 // -----
 
 nn.model @misplaced attributes {stage = "exec"} {
-  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 192 : i64}
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 256 : i64}
   nn.variable @a : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
-  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 128 : i64}
+  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 64 : i64}
   exec.program @train {
-    // expected-error @below {{holds @b at 64, not at 128}}
-    %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<32xf32>>
-    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<32xf32>>
+    // expected-error @below {{holds @b at 128, not at 64}}
+    %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<64xf32>>
+    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<64xf32>>
   }
 }
 
 // -----
 
 nn.model @crowded attributes {stage = "exec"} {
-  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 256 : i64}
   nn.variable @a : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
-  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 64 : i64}
+  nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 128 : i64}
   exec.program @train {
-    // expected-error @below {{has 64 bytes for variables of 128}}
-    %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<16xf32>>
-    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    // expected-error @below {{has 128 bytes for variables of 256}}
+    %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<32xf32>>
+    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<32xf32>>
   }
 }
 

@@ -125,3 +125,26 @@ nn.model @rows attributes {stage = "train", batch = 2 : i64} {
     %w = nn.read @w {row = 1} : tensor<1xf32>
   }
 }
+
+// -----
+
+// A copy follows its parameter.
+nn.model @stale attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // expected-error @below {{is a copy of @w, but @train does not assign the same of both}}
+  nn.variable @w.bf16 : tensor<2xbf16> {kind = #nn<kind copy>, owner = @w, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    %sum = comm.all_reduce %x : tensor<2xf32>
+    nn.assign @w, %sum : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @wide attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // expected-error @below {{is of kind copy and type 'tensor<2xf32>', which is no narrower form of a parameter's, @w, 'tensor<2xf32>'}}
+  nn.variable @same : tensor<2xf32> {kind = #nn<kind copy>, owner = @w, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+  }
+}

@@ -105,12 +105,17 @@ private:
     if (!results)
       return op.emitOpError("has no reference semantics");
     for (auto [result, tensor] : llvm::zip(op.getResults(), *results)) {
-      if (tensorType(result).getElementType().isBF16())
-        for (double &value : tensor.data)
-          value = rt::floatFromBf16(rt::bf16FromFloat(static_cast<float>(value)));
-      known[result] = std::move(tensor);
+      known[result] = rounded(std::move(tensor), result);
     }
     return success();
+  }
+
+  /// The tensor as a value's type stores it.
+  static Tensor rounded(Tensor tensor, Value value) {
+    if (tensorType(value).getElementType().isBF16())
+      for (double &element : tensor.data)
+        element = rt::floatFromBf16(rt::bf16FromFloat(static_cast<float>(element)));
+    return tensor;
   }
 
   LogicalResult computeFused(FusedOp fused, ArrayRef<const Tensor *> operands,
@@ -145,6 +150,9 @@ private:
     if (name == "valid_rows")
       return Tensor({}, rows);
     auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
+    if (variable.getKind() == VariableKind::Copy)
+      if (auto owner = variables.find(variable.getOwner()->str()); owner != variables.end())
+        return rounded(owner->second, read.getValue());
     if (variable.getInit().getKind() != InitializerKind::Constant)
       return read.emitError("no value for variable @") << name;
     return Tensor(cast<RankedTensorType>(variable.getType()).getShape(), variable.getInit().getA());

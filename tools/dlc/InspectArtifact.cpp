@@ -28,10 +28,15 @@ std::string typeText(const artifact::TensorType &type) {
 ordered_json describeVariables(const artifact::Artifact &root) {
   ordered_json parameters = ordered_json::array();
   int64_t count = 0;
+  uint64_t copies = 0, copiedBytes = 0;
   for (const artifact::Variable *variable : *root.variables()) {
+    const artifact::TensorType &type = *root.buffers()->Get(variable->buffer())->type();
+    if (variable->kind() == artifact::VariableKind::Copy) {
+      ++copies;
+      copiedBytes += rt::physicalBytes(type.dtype(), rt::readShape(type), *rt::readLayout(type));
+    }
     if (variable->kind() != artifact::VariableKind::Parameter)
       continue;
-    const artifact::TensorType &type = *root.buffers()->Get(variable->buffer())->type();
     int64_t elements = 1;
     for (int64_t extent : rt::readShape(type))
       elements *= extent;
@@ -39,7 +44,9 @@ ordered_json describeVariables(const artifact::Artifact &root) {
     parameters.push_back(
         {{"name", text(variable->name())}, {"type", typeText(type)}, {"elements", elements}});
   }
-  return {{"parameter_count", count}, {"parameters", parameters}};
+  return {{"parameter_count", count},
+          {"parameters", parameters},
+          {"copies", {{"count", copies}, {"bytes", copiedBytes}}}};
 }
 
 ordered_json describeArenas(const artifact::Artifact &root) {
@@ -300,7 +307,11 @@ void dlc::printDescription(const ordered_json &description, std::ostream &out) {
   for (const ordered_json &parameter : description["parameters"])
     out << "  " << padded(parameter["name"], 40) << padded(parameter["type"], 32)
         << grouped(parameter["elements"].get<int64_t>()) << "\n";
-  out << "parameters: " << grouped(description["parameter_count"].get<int64_t>()) << "\n\n";
+  out << "parameters: " << grouped(description["parameter_count"].get<int64_t>()) << "\n";
+  if (const ordered_json &copies = description["copies"]; copies["count"] > 0)
+    out << "kept in 16 bits, written with the update: " << copies["count"].get<uint64_t>()
+        << " parameters, " << number(mega(copies["bytes"])) << " MB\n";
+  out << "\n";
   const ordered_json &memory = description["memory"];
   for (const ordered_json &arena : memory["arenas"])
     out << "  " << padded(arena["kind"], 12) << number(mega(arena["bytes"]), "%10.2f") << " MB x "

@@ -100,6 +100,18 @@ struct TinyArtifact {
     variable->initializer->b = b;
     root.variables.push_back(std::move(variable));
   }
+  /// A parameter's copy in bf16, in the last 256 bytes of the variables.
+  artifact::VariableT &addCopy(int32_t parameter) {
+    const artifact::BufferT &whole = *root.buffers[root.variables[size_t(parameter)]->buffer];
+    uint32_t buffer = addBuffer("copy", 0, 768, whole.type->shape, -1, 0, 0);
+    root.buffers[buffer]->type =
+        copy(*root.buffers[root.variables[size_t(parameter)]->buffer]->type);
+    root.buffers[buffer]->type->dtype = artifact::DType::BF16;
+    addVariable("copy", artifact::VariableKind::Copy, buffer, artifact::InitializerKind::Constant,
+                0, 0);
+    root.variables.back()->parameter = parameter;
+    return *root.variables.back();
+  }
   void addKernel(std::string name, std::string symbol, const std::vector<uint32_t> &buffers,
                  std::vector<artifact::Access> access) {
     auto kernel = std::make_unique<artifact::KernelT>();

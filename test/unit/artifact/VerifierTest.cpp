@@ -73,6 +73,12 @@ TEST(Artifact, ReadsBackWhatWasWritten) {
   std::remove(path.c_str());
 }
 
+TEST(Artifact, TakesACopyOfAParameter) {
+  TinyArtifact tiny;
+  tiny.addCopy(0);
+  EXPECT_NO_THROW(Artifact(tiny.pack(), "tiny.dlx"));
+}
+
 TEST(Artifact, TakesATilingThatFits) {
   EXPECT_EQ(messageAfter([](TinyArtifact &t) { giveTiling(t, {2, 2}, {4, 6}); }), "");
 }
@@ -156,6 +162,14 @@ static const FaultCase faultCases[] = {
     {"VariableBuffer", [](TinyArtifact &t) { t.root.variables[1]->buffer = 99; }, "no buffer 99"},
     {"VariableOfProgram", [](TinyArtifact &t) { t.root.variables[1]->buffer = 3; },
      "belongs to one program"},
+    {"CopyOfNothing", [](TinyArtifact &t) { t.addCopy(0).parameter = -1; }, "no narrower copy"},
+    {"CopyOfScalar", [](TinyArtifact &t) { t.addCopy(0).parameter = 1; }, "no narrower copy"},
+    {"CopyInIntegers",
+     [](TinyArtifact &t) { t.root.buffers[t.addCopy(0).buffer]->type->dtype = DType::I8; },
+     "no narrower copy"},
+    {"CopyOfAnotherShape",
+     [](TinyArtifact &t) { t.root.buffers[t.addCopy(0).buffer]->type->shape = {10, 10}; },
+     "no narrower copy"},
     {"InitialData",
      [](TinyArtifact &t) {
        t.root.variables[0]->initializer->kind = artifact::InitializerKind::Data;

@@ -165,6 +165,25 @@ TEST_F(SessionOfTiny, LayoutsAreInvisibleOutside) {
   EXPECT_EQ(padded.read("weight"), values);
 }
 
+// A copy is its parameter rounded, to even in the middle, after a start and after every write.
+TEST_F(SessionOfTiny, CopiesFollowTheirParameters) {
+  TinyArtifact copied = tinyWithCode();
+  copied.addCopy(0);
+  Artifact other = load(copied);
+  Session session(other, *single, {0, 9});
+  std::vector<float> drawn = session.read("weight"), rounded = session.read("copy");
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    EXPECT_NE(rounded[i], drawn[i]) << i;
+    EXPECT_LE(std::abs(rounded[i] - drawn[i]), std::abs(drawn[i]) / 256) << i;
+  }
+  std::vector<float> values(tinyElements, 1 + 0x1p-8f);
+  values[1] = 1 + 0x3p-8f;
+  session.write("weight", values);
+  std::vector<float> expected(tinyElements, 1);
+  expected[1] = 1 + 0x1p-6f;
+  EXPECT_EQ(session.read("copy"), expected);
+}
+
 TEST_F(SessionOfTiny, WrongNamesAndSizesAreErrors) {
   Session session(artifact, *single, {});
   EXPECT_NE(errorOf([&] { session.read("w"); }).find("no variable 'w'"), std::string::npos);

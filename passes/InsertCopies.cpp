@@ -1,0 +1,91 @@
+// dlc-insert-copies: casts of parameters become reads of variables that hold the result, and the
+// parameters' assignments write those, too. Invariant: a copy is its parameter rounded, always.
+
+#include "passes/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc {
+#define GEN_PASS_DEF_INSERTCOPIES
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+namespace {
+struct InsertCopiesPass : dlc::impl::InsertCopiesBase<InsertCopiesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "train")))
+      return signalPassFailure();
+    ModelOp model = getOperation();
+    SymbolTable symbols(model);
+    for (auto program : model.getBody().getOps<ProgramOp>())
+      for (auto cast : llvm::make_early_inc_range(program.getBody().getOps<CastOp>()))
+        if (VariableOp parameter = parameterBehind(cast, symbols))
+          readCopy(cast, copyOf(parameter, tensorType(cast.getY()).getElementType(), symbols));
+    for (auto program : model.getBody().getOps<ProgramOp>())
+      for (auto assign : llvm::make_early_inc_range(program.getBody().getOps<AssignOp>()))
+        assignCopies(assign);
+    copies.clear();
+  }
+
+private:
+  /// The parameter whose value in a narrower type the cast yields, or null.
+  static VariableOp parameterBehind(CastOp cast, SymbolTable &symbols) {
+    auto read = cast.getX().getDefiningOp<ReadOp>();
+    auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
+    Type from = tensorType(cast.getX()).getElementType(),
+         to = tensorType(cast.getY()).getElementType();
+    bool isNarrower =
+        isa<FloatType>(from) && isa<FloatType>(to) && elementBytes(to) < elementBytes(from);
+    return variable && variable.getKind() == VariableKind::Parameter && isNarrower ? variable
+                                                                                   : VariableOp();
+  }
+
+  VariableOp copyOf(VariableOp parameter, Type element, SymbolTable &symbols) {
+    for (VariableOp copy : copies[parameter])
+      if (cast<RankedTensorType>(copy.getType()).getElementType() == element)
+        return copy;
+    std::string name;
+    llvm::raw_string_ostream(name) << parameter.getSymName() << "." << element;
+    OpBuilder behind(parameter.getContext());
+    behind.setInsertionPointAfter(parameter);
+    auto zero = InitializerAttr::get(&getContext(), InitializerKind::Constant, 0, 0);
+    auto copy = VariableOp::create(
+        behind, parameter.getLoc(), name,
+        cast<RankedTensorType>(parameter.getType()).clone(element), VariableKind::Copy, zero,
+        FlatSymbolRefAttr::get(parameter.getSymNameAttr()), StringAttr());
+    symbols.insert(copy);
+    copies[parameter].push_back(copy);
+    return copy;
+  }
+
+  static void readCopy(CastOp cast, VariableOp copy) {
+    OpBuilder builder(cast);
+    auto former = cast.getX().getDefiningOp<ReadOp>();
+    auto read = ReadOp::create(builder, cast.getLoc(), cast.getY().getType(), copy.getSymName());
+    cast.getY().replaceAllUsesWith(read.getValue());
+    cast.erase();
+    if (former.use_empty())
+      former.erase();
+  }
+
+  void assignCopies(AssignOp assign) {
+    auto parameter =
+        SymbolTable::lookupNearestSymbolFrom<VariableOp>(assign, assign.getVariableAttr());
+    OpBuilder builder(assign->getContext());
+    builder.setInsertionPointAfter(assign);
+    for (VariableOp copy : copies.lookup(parameter)) {
+      auto rounded = CastOp::create(builder, assign.getLoc(),
+                                    cast<RankedTensorType>(copy.getType()), assign.getValue());
+      AssignOp::create(builder, assign.getLoc(), copy.getSymName(), rounded.getY());
+    }
+  }
+
+  llvm::MapVector<Operation *, SmallVector<VariableOp, 1>> copies; // by parameter
+};
+} // namespace

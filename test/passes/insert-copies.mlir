@@ -1,0 +1,66 @@
+// RUN: dlc-opt %s --split-input-file --dlc-insert-copies | FileCheck %s
+
+// Every program reads the copy, and @train writes it with the parameter, from the same value; what is read in f32 stays.
+// CHECK-LABEL: nn.model @m
+nn.model @m attributes {stage = "train", batch = 2 : i64} {
+  // CHECK: nn.variable @w : tensor<2xf32>
+  // CHECK-NEXT: nn.variable @w.bf16 : tensor<2xbf16> {{.*}}kind = #nn<kind copy>, owner = @w
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<normal, 0.0, 1.0>}
+  // CHECK-NEXT: nn.variable @b
+  // CHECK-NOT: nn.variable
+  nn.variable @b : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // CHECK: nn.program @train(%[[X:.*]]: tensor<2xf32>
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // CHECK-NOT: nn.read @w :
+    // CHECK: %[[C:.*]] = nn.read @w.bf16 : tensor<2xbf16>
+    // CHECK: nn.cast %[[C]]
+    %w = nn.read @w : tensor<2xf32>
+    %c = nn.cast %w : (tensor<2xf32>) -> tensor<2xbf16>
+    %v = nn.cast %c : (tensor<2xbf16>) -> tensor<2xf32>
+    %b = nn.read @b : tensor<2xf32>
+    %y = nn.add %v, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    // CHECK: %[[S:.*]] = comm.all_reduce
+    %sum = comm.all_reduce %y : tensor<2xf32>
+    // CHECK: nn.read @w : tensor<2xf32>
+    %old = nn.read @w : tensor<2xf32>
+    // CHECK: %[[N:.*]] = nn.sub
+    %new = nn.sub %old, %sum : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    // CHECK: nn.assign @w, %[[N]] : tensor<2xf32>
+    // CHECK: %[[R:.*]] = nn.cast %[[N]] : (tensor<2xf32>) -> tensor<2xbf16>
+    // CHECK: nn.assign @w.bf16, %[[R]] : tensor<2xbf16>
+    // CHECK-NEXT: nn.assign @b
+    nn.assign @w, %new : tensor<2xf32>
+    nn.assign @b, %sum : tensor<2xf32>
+  }
+  // CHECK: nn.program @eval
+  // CHECK: nn.read @w.bf16 : tensor<2xbf16>
+  // CHECK-NOT: nn.read @w :
+  nn.program @eval(%x: tensor<2xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<2xf32>
+    %c = nn.cast %w : (tensor<2xf32>) -> tensor<2xbf16>
+    nn.output "y", %c : tensor<2xbf16>
+  }
+}
+
+// -----
+
+// Nobody trains it: it is rounded when it is loaded. A statistic is no parameter.
+// CHECK-LABEL: nn.model @frozen
+nn.model @frozen attributes {stage = "train", batch = 2 : i64} {
+  // CHECK: nn.variable @w.bf16
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<normal, 0.0, 1.0>, trainable = false}
+  // CHECK-NOT: nn.variable @s.bf16
+  nn.variable @s : tensor<2xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // CHECK: nn.read @w.bf16
+    %w = nn.read @w : tensor<2xf32>
+    %c = nn.cast %w : (tensor<2xf32>) -> tensor<2xbf16>
+    nn.output "y", %c : tensor<2xbf16>
+    // CHECK: %[[S:.*]] = nn.read @s
+    // CHECK: nn.cast %[[S]]
+    %s = nn.read @s : tensor<2xf32>
+    %d = nn.cast %s : (tensor<2xf32>) -> tensor<2xbf16>
+    nn.output "z", %d : tensor<2xbf16>
+    // CHECK-NOT: nn.assign
+  }
+}
