@@ -66,13 +66,17 @@ Replay::Replay(const Artifact &artifact, Communicator &communicator, Device &dev
       arenas(artifact, communicator, device) {
   for (const artifact::Kernel *kernel : *artifact->kernels())
     kernels.push_back(device.load(artifact, *kernel));
-  for (const artifact::Variable *variable : *artifact->variables())
+  for (const artifact::Variable *variable : *artifact->variables()) {
+    bool isCopy = variable->kind() == artifact::VariableKind::Copy;
+    auto parameter = static_cast<uint32_t>(variable->parameter());
+    const artifact::Variable &source = isCopy ? *artifact->variables()->Get(parameter) : *variable;
     writeTensor(
         PhysicalType(*buffer(variable->buffer()).type()),
         [&](size_t first, std::span<float> values) {
-          drawInitialValues(artifact, *variable, 3, first, values);
+          drawInitialValues(artifact, source, 3, first, values);
         },
         arenas.memory(variable->buffer(), 0));
+  }
   setScalar("lr", 0.01);
   setScalar("seed", 3);
   setScalar("inverse_world", 1.0 / communicator.size());
