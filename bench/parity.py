@@ -8,8 +8,9 @@ A ReLU whose operand is 0 but for rounding may open in one correct program and s
 1e-3; so weights are drawn until no ReLU and no max pool decides that narrowly. Among the millions of decisions of a model at its
 real size some always are narrow, and which tensors they move is chance. Such cases (whole-*) are judged as a whole: the median of all
 tensors' relative errors may be twice the median of PyTorch's, the largest twice PyTorch's largest, strict and fast alike; and since
-the evaluator's plain loops would take hours, by PyTorch's f64, which bench/gradients.py shows to agree with the evaluator. PyTorch
-and numpy come from bench/peers.
+the evaluator's plain loops would take hours, by PyTorch's f64, which bench/gradients.py shows to agree with the evaluator. Where
+predict computes what the training step does (no batch norm, no dropout), dlc's activations are read off it, and each side is judged
+by an f64 that opens the same ReLUs; those that it opens otherwise must be within rounding of 0. PyTorch and numpy come from bench/peers.
 
     build/peers/bin/python bench/parity.py [--bin build/release/bin] [--target cpu:avx2] [CASE...]
 """
@@ -19,6 +20,7 @@ import functools
 import itertools
 import json
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -28,6 +30,7 @@ from safetensors.numpy import load_file
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from torch_decisions import DecidedAlike, Noted
 from torch_cases import ROOT, SEED, evaluator_results, mnist_cnn, run, settings, torch_results, unet2d, vgg16, write_batch
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
@@ -35,6 +38,7 @@ from support import without_data  # noqa: E402
 
 RATE = 2**20
 MARGIN = 3e-6  # of a decision, relative to its operand's spread; f32 errs by 1e-6 at most here
+DOUBT = {"PyTorch": 3e-6, "strict": 3e-6, "fast": 3e-5}  # from where on a decision other than f64's is wrong, likewise
 
 # Channels below, at and off the multiples of 16 in which layouts are blocked, and up to 512 of them in batches of 1.
 CASES = {"mnist_cnn": mnist_cnn, "vgg16": functools.partial(vgg16, rows=2)} | {
@@ -96,6 +100,23 @@ def dlc_step(bin, case, ranks, how, folder):
     return results
 
 
+def dlc_activations(bin, case, ranks, how, folder):
+    """Results of the compiled predict program's ReLUs, in the order of ranks."""
+    text, artifact, out = folder / "nn.mlir", folder / "activations.dlx", folder / "activations"
+    run(bin / "dlc", "compile", folder / f"{case.name}.dl", *settings(case, ranks), "--set", f"predict.size={case.sets['size']}",
+        "--set", f"predict.batch={case.rows // ranks}", "--emit=nn", "-o", text)
+    rest, predict = text.read_text().split("nn.program @predict")
+    predict, count = re.subn(r"(?P<line>(?P<value>%\w+) = nn\.relu .*-> (?P<type>tensor<[^>]*>).*)",
+                             lambda relu: f'{relu["line"]}\nnn.output "relu.{relu.start()}", {relu["value"]} : {relu["type"]}', predict)
+    text.write_text(rest + "nn.program @predict" + predict)
+    run(bin / "dlc", "compile", text, *how, "--threads=2", "-o", artifact)
+    run(bin / "dlc-run", "predict", artifact, "--data", f"image={folder / 'image.npy'}", "--init", folder / "weights.safetensors",
+        "--threads", 2 // ranks, "-o", out)
+    files = sorted(out.glob("relu.*.npy"), key=lambda path: int(path.name.split(".")[1]))
+    assert len(files) == count
+    return [torch.from_numpy(part) for rank in range(ranks) for file in files for part in [np.split(np.load(file), ranks)[rank]]]
+
+
 def torch_step(case, ranks):
     """The same of PyTorch in f32."""
     results = torch_results(case, ranks, torch.float32)
@@ -129,38 +150,68 @@ def judge_fast(fast, strict):
     return worst_of(errors)
 
 
-def judge_whole(ours, peer, truth):
+def relative(results, truth):
+    return {name: np.linalg.norm(results[name] - value) / np.linalg.norm(value) for name, value in truth.items()}
+
+
+def judge_whole(ours, truth, peer, peer_truth):
     """The worse of median and largest, as worst_of."""
-    def relative(results):
-        return {name: np.linalg.norm(results[name] - value) / np.linalg.norm(value) for name, value in truth.items()}
-    mine, theirs = relative(ours), relative(peer)
+    mine, theirs = relative(ours, truth), relative(peer, peer_truth)
     largest = max(mine, key=lambda name: np.nan_to_num(mine[name], nan=np.inf))
     median = float(np.median(list(mine.values())))
     return worst_of({f"median of {len(mine)} tensors": (median, 2 * np.median(list(theirs.values())) + 1e-6, 1),
                      largest: (mine[largest], 2 * max(theirs.values()) + 1e-6, 1)})
 
 
+def check_names(truth, *steps):
+    for results in steps:
+        if results.keys() != truth.keys():
+            sys.exit(f"names differ: {', '.join(sorted(results.keys() ^ truth.keys()))}")
+
+
+def truth_deciding_like(who, results, activations, case, ranks, truth):
+    """f64 that opens the ReLUs that `who` opened; prints how much of the distance from f64 that explains."""
+    with DecidedAlike(activations) as decisions:
+        alike = torch_results(case, ranks, torch.float64)
+    print(f"  {who} opens {decisions.others} ReLUs otherwise than f64, their operands within {decisions.widest:.0e} of 0")
+    for what, errors in (("off f64", relative(results, truth)), ("f64 with its ReLUs off f64", relative(alike, truth)),
+                         ("off f64 with its ReLUs", relative(results, alike))):
+        print(f"    {what:28} median {np.median(list(errors.values())):.1e}, largest {max(errors.values()):.1e}", flush=True)
+    if decisions.widest > DOUBT[who]:
+        sys.exit(f"  that is not rounding: more than {DOUBT[who]:.0e}")
+    return alike
+
+
+def judge_at_real_size(bin, target, name, ranks, folder):
+    torch.manual_seed(0)
+    case = WHOLE[name]()
+    write_batch(case, folder)
+    truth = torch_results(case, ranks, torch.float64)
+    with Noted() as noted:
+        peer = torch_step(case, ranks)
+    alike = case.sets.get("norm") == "none"
+    peer_truth = truth_deciding_like("PyTorch", peer, noted.activations, case, ranks, truth) if alike else truth
+    for math in ("strict", "fast"):
+        how = [f"--target={target}", f"--math={math}"]
+        ours, own_truth = dlc_step(bin, case, ranks, how, folder), truth
+        check_names(truth, ours, peer)
+        if alike:
+            activations = dlc_activations(bin, case, ranks, how, folder)
+            own_truth = truth_deciding_like(math, ours, activations, case, ranks, truth)
+        yield math, *judge_whole(ours, own_truth, peer, peer_truth)
+
+
 def judge(bin, target, name, ranks, folder):
     """Yields (math, ratio to the bound, relative error, tensor)."""
-    whole = name in WHOLE
-    if whole:
-        torch.manual_seed(0)
-        case = WHOLE[name]()
-        write_batch(case, folder)
-        truth = torch_results(case, ranks, torch.float64)
-    else:
-        case = drawn(CASES[name], ranks)
-        truth = evaluator_results(bin, case, ranks, folder)
+    if name in WHOLE:
+        yield from judge_at_real_size(bin, target, name, ranks, folder)
+        return
+    case = drawn(CASES[name], ranks)
+    truth = evaluator_results(bin, case, ranks, folder)
     peer = torch_step(case, ranks)
     strict, fast = (
         dlc_step(bin, case, ranks, [f"--target={target}", f"--math={math}"], folder) for math in ("strict", "fast"))
-    for results in (peer, strict, fast):
-        if results.keys() != truth.keys():
-            sys.exit(f"{name}: names differ: {', '.join(sorted(results.keys() ^ truth.keys()))}")
-    if whole:
-        yield "strict", *judge_whole(strict, peer, truth)
-        yield "fast", *judge_whole(fast, peer, truth)
-        return
+    check_names(truth, peer, strict, fast)
     yield "strict", *judge_strict(strict, peer, truth, case.sets.get("norm") == "batch")
     yield "fast", *judge_fast(fast, strict)
 
