@@ -75,9 +75,12 @@ public:
       bool done = send->second->copied;
       if (done)
         sends.erase(send);
+      movedParts += done;
       return done;
     }
-    return std::erase(arrived, request) > 0;
+    bool done = std::erase(arrived, request) > 0;
+    movedParts += done;
+    return done;
   }
 
   std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override {

@@ -11,8 +11,8 @@
 namespace dlc::rt {
 namespace {
 
-/// 256 KB of sums keep one progress() far below the shortest kernels that are worth overlapping.
-constexpr size_t elementsPerProgress = size_t{64} * 1024;
+/// Between two polls of the messages no more than 256 KB of sums: the wire must not run dry.
+constexpr size_t elementsPerPoll = size_t{64} * 1024;
 
 void createControlBlock(std::span<std::byte> memory) {
   auto *block = new (memory.data()) ControlBlock;
@@ -86,10 +86,20 @@ void PeerCommunicator::postInOrder() {
   }
 }
 
-void PeerCommunicator::progress() { advance(); }
+/// A kernel that takes long may come next, so this goes on until nothing moves: a poll takes little
+/// out of a socket, and peers wait for the sums of all that has arrived.
+void PeerCommunicator::progress() {
+  constexpr unsigned fruitlessPolls = 2; // the first may have ended in the middle of a message
+  unsigned fruitless = 0;
+  while (fruitless < fruitlessPolls && !outstanding.empty()) {
+    uint64_t before = transport->moved();
+    bool moves = advance() || transport->moved() != before;
+    fruitless = moves ? 0 : fruitless + 1;
+  }
+}
 
 bool PeerCommunicator::advance() {
-  size_t budget = elementsPerProgress;
+  size_t budget = elementsPerPoll;
   size_t kept = 0;
   for (size_t i = 0; i < outstanding.size(); ++i) {
     if (outstanding[i]->posted() && outstanding[i]->advance(budget))
@@ -101,7 +111,7 @@ bool PeerCommunicator::advance() {
     outstanding.resize(kept);
     postInOrder();
   }
-  return budget < elementsPerProgress;
+  return budget < elementsPerPoll;
 }
 
 SliceAllReduce *PeerCommunicator::find(Ticket ticket) const {

@@ -36,6 +36,8 @@ public:
   /// Moves messages on without blocking; true when this one is complete, and the request is then
   /// gone.
   virtual bool test(Request request) = 0;
+  /// Grows whenever test has moved a part of a message to its end: then there may be more to move.
+  uint64_t moved() const { return movedParts; }
 
   /// Zeroed memory for the ranks of this host, known to them by `name`, which is set; throws Error
   /// where the host cannot give it.
@@ -51,6 +53,8 @@ public:
 protected:
   /// `hosts[r]` numbers the host of rank r.
   Transport(int rank, std::vector<int> hosts) : ownRank(rank), hosts(std::move(hosts)) {}
+
+  uint64_t movedParts = 0;
 
 private:
   int ownRank;

@@ -104,7 +104,8 @@ Transport::Request MpiTransport::begin(std::span<Byte> data, const char *doing, 
   do {
     std::span<Byte> part = data.first(std::min(longest, data.size()));
     data = data.subspan(part.size());
-    check(start(part.data(), static_cast<int>(part.size()), &parts.emplace_back(MPI_REQUEST_NULL)),
+    check(start(part.data(), static_cast<int>(part.size()),
+                &parts.list.emplace_back(MPI_REQUEST_NULL)),
           doing);
   } while (!data.empty());
   return request;
@@ -124,14 +125,19 @@ Transport::Request MpiTransport::receive(int peer, int tag, std::span<std::byte>
 
 bool MpiTransport::test(Request request) {
   Parts &parts = requests[request];
-  int done = 0;
-  check(MPI_Testall(static_cast<int>(parts.size()), parts.data(), &done, MPI_STATUSES_IGNORE),
-        "moving messages between ranks");
-  if (done) {
-    parts.clear();
-    freeRequests.push_back(request);
+  while (parts.done < parts.list.size()) {
+    int done = 0;
+    check(MPI_Test(&parts.list[parts.done], &done, MPI_STATUS_IGNORE),
+          "moving messages between ranks");
+    if (!done)
+      return false;
+    ++parts.done;
+    ++movedParts;
   }
-  return done != 0;
+  parts.list.clear();
+  parts.done = 0;
+  freeRequests.push_back(request);
+  return true;
 }
 
 std::shared_ptr<Mapping> MpiTransport::createSegment(size_t bytes, std::string &name) {

@@ -49,8 +49,11 @@ public:
   void abort(const std::string &reason) noexcept override;
 
 private:
-  /// MPI counts in int: longer messages travel in several parts.
-  using Parts = std::vector<MPI_Request>;
+  /// A message on its way in parts, which end in order.
+  struct Parts {
+    std::vector<MPI_Request> list;
+    size_t done = 0;
+  };
 
   template <typename Byte, typename Start>
   Request begin(std::span<Byte> data, const char *doing, Start start);

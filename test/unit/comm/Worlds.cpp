@@ -56,17 +56,18 @@ TEST(Progress, AloneServesPeersThatWait) {
   }
 }
 
-// One call between kernels must stay short, so a large sum takes several.
-TEST(Progress, SumsInPieces) {
+// A long kernel may come next, so one call sums all that is there.
+TEST(Progress, LeavesNothingThatCanBeDone) {
   runInProcess(2, [](Communicator &c) {
     std::span<std::byte> memory = c.allocateShared(64 << 20);
     auto *data = reinterpret_cast<float *>(memory.data());
     auto ticket = c.startAllReduce(data, 16 << 20, artifact::DType::F32, {});
     c.barrier("barrier"); // all have started
     c.progress();
+    c.barrier("barrier"); // all have had one call
     c.setTimeout(0.05);
     if (c.rank() == 1)
-      EXPECT_THROW(c.wait(ticket), Error) << "rank 0 cannot be through with one call";
+      EXPECT_NO_THROW(c.wait(ticket)) << "rank 0 computes";
     c.setTimeout(60);
     c.barrier("barrier");
     c.wait(ticket);
