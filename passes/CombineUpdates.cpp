@@ -52,11 +52,30 @@ RankedTensorType rangeOfType(RankedTensorType tensor, int64_t elements) {
   return RankedTensorType::get(elements, tensor.getElementType());
 }
 
+/// A bucket's slices in the order of their offsets, and its all-reduce.
+struct BucketUse {
+  explicit BucketUse(Value bucket) {
+    for (Operation *user : bucket.getUsers()) {
+      if (auto view = dyn_cast<ViewOp>(user))
+        slices.push_back(view);
+      if (isa<StartOp>(user))
+        start = cast<StartOp>(user);
+    }
+    llvm::sort(slices, [](ViewOp a, ViewOp b) { return a.getOffset() < b.getOffset(); });
+  }
+  /// False in text where the message does not name one member for each slice.
+  bool isNamed() { return start && start.getMembers().size() == slices.size(); }
+
+  SmallVector<ViewOp> slices;
+  StartOp start;
+};
+
 /// The bucket that a view is a slice of, or null.
 Value bucketOf(Value buffer) {
   auto view = buffer.getDefiningOp<ViewOp>();
   auto root = view ? view.getSource().getDefiningOp<BufferOp>() : BufferOp();
-  return root && root.getArena() == ArenaKind::Gradients ? root.getBuffer() : Value();
+  bool isBucket = root && root.getArena() == ArenaKind::Gradients;
+  return isBucket && BucketUse(root.getBuffer()).isNamed() ? root.getBuffer() : Value();
 }
 
 /// Kernels over ranges, shared by what they compute.
@@ -233,17 +252,9 @@ void UpdateCombiner::layOutBuckets() {
 
 /// Slices in the order of the groups, then the rest; the names of the message follow.
 void UpdateCombiner::layOutBucket(BufferOp bucket) {
-  SmallVector<ViewOp> slices;
-  StartOp start;
-  for (Operation *user : bucket.getBuffer().getUsers()) {
-    if (auto view = dyn_cast<ViewOp>(user))
-      slices.push_back(view);
-    if (isa<StartOp>(user))
-      start = cast<StartOp>(user);
-  }
-  llvm::sort(slices, [](ViewOp a, ViewOp b) { return a.getOffset() < b.getOffset(); });
+  auto [slices, start] = BucketUse(bucket.getBuffer());
   DenseMap<Operation *, Attribute> names;
-  for (auto [slice, name] : llvm::zip(slices, start.getMembers()))
+  for (auto [slice, name] : llvm::zip_equal(slices, start.getMembers()))
     names[slice] = name;
   SmallVector<Attribute> members;
   Builder builder(bucket);
