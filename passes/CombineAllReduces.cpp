@@ -49,6 +49,7 @@ bool isOwnResult(Value value) {
 
 struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReducesPass> {
   using Base::Base;
+  using Planner = std::unique_ptr<rt::KernelPlanner>; // opened for the first copy, if there is one
 
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), "schedule")))
@@ -59,12 +60,13 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     limits = limitsFor(*parsed);
     if (bucketSize)
       limits.bytes = bucketSize;
+    Planner opened;
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
-      if (failed(combine(program.getBody().front())))
+      if (failed(combine(program.getBody().front(), opened)))
         return signalPassFailure();
   }
 
-  LogicalResult combine(Block &block) {
+  LogicalResult combine(Block &block, Planner &opened) {
     positions.clear();
     for (auto [index, op] : llvm::enumerate(block))
       positions[&op].position = static_cast<double>(index);
@@ -73,7 +75,7 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     llvm::SmallSetVector<Operation *, 16> replaced;
     for (Bucket bucket : planBuckets(reductions, limits)) {
       MutableArrayRef<Member> run(&members[bucket.begin], bucket.end - bucket.begin);
-      if (failed(build(run)))
+      if (failed(build(run, opened)))
         return failure();
       for (Member &member : run)
         replaced.insert(member.op);
@@ -142,13 +144,13 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     return reductions;
   }
 
-  LogicalResult build(MutableArrayRef<Member> run) {
+  LogicalResult build(MutableArrayRef<Member> run, Planner &opened) {
     OpBuilder builder(run.back().op);
     SmallVector<Value> inputs;
     SmallVector<Location> locations;
     double position = 0;
     for (Member &member : run) {
-      FailureOr<Value> input = ownInput(builder, member);
+      FailureOr<Value> input = ownInput(builder, member, opened);
       if (failed(input))
         return failure();
       inputs.push_back(*input);
@@ -164,19 +166,18 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
   }
 
   /// The member's input, or a copy where the input cannot live in the bucket.
-  FailureOr<Value> ownInput(OpBuilder &builder, Member &member) {
+  FailureOr<Value> ownInput(OpBuilder &builder, Member &member, Planner &opened) {
     Value input = member.input();
     if (isOwnResult(input))
       return input;
-    std::unique_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
-    if (!planner)
+    if (!opened && !(opened = openPlanner(getOperation())))
       return failure();
     auto copy = nn::FusedOp::create(builder, member.op.getLoc(), TypeRange(input.getType()), input);
     Block &body = copy.getBody().emplaceBlock();
     body.addArgument(input.getType(), input.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     nn::YieldOp::create(inner, copy.getLoc(), body.getArguments());
-    nn::KernelAttr kernel = generatedKernel(copy, *planner);
+    nn::KernelAttr kernel = generatedKernel(copy, *opened);
     if (!kernel)
       return failure();
     copy->setAttr(plannedKernelName, kernel);
