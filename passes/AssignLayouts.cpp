@@ -1,6 +1,7 @@
 // Writes the layout solver's plan into the IR: types of variables, then each program in order, so
 // that operands have their final types when their users are reached.
 
+#include "dialects/NN/Elementwise.h"
 #include "passes/KernelRequests.h"
 #include "passes/LayoutSolver.h"
 #include "passes/Passes.h"
@@ -54,7 +55,7 @@ private:
     Operation *producer = value.getDefiningOp();
     SmallVector<Value> operands(producer->getOperands());
     if (producer->hasTrait<nn::Elementwise>())
-      for (Value &operand : MutableArrayRef(operands).take_front(fullOperands(producer).size()))
+      for (Value &operand : MutableArrayRef(operands).take_front(nn::fullOperands(producer).size()))
         operand = inLayout(operand, layout, user);
     Operation *clone = builder.clone(*producer);
     clone->setOperands(operands);

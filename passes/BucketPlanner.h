@@ -5,6 +5,8 @@
 // small: nothing is left to hide it behind.
 #pragma once
 
+#include "runtime/artifact/Align.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,9 +16,7 @@ namespace dlc {
 /// Slices of a bucket start at multiples of this many bytes.
 inline constexpr uint64_t bucketAlignment = 64;
 
-inline uint64_t alignToSlice(uint64_t bytes) {
-  return (bytes + bucketAlignment - 1) / bucketAlignment * bucketAlignment;
-}
+inline uint64_t alignToSlice(uint64_t bytes) { return rt::alignUp(bytes, bucketAlignment); }
 
 /// One tensor to be reduced over ranks.
 struct Reduction {

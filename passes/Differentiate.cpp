@@ -6,6 +6,7 @@
 // built that no parameter needs. Invariant: when the reverse walk reaches an op, the gradients of
 // its results are complete, since all users lie behind it.
 
+#include "dialects/NN/Elementwise.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -68,18 +69,12 @@ private:
     }
   }
 
-  static Value castTo(OpBuilder &builder, Value value, RankedTensorType type) {
-    if (value.getType() == type)
-      return value;
-    return CastOp::create(builder, value.getLoc(), type, value);
-  }
-
   /// Sums of bf16 are formed in f32.
   void accumulate(OpBuilder &builder, Value value, Value gradient) {
     Value &sum = gradients[value];
-    RankedTensorType type = sumType(tensorType(gradient));
-    sum = sum ? AddOp::create(builder, gradient.getLoc(), castTo(builder, sum, type),
-                              castTo(builder, gradient, type))
+    Type wide = sumType(tensorType(gradient)).getElementType();
+    sum = sum ? AddOp::create(builder, gradient.getLoc(), castTo(builder, sum.getLoc(), sum, wide),
+                              castTo(builder, gradient.getLoc(), gradient, wide))
               : gradient;
   }
 
@@ -89,7 +84,7 @@ private:
     Value gradient = gradients.lookup(result);
     if (!gradient || isa<CastOp>(result.getOwner()))
       return gradient;
-    return castTo(builder, gradient, logicalType(tensorType(result)));
+    return castTo(builder, gradient.getLoc(), gradient, tensorType(result).getElementType());
   }
 
   /// d loss / d sum = weight / count; the count is a constant to the gradient.

@@ -6,6 +6,7 @@
 #include "passes/FamilyWalk.h"
 
 #include "dialects/Comm/Comm.h"
+#include "dialects/NN/Elementwise.h"
 #include "passes/KernelRequests.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -92,7 +93,7 @@ double FamilyWalk::reorderCost(Value value, const Layout &to) {
     return 0;
   if (isRecomputed(value)) {
     double cost = 0;
-    for (Value operand : fullOperands(value.getDefiningOp()))
+    for (Value operand : nn::fullOperands(value.getDefiningOp()))
       cost += reorderCost(operand, to);
     return cost;
   }
@@ -107,7 +108,7 @@ void FamilyWalk::pay(Value value, const Layout &to) {
   if (plan.layoutOf(value) == to || plan.flexible.contains(value))
     return;
   if (isRecomputed(value))
-    for (Value operand : fullOperands(value.getDefiningOp()))
+    for (Value operand : nn::fullOperands(value.getDefiningOp()))
       pay(operand, to);
   else
     paid.insert({value, nn::LayoutAttr::get(value.getContext(), to)});
@@ -275,7 +276,7 @@ Layout FamilyWalk::commonLayout(Operation *op, ValueRange operands,
 }
 
 void FamilyWalk::visitElementwise(Operation *op) {
-  ValueRange values = fullOperands(op);
+  ValueRange values = nn::fullOperands(op);
   if (llvm::all_of(values, [&](Value value) { return plan.flexible.contains(value); })) {
     plan.flexible.insert(op->getResult(0));
     return;

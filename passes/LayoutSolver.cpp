@@ -5,6 +5,7 @@
 #include "passes/LayoutSolver.h"
 
 #include "dialects/Comm/Comm.h"
+#include "dialects/NN/Elementwise.h"
 #include "passes/FamilyWalk.h"
 #include "passes/KernelRequests.h"
 
@@ -71,10 +72,6 @@ bool dlc::canMoveIn(Operation *op, const Layout &layout) {
     return true;
   }
   return layout.isRowMajor();
-}
-
-ValueRange dlc::fullOperands(Operation *op) {
-  return isa<nn::DropoutOp>(op) ? op->getOperands().take_front() : op->getOperands();
 }
 
 bool dlc::isRecomputed(Value value) {
@@ -165,8 +162,8 @@ std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family, const L
 /// The library op that a value comes from through elementwise ops, or null.
 static Operation *libraryProducer(Value value) {
   Operation *op = value.getDefiningOp();
-  while (op && op->hasTrait<nn::Elementwise>() && !fullOperands(op).empty())
-    op = fullOperands(op).front().getDefiningOp();
+  while (op && op->hasTrait<nn::Elementwise>() && !nn::fullOperands(op).empty())
+    op = nn::fullOperands(op).front().getDefiningOp();
   return op && isLibraryOp(op) ? op : nullptr;
 }
 

@@ -29,9 +29,6 @@ rt::Layout familyLayout(LayoutFamily family, size_t rank, unsigned lanes);
 /// True if a concatenation, slice or padding can be done in this layout: no block is cut.
 bool canMoveIn(mlir::Operation *op, const rt::Layout &layout);
 
-/// Operands of an elementwise op that have its shape: not the scalars of a dropout.
-mlir::ValueRange fullOperands(mlir::Operation *op);
-
 /// True if a value is computed again from reordered operands, not reordered itself: casts, which
 /// only make it larger, and f64, in which no library reorders.
 bool isRecomputed(mlir::Value value);

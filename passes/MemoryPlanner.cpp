@@ -5,6 +5,8 @@
 
 #include "passes/MemoryPlanner.h"
 
+#include "runtime/artifact/Align.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -36,7 +38,7 @@ int64_t bestFit(const std::vector<Placed> &byOffset, const dlc::BufferInterval &
 int64_t mostLiveBytes(const std::vector<dlc::BufferInterval> &buffers, int64_t alignment) {
   std::map<int64_t, int64_t> change;
   for (const dlc::BufferInterval &buffer : buffers) {
-    int64_t bytes = (buffer.bytes + alignment - 1) / alignment * alignment;
+    int64_t bytes = dlc::rt::alignUp(buffer.bytes, alignment);
     change[buffer.begin] += bytes;
     change[buffer.end + 1] -= bytes;
   }
@@ -58,7 +60,7 @@ dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int6
   plan.lowerBound = mostLiveBytes(buffers, alignment);
   std::vector<Placed> byOffset;
   for (size_t i : order) {
-    int64_t bytes = (buffers[i].bytes + alignment - 1) / alignment * alignment;
+    int64_t bytes = dlc::rt::alignUp(buffers[i].bytes, alignment);
     int64_t offset = bestFit(byOffset, buffers[i], bytes);
     plan.offsets[i] = offset;
     plan.bytes = std::max(plan.bytes, offset + bytes);

@@ -6,6 +6,7 @@
 // rounded everywhere, so that only its bf16 form is stored and the backward pass sees what the
 // forward pass used; no arithmetic happens in bf16; variables, inputs and losses stay as they are.
 
+#include "dialects/NN/Elementwise.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -37,11 +38,6 @@ static MutableArrayRef<OpOperand> dataOperands(Operation *op) {
 }
 
 static bool isF32(Value value) { return tensorType(value).getElementType().isF32(); }
-
-static CastOp castTo(OpBuilder &builder, Value value, Type element) {
-  return CastOp::create(builder, value.getLoc(),
-                        RankedTensorType::get(tensorType(value).getShape(), element), value);
-}
 
 namespace {
 /// Rewrites one program.
@@ -95,7 +91,8 @@ private:
 
   /// Lets the users of `value`, but for the one that made `narrow` of it, read `narrow` widened.
   void widen(Value value, Value narrow) {
-    auto cast = castTo(builder, narrow, builder.getF32Type());
+    auto cast =
+        castTo(builder, narrow.getLoc(), narrow, builder.getF32Type()).getDefiningOp<CastOp>();
     value.replaceUsesWithIf(cast.getY(), [&](OpOperand &use) {
       return use.getOwner() != cast && use.getOwner() != narrow.getDefiningOp();
     });
@@ -114,7 +111,7 @@ private:
       builder.setInsertionPointAfter(producer);
     else
       builder.setInsertionPointToStart(&block);
-    narrow = castTo(builder, value, builder.getBF16Type());
+    narrow = castTo(builder, value.getLoc(), value, builder.getBF16Type());
     // Inputs and variables exist in f32 anyway.
     if (producer && !isa<ReadOp, ConstantOp>(producer))
       widen(value, narrow);

@@ -1,19 +1,12 @@
 // Elementwise ops: result types, verification, folding.
 
-#include "dialects/NN/NN.h"
+#include "dialects/NN/Elementwise.h"
 
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
 
 namespace dlc::nn {
-/// Operands that are scalars by definition (seed, step, first_row of dropout) take no part.
-static auto fullOperands(Operation *op) {
-  return llvm::make_filter_range(op->getOperands(), [op](Value operand) {
-    return !isa<DropoutOp>(op) || operand == op->getOperand(0);
-  });
-}
-
 /// True if the op computes in the element type of the operand, so that it must be the result's.
 static bool keepsElementType(Operation *op, Value operand) {
   bool isCondition = isa<SelectOp>(op) && operand == op->getOperand(0);

@@ -4,9 +4,7 @@
 // convolved with weight gives small: the gradient in each of the three is conv_grad_data,
 // conv_grad_filter and conv of the other two.
 
-#include "dialects/NN/NN.h"
-
-#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "dialects/NN/Elementwise.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -19,13 +17,6 @@ template <typename Op> static Value beforeRelu(ImplicitLocOpBuilder &g, Op op, V
   Value zero = splat(g, g.getLoc(), logicalType(tensorType(dy)), 0);
   Value positive = CompareOp::create(g, Comparison::GT, op.getY(), zero);
   return SelectOp::create(g, positive, dy, zero);
-}
-
-static Value castTo(ImplicitLocOpBuilder &g, Value value, Type element) {
-  auto type = tensorType(value);
-  if (type.getElementType() == element)
-    return value;
-  return CastOp::create(g, RankedTensorType::get(type.getShape(), element), value);
 }
 
 /// Sum over all dimensions but 1, the gradient of something added per channel.

@@ -4,6 +4,7 @@
 
 #include "runtime/artifact/Verifier.h"
 
+#include "runtime/artifact/Align.h"
 #include "runtime/artifact/Faults.h"
 #include "runtime/artifact/LayoutIo.h"
 
@@ -31,7 +32,7 @@ std::optional<uint64_t> elementsOf(const artifact::TensorType &type) {
     if (shape[dim] < 1 || static_cast<uint64_t>(shape[dim]) > maxBytes)
       return std::nullopt;
     auto block = static_cast<uint64_t>(layout->blockOf(dim));
-    uint64_t padded = (static_cast<uint64_t>(shape[dim]) + block - 1) / block * block;
+    uint64_t padded = alignUp(static_cast<uint64_t>(shape[dim]), block);
     if (padded > maxBytes / elements)
       return std::nullopt;
     elements *= padded;

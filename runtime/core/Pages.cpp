@@ -1,5 +1,6 @@
 #include "runtime/core/Pages.h"
 
+#include "runtime/artifact/Align.h"
 #include "runtime/core/ParallelFor.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ std::byte *mapPages(size_t bytes) {
   // More than needed is mapped and the ends are given back, so that the rest begins where it
   // should.
   size_t spare = bytes >= hugePageBytes ? hugePageBytes : 0;
-  size_t page = 4096, size = (std::max<size_t>(bytes, 1) + page - 1) / page * page;
+  size_t page = 4096, size = alignUp(std::max<size_t>(bytes, 1), page);
   void *mapped =
       mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)

@@ -1,5 +1,6 @@
 #include "runtime/train/StandaloneTimes.h"
 
+#include "runtime/artifact/Align.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/TensorIo.h"
@@ -12,12 +13,10 @@ namespace {
 
 constexpr size_t alignment = 4096;
 
-size_t alignUp(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 size_t operandBytes(const artifact::Kernel &kernel) {
   size_t bytes = 0;
   for (const artifact::TensorType *type : *kernel.operands())
-    bytes += alignUp(PhysicalType(*type).bytes());
+    bytes += alignUp(PhysicalType(*type).bytes(), alignment);
   return bytes;
 }
 
@@ -43,7 +42,7 @@ std::vector<void *> lay(Device &device, const artifact::Kernel &kernel,
     bool floating = type->dtype() == artifact::DType::F32 || type->dtype() == artifact::DType::BF16;
     device.fill(memory.data(), floating ? 0x3c : 0, bytes); // 0.0115 in either type
     buffers.push_back(memory.data());
-    memory = memory.subspan(alignUp(bytes));
+    memory = memory.subspan(alignUp(bytes, alignment));
   }
   return buffers;
 }

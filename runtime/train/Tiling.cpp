@@ -2,6 +2,7 @@
 // belongs to which index of the tile.
 #include "runtime/train/Tiling.h"
 
+#include "runtime/artifact/Align.h"
 #include "runtime/core/Error.h"
 #include "runtime/data/Array.h"
 
@@ -10,10 +11,6 @@
 #include <numeric>
 
 namespace dlc::rt {
-
-static int64_t alignUp(int64_t value, int64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
 
 std::vector<TileSpan> tilesAlong(int64_t extent, int64_t tile, int64_t overlap, int64_t alignment) {
   if (extent <= tile)
