@@ -120,6 +120,16 @@ double FamilyWalk::passCost(Value value, const Layout &layout, size_t tensors) {
   return context.planner.generatedCost(bytes, 0) - context.planner.generatedCost(0, 0);
 }
 
+/// Of a library op: its kernel, or its part of a generated one.
+double FamilyWalk::kernelCost(Operation *op, const rt::KernelCandidate &candidate) {
+  if (!isa<nn::MaxPoolOp, nn::MaxPoolGradOp>(op) || isLibraryPooling(op, candidate.layouts))
+    return candidate.nanoseconds;
+  double cost = 0;
+  for (size_t i = 0; i < op->getNumOperands() + op->getNumResults(); ++i)
+    cost += passCost(positional(op, i), candidate.layouts[i], 1);
+  return cost;
+}
+
 /// What leaving the family costs those who come after. Nobody is urged into a layout that is mostly
 /// padding.
 double FamilyWalk::resultPenalty(Value result, const Layout &layout) {
@@ -217,7 +227,7 @@ bool FamilyWalk::visitLibrary(Operation *op) {
     if (list.candidates.empty())
       reason = list.reason;
     for (rt::KernelCandidate &candidate : list.candidates) {
-      double cost = candidate.nanoseconds + adaptationCost(op, candidate.layouts);
+      double cost = kernelCost(op, candidate) + adaptationCost(op, candidate.layouts);
       if (cost >= bestCost)
         continue;
       bestCost = cost;
@@ -228,7 +238,7 @@ bool FamilyWalk::visitLibrary(Operation *op) {
     refused = op;
     return false;
   }
-  plan.nanoseconds += best->nanoseconds;
+  plan.nanoseconds += kernelCost(op, *best);
   size_t operands = op->getNumOperands();
   for (size_t i = 0; i < operands; ++i)
     use(op->getOpOperand(static_cast<unsigned>(i)), best->layouts[i]);

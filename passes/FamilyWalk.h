@@ -48,6 +48,7 @@ private:
   double reorderCost(mlir::Value value, const rt::Layout &to);
   void pay(mlir::Value value, const rt::Layout &to);
   double passCost(mlir::Value value, const rt::Layout &layout, size_t tensors);
+  double kernelCost(mlir::Operation *op, const rt::KernelCandidate &candidate);
   rt::Layout commonLayout(mlir::Operation *op, mlir::ValueRange operands,
                           llvm::function_ref<bool(const rt::Layout &)> allowed);
   void use(mlir::OpOperand &operand, const rt::Layout &layout);

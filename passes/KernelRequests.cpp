@@ -75,8 +75,8 @@ static rt::KernelRequest product(nn::MatmulOp op) {
 /// True if generated code runs a pooling: windows tile the operand, and vectors of channels run
 /// along memory. Then the gradient is a pointwise function of two smaller tensors, which the
 /// readers of either compute for less than it takes to store it.
-template <typename Pool> static bool isTiling(Pool pool, Value full) {
-  auto type = nn::tensorType(full);
+template <typename Pool>
+static bool isTiling(Pool pool, RankedTensorType type, const rt::Layout &layout) {
   auto isZero = [](int64_t value) { return value == 0; };
   if (!llvm::equal(pool.getKernel(), pool.getStrides()) ||
       !llvm::all_of(pool.getPaddingLow(), isZero) || !llvm::all_of(pool.getPaddingHigh(), isZero))
@@ -84,18 +84,24 @@ template <typename Pool> static bool isTiling(Pool pool, Value full) {
   for (auto [extent, window] : llvm::zip(type.getShape().drop_front(2), pool.getKernel()))
     if (extent % window != 0)
       return false;
-  rt::Layout layout = nn::layoutOf(type);
   for (const rt::Layout::Block &block : layout.blocks)
     if (block.dim != 1)
       return false;
   return !layout.blocks.empty() || layout.order.back() == 1;
 }
 
-bool dlc::isLibraryOp(Operation *op) {
+bool dlc::isLibraryPooling(Operation *op, const std::vector<rt::Layout> &layouts) {
   if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
-    return !isTiling(pool, pool.getX());
-  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
-    return !isTiling(grad, grad.getDx());
+    return !isTiling(pool, pool.getX().getType(), layouts.front());
+  auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
+  return grad && !isTiling(grad, grad.getDx().getType(), layouts.back());
+}
+
+bool dlc::isLibraryOp(Operation *op) {
+  if (isa<nn::MaxPoolOp, nn::MaxPoolGradOp>(op)) {
+    Value full = isa<nn::MaxPoolOp>(op) ? op->getOperand(0) : op->getResult(0);
+    return isLibraryPooling(op, {nn::layoutOf(nn::tensorType(full))});
+  }
   // Generated code reorders what no library does: f64 and what is stored as bytes or 64-bit
   // integers.
   if (auto reorder = dyn_cast<nn::ReorderOp>(op)) {

@@ -17,6 +17,9 @@ namespace dlc {
 /// windows tile channels-innermost memory.
 bool isLibraryOp(mlir::Operation *op);
 
+/// The same of a pooling whose operands and results will have these layouts.
+bool isLibraryPooling(mlir::Operation *op, const std::vector<rt::Layout> &layouts);
+
 /// The kernel of a library op, nothing for others. The request's operands are the op's operands and
 /// results in order, with the layouts of their types.
 std::optional<rt::KernelRequest> kernelRequest(mlir::Operation *op, rt::Math math,

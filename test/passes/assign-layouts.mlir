@@ -71,7 +71,7 @@ nn.model @train_step attributes {stage = "train"} {
 // CHECK-LABEL: nn.model @concat
 nn.model @concat attributes {stage = "train"} {
   nn.program @predict(%x: tensor<1x32x8x8xf32> {nn.input = "x"}) {
-    %p, %i = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>) -> (tensor<1x32x4x4xf32>, tensor<1x32x4x4xi8>)
+    %p, %i = nn.max_pool %x {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>) -> (tensor<1x32x4x4xf32>, tensor<1x32x4x4xi8>)
     // CHECK: %[[POOL:.*]], %{{.*}} = nn.max_pool {{.*}} -> (tensor<1x32x4x4xf32, #nn.layout<nChw16c>>, tensor<1x32x4x4xi8, #nn.layout<nChw16c>>)
     // CHECK: nn.concat %[[POOL]], %[[POOL]] {{.*}} -> tensor<1x64x4x4xf32, #nn.layout<nChw16c>>
     %c = nn.concat %p, %p {dim = 1 : i64} : (tensor<1x32x4x4xf32>, tensor<1x32x4x4xf32>) -> tensor<1x64x4x4xf32>
@@ -80,6 +80,20 @@ nn.model @concat attributes {stage = "train"} {
     // CHECK: nn.slice {{.*}} -> tensor<1x8x4x4xf32>
     %t = nn.slice %c {start = array<i64: 0, 24, 0, 0>, size = array<i64: 1, 8, 4, 4>} : (tensor<1x64x4x4xf32>) -> tensor<1x8x4x4xf32>
     nn.output "s", %s : tensor<1x16x4x4xf32>
+    nn.output "t", %t : tensor<1x8x4x4xf32>
+  }
+}
+
+// -----
+
+// The library pools blocked tensors sooner, but where windows tile a tensor, generated code pools it at the same price in
+// either layout, and no slice cuts a block where channels come last.
+// CHECK-LABEL: nn.model @tiling
+nn.model @tiling attributes {stage = "train"} {
+  nn.program @predict(%x: tensor<1x32x8x8xf32> {nn.input = "x"}) {
+    // CHECK: nn.max_pool {{.*}} -> (tensor<1x32x4x4xf32, #nn.layout<nhwc>>, tensor<1x32x4x4xi8, #nn.layout<nhwc>>)
+    %p, %i = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x8x8xf32>) -> (tensor<1x32x4x4xf32>, tensor<1x32x4x4xi8>)
+    %t = nn.slice %p {start = array<i64: 0, 8, 0, 0>, size = array<i64: 1, 8, 4, 4>} : (tensor<1x32x4x4xf32>) -> tensor<1x8x4x4xf32>
     nn.output "t", %t : tensor<1x8x4x4xf32>
   }
 }
