@@ -273,9 +273,11 @@ int Compilation::writeArtifact() {
   std::string code;
   if (!planner || !emitCode(code, nullptr, nullptr))
     return 1;
+  // Text from the schedule stage on was planned already, whatever the options say now.
+  std::optional<PlanningTarget> planned = PlanningTarget::of(model);
   ExportOptions how;
-  how.threads = options.threads;
-  how.math = options.math;
+  how.threads = planned->threads;
+  how.math = planned->math == rt::Math::Strict ? "strict" : "fast";
   if (auto precision = model->getAttrOfType<StringAttr>("precision"))
     how.precision = precision.str();
   if (std::optional<Link> link = Link::parse(options.link)) {
