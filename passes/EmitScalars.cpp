@@ -184,8 +184,11 @@ static Value emitFloat(LocBuilder &b, Operation *op, ValueRange in) {
       .Case([&](nn::TanhOp) { return math::TanhOp::create(b, x); })
       .Case([&](nn::ReluOp) { return emitRelu(b, x); })
       .Case([&](nn::SigmoidOp) {
-        Value grown = expOf(arith::NegFOp::create(b, x));
-        return arith::DivFOp::create(b, constant(1), arith::AddFOp::create(b, constant(1), grown));
+        // The exponential that softplus needs, too; it cannot overflow.
+        Value small = expOf(arith::NegFOp::create(b, math::AbsFOp::create(b, x)));
+        Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, x, constant(0));
+        Value over = arith::SelectOp::create(b, negative, small, constant(1));
+        return arith::DivFOp::create(b, over, arith::AddFOp::create(b, constant(1), small));
       })
       .Case([&](nn::SoftplusOp) {
         Value small = expOf(arith::NegFOp::create(b, math::AbsFOp::create(b, x)));
