@@ -40,6 +40,7 @@ private:
   void closeRaggedEnd();
   mlir::scf::ForOp openLoop(unsigned loop, mlir::OpFoldResult from, mlir::OpFoldResult to,
                             int64_t step, mlir::ValueRange carried = {});
+  void fixIndex(unsigned loop, int64_t index);
   void enterLevel(mlir::Block *block);
   void leaveLevel();
   void forget(unsigned level);

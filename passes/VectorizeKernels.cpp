@@ -240,6 +240,13 @@ scf::ForOp StageVectorizer::openLoop(unsigned loop, OpFoldResult from, OpFoldRes
   return forOp;
 }
 
+/// In place of a loop of one iteration: what depends on nothing else, as factors of channels, is
+/// loaded before all loops. The code behind this one cannot know that no store changes it.
+void StageVectorizer::fixIndex(unsigned loop, int64_t index) {
+  moveTo(0);
+  loopIndices[loop] = {constant(index), {}, loop == vectorDim ? 1 : 0, 0};
+}
+
 /// True if f32 is good enough for all of a reduction: few iterations, results that are rounded.
 bool StageVectorizer::isOneRun(size_t position) const {
   return !terms.empty() && iterationsFrom(position) <= runLength * sides &&
@@ -299,7 +306,11 @@ void StageVectorizer::vectorLoop(size_t position) {
   int64_t extent = plan.loops[vectorDim].extent, vectors = extent / lanes;
   int64_t most = neighbourLoop == vectorDim ? mostNeighbours : 1;
   int64_t whole = vectors / most * most * lanes;
-  if (whole > 0) {
+  if (whole == lanes * most) {
+    fixIndex(vectorDim, 0);
+    vectorBlock(position, most, /*left=*/0);
+    forget(0);
+  } else if (whole > 0) {
     openLoop(vectorDim, b.getIndexAttr(0), b.getIndexAttr(whole), lanes * most);
     vectorBlock(position, most, /*left=*/0);
     leaveLevel();
@@ -364,6 +375,13 @@ StageVectorizer::Accumulators StageVectorizer::reduceLoop(unsigned loop, OpFoldR
                                                           Iteration body) {
   if (from == to)
     return accumulators;
+  std::optional<int64_t> first = getConstantIntValue(from), last = getConstantIntValue(to);
+  if (first && last && *last - *first <= step) {
+    fixIndex(loop, *first);
+    accumulators = body(std::move(accumulators));
+    forget(0);
+    return accumulators;
+  }
   scf::ForOp forOp = openLoop(loop, from, to, step, accumulators);
   Accumulators next = body(llvm::to_vector_of<Value>(forOp.getRegionIterArgs()));
   b.setInsertionPointToEnd(levels.back().block);
@@ -442,6 +460,7 @@ StageVectorizer::Accumulators StageVectorizer::reduceSides(unsigned loop, OpFold
       if (side > 0)
         loopIndices[loop].scalar = arith::AddIOp::create(b, first.scalar, constant(side * step));
       reduceSide(side, inner);
+      forget(first.level); // the next side has another index
     }
     return inner;
   });
