@@ -1,4 +1,5 @@
-// The last bucket is cut off from the end first, then the rest is filled from the front.
+// The last bucket is cut off from the end first, then the rest is filled from the front. A bucket
+// that is as yet smaller than the last one stays open past what travels alone.
 
 #include "passes/BucketPlanner.h"
 
@@ -6,11 +7,15 @@
 
 using namespace dlc;
 
+/// True if `reduction` needs the result of the one numbered `first` or of a later one.
+static bool dependsOnAny(const Reduction &reduction, unsigned first) {
+  return std::ranges::any_of(reduction.dependencies,
+                             [&](unsigned dependency) { return dependency >= first; });
+}
+
 /// True if `reduction` may join the run that begins at `begin`.
 static bool canJoin(const Reduction &reduction, const Reduction &first, unsigned begin) {
-  return reduction.format == first.format &&
-         std::ranges::none_of(reduction.dependencies,
-                              [&](unsigned dependency) { return dependency >= begin; });
+  return reduction.format == first.format && !dependsOnAny(reduction, begin);
 }
 
 /// Start of the longest run that ends with the last reduction and fits the limit.
@@ -36,18 +41,36 @@ std::vector<Bucket> dlc::planBuckets(std::span<const Reduction> reductions,
   if (reductions.empty())
     return buckets;
   unsigned last = beginOfLast(reductions, std::min(limits.lastBytes, limits.bytes));
+  Bucket open; // what may still get members
   uint64_t bytes = 0;
+  auto close = [&] {
+    if (!open.members.empty())
+      buckets.push_back(std::move(open));
+    open.members.clear();
+    bytes = 0;
+  };
   for (unsigned i = 0; i < last; ++i) {
     uint64_t slice = alignToSlice(reductions[i].bytes);
-    if (!buckets.empty() && bytes + slice <= limits.bytes &&
-        canJoin(reductions[i], reductions[buckets.back().begin], buckets.back().begin)) {
-      buckets.back().end = i + 1;
-      bytes += slice;
+    bool isLarge = slice >= limits.bytes;
+    if (!open.members.empty()) {
+      unsigned first = open.members.front();
+      bool isDone = isLarge ? bytes > limits.lastBytes
+                            : bytes + slice > limits.bytes ||
+                                  reductions[i].format != reductions[first].format;
+      if (isDone || dependsOnAny(reductions[i], first))
+        close();
+    }
+    if (isLarge) {
+      buckets.push_back({{i}});
     } else {
-      buckets.push_back({i, i + 1});
-      bytes = slice;
+      open.members.push_back(i);
+      bytes += slice;
     }
   }
-  buckets.push_back({last, static_cast<unsigned>(reductions.size())});
+  close();
+  Bucket &tail = buckets.emplace_back();
+  for (unsigned i = last; i < reductions.size(); ++i)
+    tail.members.push_back(i);
+  std::ranges::sort(buckets, {}, [](const Bucket &bucket) { return bucket.members.back(); });
   return buckets;
 }

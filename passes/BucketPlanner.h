@@ -1,7 +1,8 @@
 // Which gradients travel together.
 //
-// Gradients come in the order in which backward compute produces them, and buckets are runs of that
-// order, so that a bucket can leave as soon as its last gradient is ready. The last bucket is
+// Gradients come in the order in which backward compute produces them, and buckets are filled in
+// that order, so that a bucket can leave as soon as its last gradient is ready. A gradient that is
+// as large as a bucket travels alone; tiny ones around it share a message. The last bucket is
 // small: nothing is left to hide it behind.
 #pragma once
 
@@ -30,11 +31,13 @@ struct BucketLimits {
   uint64_t lastBytes; // of the last one
 };
 
-/// Runs [begin, end) of the reductions, in order. A run exceeds its limit only where it is a single
-/// tensor, and never holds two reductions of which one depends on the other.
+/// Numbers of reductions, in order. A bucket exceeds its limit only where it is a single tensor. No
+/// reduction up to a bucket's last one needs the result of one of the bucket's: what a bucket waits
+/// for does not depend on it.
 struct Bucket {
-  unsigned begin, end;
+  std::vector<unsigned> members;
 };
+/// In the order of their last members.
 std::vector<Bucket> planBuckets(std::span<const Reduction> reductions, const BucketLimits &limits);
 
 } // namespace dlc

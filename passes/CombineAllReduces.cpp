@@ -1,5 +1,5 @@
 // Operands of all collectives are listed in the order in which their producers run, planBuckets
-// cuts the list into runs, and each run becomes one collective behind its last producer. Users that
+// divides the list, and each bucket becomes one collective behind its last producer. Users that
 // stood in between sink behind it.
 
 #include "passes/BlockOrder.h"
@@ -73,11 +73,13 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     std::vector<Member> members = membersOf(block);
     std::vector<Reduction> reductions = describe(block, members);
     llvm::SmallSetVector<Operation *, 16> replaced;
-    for (Bucket bucket : planBuckets(reductions, limits)) {
-      MutableArrayRef<Member> run(&members[bucket.begin], bucket.end - bucket.begin);
-      if (failed(build(run, opened)))
+    for (const Bucket &bucket : planBuckets(reductions, limits)) {
+      SmallVector<Member> own;
+      for (unsigned index : bucket.members)
+        own.push_back(members[index]);
+      if (failed(build(own, opened)))
         return failure();
-      for (Member &member : run)
+      for (Member &member : own)
         replaced.insert(member.op);
     }
     for (Operation *op : replaced)
@@ -144,12 +146,12 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     return reductions;
   }
 
-  LogicalResult build(MutableArrayRef<Member> run, Planner &opened) {
-    OpBuilder builder(run.back().op);
+  LogicalResult build(MutableArrayRef<Member> bucket, Planner &opened) {
+    OpBuilder builder(bucket.back().op);
     SmallVector<Value> inputs;
     SmallVector<Location> locations;
     double position = 0;
-    for (Member &member : run) {
+    for (Member &member : bucket) {
       FailureOr<Value> input = ownInput(builder, member, opened);
       if (failed(input))
         return failure();
@@ -158,9 +160,9 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
       position = std::max(position, positions[input->getDefiningOp()].position);
     }
     auto combined = comm::AllReduceOp::create(builder, builder.getFusedLoc(locations),
-                                              ValueRange(inputs), run.front().op.getWireAttr());
+                                              ValueRange(inputs), bucket.front().op.getWireAttr());
     positions[combined] = {0, position + 0.25};
-    for (auto [member, output] : llvm::zip(run, combined.getOutputs()))
+    for (auto [member, output] : llvm::zip(bucket, combined.getOutputs()))
       member.output().replaceAllUsesWith(output);
     return success();
   }

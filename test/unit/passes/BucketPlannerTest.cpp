@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <utility>
 
 using namespace dlc;
 
@@ -14,7 +16,7 @@ constexpr BucketLimits limits{4 << 20, 1 << 20};
 
 uint64_t bytesOf(std::span<const Reduction> reductions, const Bucket &bucket) {
   uint64_t bytes = 0;
-  for (unsigned i = bucket.begin; i < bucket.end; ++i)
+  for (unsigned i : bucket.members)
     bytes += alignToSlice(reductions[i].bytes);
   return bytes;
 }
@@ -35,20 +37,26 @@ TEST(BucketPlanner, KeepsOrderAndLimits) {
   for (int round = 0; round < 300; ++round) {
     std::vector<Reduction> reductions = randomReductions(random);
     std::vector<Bucket> buckets = planBuckets(reductions, limits);
-    unsigned next = 0;
-    for (const Bucket &bucket : buckets) {
-      EXPECT_EQ(bucket.begin, next);
-      ASSERT_LT(bucket.begin, bucket.end);
-      next = bucket.end;
-      uint64_t limit = &bucket == &buckets.back() ? limits.lastBytes : limits.bytes;
-      EXPECT_TRUE(bucket.end == bucket.begin + 1 || bytesOf(reductions, bucket) <= limit);
-      for (unsigned i = bucket.begin; i < bucket.end; ++i) {
-        EXPECT_EQ(reductions[i].format, reductions[bucket.begin].format);
-        for (unsigned dependency : reductions[i].dependencies)
-          EXPECT_LT(dependency, bucket.begin);
+    std::vector<unsigned> bucketOf(reductions.size(), ~0u);
+    int previous = -1;
+    for (unsigned number = 0; number < buckets.size(); ++number) {
+      const Bucket &bucket = buckets[number];
+      ASSERT_FALSE(bucket.members.empty());
+      EXPECT_TRUE(std::ranges::is_sorted(bucket.members));
+      EXPECT_LT(previous, static_cast<int>(bucket.members.back()));
+      previous = static_cast<int>(bucket.members.back());
+      uint64_t limit = number + 1 == buckets.size() ? limits.lastBytes : limits.bytes;
+      EXPECT_TRUE(bucket.members.size() == 1 || bytesOf(reductions, bucket) <= limit);
+      for (unsigned i : bucket.members) {
+        EXPECT_EQ(reductions[i].format, reductions[bucket.members.front()].format);
+        EXPECT_EQ(std::exchange(bucketOf[i], number), ~0u);
       }
     }
-    EXPECT_EQ(next, reductions.size());
+    EXPECT_TRUE(std::ranges::none_of(bucketOf, [](unsigned it) { return it == ~0u; }));
+    // Whatever a reduction needs has left before it.
+    for (unsigned i = 0; i < reductions.size(); ++i)
+      for (unsigned dependency : reductions[i].dependencies)
+        EXPECT_LT(buckets[bucketOf[dependency]].members.back(), i);
   }
 }
 
@@ -56,9 +64,23 @@ TEST(BucketPlanner, CutsASmallLastBucket) {
   std::vector<Reduction> reductions(16, {512 << 10, 0, {}});
   std::vector<Bucket> buckets = planBuckets(reductions, limits);
   ASSERT_EQ(buckets.size(), 3u);
-  EXPECT_EQ(buckets[0].end, 8u);
-  EXPECT_EQ(buckets[1].end, 14u);
-  EXPECT_EQ(buckets[2].end, 16u);
+  EXPECT_EQ(buckets[0].members.back(), 7u);
+  EXPECT_EQ(buckets[1].members.back(), 13u);
+  EXPECT_EQ(buckets[2].members.back(), 15u);
+}
+
+TEST(BucketPlanner, JoinsSmallOnesAcrossLargeOnes) {
+  std::vector<Reduction> reductions;
+  for (int layer = 0; layer < 4; ++layer) {
+    reductions.push_back({8 << 20, 0, {}});
+    reductions.push_back({1000, 0, {}});
+  }
+  reductions.push_back({1 << 20, 0, {}});
+  std::vector<Bucket> buckets = planBuckets(reductions, limits);
+  ASSERT_EQ(buckets.size(), 6u);
+  EXPECT_EQ(buckets[4].members, (std::vector<unsigned>{1, 3, 5, 7}));
+  reductions[4].dependencies = {1}; // what waits for a small one does not wait for later ones
+  EXPECT_EQ(planBuckets(reductions, limits)[2].members, (std::vector<unsigned>{1, 3}));
 }
 
 TEST(BucketPlanner, SmallModelsSendOneMessage) {
