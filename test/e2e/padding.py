@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 """Padding lanes of blocked tensors stay zero: of variables, optimizer slots, gradients and everything that a kernel writes, in every
 combination of precision, math and wire. dlc-padding looks at them after every instruction, on memory that was filled with NaN."""
-import json
 import re
 
-from support import MODELS, ROOT, check, has, run, workspace
+from support import MODELS, blocked_target, check, has, run, workspace
 
 # What is not 0 where its operand is: nothing but the bounds of the lanes keeps their padding zero.
 GATES = """model gates(batch = 2) {
@@ -18,16 +17,6 @@ GATES = """model gates(batch = 2) {
 """
 
 
-def write_blocked(path):
-    """A machine on which convolutions of unblocked tensors are slow, so that the plan blocks them whatever their size."""
-    table = json.loads((ROOT / "runtime/cpu/targets/avx512.json").read_text())
-    for entry in table["efficiency"]:
-        if entry["implementation"] in ("brg", "gemm"):
-            for kernel in ("conv", "conv_grad_data", "conv_grad_filter"):
-                entry[kernel] = [[0, 0.001]]
-    path.write_text(json.dumps(table))
-
-
 def check_padding(directory, model, *options):
     """Blocked tensors with padding must be among variables, slots, gradients and transient tensors."""
     artifact = directory / "padded.dlx"
@@ -39,15 +28,14 @@ def check_padding(directory, model, *options):
 
 def main():
     directory = workspace()
-    blocked, gates = directory / "blocked.json", directory / "gates.dl"
-    write_blocked(blocked)
+    gates = directory / "gates.dl"
     gates.write_text(GATES)
     unet = [MODELS / "unet2d.dl"]
     for value in ("base=10", "depth=2", "size=16", "predict.size=16", "batch=2"):
         unet += ["--set", value]
     plans = [["--target=cpu:avx2"]]
     if has("avx512f"):
-        plans = [[f"--target=cpu:{blocked}", f"--math={math}"] for math in ("fast", "strict")]
+        plans = [[f"--target={blocked_target(directory)}", f"--math={math}"] for math in ("fast", "strict")]
     if has("avx512_bf16"):
         plans.append(["--precision=bf16"])
     else:

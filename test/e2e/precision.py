@@ -21,8 +21,8 @@ class RoundedCase(Case):
     follows; few elements do, and tensors are compared by norm. Rounding at one place more or less shows: bf16 misses f64 by 0.2."""
     tolerance = 2e-3
 
-    def __init__(self, name, model, sets, inputs):
-        super().__init__(name, model, sets, inputs, "--precision=bf16")
+    def __init__(self, name, model, sets, inputs, *options):
+        super().__init__(name, model, sets, inputs, "--precision=bf16", *options)
         text = self.directory / "rounded.mlir"
         run("dlc", "compile", *self.model, "--precision=bf16", "--emit=nn", "-o", text)
         self.model = [text]
@@ -39,6 +39,8 @@ def near_evaluator():
                  RoundedCase("unet2d of 16 channels", "unet2d.dl", unet | {"base": 16, "norm": "none"}, scans)):
         case.step(1)
         case.forward()
+    for wire in ("f32", "bf16"):
+        RoundedCase(f"unet2d, wire of {wire}", "unet2d.dl", unet | {"base": 16, "norm": "none", "batch": 2}, scans, f"--wire={wire}").step(2)
 
 
 def bits(directory):

@@ -101,6 +101,13 @@ def main():
             case.step(ranks)
             if ranks == 1:
                 case.forward()
+    # In every combination of math and wire; test/e2e/precision.py has bf16.
+    tensors = unet | {"batch": 2, "base": 16, "norm": "none"}
+    Case("unet2d, strict", "unet2d.dl", tensors, scans, "--math=strict").step(2)
+    for math in ("fast", "strict"):
+        case = Case(f"unet2d, {math}, wire of bf16", "unet2d.dl", tensors, scans, f"--math={math}", "--wire=bf16")
+        case.tolerance = 4e-4  # gradients may err tenfold: each way rounds by at most 2^-9
+        case.step(2)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,19 @@ def has(flag):
         return any(line.startswith("flags") and f" {flag} " in line + " " for line in lines)
 
 
+def blocked_target(directory):
+    """A target for processors with AVX-512 whose table makes convolutions of unblocked tensors slow: plans block tensors whatever
+    their size, and so have padding lanes and, where math is fast, Winograd kernels."""
+    table = json.loads((ROOT / "runtime/cpu/targets/avx512.json").read_text())
+    for entry in table["efficiency"]:
+        if entry["implementation"] in ("brg", "gemm"):
+            for kernel in ("conv", "conv_grad_data", "conv_grad_filter"):
+                entry[kernel] = [[0, 0.001]]
+    path = pathlib.Path(directory) / "blocked.json"
+    path.write_text(json.dumps(table))
+    return f"cpu:{path}"
+
+
 def workspace():
     return pathlib.Path(tempfile.mkdtemp(prefix="dlc-e2e-"))
 
