@@ -6,6 +6,13 @@
 // LLVM: define void @relu_0(ptr {{.*}}, i64 {{.*}}, i64 {{.*}})
 // LLVM: load <8 x float>
 
+// Factors of a channel block that is one vector are loaded once for all pixels.
+// LLVM-LABEL: define void @factors_0
+// LLVM: %[[FACTORS:.*]] = load <8 x float>
+// LLVM: phi i64
+// LLVM: %[[PIXEL:.*]] = load <8 x float>
+// LLVM-NEXT: fmul <8 x float> %[[FACTORS]], %[[PIXEL]]
+
 // Elements of f32 are added in f64, since a variance may be the difference of their sums.
 // LLVM-LABEL: define void @sum_0
 // LLVM: phi <8 x double>
@@ -41,6 +48,13 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %2 = nn.add %0, %1 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     %3 = nn.relu %2 : (tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     nn.yield %3 : tensor<3x16x64x64xf32>
+  }
+
+  exec.cluster @factors {
+  ^bb0(%0: tensor<2x8x32x32xf32, #nn.layout<nChw8c>>, %1: tensor<8xf32>):
+    %2 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<8xf32>) -> tensor<2x8x32x32xf32, #nn.layout<nChw8c>>
+    %3 = nn.mul %0, %2 : (tensor<2x8x32x32xf32, #nn.layout<nChw8c>>, tensor<2x8x32x32xf32, #nn.layout<nChw8c>>) -> tensor<2x8x32x32xf32, #nn.layout<nChw8c>>
+    nn.yield %3 : tensor<2x8x32x32xf32, #nn.layout<nChw8c>>
   }
 
   // A factor per channel keeps the channel blocks apart: images, blocks, pixels, lanes.
