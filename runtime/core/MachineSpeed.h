@@ -21,7 +21,7 @@ struct MachineSpeed {
   std::array<MemoryRates, 3> memory; // by MemoryLevel
   uint64_t l2Bytes = 0;              // of all cores of the team
   uint64_t l3Bytes = 0;              // as measured: what the team can keep in it
-  double gigaflops = 0; // of the team, f32 multiply-adds
+  double gigaflops = 0;              // of the team, f32 multiply-adds
 
   const MemoryRates &at(MemoryLevel level) const { return memory[static_cast<size_t>(level)]; }
   /// Nanoseconds to read `read` bytes of which `written` <= `read` are changed or replaced.
