@@ -34,6 +34,9 @@ CpuTarget targetOf(const artifact::Target &target, unsigned threads) {
 CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads) {
   limitInstructionSets(targetOf(target, threads));
   setTeamSize(threads);
+  // oneDNN's cache takes reorders for equal whose layouts differ in dimensions of extent 1 alone,
+  // so that what it offers would depend on what was loaded before. An artifact repeats no kernel.
+  dnnl_set_primitive_cache_capacity(0);
   engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   stream = dnnl::stream(engine);
 }
