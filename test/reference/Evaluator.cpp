@@ -6,6 +6,9 @@
 
 #include "mlir/IR/SymbolTable.h"
 
+#include <cmath>
+#include <random>
+
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
@@ -14,9 +17,10 @@ using namespace dlc::reference;
 namespace {
 class Run {
 public:
-  Run(ProgramOp program, const Tensors &variables, ArrayRef<Tensors> inputs)
+  Run(ProgramOp program, const Tensors &variables, ArrayRef<Tensors> inputs, Noise noise)
       : program(program), model(program->getParentOfType<ModelOp>()), variables(variables),
-        inputs(inputs), values(inputs.size()), outcomes(inputs.size()) {}
+        inputs(inputs), amplitude(noise.amplitude), generator(noise.seed), values(inputs.size()),
+        outcomes(inputs.size()) {}
 
   FailureOr<std::vector<Outcome>> run() {
     Block &body = program.getBody().front();
@@ -105,6 +109,8 @@ private:
     if (!results)
       return op.emitOpError("has no reference semantics");
     for (auto [result, tensor] : llvm::zip(op.getResults(), *results)) {
+      if (amplitude > 0 && isa<FloatType>(tensorType(result).getElementType()))
+        addNoise(op, tensor);
       known[result] = rounded(std::move(tensor), result);
     }
     return success();
@@ -116,6 +122,21 @@ private:
       for (double &element : tensor.data)
         element = rt::floatFromBf16(rt::bf16FromFloat(static_cast<float>(element)));
     return tensor;
+  }
+
+  void addNoise(Operation &op, Tensor &tensor) {
+    bool sums = isa<ConvOp, ConvTransposeOp, ConvGradDataOp, ConvGradFilterOp, MatmulOp,
+                    ReduceSumOp, BatchNormOp, BatchNormGradOp>(op);
+    double squares = 0;
+    for (double value : tensor.data)
+      squares += value * value;
+    double scale = sums ? std::sqrt(squares / double(tensor.size())) : 0;
+    for (double &value : tensor.data) {
+      double share = 2 * (double(generator() >> 11) * 0x1p-53) - 1;
+      if (!std::isfinite(value) || value == double(float(value)))
+        continue;
+      value = float(value + amplitude * share * std::max(std::abs(value), scale));
+    }
   }
 
   LogicalResult computeFused(FusedOp fused, ArrayRef<const Tensor *> operands,
@@ -220,14 +241,16 @@ private:
   ModelOp model;
   const Tensors &variables;
   ArrayRef<Tensors> inputs;
+  double amplitude;
+  std::mt19937_64 generator;
   std::vector<llvm::DenseMap<Value, Tensor>> values; // by rank
   std::vector<Outcome> outcomes;
 };
 } // namespace
 
 FailureOr<std::vector<Outcome>> reference::evaluate(ProgramOp program, const Tensors &variables,
-                                                    ArrayRef<Tensors> inputs) {
-  return Run(program, variables, inputs).run();
+                                                    ArrayRef<Tensors> inputs, Noise noise) {
+  return Run(program, variables, inputs, noise).run();
 }
 
 double reference::totalLoss(ArrayRef<Outcome> ranks) {

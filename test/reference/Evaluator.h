@@ -28,12 +28,22 @@ struct Outcome {
   Tensors assigned;  // nn.assign
 };
 
+/// Random errors of the size that arithmetic in f32 makes: how far they move a result says how far
+/// a correct program's may be from the exact one. Where an op rounds, its results get a relative
+/// error of at most `amplitude` (of sums: relative to the tensor's root mean square at least, as
+/// terms may cancel) and are rounded to f32. What f32 represents exactly stays as it is: it was not
+/// rounded.
+struct Noise {
+  double amplitude = 0;
+  uint64_t seed = 0;
+};
+
 /// Runs a program on inputs.size() ranks. A variable missing in `variables` has its initial value
 /// if that is a constant; of the scalars that describe the run, inverse_world, first_row and
 /// valid_rows follow from the number of ranks and the model's batch. Emits an error at the op that
 /// cannot be evaluated.
 llvm::FailureOr<std::vector<Outcome>> evaluate(nn::ProgramOp program, const Tensors &variables,
-                                               llvm::ArrayRef<Tensors> inputs);
+                                               llvm::ArrayRef<Tensors> inputs, Noise noise = {});
 
 /// Sum over losses of weight * sum / count, sums and counts over all ranks.
 double totalLoss(llvm::ArrayRef<Outcome> ranks);

@@ -32,6 +32,9 @@ static llvm::cl::opt<std::string> weights("weights", llvm::cl::desc("W.safetenso
 static llvm::cl::opt<std::string> programName("program", llvm::cl::init("train"));
 static llvm::cl::opt<unsigned> ranks("ranks", llvm::cl::init(1));
 static llvm::cl::opt<bool> update("update", llvm::cl::desc("apply the optimizer"));
+static llvm::cl::opt<double> noise("noise",
+                                   llvm::cl::desc("relative size of random errors, as f32 makes"));
+static llvm::cl::opt<uint64_t> noiseSeed("noise-seed", llvm::cl::desc("which random errors"));
 static llvm::cl::opt<std::string> output("o", llvm::cl::desc("OUT.safetensors, in f64"));
 
 static std::pair<std::string, std::string> splitPair(StringRef text) {
@@ -147,7 +150,7 @@ static void run() {
   if (!program)
     throw Error(ErrorCode::BadInput, "the model has no program '" + programName + "'");
   FailureOr<std::vector<Outcome>> outcomes =
-      evaluate(program, readVariables(), readInputs(program));
+      evaluate(program, readVariables(), readInputs(program), {noise, noiseSeed});
   if (failed(outcomes))
     throw Error(ErrorCode::BadInput, "cannot evaluate '" + programName + "'");
   printSummary(*outcomes);

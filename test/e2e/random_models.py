@@ -1,0 +1,291 @@
+#!/usr/bin/python3
+"""Random networks, compiled and run, against the evaluator in f64: training steps, evaluation, prediction, memory.
+
+How far a correct program may be from the evaluator depends on the network: a bias ahead of a batch norm has no gradient but rounding
+errors, a ReLU that decides narrowly may turn over. So the evaluator runs again with random errors a few times as large as those of the
+arithmetic in use (dlc-reference --noise), and what these move is what the compiled program may be off. Gradients are compared with
+differences of the loss, too, since evaluator and compiler derive them by the same rules.
+
+    random_models.py [--seed FIRST] [--count N] [--jobs J] [--verbose]      one seed: --seed K --count 1
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+
+import numpy as np
+
+import random_edits
+import random_graph
+from support import has, read_safetensors, run, workspace, write_safetensors
+
+# Of a run in CI. Chosen for their variety, and because on no network among them much depends on a narrow decision.
+SEEDS = range(1, 17)
+
+# Relative size of the errors that are simulated, and what is allowed beyond them. strict: one rounding is 2^-24, and a sum of a thousand
+# products has ten of them; fast: Winograd's transforms lose two bits more; bf16: as f32, but where sums fall on another side of the
+# middle between two bf16 values, an element is off by 2^-8, and with few elements no sample may see it.
+Arithmetic = collections.namedtuple("Arithmetic", "noise floor")
+STRICT, FAST, BF16 = Arithmetic(2**-19, 2**-22), Arithmetic(2**-17, 2**-20), Arithmetic(2**-17, 2**-8)
+MARGIN = 4  # times the largest of so few samples
+
+
+class Mismatch(Exception):
+    pass
+
+
+class Options:
+    def __init__(self, generator):
+        """All are drawn whatever the processor can do, so that a seed means the same network everywhere."""
+        choice = generator.choice
+        math, precision = choice(("strict", "fast")), choice(("f32", "f32", "f32", "bf16"))
+        self.target = choice(("native", "native", "native", "avx2"))
+        self.threads = choice((1, 1, 2))
+        self.steps = choice((1, 1, 1, 2))
+        self.parts = choice(("ranks", "micro", *["one"] * 5))
+        self.is_edited = generator.random() < 0.3
+        self.skipped = precision == "bf16" and not has("avx512_bf16")
+        if self.skipped:
+            precision = "f32"
+        if precision == "bf16":
+            self.target = "native"
+        self.compile = [f"--math={math}", f"--target=cpu:{self.target}", f"--threads={self.threads}"]
+        self.precision = [f"--precision={precision}"]
+        self.compile += choice(([], [], ["--no-overlap"], ["--bucket-size=1"], ["--bucket-size=4096"], ["--bucket-size=1000000000"]))
+        self.arithmetic = BF16 if precision == "bf16" else STRICT if math == "strict" else FAST
+        self.world = 1 if self.parts == "one" else 2
+
+    def __str__(self):
+        return " ".join([*self.compile, *self.precision, f"steps {self.steps}, two of: {self.parts}", "edited" * self.is_edited])
+
+
+class Case:
+    def __init__(self, seed):
+        self.seed, self.directory = seed, workspace()
+        generator = random.Random(1000003 * seed + 1)
+        self.options, self.graph = Options(generator), random_graph.Graph(seed)
+        if self.options.parts == "micro" and "where" in self.graph.text():
+            self.options.parts = "ranks"  # micro-batches refuse a loss whose count depends on the data
+        self.random = np.random.default_rng(seed)
+        self.model, self.nn = self.directory / "m.dl", self.directory / "nn.mlir"
+        self.artifact, self.weights = self.directory / "m.dlx", self.directory / "weights.safetensors"
+        self.model.write_text(self.graph.text())
+        self.allowed = []  # relative to what is compared
+        if self.options.is_edited:
+            text = run("dlc", "compile", self.model, "--emit=nn")[0]
+            self.model = self.directory / "edited.mlir"
+            self.model.write_text(random_edits.edited(text, generator))
+
+    def prepare(self):
+        run("dlc", "compile", self.model, *self.options.compile, *self.options.precision, "-o", self.artifact)
+        run("dlc", "compile", self.model, *self.options.precision, "--emit=nn", "-o", self.nn)
+        text = self.nn.read_text()
+        variables = re.findall(r"nn.variable @([\w.]+) : tensor<([^>]*)> {.*kind = #nn<kind (?:parameter|state)>", text)
+        self.start = {name: self.draw_variable(name, [int(extent) for extent in kind.split("x")[:-1]]) for name, kind in variables}
+        write_safetensors(self.weights, self.start)
+        rows, steps = self.graph.batch * self.options.world, self.options.steps
+        for name, (kind, shape) in self.graph.inputs.items():
+            values = self.draw_input(kind, (rows * steps, *shape[1:]))
+            np.save(self.directory / f"{name}.npy", values)
+            for step in range(steps):
+                np.save(self.directory / f"{name}-{step}.npy", values[step * rows:(step + 1) * rows])
+
+    def draw_variable(self, name, shape):
+        """Near what training starts from, but no bias is 0 and no scale is 1."""
+        normal = self.random.standard_normal(shape).astype(np.float32)
+        if name.endswith("running_var"):
+            return 0.5 + abs(normal)
+        if len(shape) < 2:
+            return (1 if "norm" in name and name.endswith("weight") else 0) + 0.3 * normal
+        return normal * np.sqrt(1.5 / np.prod(shape[1:]), dtype=np.float32)
+
+    def draw_input(self, kind, shape):
+        if kind == "f32":
+            return self.random.standard_normal(shape).astype(np.float32)
+        if kind == "mask":
+            return (self.random.random(shape) < 0.4).astype(np.float32)
+        return self.random.integers(0, kind, shape).astype(np.int32)
+
+    def data(self, suffix="", option="--data", names=None):
+        return [part for name in names or self.graph.inputs for part in (option, f"{name}={self.directory / name}{suffix}.npy")]
+
+    def rate(self):
+        return float(re.search(r"lr = ([\d.]+)", self.graph.optimizer)[1])
+
+    # Comparison
+
+    def reference(self, program, noise, *options, suffix="-0", weights=None):
+        """What the evaluator prints and writes; noise: None or which."""
+        out = self.directory / "reference.safetensors"
+        if noise is not None:
+            options += "--noise", self.options.arithmetic.noise, "--noise-seed", noise
+        inputs = self.data(suffix, "--input")
+        printed, _ = run("dlc-reference", self.nn, "--program", program, *inputs, "--weights", weights or self.weights,
+                         "--scalar", "seed=3", "-o", out, *options)
+        tensors = {key: value for key, value in read_safetensors(out).items() if key != "loss"}
+        return tensors | {key: np.float64(value) for key, value in json.loads(printed).items()}
+
+    def compare(self, what, ours, evaluate):
+        """evaluate(noise) -> tensors by name; so must be ours."""
+        exact = evaluate(None)
+        samples = []
+        wrong = {key: "" for key in exact}
+        for more in (2, 8):  # eight where two do not excuse what was found
+            samples += [evaluate(len(samples) + i) for i in range(more)]
+            wrong = {key: text for key in wrong if (text := self.difference(key, ours, exact, samples))}
+            if not wrong:
+                return
+        raise Mismatch("\n".join(f"{what}: {key} {text}" for key, text in wrong.items()))
+
+    def difference(self, key, ours, exact, samples):
+        """What is wrong with one tensor, or nothing."""
+        truth = exact[key]
+        if key not in ours:
+            return "is missing"
+        if ours[key].shape != truth.shape:
+            return f"has shape {ours[key].shape}, evaluator: {truth.shape}"
+        norm, error = np.linalg.norm(truth), np.linalg.norm(ours[key] - truth)
+        spread = max(np.linalg.norm(sample[key] - truth) for sample in samples)
+        allowed = MARGIN * spread + self.options.arithmetic.floor * norm + 1e-30
+        self.allowed.append(allowed / (norm + 1e-30))
+        if error <= allowed < np.inf:
+            return None
+        worst = np.unravel_index(np.argmax(abs(ours[key] - truth)), truth.shape)
+        many = np.count_nonzero(~(abs(ours[key] - truth) <= allowed / np.sqrt(truth.size)))
+        return (f"of norm {norm:.3g} differs by {error:.2e}, allowed {allowed:.2e}; {many} of {truth.size} elements of {truth.shape}, most "
+                f"at {tuple(map(int, worst))}: {ours[key][worst]:.7g}, evaluator {truth[worst]:.7g}")
+
+    # What is checked
+
+    def train(self):
+        options = self.options
+        out, log = self.directory / "out.safetensors", self.directory / "log.jsonl"
+        parts = {"ranks": ["-np", 2], "micro": ["-np", 1], "one": ["-np", 1]}[options.parts]
+        run("dlc-run", *parts, "train", self.artifact, *self.data(), "--init", self.weights, "--steps", options.steps, "--no-shuffle",
+            "--seed", 3, "--threads", 1 if options.parts == "ranks" else options.threads, "--save", out, "--log", log,
+            "--run", self.directory / "run", "--on-nan=continue", *["--accumulate=2"] * (options.parts == "micro"))
+        ours = read_safetensors(self.directory / "run" / "last.safetensors")
+        records = [entry for entry in map(json.loads, log.read_text().splitlines()) if entry["event"] == "step"]
+        ours = {f"assigned.{key}": value for key, value in ours.items()}
+        for step, record in enumerate(records):
+            ours |= {f"{key} of step {step}": np.float64(value) for key, value in record.items() if isinstance(value, (int, float))}
+        self.compare("train", ours, self.trained)
+
+    def trained(self, noise):
+        """Variables after all steps, losses and metrics of each."""
+        weights, results = self.weights, {}
+        for step in range(self.options.steps):
+            outcome = self.reference("train", noise, "--update", "--scalar", f"lr={self.rate()}", "--scalar", f"step={step}",
+                                     "--ranks", self.options.world, suffix=f"-{step}", weights=weights)
+            results |= {key: value for key, value in outcome.items() if key.startswith("assigned.")}
+            results |= {f"{key} of step {step}": value for key, value in outcome.items() if "." not in key}
+            weights = self.directory / "next.safetensors"
+            write_safetensors(weights, self.start | {key.removeprefix("assigned."): value for key, value in results.items()
+                                                     if key.startswith("assigned.")})
+        return results
+
+    def evaluate(self):
+        """Fewer rows than a batch: the evaluator takes those that pad it from what follows."""
+        rows = int(self.random.integers(1, self.graph.batch + 1))
+        for name in self.graph.inputs:
+            np.save(self.directory / f"{name}-some.npy", np.load(self.directory / f"{name}.npy")[:rows])
+        ours = json.loads(run("dlc-run", "eval", self.artifact, *self.data("-some"), "--init", self.weights, "--json",
+                              "--threads", self.options.threads)[0])
+        ours = {key: np.float64(value) for key, value in ours.items()}
+        self.compare(f"eval of {rows} rows", ours, lambda noise: self.reference("eval", noise, "--scalar", f"valid_rows={rows}"))
+
+    def predict(self):
+        program = re.search(r"nn.program @predict\((.*)\)", self.nn.read_text())
+        if not program:  # edited, with no value to give out
+            return
+        names = re.findall(r'nn.input = "(\w+)"', program[1])
+        run("dlc-run", "predict", self.artifact, *self.data("-0", names=names), "--init", self.weights, "-o", self.directory / "out",
+            "--threads", self.options.threads)
+        ours = {f"output.{path.stem}": np.load(path) for path in (self.directory / "out").glob("*.npy")}
+
+        def predicted(noise):  # in batches, as the evaluator's ranks are
+            outcome = self.reference("predict", noise, "--ranks", self.options.world)
+            return {key: value for key, value in outcome.items() if key.startswith("output.")}
+        self.compare("predict", ours, predicted)
+
+    def memory(self):
+        plan = json.loads(run("dlc", "inspect", self.artifact, "--json")[0])["memory"]
+        bench = json.loads(run("dlc-run", "bench", self.artifact, "--warmup", 0, "--iters", 1, "--batches-per-iter", 1, "--json")[0])
+        if bench["arena_bytes"] != plan["bytes"]:
+            raise Mismatch(f"planned {plan['bytes']} bytes, allocated {bench['arena_bytes']}")
+
+    def gradients(self):
+        """Along a random direction, against the difference of two losses; a corner between them is passed by a smaller step."""
+        if self.options.arithmetic == BF16:
+            return
+        exact = self.reference("train", None, "--scalar", "step=0")
+        names = [key.removeprefix("gradient.") for key in exact if key.startswith("gradient.")]
+        found = []
+        for size in (2e-4, 2e-5, 2e-6):
+            along, losses = 0, []
+            direction = {name: self.random.standard_normal(self.start[name].shape) * size for name in names}
+            for sign in (1, -1):
+                moved = self.start | {name: (self.start[name] + sign * direction[name]).astype(np.float32) for name in names}
+                write_safetensors(self.directory / "moved.safetensors", moved)
+                losses.append(self.reference("train", None, "--scalar", "step=0", weights=self.directory / "moved.safetensors")["loss"])
+                along += sum(sign * np.sum(exact[f"gradient.{name}"] * (moved[name].astype(np.float64) - self.start[name])) for name in names)
+            whole = np.sqrt(sum(np.sum((exact[f"gradient.{name}"] * direction[name])**2) for name in names))
+            found.append(abs(losses[0] - losses[1] - along) / (whole + 1e-12))
+            if found[-1] < 2e-3:
+                return
+        raise Mismatch(f"gradients differ from differences of the loss by {', '.join(f'{error:.1e}' for error in found)}")
+
+    def check(self):
+        self.prepare()
+        self.gradients()
+        self.train()
+        self.evaluate()
+        self.predict()
+        self.memory()
+
+
+def judge(seed):
+    """(What is wrong or nothing, the case)"""
+    case = Case(seed)
+    try:
+        case.check()
+        shutil.rmtree(case.directory)
+        return None, case
+    except (Mismatch, SystemExit, subprocess.TimeoutExpired) as error:
+        return str(error), case
+    except Exception:
+        return traceback.format_exc(), case
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--verbose", action="store_true")
+    arguments = parser.parse_args()
+    seeds = SEEDS if arguments.seed is None else range(arguments.seed, arguments.seed + arguments.count)
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for seed, (error, case) in zip(seeds, pool.map(judge, seeds)):
+            if error:
+                failed.append(seed)
+                print(f"FAILED: seed {seed} ({case.options})\n{case.graph.text()}{error}\nin {case.directory}", flush=True)
+            elif arguments.verbose:
+                loose = sum(share > 0.05 for share in case.allowed)
+                print(f"seed {seed}: {case.options}; {len(case.allowed)} tensors, median tolerance {np.median(case.allowed):.1e}, "
+                      f"{loose} loose", flush=True)
+            if case.options.skipped:
+                print(f"skipped: this processor has no bf16 instructions; seed {seed} ran in f32")
+    if failed:
+        sys.exit(f"{len(failed)} of {len(seeds)} failed: {' '.join(map(str, failed))}")
+
+
+if __name__ == "__main__":
+    main()
