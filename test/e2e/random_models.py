@@ -53,7 +53,8 @@ class Options:
         self.skipped = precision == "bf16" and not has("avx512_bf16")
         if self.skipped:
             precision = "f32"
-        if precision == "bf16":
+        if precision == "bf16":  # a second step would blow its roundings up to a tenth of the result
+            self.steps = 1
             self.target = "native"
         self.compile = [f"--math={math}", f"--target=cpu:{self.target}", f"--threads={self.threads}"]
         self.precision = [f"--precision={precision}"]
