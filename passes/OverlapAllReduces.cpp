@@ -12,6 +12,8 @@
 #include "mlir/IR/Remarks.h"
 
 #include <array>
+#include <limits>
+#include <span>
 
 using namespace mlir;
 using namespace dlc;
@@ -22,7 +24,7 @@ namespace dlc {
 } // namespace dlc
 
 /// The share of a step that computing large gradients late may cost.
-static constexpr uint64_t priceOfMemory = 200;
+static constexpr double priceOfMemory = 1.0 / 40;
 
 /// An order must do as well where the wire is faster beside compute than forecast: two ranks move
 /// half of what many do, and kernels may take twice as long as the target's table says.
@@ -107,33 +109,51 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
     explain(block, forecast);
   }
 
+  /// A way of interleaving, and how many times the base's time it takes at the worst pace.
+  struct Trial {
+    std::vector<Operation *> order;
+    double slowdown = std::numeric_limits<double>::infinity();
+  };
+
   /// The order with as few large gradients in memory, and then as many updates moved up, as cost
   /// next to nothing at any pace of the wire.
   static std::vector<Operation *> interleave(const ProgramScheduler &scheduler,
                                              const OverlapSimulator &simulator,
                                              const std::vector<Operation *> &order) {
     size_t gradients = scheduler.largeGradientCount();
+    double limit = gradients ? 1 + priceOfMemory : 1;
     std::vector<OverlapSimulator> paces;
-    std::vector<uint64_t> limits;
-    for (double pace : wirePaces) {
+    for (double pace : wirePaces)
       paces.push_back(simulator.faster(pace));
-      uint64_t total = paces.back().run(itemsOf(order)).total();
-      limits.push_back(total + (gradients ? total / priceOfMemory : 0));
-    }
-    Interleaver::Choice choice;
-    for (choice.inFlight = 2;; choice.inFlight *= 2) {
-      for (choice.pace = 0; choice.pace < paces.size(); ++choice.pace)
-        for (choice.atEnd = 0; choice.atEnd < scheduler.bucketCount(); ++choice.atEnd) {
-          std::vector<Operation *> trial = Interleaver(scheduler, order, paces, choice).run();
-          std::vector<ScheduleItem> items = itemsOf(trial);
-          if (llvm::all_of(llvm::zip(paces, limits), [&](auto it) {
-                return std::get<0>(it).run(items).total() <= std::get<1>(it);
-              }))
-            return trial;
-        }
-      if (choice.inFlight >= gradients)
+    for (size_t inFlight = 2;; inFlight += inFlight / 2) {
+      Trial best;
+      for (size_t pace = 0; pace < paces.size(); ++pace) {
+        Trial trial = moveUp(scheduler, paces, order, {inFlight, pace, 0}, limit);
+        if (trial.slowdown < best.slowdown)
+          best = std::move(trial);
+      }
+      if (best.slowdown <= limit)
+        return best.order;
+      if (inFlight >= gradients)
         return order;
     }
+  }
+
+  /// With as many updates moved up as keep to the limit; if none do, the last trial.
+  static Trial moveUp(const ProgramScheduler &scheduler, std::span<const OverlapSimulator> paces,
+                      const std::vector<Operation *> &order, Interleaver::Choice choice,
+                      double limit) {
+    std::vector<ScheduleItem> base = itemsOf(order);
+    Trial trial;
+    for (; choice.atEnd < scheduler.bucketCount() && trial.slowdown > limit; ++choice.atEnd) {
+      trial.order = Interleaver(scheduler, order, paces, choice).run();
+      trial.slowdown = 0;
+      std::vector<ScheduleItem> items = itemsOf(trial.order);
+      for (const OverlapSimulator &pace : paces)
+        trial.slowdown = std::max(trial.slowdown, static_cast<double>(pace.run(items).total()) /
+                                                      static_cast<double>(pace.run(base).total()));
+    }
+    return trial;
   }
 
   static void number(Block &block) {
