@@ -1,6 +1,6 @@
 // dlc-assign-stores: for each result of a generated kernel, the bytes that pass between its writing
 // and the next instruction that touches it, as a least recently used cache would see them: every
-// buffer once.
+// buffer once. Of a variable that may be one of the next step.
 
 #include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
@@ -57,13 +57,13 @@ private:
       if (!kernel || !kernel.getCluster())
         continue;
       auto cluster = symbols.lookup<ClusterOp>(*kernel.getCluster());
-      visit(dispatch, kernel, cluster, instructions.drop_front(at), symbols);
+      visit(dispatch, kernel, cluster, instructions, at, symbols);
     }
   }
 
-  /// Notes for each result that a dispatch, the first of `rest`, writes whether it is read late.
+  /// Notes for each result that a dispatch, instruction `at`, writes whether it is read late.
   void visit(DispatchOp dispatch, exec::KernelOp kernel, ClusterOp cluster,
-             ArrayRef<Operation *> rest, SymbolTable &symbols) {
+             ArrayRef<Operation *> instructions, size_t at, SymbolTable &symbols) {
     Block &body = cluster.getBody().front();
     unsigned operands = body.getNumArguments(), results = body.getTerminator()->getNumOperands();
     Use &use = found[cluster];
@@ -82,18 +82,28 @@ private:
       for (auto [other, access] : llvm::zip(dispatch.getBuffers(), accesses))
         inPlace |= access != Access::Write && rootOf(other).buffer == root;
       auto [entry, inserted] = use.farReuse.insert({index - operands, true});
-      entry->second &= !inPlace && isFar(root, rest);
+      entry->second &= !inPlace && isFar(buffer, instructions, at);
     }
   }
 
-  /// True if a buffer that the first instruction writes has left the cache when the next touches
-  /// it.
-  bool isFar(Operation *root, ArrayRef<Operation *> instructions) const {
+  static bool overlap(Value a, Value b) {
+    auto end = [](Value buffer) {
+      return rootOf(buffer).offset +
+             nn::physicalBytes(cast<BufferType>(buffer.getType()).getTensor());
+    };
+    return rootOf(a).buffer == rootOf(b).buffer && rootOf(a).offset < end(b) &&
+           rootOf(b).offset < end(a);
+  }
+
+  /// True if what instruction `first` writes has left the cache when the next touches it.
+  bool isFar(Value written, ArrayRef<Operation *> instructions, size_t first) const {
+    BufferOp root = rootOf(written).buffer;
+    size_t end = instructions.size() + (root.getVariable() || root.getVariables() ? first : 0);
     llvm::SmallPtrSet<void *, 16> seen;
     int64_t bytes = 0;
-    for (auto [at, op] : llvm::enumerate(instructions)) {
-      for (Value buffer : op->getOperands()) {
-        if (at > 0 && rootOf(buffer).buffer.getOperation() == root)
+    for (size_t at = first; at < end; ++at) {
+      for (Value buffer : instructions[at % instructions.size()]->getOperands()) {
+        if (at > first && overlap(buffer, written))
           return false;
         if (seen.insert(buffer.getAsOpaquePointer()).second)
           bytes += nn::physicalBytes(cast<BufferType>(buffer.getType()).getTensor());

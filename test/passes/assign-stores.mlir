@@ -74,3 +74,27 @@ nn.model @in_place attributes {stage = "exec", target = "test", threads = 1 : i6
     exec.host_read "y"(%b) {kind = #exec<result output>} : !exec.buffer<tensor<800000xf32>>
   }
 }
+
+// -----
+
+// Rows of a variable are read in the next step: what is written behind them touches other rows, and much is touched until then.
+// CHECK-LABEL: nn.model @rows
+nn.model @rows attributes {stage = "exec", target = "test", threads = 1 : i64, math = "fast"} {
+  // CHECK: } {nontemporal = array<i64: 0>}
+  nn.variable @w : tensor<2x80000xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  exec.cluster @c {
+  ^bb0(%0: tensor<80000xf32>):
+    %1 = nn.relu %0 : (tensor<80000xf32>) -> tensor<80000xf32>
+    nn.yield %1 : tensor<80000xf32>
+  }
+  exec.kernel @k [tensor<80000xf32>, tensor<80000xf32>] access [1, 2] {category = "pointwise", implementation = "generated", cluster = @c, function = "c_0", flops = 1 : i64, bytes = 1 : i64, nanoseconds = 1 : i64}
+  exec.program @train {
+    %w = exec.buffer {arena = #exec<arena_kind variables>, variable = @w} : <tensor<2x80000xf32>>
+    %0 = exec.view %w[0] : <tensor<2x80000xf32>> -> <tensor<80000xf32>>
+    %1 = exec.view %w[320000] : <tensor<2x80000xf32>> -> <tensor<80000xf32>>
+    %a = exec.buffer {arena = #exec<arena_kind inputs>, input = "a"} : <tensor<80000xf32>>
+    %b = exec.buffer {arena = #exec<arena_kind inputs>, input = "b"} : <tensor<80000xf32>>
+    exec.dispatch @k(%a, %0) {phase = #exec<phase optimizer>} : !exec.buffer<tensor<80000xf32>>, !exec.buffer<tensor<80000xf32>>
+    exec.dispatch @k(%b, %1) {phase = #exec<phase optimizer>} : !exec.buffer<tensor<80000xf32>>, !exec.buffer<tensor<80000xf32>>
+  }
+}
