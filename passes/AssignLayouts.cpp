@@ -50,7 +50,7 @@ private:
       return copy;
     OpBuilder builder(user);
     if (!plan.flexible.contains(value) && !isRecomputed(value))
-      return copy = nn::ReorderOp::create(builder, user->getLoc(), type, value);
+      return copy = nn::ReorderOp::create(builder, user->getLoc(), type, wideSource(value, layout));
     // Making the operands may grow the map under `copy`.
     Operation *producer = value.getDefiningOp();
     SmallVector<Value> operands(producer->getOperands());
@@ -61,6 +61,21 @@ private:
     clone->setOperands(operands);
     clone->getResult(0).setType(type);
     return copies[{value, type}] = clone->getResult(0);
+  }
+
+  /// The input that a cast narrows, if all who read the cast want this layout: one pass narrows and
+  /// moves then. Else the value itself. What kernels write is narrowed where it is computed.
+  Value wideSource(Value value, const rt::Layout &layout) const {
+    auto cast = value.getDefiningOp<nn::CastOp>();
+    bool narrowsInput = cast && isa<BlockArgument>(cast.getX()) &&
+                        nn::tensorType(cast.getX()).getElementType().isF32() &&
+                        isa<FloatType>(nn::tensorType(value).getElementType()) &&
+                        !isRecomputed(value);
+    bool isAlone = llvm::all_of(value.getUses(), [&](OpOperand &use) {
+      auto needed = plan.operands.find(&use);
+      return needed != plan.operands.end() && needed->second == layout;
+    });
+    return narrowsInput && isAlone ? cast.getX() : value;
   }
 
   void eraseUnused(nn::ProgramOp program) {

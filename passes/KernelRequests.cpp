@@ -105,8 +105,9 @@ bool dlc::isLibraryOp(Operation *op) {
   // Generated code reorders what no library does: f64 and what is stored as bytes or 64-bit
   // integers.
   if (auto reorder = dyn_cast<nn::ReorderOp>(op)) {
-    Type element = reorder.getType().getElementType();
-    return element.isF32() || element.isBF16() || element.isF16();
+    auto isMoved = [](Type type) { return type.isF32() || type.isBF16() || type.isF16(); };
+    return isMoved(reorder.getType().getElementType()) &&
+           isMoved(nn::tensorType(reorder.getX()).getElementType());
   }
   return isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp, nn::ConvGradFilterOp,
              nn::MatmulOp>(op);

@@ -17,7 +17,12 @@ StringRef dlc::categoryOf(Operation *op) {
       .Case<nn::ConvGradFilterOp>([](auto) { return "conv.grad_filter"; })
       .Case<nn::MatmulOp>([](auto) { return "dense"; })
       .Case<nn::MaxPoolOp, nn::MaxPoolGradOp>([](auto) { return "pooling"; })
-      .Case<nn::ReorderOp>([](auto) { return "reorder"; })
+      .Case([](nn::ReorderOp reorder) {
+        // What narrows is a pass over the tensor in any case.
+        return nn::tensorType(reorder.getX()).getElementType() == reorder.getType().getElementType()
+                   ? "reorder"
+                   : "pointwise";
+      })
       .Case<nn::FusedOp>([](nn::FusedOp fused) -> StringRef {
         if (llvm::any_of(fused->getUsers(),
                          [](Operation *user) { return isa<nn::AssignOp>(user); }))

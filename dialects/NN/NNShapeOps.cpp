@@ -128,7 +128,11 @@ LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 LogicalResult TransposeOp::verify() { return success(); }
 
 LogicalResult ReorderOp::verify() {
-  if (!haveSameLogicalTypes(TypeRange(getX().getType()), TypeRange(getType())))
+  RankedTensorType from = tensorType(getX()), to = getType();
+  Type wide = from.getElementType(), narrow = to.getElementType();
+  bool isNarrowed =
+      isa<FloatType>(wide) && isa<FloatType>(narrow) && elementBytes(narrow) < elementBytes(wide);
+  if (from.getShape() != to.getShape() || (wide != narrow && !isNarrowed))
     return emitOpError("changes more than the layout: ") << getX().getType() << " to " << getType();
   return success();
 }
@@ -136,7 +140,7 @@ LogicalResult ReorderOp::verify() {
 OpFoldResult ReorderOp::fold(FoldAdaptor) {
   if (getX().getType() == getType())
     return getX();
-  auto producer = getX().getDefiningOp<ReorderOp>();
+  auto producer = getX().getDefiningOp<ReorderOp>(); // what narrows cannot be undone
   return producer && producer.getX().getType() == getType() ? producer.getX() : OpFoldResult();
 }
 

@@ -87,6 +87,9 @@ def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable]> {
 
 def NN_ReorderOp : NN_TypedOp<"reorder"> {
   let summary = "same tensor in another physical layout";
+  let description = [{
+    In a narrower float type, too, if the result has one: then it is an nn.cast whose result lies otherwise than its operand.
+  }];
   let arguments = (ins NN_Tensor:$x);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;

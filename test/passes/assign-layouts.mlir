@@ -108,3 +108,36 @@ nn.model @refused attributes {stage = "train"} {
     nn.output "y", %y : tensor<2x2xf64>
   }
 }
+
+// -----
+
+// An input that is read in another type and layout is narrowed and moved in one pass; where somebody wants it as it lies, it is
+// narrowed for all.
+// CHECK-LABEL: nn.model @narrowed
+nn.model @narrowed attributes {stage = "train"} {
+  nn.variable @w : tensor<32x32x3x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // CHECK: nn.program @train(%[[X:.*]]: tensor<2x32x8x8xf32>
+  nn.program @train(%x: tensor<2x32x8x8xf32> {nn.input = "x"}) {
+    // CHECK-NOT: nn.cast %[[X]]
+    // CHECK: %[[N:.*]] = nn.reorder %[[X]] : (tensor<2x32x8x8xf32>) -> tensor<2x32x8x8xbf16, #nn.layout<[[L:.*]]>>
+    // CHECK: nn.conv %[[N]]
+    %n = nn.cast %x : (tensor<2x32x8x8xf32>) -> tensor<2x32x8x8xbf16>
+    %w = nn.read @w : tensor<32x32x3x3xf32>
+    %c = nn.cast %w : (tensor<32x32x3x3xf32>) -> tensor<32x32x3x3xbf16>
+    %y = nn.conv %n, %c {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xbf16>, tensor<32x32x3x3xbf16>) -> tensor<2x32x8x8xbf16>
+    nn.output "y", %y : tensor<2x32x8x8xbf16>
+  }
+  // CHECK: nn.program @predict(%[[X:.*]]: tensor<2x32x8x8xf32>
+  nn.program @predict(%x: tensor<2x32x8x8xf32> {nn.input = "x"}) {
+    // CHECK: %[[C:.*]] = nn.cast %[[X]]
+    // CHECK: %[[N:.*]] = nn.reorder %[[C]] : (tensor<2x32x8x8xbf16>) -> tensor<2x32x8x8xbf16, #nn.layout<[[L]]>>
+    // CHECK: nn.conv %[[N]]
+    // CHECK: nn.output "x", %[[C]]
+    %n = nn.cast %x : (tensor<2x32x8x8xf32>) -> tensor<2x32x8x8xbf16>
+    %w = nn.read @w : tensor<32x32x3x3xf32>
+    %c = nn.cast %w : (tensor<32x32x3x3xf32>) -> tensor<32x32x3x3xbf16>
+    %y = nn.conv %n, %c {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xbf16>, tensor<32x32x3x3xbf16>) -> tensor<2x32x8x8xbf16>
+    nn.output "y", %y : tensor<2x32x8x8xbf16>
+    nn.output "x", %n : tensor<2x32x8x8xbf16>
+  }
+}

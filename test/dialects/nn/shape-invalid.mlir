@@ -65,6 +65,12 @@
 
 // -----
 
+%x = nn.constant dense<1.0> : tensor<1x4x2x2xbf16>
+// expected-error @below {{changes more than the layout}}
+%y = nn.reorder %x : (tensor<1x4x2x2xbf16>) -> tensor<1x4x2x2xf32>
+
+// -----
+
 // expected-error @below {{failed to infer returned types}}
 // expected-error @below {{concat needs an operand}}
 %y = nn.concat {dim = 0 : i64} : () -> tensor<2xf32>

@@ -30,6 +30,8 @@
 %pad = nn.pad %x {low = array<i64: 1, 0, 0>, high = array<i64: 0, 1, 0>} : (tensor<2x3x4xf32>) -> tensor<3x4x4xf32>
 // CHECK: nn.reorder %{{.*}} : (tensor<1x4x2x2xf32, #nn.layout<nhwc>>) -> tensor<1x4x2x2xf32>
 %reorder = nn.reorder %l : (tensor<1x4x2x2xf32, #nn.layout<nhwc>>) -> tensor<1x4x2x2xf32>
+// CHECK: nn.reorder %{{.*}} : (tensor<1x4x2x2xf32, #nn.layout<nhwc>>) -> tensor<1x4x2x2xbf16>
+%narrowed = nn.reorder %l : (tensor<1x4x2x2xf32, #nn.layout<nhwc>>) -> tensor<1x4x2x2xbf16>
 
 // CHECK: nn.fused (%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32> attributes {axis = 1 : i64} {
 // CHECK-NEXT: %[[Y:.*]] = nn.add %[[A]], %[[B]]
