@@ -65,8 +65,15 @@ static Value narrowed(Value value) {
   return wide && wide.getIn().getType().isF32() ? wide.getIn() : Value();
 }
 
-/// Finds the terms of all sums. Elements of f32 and their squares are left to f64, since the
-/// variance is a difference of their sums; so are integers, whose sums are exact.
+/// What bf16 holds: a product of two such is exact in f32.
+static bool isBFloat16(Value value) {
+  auto wide = value.getDefiningOp<arith::ExtFOp>();
+  return wide && wide.getIn().getType().isBF16();
+}
+
+/// Finds the terms of all sums. Elements of f32 are left to f64, and so are products of f32 values,
+/// computed or not, that are not rounded: a variance is the difference of a sum of squares and a
+/// mean's, both of which may be millions of times as large. So are integers, whose sums are exact.
 void StageVectorizer::planTerms() {
   if (firstReduced == order.size())
     return;
@@ -90,7 +97,7 @@ void StageVectorizer::planTerms() {
     } else if (auto product = dyn_cast_if_present<math::FmaOp>(added)) {
       term.value = narrowed(product.getA());
       term.factor = narrowed(product.getB());
-      if (!term.factor)
+      if (!term.value || !term.factor || !isBFloat16(term.value) || !isBFloat16(term.factor))
         return;
     }
     if (!term.value || (isStored(term.value) && (!term.factor || isStored(term.factor))))

@@ -173,20 +173,22 @@ TEST(CodegenReduction, ErrorsDoNotGrow) {
 }
 
 // Squares of bf16 are exact in f32, and so is a run of them: what a variance is the difference of
-// loses nothing. Neither do f32's, which are added in f64 throughout.
+// loses nothing. Neither do f32's, computed or not, which are added in f64 throughout.
 TEST(CodegenReduction, StatisticsAreExact) {
   for (const Case &test : cases)
-    for (const char *element : {"bf16", "f32"}) {
-      SCOPED_TRACE(text(test) + " " + element);
+    for (auto [element, value] :
+         {std::pair("bf16", "%0"), std::pair("f32", "%0"), std::pair("f32", "%n")}) {
+      SCOPED_TRACE(text(test) + " " + element + " " + value);
       std::string dims = std::string("{dims = array<i64: ") + test.dims + ">}";
       bool narrow = element[0] == 'b';
       ClusterRunner runner({{"!t", tensor(test.shape, element, test.layout)},
                             {"!w", tensor(test.shape, "f64", test.layout)},
                             {"!r", tensor(test.result, "f64")}},
                            {{"!t", narrow ? 64. : 1000.1, narrow ? 127. : 1000.2}},
-                           "%w = nn.cast %0 : (!t) -> !w\n"
-                           "%q = nn.mul %w, %w : (!w, !w) -> !w\n"
-                           "%s = nn.reduce_sum %w " +
+                           std::string("%n = nn.neg %0 : (!t) -> !t\n%w = nn.cast ") + value +
+                               " : (!t) -> !w\n"
+                               "%q = nn.mul %w, %w : (!w, !w) -> !w\n"
+                               "%s = nn.reduce_sum %w " +
                                dims +
                                " : (!w) -> !r\n"
                                "%v = nn.reduce_sum %q " +
