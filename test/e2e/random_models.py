@@ -25,8 +25,8 @@ import random_edits
 import random_graph
 from support import has, read_safetensors, run, workspace, write_safetensors
 
-# Of a run in CI: on no network among them much depends on a narrow decision; 66 and 140 are those that once found a defect.
-SEEDS = (*range(1, 23), 66, 140)
+# Of a run in CI: on no network among them much depends on a narrow decision; 66, 140 and 2038 once found a defect.
+SEEDS = (*range(1, 23), 66, 140, 2038)
 
 # Relative size of the errors that are simulated, and what is allowed beyond them. strict: one rounding is 2^-24, and a sum of a thousand
 # products has ten of them; fast: Winograd's transforms lose two bits more; bf16: as f32, but where sums fall on another side of the
