@@ -38,6 +38,9 @@ template <typename Vector> uint32_t countOf(const Vector *vector) {
   return vector ? vector->size() : 0;
 }
 
+/// True if vectors of 8-byte numbers lie at multiples of 8 bytes.
+bool numbersAreAligned(const artifact::Artifact &root);
+
 /// True if both describe the same physical tensor.
 bool sameType(const artifact::TensorType &a, const artifact::TensorType &b);
 

@@ -294,8 +294,11 @@ std::vector<std::string> TableVerifier::run() {
     faults.add("artifact", "version " + std::to_string(root.version()) + ", this program reads 1");
   if (countOf(root.programs()) > maxPrograms)
     faults.add("artifact", "more than " + std::to_string(maxPrograms) + " programs");
-  if (faults.full() || root.version() != 1 || countOf(root.programs()) > maxPrograms)
-    return faults.take();
+  if (!numbersAreAligned(root))
+    faults.add("artifact", "numbers that are not aligned");
+  std::vector<std::string> found = faults.take();
+  if (!found.empty())
+    return found;
   verifyArenas();
   verifyBuffers();
   verifyAliases();
@@ -303,7 +306,7 @@ std::vector<std::string> TableVerifier::run() {
   verifyModules();
   verifyKernels();
   verifyInputs();
-  std::vector<std::string> found = faults.take();
+  found = faults.take();
   if (!found.empty())
     return found; // programs are judged against sound tables only
   for (uint32_t i = 0; i < countOf(root.programs()); ++i) {

@@ -57,6 +57,21 @@ static void giveTiling(TinyArtifact &tiny, std::vector<uint64_t> alignment,
   tiny.program().tiling->overlap = std::move(overlap);
 }
 
+// What a shape's offset leads to after it was moved by one word is a vector, too, inside of the
+// file.
+TEST(Artifact, NumbersThatAreNotAlignedAreFound) {
+  TinyArtifact tiny;
+  tiny.root.buffers[0]->type->shape = {1, test::tinyElements};
+  std::vector<uint8_t> file = tiny.pack();
+  const artifact::TensorType *type =
+      artifact::GetSizePrefixedArtifact(file.data())->buffers()->Get(0)->type();
+  const auto *offset = reinterpret_cast<const flatbuffers::Table *>(type)->GetAddressOf(
+      artifact::TensorType::VT_SHAPE);
+  file[static_cast<size_t>(offset - file.data())] += 4;
+  sealArtifact(file);
+  EXPECT_EQ(messageOf(file), "file is corrupt: artifact: numbers that are not aligned");
+}
+
 TEST(Artifact, ReadsBackWhatWasWritten) {
   TinyArtifact tiny;
   tiny.code.assign(1000, 7);
