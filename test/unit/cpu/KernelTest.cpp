@@ -289,30 +289,27 @@ TEST_F(CpuKernel, InferencePoolingNeedsNoIndex) {
   expectResult(request, {x}, y, "inference");
 }
 
+static KernelRequest reorderRequest(const Tensor &x, const char *from, const char *to) {
+  KernelRequest request;
+  request.op = KernelOp::Reorder;
+  request.operands = operandsOf({x, x});
+  request.operands[0].layout = Layout::parse(from);
+  request.operands[1].layout = Layout::parse(to);
+  return request;
+}
+
 TEST_F(CpuKernel, ReordersKeepValuesAndZeroPadding) {
   Tensor x = Tensor::random({3, 19, 5, 4}, 1);
   for (const char *from : {"nchw", "nhwc", "nChw16c"})
-    for (const char *to : {"nchw", "nhwc", "nChw8c"}) {
-      KernelRequest request;
-      request.op = KernelOp::Reorder;
-      request.operands = operandsOf({x, x});
-      request.operands[0].layout = Layout::parse(from);
-      request.operands[1].layout = Layout::parse(to);
-      expectResult(request, {x}, x, to);
-    }
+    for (const char *to : {"nchw", "nhwc", "nChw8c"})
+      expectResult(reorderRequest(x, from, to), {x}, x, to);
 }
 
 TEST_F(CpuKernel, WhatIsLoadedDoesNotDependOnWhatWasLoadedBefore) {
   // The two descriptors of a tensor of one channel are equal for the library, its choices are not.
   Tensor x = Tensor::random({1, 1, 2, 4}, 1);
-  for (auto [from, to] : {std::pair("nhwc", "nchw"), std::pair("nchw", "nhwc")}) {
-    KernelRequest request;
-    request.op = KernelOp::Reorder;
-    request.operands = operandsOf({x, x});
-    request.operands[0].layout = Layout::parse(from);
-    request.operands[1].layout = Layout::parse(to);
-    expectResult(request, {x}, x, to);
-  }
+  for (auto [from, to] : {std::pair("nhwc", "nchw"), std::pair("nchw", "nhwc")})
+    expectResult(reorderRequest(x, from, to), {x}, x, to);
 }
 
 TEST_F(CpuKernel, FixedLayoutsAreHonouredExactly) {
