@@ -1,40 +1,17 @@
 // A cluster as loop nests over physical memory: what planning and emission of generated kernels
 // share.
 //
-// Everything a loop touches - addresses, coordinates, bounds - is a linear form over the loops, so
-// collapsing and splitting loops is arithmetic on weights. Invariant: a plan depends on the
-// cluster's body alone.
+// Everything a loop touches - addresses, coordinates, bounds - is a linear form over the loops.
+// Invariant: a plan depends on the cluster's body alone.
 #pragma once
 
 #include "passes/GeneratedKernels.h"
-
-#include "mlir/IR/AffineExpr.h"
+#include "passes/LinearForm.h"
 
 #include <optional>
 #include <vector>
 
 namespace dlc {
-
-/// sum(weights[i] * index of loop i) + offset.
-struct LinearForm {
-  llvm::SmallVector<int64_t, 6> weights;
-  int64_t offset = 0;
-
-  static LinearForm constant(unsigned loops, int64_t offset) {
-    return {llvm::SmallVector<int64_t, 6>(loops, 0), offset};
-  }
-  bool operator==(const LinearForm &) const = default;
-  void add(const LinearForm &other, int64_t factor = 1);
-  /// Smallest and largest value over loops of these extents.
-  std::pair<int64_t, int64_t> range(llvm::ArrayRef<int64_t> extents) const;
-  mlir::AffineExpr expression(mlir::MLIRContext *context) const;
-};
-
-/// 0 <= form < extent.
-struct Bound {
-  LinearForm form;
-  int64_t extent;
-};
 
 /// A value at one point of the iteration space.
 struct ClusterNode {

@@ -22,28 +22,6 @@ static constexpr int64_t mostChunks = 512;
 // From this many kept elements on, a reduction enumerates those and needs no partial sums.
 static constexpr int64_t manyKept = 4096;
 
-//===- Linear forms ---------------------------------------------------------------------------===//
-
-void LinearForm::add(const LinearForm &other, int64_t factor) {
-  for (auto [weight, more] : llvm::zip(weights, other.weights))
-    weight += factor * more;
-  offset += factor * other.offset;
-}
-
-std::pair<int64_t, int64_t> LinearForm::range(ArrayRef<int64_t> extents) const {
-  int64_t low = offset, high = offset;
-  for (auto [weight, extent] : llvm::zip(weights, extents))
-    (weight < 0 ? low : high) += weight * (extent - 1);
-  return {low, high};
-}
-
-AffineExpr LinearForm::expression(MLIRContext *context) const {
-  AffineExpr sum = getAffineConstantExpr(0, context);
-  for (auto [i, weight] : llvm::enumerate(weights))
-    sum = sum + getAffineDimExpr(i, context) * weight;
-  return sum + offset;
-}
-
 SmallVector<int64_t> StagePlan::extents() const {
   return llvm::map_to_vector(loops, [](const Loop &loop) { return loop.extent; });
 }

@@ -1,0 +1,35 @@
+// Linear forms over the loops of a nest: what coordinates, addresses and bounds of generated
+// kernels are, so that collapsing and splitting loops is arithmetic on weights.
+#pragma once
+
+#include "mlir/IR/AffineExpr.h"
+
+#include <optional>
+
+namespace dlc {
+
+/// sum(weights[i] * index of loop i) + offset.
+struct LinearForm {
+  llvm::SmallVector<int64_t, 6> weights;
+  int64_t offset = 0;
+
+  static LinearForm constant(unsigned loops, int64_t offset) {
+    return {llvm::SmallVector<int64_t, 6>(loops, 0), offset};
+  }
+  bool operator==(const LinearForm &) const = default;
+  void add(const LinearForm &other, int64_t factor = 1);
+  /// Smallest and largest value over loops of these extents.
+  std::pair<int64_t, int64_t> range(llvm::ArrayRef<int64_t> extents) const;
+  mlir::AffineExpr expression(mlir::MLIRContext *context) const;
+  /// Quotient and remainder by a block size over loops of these extents, if both are linear.
+  std::optional<std::pair<LinearForm, LinearForm>> divide(int64_t block,
+                                                          llvm::ArrayRef<int64_t> extents) const;
+};
+
+/// 0 <= form < extent.
+struct Bound {
+  LinearForm form;
+  int64_t extent;
+};
+
+} // namespace dlc
