@@ -4,9 +4,9 @@
 
 #include "passes/Export.h"
 
+#include "passes/AttributeTables.h"
 #include "passes/Liveness.h"
 #include "runtime/artifact/Hash.h"
-#include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/Writer.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -17,38 +17,15 @@ using namespace dlc;
 namespace fb = flatbuffers;
 
 namespace {
-artifact::DType dtypeOf(Type element) {
-  if (auto integer = dyn_cast<IntegerType>(element))
-    switch (integer.getWidth()) {
-    case 1:
-      return artifact::DType::Bool;
-    case 8:
-      return integer.isUnsigned() ? artifact::DType::U8 : artifact::DType::I8;
-    case 32:
-      return artifact::DType::I32;
-    default:
-      return artifact::DType::I64;
-    }
-  return element.isF64()    ? artifact::DType::F64
-         : element.isBF16() ? artifact::DType::BF16
-         : element.isF16()  ? artifact::DType::F16
-                            : artifact::DType::F32;
-}
-
 class Exporter {
 public:
   Exporter(nn::ModelOp model, const rt::PlannerTarget &target, const ExportOptions &options)
-      : model(model), planned(target), options(options), builder(writer.builder()) {}
+      : model(model), target(target), options(options), builder(writer.builder()), tables(builder) {
+  }
 
   std::vector<uint8_t> run(const std::string &code);
 
 private:
-  fb::Offset<artifact::TensorType> type(RankedTensorType tensor);
-  fb::Offset<artifact::Argument> argument(NamedAttribute attribute);
-  fb::Offset<artifact::Call> call(DictionaryAttr dictionary);
-  fb::Offset<fb::Vector<fb::Offset<artifact::Call>>> calls(Attribute array);
-  fb::Offset<fb::Vector<fb::Offset<fb::String>>> strings(Attribute array);
-
   void exportArenas();
   llvm::StringMap<uint32_t> exportRanges();
   void exportVariables();
@@ -60,18 +37,15 @@ private:
   std::pair<artifact::Operation, fb::Offset<void>> operation(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> dispatch(exec::DispatchOp op);
   fb::Offset<artifact::Result> hostRead(exec::HostReadOp op);
-  fb::Offset<artifact::DataPipeline> data();
-  fb::Offset<artifact::Training> training();
-  fb::Offset<artifact::Target> target();
-  fb::Offset<fb::Vector<fb::Offset<artifact::InputSignature>>> inputs();
   uint64_t scheduleHash(const std::string &code);
   uint32_t indexOf(Value buffer) { return bufferIndex.lookup(buffer); }
 
   nn::ModelOp model;
-  const rt::PlannerTarget &planned;
+  const rt::PlannerTarget &target;
   const ExportOptions &options;
   rt::ArtifactWriter writer;
   fb::FlatBufferBuilder &builder;
+  AttributeTables tables;
 
   std::vector<fb::Offset<artifact::Arena>> arenas;
   std::vector<fb::Offset<artifact::Buffer>> buffers;
@@ -87,59 +61,6 @@ private:
   uint32_t events = 0;
 };
 } // namespace
-
-//===- Types and constant arguments -----------------------------------------------------------===//
-
-fb::Offset<artifact::TensorType> Exporter::type(RankedTensorType tensor) {
-  return rt::writeTensorType(builder, dtypeOf(tensor.getElementType()), tensor.getShape().vec(),
-                             nn::layoutOf(tensor));
-}
-
-fb::Offset<artifact::Argument> Exporter::argument(NamedAttribute attribute) {
-  std::vector<int64_t> ints;
-  std::vector<double> floats;
-  std::string text;
-  std::function<void(Attribute)> add = [&](Attribute value) {
-    llvm::TypeSwitch<Attribute>(value)
-        .Case<BoolAttr>([&](BoolAttr flag) { ints.push_back(flag.getValue()); })
-        .Case<IntegerAttr>([&](IntegerAttr number) { ints.push_back(number.getInt()); })
-        .Case<FloatAttr>([&](FloatAttr number) { floats.push_back(number.getValueAsDouble()); })
-        .Case<StringAttr>(
-            [&](StringAttr string) { text += (text.empty() ? "" : ",") + string.str(); })
-        .Case<ArrayAttr>([&](ArrayAttr array) { llvm::for_each(array, add); });
-  };
-  add(attribute.getValue());
-  return artifact::CreateArgumentDirect(builder, attribute.getName().str().c_str(), &ints, &floats,
-                                        text.c_str());
-}
-
-/// {name = "adam", lr = ...}
-fb::Offset<artifact::Call> Exporter::call(DictionaryAttr dictionary) {
-  if (!dictionary)
-    return {};
-  std::vector<fb::Offset<artifact::Argument>> arguments;
-  for (NamedAttribute attribute : dictionary)
-    if (attribute.getName() != "name")
-      arguments.push_back(argument(attribute));
-  auto name = dictionary.getAs<StringAttr>("name");
-  return artifact::CreateCallDirect(builder, name ? name.str().c_str() : "", &arguments);
-}
-
-fb::Offset<fb::Vector<fb::Offset<artifact::Call>>> Exporter::calls(Attribute array) {
-  std::vector<fb::Offset<artifact::Call>> list;
-  if (auto entries = dyn_cast_if_present<ArrayAttr>(array))
-    for (auto entry : entries.getAsRange<DictionaryAttr>())
-      list.push_back(call(entry));
-  return builder.CreateVector(list);
-}
-
-fb::Offset<fb::Vector<fb::Offset<fb::String>>> Exporter::strings(Attribute array) {
-  std::vector<std::string> list;
-  if (auto entries = dyn_cast_if_present<ArrayAttr>(array))
-    for (auto entry : entries.getAsRange<StringAttr>())
-      list.push_back(entry.str());
-  return builder.CreateVectorOfStrings(list);
-}
 
 //===- Arenas, variables, kernels -------------------------------------------------------------===//
 
@@ -162,9 +83,9 @@ llvm::StringMap<uint32_t> Exporter::exportRanges() {
     rangeBuffer[buffer] = number;
     for (auto name : buffer.getVariables()->getAsRange<FlatSymbolRefAttr>())
       rangeOf[name.getValue()] = number;
-    buffers.push_back(
-        artifact::CreateBufferDirect(builder, "", arenaIndex.lookup(buffer.getArena()),
-                                     *buffer.getOffset(), type(buffer.getType().getTensor())));
+    buffers.push_back(artifact::CreateBufferDirect(
+        builder, "", arenaIndex.lookup(buffer.getArena()), *buffer.getOffset(),
+        tables.type(buffer.getType().getTensor())));
   });
   return rangeOf;
 }
@@ -184,9 +105,9 @@ void Exporter::exportVariables() {
     std::string name = variable.getSymName().str();
     auto range = rangeOf.find(name);
     int32_t alias = range == rangeOf.end() ? -1 : static_cast<int32_t>(range->second);
-    buffers.push_back(artifact::CreateBufferDirect(builder, name.c_str(), arena, offset,
-                                                   type(cast<RankedTensorType>(variable.getType())),
-                                                   alias));
+    buffers.push_back(artifact::CreateBufferDirect(
+        builder, name.c_str(), arena, offset,
+        tables.type(cast<RankedTensorType>(variable.getType())), alias));
     nn::InitializerAttr init = variable.getInit();
     auto start = artifact::CreateInitializer(
         builder, static_cast<artifact::InitializerKind>(init.getKind()), init.getA(), init.getB());
@@ -203,7 +124,7 @@ void Exporter::exportKernels() {
     kernelIndex[kernel.getSymName()] = static_cast<uint32_t>(kernels.size());
     std::vector<fb::Offset<artifact::TensorType>> types;
     for (auto operand : kernel.getTypes().getAsValueRange<TypeAttr>())
-      types.push_back(type(cast<RankedTensorType>(operand)));
+      types.push_back(tables.type(cast<RankedTensorType>(operand)));
     std::vector<uint8_t> access(kernel.getAccess().begin(), kernel.getAccess().end());
     std::vector<uint8_t> plan;
     if (auto bytes = kernel.getPlan())
@@ -252,7 +173,7 @@ void Exporter::exportBuffers(exec::ProgramOp program, int32_t number, const Live
     bufferIndex[buffer] = static_cast<uint32_t>(buffers.size());
     buffers.push_back(artifact::CreateBufferDirect(
         builder, name.c_str(), arenaIndex.lookup(root.buffer.getArena()), offset,
-        type(cast<exec::BufferType>(buffer.getType()).getTensor()), alias, number,
+        tables.type(cast<exec::BufferType>(buffer.getType()).getTensor()), alias, number,
         static_cast<uint32_t>(live->second.begin), static_cast<uint32_t>(live->second.end)));
   }
 }
@@ -272,10 +193,10 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::operation(Operation *
       .Case<exec::DispatchOp>([&](exec::DispatchOp d) { return dispatch(d); })
       .Case<exec::StartOp>([&](exec::StartOp start) {
         int64_t elements = start.getBucket().getType().getTensor().getNumElements();
-        collectives.push_back(
-            artifact::CreateCollective(builder, artifact::CollectiveKind::AllReduceSum,
-                                       indexOf(start.getBucket()), static_cast<uint64_t>(elements),
-                                       dtypeOf(start.getWire()), strings(start.getMembers())));
+        collectives.push_back(artifact::CreateCollective(
+            builder, artifact::CollectiveKind::AllReduceSum, indexOf(start.getBucket()),
+            static_cast<uint64_t>(elements), dtypeOf(start.getWire()),
+            tables.strings(start.getMembers())));
         return Result(artifact::Operation::CollectiveStart,
                       artifact::CreateCollectiveStart(builder, start.getCollective()).Union());
       })
@@ -374,80 +295,7 @@ void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
       &collectives, events, forecast, tiling(program)));
 }
 
-//===- Model, data, training ------------------------------------------------------------------===//
-
-fb::Offset<artifact::DataPipeline> Exporter::data() {
-  auto block = model->getAttrOfType<DictionaryAttr>("data");
-  if (!block)
-    return {};
-  std::vector<fb::Offset<artifact::DataSource>> sources;
-  if (auto list = block.getAs<ArrayAttr>("sources"))
-    for (auto source : list.getAsRange<DictionaryAttr>()) {
-      auto axes = source.getAs<StringAttr>("axes");
-      sources.push_back(artifact::CreateDataSourceDirect(
-          builder, source.getAs<StringAttr>("name").str().c_str(), axes ? axes.str().c_str() : ""));
-    }
-  std::vector<fb::Offset<artifact::DataChain>> chains;
-  if (auto list = block.getAs<ArrayAttr>("chains"))
-    for (auto chain : list.getAsRange<DictionaryAttr>()) {
-      auto from = strings(chain.get("inputs"));
-      auto steps = calls(chain.get("steps"));
-      auto to = strings(chain.get("outputs"));
-      chains.push_back(artifact::CreateDataChain(builder, from, steps, to));
-    }
-  auto validation = block.getAs<FloatAttr>("validation");
-  return artifact::CreateDataPipelineDirect(builder, &sources, &chains,
-                                            validation ? validation.getValueAsDouble() : 0.0);
-}
-
-fb::Offset<artifact::Training> Exporter::training() {
-  auto block = model->getAttrOfType<DictionaryAttr>("train");
-  if (!block)
-    return {};
-  auto integer = [&](StringRef name) {
-    auto attribute = block.getAs<IntegerAttr>(name);
-    return attribute ? static_cast<uint32_t>(attribute.getInt()) : 0;
-  };
-  auto optimizer = call(block.getAs<DictionaryAttr>("optimizer"));
-  auto schedule = calls(block.get("schedule"));
-  auto earlyStop = call(block.getAs<DictionaryAttr>("early_stop"));
-  auto monitor = block.getAs<StringAttr>("monitor");
-  auto monitorName = builder.CreateString(monitor ? monitor.str() : "loss");
-  return artifact::CreateTraining(builder, optimizer, integer("epochs"), integer("steps_per_epoch"),
-                                  schedule, earlyStop, monitorName);
-}
-
-fb::Offset<artifact::Target> Exporter::target() {
-  auto link = artifact::CreateLink(builder, options.linkGbit, options.linkMicroseconds);
-  auto name = builder.CreateString(planned.name);
-  auto features = builder.CreateVectorOfStrings(planned.features);
-  auto library = builder.CreateString(planned.library);
-  auto math = builder.CreateString(options.math);
-  auto precision = builder.CreateString(options.precision);
-  std::vector<fb::Offset<artifact::LayoutCost>> layouts;
-  if (auto costs = model->getAttrOfType<ArrayAttr>("layouts"))
-    for (auto cost : costs.getAsRange<DictionaryAttr>())
-      layouts.push_back(artifact::CreateLayoutCostDirect(
-          builder, cost.getAs<StringAttr>("family").str().c_str(),
-          static_cast<uint64_t>(cost.getAs<IntegerAttr>("nanoseconds").getInt()),
-          static_cast<uint32_t>(cost.getAs<IntegerAttr>("exceptions").getInt())));
-  return artifact::CreateTarget(builder, name, features, library, options.threads, math, precision,
-                                link, builder.CreateVector(layouts));
-}
-
-fb::Offset<fb::Vector<fb::Offset<artifact::InputSignature>>> Exporter::inputs() {
-  std::vector<fb::Offset<artifact::InputSignature>> list;
-  if (auto entries = model->getAttrOfType<ArrayAttr>("inputs"))
-    for (auto entry : entries.getAsRange<DictionaryAttr>()) {
-      auto range = entry.getAs<IntegerAttr>("label_range");
-      auto predict = entry.getAs<BoolAttr>("needed_by_predict");
-      list.push_back(artifact::CreateInputSignatureDirect(
-          builder, entry.getAs<StringAttr>("name").str().c_str(),
-          type(cast<RankedTensorType>(entry.getAs<TypeAttr>("type").getValue())),
-          range ? range.getInt() : 0, predict && predict.getValue()));
-    }
-  return builder.CreateVector(list);
-}
+//===- The whole file -------------------------------------------------------------------------===//
 
 /// Everything that ranks must agree on: the whole program text and the code.
 uint64_t Exporter::scheduleHash(const std::string &code) {
@@ -474,11 +322,11 @@ std::vector<uint8_t> Exporter::run(const std::string &code) {
   std::vector<fb::Offset<artifact::Argument>> configuration;
   if (auto config = model->getAttrOfType<DictionaryAttr>("config"))
     for (NamedAttribute attribute : config)
-      configuration.push_back(argument(attribute));
-  auto signature = inputs();
-  auto pipeline = data();
-  auto trainingTable = training();
-  auto targetTable = target();
+      configuration.push_back(tables.argument(attribute));
+  auto signature = tables.inputs(model->getAttrOfType<ArrayAttr>("inputs"));
+  auto pipeline = tables.data(model->getAttrOfType<DictionaryAttr>("data"));
+  auto training = tables.training(model->getAttrOfType<DictionaryAttr>("train"));
+  auto targetTable = tables.target(target, options, model->getAttrOfType<ArrayAttr>("layouts"));
   auto producer = builder.CreateString("dlc 0.1");
   auto name = builder.CreateString(model.getSymName().str());
   auto config = builder.CreateVector(configuration);
@@ -502,7 +350,7 @@ std::vector<uint8_t> Exporter::run(const std::string &code) {
   root.add_inputs(signature);
   root.add_programs(programList);
   root.add_data(pipeline);
-  root.add_training(trainingTable);
+  root.add_training(training);
   return writer.finish(root.Finish());
 }
 
