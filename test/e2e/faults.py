@@ -6,19 +6,11 @@ import resource
 import signal
 import struct
 import subprocess
-import time
 
+from jobs import Job, fails, steps_done
 from support import BIN, MODELS, check, digits, read_safetensors, run, workspace, write_safetensors
 
 import numpy as np
-
-
-def fails(pattern, *command, **options):
-    """The command must end with exit code 1 and, as its last line, an error that matches."""
-    _, err = run("dlc-run", *command, expect=1, **options)
-    last = err.strip().split("\n")[-1]
-    check(last.startswith("dlc-run: error: ") and re.search(pattern, last), f"wanted /{pattern}/, got: {err}")
-    check("Traceback" not in err and "terminate called" not in err, err)
 
 
 def bad_data(directory, artifact, data):
@@ -106,48 +98,14 @@ def different_artifacts(directory, artifact, data):
     check(done.returncode != 0 and "ranks run different artifacts" in done.stderr, done.stderr)
 
 
-def children(pid):
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
-    return [int(child) for child in found]
-
-
-class Job:
-    """A training run on two ranks that has written its first checkpoint."""
-
-    def __init__(self, directory, artifact, data, name, *options):
-        self.run = directory / name
-        command = [BIN / "dlc-run", "-np", 2, "train", artifact, *data, "--epochs", 100000, "--run", self.run, "--threads",
-                   1, *options]
-        self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        text=True)
-        deadline = time.time() + 60
-        while not (self.run / "last.safetensors").exists():
-            check(self.process.poll() is None and time.time() < deadline, "the run does not get under way")
-            time.sleep(0.05)
-        self.mpirun = children(self.process.pid)[0]
-
-    def ends(self, pattern, seconds):
-        begin = time.time()
-        try:
-            _, err = self.process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            check(False, "the job hangs")
-        last = err.strip().split("\n")[-1]
-        check(self.process.returncode == 1, f"exit code {self.process.returncode}: {err}")
-        check(re.search(pattern, last), f"wanted /{pattern}/, got: {err}")
-        check(time.time() - begin < seconds, f"took {time.time() - begin:.1f} s to end")
-
-
 def faults(directory, artifact, data):
     job = Job(directory, artifact, data, "killed")
-    os.kill(children(job.mpirun)[1], signal.SIGKILL)
+    os.kill(job.ranks[1], signal.SIGKILL)
     job.ends("rank [01] ", 10)
-    run("dlc-run", "eval", artifact, *data, "--init", job.run / "last.safetensors")
+    run("dlc-run", "eval", artifact, *data, "--init", job.checkpoint)
 
     job = Job(directory, artifact, data, "stopped", "--timeout", 3)
-    stopped = children(job.mpirun)[1]
-    os.kill(stopped, signal.SIGSTOP)
+    os.kill(job.ranks[1], signal.SIGSTOP)
     # Wherever it stood: in a step, or comparing variables before a checkpoint.
     doing = r"(all-reduce of bucket \d+ \(.+\) in step|sum of the metrics of step|comparison of .* variables after step) \d+"
     job.ends(rf"{doing} did not complete within 3 s: rank [01] ", 12)
@@ -156,7 +114,7 @@ def faults(directory, artifact, data):
     job.process.send_signal(signal.SIGTERM)
     job.ends("interrupted by .* after step .*; continue with --resume --run", 10)
     # `last` is of the very step, and the run goes on from there.
-    done = int(re.search(rb'"step\\":(\d+)', (job.run / "last.safetensors").read_bytes()[:20000]).group(1))
+    done = steps_done(job.checkpoint)
     out, _ = run("dlc-run", "-np", 2, "train", artifact, *data, "--steps", done + 2, "--resume", "--run", job.run,
                  "--threads", 1)
     check(f"resuming after step {done} of {done + 2}" in out, out)

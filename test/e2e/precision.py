@@ -2,6 +2,7 @@
 """--precision=bf16: gradients and predictions against the evaluator, which rounds at the same places; the invariants of bits; refusal."""
 import json
 
+from combinations import WIRES, strict_is_fast
 from reference import Case
 from support import MODELS, check, digits, has, read_safetensors, run, same_file, workspace
 
@@ -24,7 +25,8 @@ class RoundedCase(Case):
     def __init__(self, name, model, sets, inputs, *options):
         super().__init__(name, model, sets, inputs, "--precision=bf16", *options)
         text = self.directory / "rounded.mlir"
-        run("dlc", "compile", *self.model, "--precision=bf16", "--emit=nn", "-o", text)
+        self.source = [*self.model, "--precision=bf16"]
+        run("dlc", "compile", *self.source, "--emit=nn", "-o", text)
         self.model = [text]
 
 
@@ -34,13 +36,17 @@ def near_evaluator():
     scans = {"image": random.standard_normal((4, 1, 16, 16), np.float32),
              "mask": (random.random((4, 1, 16, 16)) < 0.2).astype(np.float32)}
     unet = {"size": 16, "depth": 2, "predict.size": 16, "predict.batch": 4, "batch": 4}
-    for case in (RoundedCase("mnist_cnn", "mnist_cnn.dl", {"batch": 4}, shots),
-                 RoundedCase("unet2d of 10 channels", "unet2d.dl", unet | {"base": 10}, scans),
-                 RoundedCase("unet2d of 16 channels", "unet2d.dl", unet | {"base": 16, "norm": "none"}, scans)):
+    plain = unet | {"base": 16, "norm": "none"}
+    for name, model, sets, inputs in (("mnist_cnn", "mnist_cnn.dl", {"batch": 4}, shots),
+                                      ("unet2d of 10 channels", "unet2d.dl", unet | {"base": 10}, scans),
+                                      ("unet2d of 16 channels", "unet2d.dl", plain, scans)):
+        case = RoundedCase(name, model, sets, inputs)
         case.step(1)
         case.forward()
-    for wire in ("f32", "bf16"):
-        RoundedCase(f"unet2d, wire of {wire}", "unet2d.dl", unet | {"base": 16, "norm": "none", "batch": 2}, scans, f"--wire={wire}").step(2)
+        if not strict_is_fast(*case.source):
+            RoundedCase(f"{name}, strict", model, sets, inputs, "--math=strict").step(1)
+    for wire in WIRES:
+        RoundedCase(f"unet2d, wire of {wire}", "unet2d.dl", plain | {"batch": 2}, scans, f"--wire={wire}").step(2)
 
 
 def bits(directory):

@@ -1,0 +1,82 @@
+"""Runs that end badly: commands that must fail, and jobs of two ranks that meet with a fault under way."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+from support import BIN, check, run
+
+
+def fails(pattern, *command, **options):
+    """The command must end with exit code 1 and, as its last line, an error that matches."""
+    _, err = run("dlc-run", *command, expect=1, **options)
+    last = err.strip().split("\n")[-1]
+    check(last.startswith("dlc-run: error: ") and re.search(pattern, last), f"wanted /{pattern}/, got: {err}")
+    check("Traceback" not in err and "terminate called" not in err, err)
+
+
+def steps_done(checkpoint):
+    """Steps of the run that wrote a checkpoint; 0 if there is none."""
+    if not checkpoint.exists():
+        return 0
+    return int(re.search(rb'"step\\":(\d+)', checkpoint.read_bytes()[:20000]).group(1))
+
+
+def children(pid):
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    return [int(child) for child in found]
+
+
+class Job:
+    """A training run on two ranks that has written a checkpoint of its own."""
+
+    def __init__(self, directory, artifact, data, name, *options):
+        self.run, self.checkpoint = directory / name, directory / name / "last.safetensors"
+        before = steps_done(self.checkpoint)
+        command = [BIN / "dlc-run", "-np", 2, "train", artifact, *data, "--epochs", 100000, "--run", self.run, "--threads",
+                   1, *options]
+        self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        text=True)
+        deadline = time.time() + 60
+        while steps_done(self.checkpoint) == before:
+            check(self.process.poll() is None and time.time() < deadline, "the run does not get under way")
+            time.sleep(0.05)
+        ranks = children(children(self.process.pid)[0])
+        self.ranks = sorted(ranks, key=lambda pid: re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environment(pid)).group(1))
+
+    def ends(self, pattern, seconds):
+        begin = time.time()
+        try:
+            _, err = self.process.communicate(timeout=seconds + 20)
+        except subprocess.TimeoutExpired:
+            for pid in self.ranks:  # which ends mpirun, too
+                os.kill(pid, signal.SIGKILL)
+            check(False, f"the job does not end: wanted /{pattern}/")
+        last = err.strip().split("\n")[-1]
+        check(self.process.returncode == 1, f"exit code {self.process.returncode}: {err}")
+        check(re.search(pattern, last), f"wanted /{pattern}/, got: {err}")
+        check(time.time() - begin < seconds, f"took {time.time() - begin:.1f} s to end")
+
+
+def environment(pid):
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return file.read()
+
+
+def damage_memory(pid, value):
+    """Flips a bit of each copy of `value` that a process holds. Returns how many there are."""
+    found, largest = 0, 1 << 30
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for line in maps:
+            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if " rw" not in line or end - begin > largest or line.endswith("]\n") and "heap" not in line:
+                continue
+            memory.seek(begin)
+            held = memory.read(end - begin)
+            at = held.find(value)
+            while at >= 0:
+                memory.seek(begin + at)
+                memory.write(bytes([value[0] ^ 1]))
+                found, at = found + 1, held.find(value, at + 1)
+    return found
