@@ -14,6 +14,11 @@ struct Windows {
 
   /// Extent of the dilated kernel.
   int64_t reach(size_t axis) const { return dilation[axis] * (kernel[axis] - 1) + 1; }
+  /// An odd element of padding goes to the end.
+  void pad(size_t axis, int64_t total) {
+    low[axis] = total / 2;
+    high[axis] = total - total / 2;
+  }
 };
 } // namespace
 
@@ -41,26 +46,34 @@ static FailureOr<Windows> windowsOf(const Emission &call, size_t axes, bool dila
   return windows;
 }
 
-/// Padding and output extents of a convolution or pooling. `same` is TensorFlow's rule: output =
-/// input / stride, rounded up, and an odd element of padding goes to the end.
-static LogicalResult padForward(const Emission &call, ArrayRef<int64_t> spatial, Windows &windows) {
-  size_t axes = spatial.size();
-  const Value &padding = call["padding"];
+static bool isSame(const Value &padding) {
+  return padding.isString() && padding.asString() == "same";
+}
+
+/// Padding as the call gives it; none where it names a rule.
+static LogicalResult padAsGiven(const Emission &call, size_t axes, Windows &windows) {
   windows.low.assign(axes, 0);
-  if (!padding.isString()) {
+  if (!call["padding"].isString()) {
     FailureOr<SmallVector<int64_t>> given = call.perAxis("padding", axes, 0);
     if (failed(given))
       return failure();
     windows.low = *given;
   }
   windows.high = windows.low;
+  return success();
+}
+
+/// Padding and output extents of a convolution or pooling. `same` is TensorFlow's rule: output =
+/// input / stride, rounded up.
+static LogicalResult padForward(const Emission &call, ArrayRef<int64_t> spatial, Windows &windows) {
+  size_t axes = spatial.size();
+  if (failed(padAsGiven(call, axes, windows)))
+    return failure();
   for (size_t i = 0; i < axes; ++i) {
     int64_t stride = windows.stride[i];
-    if (padding.isString() && padding.asString() == "same") {
+    if (isSame(call["padding"])) {
       int64_t output = (spatial[i] - 1) / stride + 1;
-      int64_t total = std::max<int64_t>(0, (output - 1) * stride + windows.reach(i) - spatial[i]);
-      windows.low[i] = total / 2;
-      windows.high[i] = total - total / 2;
+      windows.pad(i, std::max<int64_t>(0, (output - 1) * stride + windows.reach(i) - spatial[i]));
     }
     int64_t room = spatial[i] + windows.low[i] + windows.high[i] - windows.reach(i);
     if (room < 0)
@@ -76,28 +89,17 @@ static LogicalResult padForward(const Emission &call, ArrayRef<int64_t> spatial,
 static LogicalResult padTransposed(const Emission &call, ArrayRef<int64_t> spatial,
                                    Windows &windows) {
   size_t axes = spatial.size();
-  const Value &padding = call["padding"];
-  bool same = padding.isString() && padding.asString() == "same";
+  bool same = isSame(call["padding"]);
   FailureOr<SmallVector<int64_t>> extra = call.perAxis("output_padding", axes, 0);
-  if (failed(extra))
+  if (failed(extra) || failed(padAsGiven(call, axes, windows)))
     return failure();
-  windows.low.assign(axes, 0);
-  if (!padding.isString()) {
-    FailureOr<SmallVector<int64_t>> given = call.perAxis("padding", axes, 0);
-    if (failed(given))
-      return failure();
-    windows.low = *given;
-  }
-  windows.high = windows.low;
   for (size_t i = 0; i < axes; ++i) {
     int64_t stride = windows.stride[i];
     int64_t full = (spatial[i] - 1) * stride + windows.reach(i);
     int64_t output = full - 2 * windows.low[i] + (*extra)[i];
     if (same) {
       output = spatial[i] * stride;
-      int64_t total = std::max<int64_t>(0, full - output);
-      windows.low[i] = total / 2;
-      windows.high[i] = total - total / 2;
+      windows.pad(i, std::max<int64_t>(0, full - output));
     }
     if ((*extra)[i] >= stride)
       return call.error("output_padding", "output_padding must be smaller than the stride, " +
