@@ -59,6 +59,8 @@ private:
   llvm::LogicalResult execute(const Stmt &statement);
   llvm::LogicalResult executeFor(const ForStmt &loop);
   llvm::LogicalResult bindPattern(const Pattern &pattern, const Value &value);
+  /// `keyword` is the statement's, for the message.
+  mlir::FailureOr<bool> evaluateCondition(llvm::StringRef keyword, const Expr &expr);
   llvm::LogicalResult executeIf(const IfStmt &branch);
   llvm::LogicalResult executeRequire(const RequireStmt &require);
   llvm::LogicalResult executeReturn(const ReturnStmt &result);

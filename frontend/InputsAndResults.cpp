@@ -1,0 +1,129 @@
+// Statements that declare what goes in and out of a program: inputs, outputs, the loss, metrics.
+#include "frontend/Elaborator.h"
+
+#include <cmath>
+
+using namespace llvm;
+using mlir::FailureOr;
+
+namespace dlc::fe {
+
+FailureOr<mlir::RankedTensorType> Elaborator::evaluateType(const InputStmt &input) {
+  SmallVector<int64_t> shape;
+  auto append = [&](const Value &value, SMLoc loc) -> LogicalResult {
+    if (!value.isInt() || value.asInt() < 1)
+      return error(loc, "an extent is a positive int, got " + describe(value));
+    shape.push_back(value.asInt());
+    return success();
+  };
+  for (const Dimension &dimension : input.dimensions) {
+    FailureOr<Value> value = evaluate(*dimension.value);
+    if (failed(value))
+      return failure();
+    SMLoc loc = dimension.value->loc;
+    if (!dimension.splice) {
+      if (failed(append(*value, loc)))
+        return failure();
+      continue;
+    }
+    if (!value->isList())
+      return error(loc, "'...' splices a list of ints, got " + describe(*value));
+    for (const Value &item : value->asList())
+      if (failed(append(item, loc)))
+        return failure();
+  }
+  if (shape.size() > nn::maxRank || elementCount(shape) > maxElements)
+    return error(input.typeLoc, "an input has at most 5 axes and 2^40 elements");
+  if (input.element == "f32")
+    return graph.f32(shape);
+  if (input.element == "i32")
+    return graph.i32(shape);
+  return error(input.typeLoc, "unknown element type '" + input.element +
+                                  "'; inputs are f32 or i32" +
+                                  didYouMean(input.element, {"f32", "i32"}));
+}
+
+LogicalResult Elaborator::checkFreshName(std::vector<StringRef> &names, StringRef name, SMLoc loc) {
+  if (is_contained(names, name))
+    return error(loc, "a second result named '" + name + "'");
+  names.push_back(name);
+  return success();
+}
+
+LogicalResult Elaborator::executeInput(const InputStmt &input) {
+  FailureOr<mlir::RankedTensorType> type = evaluateType(input);
+  if (failed(type))
+    return failure();
+  for (const InputInfo &other : inputInfos) {
+    if (other.name == input.name)
+      return error(input.loc, "a second input named '" + input.name + "'");
+    if (other.type.getShape().front() != type->getShape().front())
+      return error(input.typeLoc, "the first axis of every input is the batch: '" + input.name +
+                                      "' is " + typeText(*type) + " but '" + other.name + "' is " +
+                                      typeText(other.type));
+  }
+  inputInfos.push_back({input.name, input.loc, *type});
+  setLocation(input.loc, "");
+  frame->variables[input.name] = Value(graph.addInput(input.name, *type));
+  return success();
+}
+
+LogicalResult Elaborator::executeOutput(const OutputStmt &output) {
+  FailureOr<Value> value = evaluate(*output.value);
+  if (failed(value) || failed(checkFreshName(outputNames, output.name, output.loc)))
+    return failure();
+  if (!value->isTensor())
+    return error(output.value->loc, "an output is a tensor, got " + describe(*value));
+  ArrayRef<int64_t> shape = shapeOf(value->asTensor());
+  if (shape.empty() || shape.front() != graph.batch())
+    return error(output.value->loc, "the first axis of an output is the batch, " +
+                                        Twine(graph.batch()) + ", got " + describe(*value));
+  setLocation(output.loc, output.name);
+  if (graph.program() == ProgramKind::Predict)
+    graph.addOutput(output.name, value->asTensor());
+  return success();
+}
+
+LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
+  FailureOr<Value> value = evaluate(*loss.value);
+  if (failed(value))
+    return failure();
+  if (lossLoc.isValid()) {
+    (void)error(loss.loc, "a second loss; several losses are added: loss = a + 0.4 * b");
+    diags.note(lossLoc, "the first one");
+    return failure();
+  }
+  lossLoc = loss.loc;
+  if (!value->isMean())
+    return error(loss.value->loc,
+                 "a loss is a weighted sum of means, such as mean(x) or mse(a, b), "
+                 "got " +
+                     describe(*value));
+  const Mean &mean = value->asMean();
+  if (!mean.differentiable)
+    return error(loss.value->loc, mean.origin + " has no gradient; it can be a metric but no loss");
+  if (any_of(mean.terms, [](const Term &term) { return !std::isfinite(term.weight); }))
+    return error(loss.value->loc, "the weight of a term is too large for a float");
+  setLocation(loss.loc, "loss");
+  if (graph.program() != ProgramKind::Predict)
+    return graph.addLoss(mean, loss.value->loc);
+  return success();
+}
+
+LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
+  FailureOr<Value> value = evaluate(*metric.value);
+  if (failed(value) || failed(checkFreshName(metricNames, metric.name, metric.loc)))
+    return failure();
+  if (metric.name == "loss")
+    return error(metric.loc, "'loss' is the name of the loss; a metric needs another");
+  if (!value->isMean() || value->asMean().terms.size() != 1)
+    return error(metric.value->loc, "a metric is one mean, such as accuracy(...), iou(...) or "
+                                    "mean(x), got " +
+                                        (value->isMean() ? "a sum of them" : describe(*value)));
+  setLocation(metric.loc, metric.name);
+  if (graph.program() != ProgramKind::Predict)
+    return graph.addMetric(metric.name, value->asMean(), metric.value->loc);
+  return success();
+}
+
+} // namespace dlc::fe
