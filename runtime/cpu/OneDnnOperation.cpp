@@ -69,7 +69,13 @@ void OneDnnOperation::addOperand(int argument, OperandView view) {
   }
 }
 
-void OneDnnOperation::setPostOps() {
+void OneDnnOperation::addForwardOperands(OperandView source, OperandView weights,
+                                         OperandView bias) {
+  addOperand(DNNL_ARG_SRC, source);
+  addOperand(DNNL_ARG_WEIGHTS, weights);
+  if (request.bias)
+    addOperand(DNNL_ARG_BIAS, bias);
+  addOperand(DNNL_ARG_DST);
   if (!request.relu)
     return;
   dnnl::post_ops operations;
@@ -89,12 +95,7 @@ static dnnl_alg_kind_t convAlgorithm(bool winograd) {
 }
 
 void OneDnnOperation::describeConv(bool winograd) {
-  addOperand(DNNL_ARG_SRC);
-  addOperand(DNNL_ARG_WEIGHTS, weightView(request.groups));
-  if (request.bias)
-    addOperand(DNNL_ARG_BIAS);
-  addOperand(DNNL_ARG_DST);
-  setPostOps();
+  addForwardOperands({}, weightView(request.groups), {});
   if (!expressible)
     return;
   // Training always: for inference Winograd would ask for an opaque weight format.
@@ -122,12 +123,7 @@ void OneDnnOperation::describeConvGradData(bool winograd) {
 }
 
 void OneDnnOperation::describeDeconvolution() {
-  addOperand(DNNL_ARG_SRC);
-  addOperand(DNNL_ARG_WEIGHTS, weightView(request.groups, true));
-  if (request.bias)
-    addOperand(DNNL_ARG_BIAS);
-  addOperand(DNNL_ARG_DST);
-  setPostOps();
+  addForwardOperands({}, weightView(request.groups, true), {});
   if (!expressible)
     return;
   dnnl_deconvolution_desc_t deconv;
@@ -156,12 +152,8 @@ void OneDnnOperation::describeConvGradFilter(bool winograd) {
 
 void OneDnnOperation::describeMatmul() {
   using Kind = OperandView::Kind;
-  addOperand(DNNL_ARG_SRC, {request.transposeA ? Kind::Swapped : Kind::Same});
-  addOperand(DNNL_ARG_WEIGHTS, {request.transposeB ? Kind::Swapped : Kind::Same});
-  if (request.bias)
-    addOperand(DNNL_ARG_BIAS, {Kind::Row});
-  addOperand(DNNL_ARG_DST);
-  setPostOps();
+  addForwardOperands({request.transposeA ? Kind::Swapped : Kind::Same},
+                     {request.transposeB ? Kind::Swapped : Kind::Same}, {Kind::Row});
   if (!expressible)
     return;
   dnnl_matmul_desc_t matmul;

@@ -55,7 +55,8 @@ private:
   /// The operand as the library types it.
   OperandType libraryOperand(size_t operand) const;
   void addOperand(int argument, OperandView view = {});
-  void setPostOps();
+  /// Operands of an operation with weights, and the ReLU behind it.
+  void addForwardOperands(OperandView source, OperandView weights, OperandView bias);
   std::optional<OneDnnImplementation> examine(std::shared_ptr<dnnl_primitive_desc> pd) const;
   bool visitOpDescriptor(const std::function<bool(const OneDnnImplementation &)> &visit) const;
 
