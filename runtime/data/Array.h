@@ -67,13 +67,13 @@ private:
   std::shared_ptr<const void> owner;
 };
 
-/// Calls `body` with a value of the C++ type of `type`; halves come as a class that converts to
-/// float.
+/// An element of type f16.
 struct Half {
   uint16_t bits;
   operator float() const { return halfToFloat(bits); }
 };
 
+/// Calls `body` with a value of the C++ type of `type`.
 template <typename Body> decltype(auto) visitType(ElementType type, Body &&body) {
   switch (type) {
   case ElementType::I8:
@@ -102,8 +102,7 @@ template <typename Body> decltype(auto) visitType(ElementType type, Body &&body)
 }
 
 /// Reads `.npy`, IDX, gzipped IDX, a PNG or TIFF file, or a directory of these two, told apart by
-/// content. Throws Error(BadInput) for missing,
-/// truncated and foreign files.
+/// content. Throws Error(BadInput) for missing, truncated and foreign files.
 Array readArray(const std::string &path);
 
 } // namespace dlc::rt
