@@ -241,12 +241,17 @@ TEST_F(CpuKernel, MatrixProductsMatchPlainLoops) {
       }
 }
 
-TEST_F(CpuKernel, PoolingRoutesGradientsToTheMaximum) {
+static KernelRequest poolingRequest() {
   KernelRequest request;
   request.op = KernelOp::MaxPool;
   request.kernel = request.strides = {2, 2};
   request.paddingLow = request.paddingHigh = {0, 0};
   request.dilations = {1, 1};
+  return request;
+}
+
+TEST_F(CpuKernel, PoolingRoutesGradientsToTheMaximum) {
+  KernelRequest request = poolingRequest();
   request.threads = teamThreads;
   Tensor x = Tensor::random({2, 19, 8, 8}, 1);
   auto [y, argmax] = test::maxPool(x);
@@ -277,11 +282,7 @@ TEST_F(CpuKernel, PoolingRoutesGradientsToTheMaximum) {
 }
 
 TEST_F(CpuKernel, InferencePoolingNeedsNoIndex) {
-  KernelRequest request;
-  request.op = KernelOp::MaxPool;
-  request.kernel = request.strides = {2, 2};
-  request.paddingLow = request.paddingHigh = {0, 0};
-  request.dilations = {1, 1};
+  KernelRequest request = poolingRequest();
   request.training = false;
   Tensor x = Tensor::random({2, 16, 8, 8}, 1);
   Tensor y = test::maxPool(x).first;

@@ -1,6 +1,6 @@
 #include "runtime/data/Array.h"
-#include "runtime/core/Error.h"
 #include "runtime/data/Npy.h"
+#include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <cmath>
@@ -10,14 +10,8 @@
 namespace dlc::rt::test {
 namespace {
 
-std::string messageOf(const std::string &path) {
-  try {
-    readArray(path);
-  } catch (const Error &error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  return "no error";
+std::string readError(const std::string &path) {
+  return errorOf([&] { readArray(path); });
 }
 
 TEST(Array, ReadsEveryNpyType) {
@@ -88,7 +82,7 @@ TEST(Array, ReadsIdxPlainAndGzipped) {
   gzclose(file);
   EXPECT_EQ(readArray(path).at(5), 'f');
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 9);
-  EXPECT_NE(messageOf(path).find("truncated or damaged"), std::string::npos) << messageOf(path);
+  EXPECT_NE(readError(path).find("truncated or damaged"), std::string::npos) << readError(path);
 }
 
 TEST(Array, SwapsTheBytesOfIdx) {
@@ -102,7 +96,7 @@ TEST(Array, SwapsTheBytesOfIdx) {
 TEST(Array, NamesWhatIsWrong) {
   TemporaryDirectory directory;
   auto expect = [&](const std::string &bytes, const std::string &text) {
-    std::string message = messageOf(writeFile(directory / "bad", bytes));
+    std::string message = readError(writeFile(directory / "bad", bytes));
     EXPECT_NE(message.find(text), std::string::npos) << message;
     EXPECT_NE(message.find("bad'"), std::string::npos) << message;
   };
@@ -127,7 +121,7 @@ TEST(Array, NamesWhatIsWrong) {
                      "a",
                      9),
          "unknown element type");
-  EXPECT_NE(messageOf(directory / "none.npy").find("No such file"), std::string::npos);
+  EXPECT_NE(readError(directory / "none.npy").find("No such file"), std::string::npos);
 }
 
 } // namespace

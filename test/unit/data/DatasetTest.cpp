@@ -1,5 +1,6 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/core/Error.h"
+#include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <algorithm>
@@ -70,12 +71,7 @@ protected:
   }
 
   std::string failure(std::vector<InputSpec> inputs, const DataPaths &paths) {
-    try {
-      open(std::move(inputs), paths);
-    } catch (const Error &error) {
-      return error.what();
-    }
-    return "no error";
+    return errorOf([&] { open(std::move(inputs), paths); });
   }
 
   TemporaryDirectory directory;

@@ -1,5 +1,6 @@
 // Sessions: an artifact with generated kernels and an all-reduce, from file to updated weights.
 
+#include "test/unit/ErrorOf.h"
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include "runtime/core/Error.h"
@@ -12,10 +13,10 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <iterator>
 
 using namespace dlc::rt;
+using dlc::rt::test::errorOf;
 using dlc::rt::test::TinyArtifact;
 using dlc::rt::test::tinyElements;
 namespace artifact = dlc::artifact;
@@ -34,15 +35,6 @@ static void fillImage(Session &session, unsigned slot, float value) {
   ASSERT_EQ(memory.size(), tinyElements * sizeof(float));
   std::vector<float> values(tinyElements, value);
   std::memcpy(memory.data(), values.data(), memory.size());
-}
-
-static std::string errorOf(const std::function<void()> &body) {
-  try {
-    body();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "";
 }
 
 class SessionOfTiny : public ::testing::Test {

@@ -2,6 +2,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
+#include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 #include "test/unit/train/CopyingArtifact.h"
 
@@ -58,12 +59,7 @@ protected:
 
   std::string failure(const TrainOptions &options, int ranks = 1,
                       test::Copying how = test::Copying::Reduced) {
-    try {
-      train(options, ranks, 0, how);
-    } catch (const Error &error) {
-      return error.what();
-    }
-    return "no error";
+    return test::errorOf([&] { train(options, ranks, 0, how); });
   }
 
   std::string printed() const { return {buffer, size}; }
