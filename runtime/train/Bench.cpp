@@ -4,6 +4,8 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Pages.h"
 #include "runtime/train/ChromeTrace.h"
+#include "runtime/train/KernelTable.h"
+#include "runtime/train/KindTable.h"
 #include "runtime/train/ProcessTime.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Signature.h"
@@ -53,7 +55,8 @@ private:
   double rate = 0, interval = 0;          // images a second and device; 95 % as Horovod prints it
   uint64_t peakResident = 0;              // of the steps alone
   MachineSpeed speed;
-  std::optional<KindTable> kinds; // if profiled
+  std::optional<KindTable> kinds;     // if profiled
+  std::optional<KernelTable> kernels; // if asked for
 };
 
 std::string format(const char *pattern, double a, double b = 0) {
@@ -135,7 +138,11 @@ void Bench::profile() {
   session.communicator().barrier("measuring kernels alone");
   double exposed =
       ranks > 1 && program.forecast() ? static_cast<double>(program.forecast()->exposed_ns()) : 0;
-  kinds.emplace(steps.measured(), stepBounds(session, program, speed, standalone), exposed * 1e-9);
+  MeasuredStep mean = middleOf(steps.measured());
+  std::vector<InstructionBound> bounds = stepBounds(session, program, speed, standalone);
+  kinds.emplace(mean, bounds, exposed * 1e-9);
+  if (options.profile == Profile::Kernels)
+    kernels.emplace(artifact, program, mean, bestOf(steps.measured()), bounds);
 }
 
 void Bench::printSummary() {
@@ -151,6 +158,10 @@ void Bench::printSummary() {
       " at its peak, " + bytesText(session.residentBefore()) + " before the arenas");
   if (kinds)
     for (const std::string &line : kinds->lines(speed))
+      say(line);
+  constexpr size_t mostKernels = 40;
+  if (kernels)
+    for (const std::string &line : kernels->lines(mostKernels))
       say(line);
   if (unsigned planned = session.artifact()->target()->threads();
       kinds && planned != session.threads())
@@ -180,6 +191,8 @@ nlohmann::ordered_json Bench::record() const {
                                    {"instruction_ns", instructionTimes}};
   if (kinds)
     kinds->addTo(record, speed);
+  if (kernels)
+    kernels->addTo(record);
   return record;
 }
 
@@ -188,7 +201,7 @@ nlohmann::ordered_json Bench::record() const {
 void bench(Session &session, const BenchOptions &options, Console &console) {
   Bench bench(session, options, console);
   bench.measure();
-  if (options.profile)
+  if (options.profile != Profile::None)
     bench.profile();
   bench.printSummary();
   if (options.json)

@@ -10,10 +10,13 @@
 
 namespace dlc::rt {
 
+/// What of a step is set beside its bounds: nothing, each kind of kernel, or each kernel as well.
+enum class Profile : uint8_t { None, Kinds, Kernels };
+
 struct BenchOptions {
   int64_t warmup = 10, iterations = 10, batchesPerIteration = 10;
   bool json = false; // one flat object instead of lines
-  bool profile = false;
+  Profile profile = Profile::None;
 };
 
 void bench(Session &session, const BenchOptions &options, Console &console);

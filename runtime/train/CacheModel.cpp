@@ -27,22 +27,23 @@ MemoryLevel CacheModel::use(uint64_t page) {
   return inL2 ? MemoryLevel::L2 : inL3 ? MemoryLevel::L3 : MemoryLevel::Dram;
 }
 
-double CacheModel::run(std::span<const Touch> touches) {
+MemoryWork CacheModel::run(std::span<const Touch> touches) {
   auto pagesOf = [](const Touch &touch) { return (touch.bytes + pageBytes - 1) / pageBytes; };
   uint64_t rounds = 0;
   for (const Touch &touch : touches)
     rounds = std::max(rounds, pagesOf(touch));
-  double nanoseconds = 0;
+  MemoryWork work;
   for (uint64_t round = 0; round < rounds; ++round)
     for (const Touch &touch : touches) {
       uint64_t begin = round * pagesOf(touch) / rounds, end = (round + 1) * pagesOf(touch) / rounds;
       for (uint64_t page = begin; page < end; ++page) {
         auto bytes = static_cast<double>(std::min(pageBytes, touch.bytes - page * pageBytes));
         MemoryLevel level = use(touch.address / pageBytes + page);
-        nanoseconds += speed.nanoseconds(level, bytes, touch.written ? bytes : 0);
+        work.nanoseconds += speed.nanoseconds(level, bytes, touch.written ? bytes : 0);
+        work.bytes[static_cast<size_t>(level)] += bytes * (touch.written ? 2 : 1);
       }
     }
-  return nanoseconds;
+  return work;
 }
 
 } // namespace dlc::rt

@@ -5,6 +5,7 @@
 
 #include "runtime/core/MachineSpeed.h"
 
+#include <array>
 #include <list>
 #include <span>
 #include <unordered_map>
@@ -17,12 +18,18 @@ struct Touch {
   bool written;
 };
 
+/// What memory does for a kernel.
+struct MemoryWork {
+  double nanoseconds = 0;
+  std::array<double, 3> bytes{}; // read, and written, where MemoryLevel says that they lie
+};
+
 class CacheModel {
 public:
   explicit CacheModel(const MachineSpeed &speed);
 
-  /// Nanoseconds that memory needs for a kernel that walks over all of these side by side.
-  double run(std::span<const Touch> touches);
+  /// Of a kernel that walks over all of these side by side.
+  MemoryWork run(std::span<const Touch> touches);
 
 private:
   static constexpr uint64_t pageBytes = 32 << 10;

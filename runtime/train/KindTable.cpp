@@ -1,8 +1,10 @@
 #include "runtime/train/KindTable.h"
 
+#include "runtime/train/TableText.h"
+
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace dlc::rt {
 namespace {
@@ -29,17 +31,6 @@ std::string nameOf(const std::string &kind) {
   return name == std::end(names) ? kind : name->text;
 }
 
-template <typename... Values> std::string format(const char *pattern, Values... values) {
-  char text[256];
-  std::snprintf(text, sizeof text, pattern, values...);
-  return text;
-}
-
-/// Ten columns wide; a dash stands for what there is none of.
-std::string cell(double value, const char *pattern) {
-  return format("%10s", value > 0 ? format(pattern, value).c_str() : "-");
-}
-
 std::string ratesText(const char *level, const MemoryRates &rates) {
   return format("%s %.1f / %.1f / %.1f", level, rates.read, rates.update, rates.copy);
 }
@@ -51,35 +42,28 @@ KindRow &KindTable::row(const std::string &kind) {
   return found != rows.end() ? *found : rows.emplace_back(KindRow{kind});
 }
 
-KindTable::KindTable(std::vector<MeasuredStep> steps, const std::vector<InstructionBound> &bounds,
-                     double forecastExposed) {
+KindTable::KindTable(const MeasuredStep &measured, const std::vector<InstructionBound> &bounds,
+                     double forecastExposed)
+    : step(measured.seconds) {
   for (const Name &name : names)
     row(name.category);
-  for (const InstructionBound &each : bounds) {
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const InstructionBound &each = bounds[i];
     if (each.kind.empty())
       continue;
     KindRow &sum = row(each.kind);
+    sum.seconds += measured.instructions[i];
     sum.bytes += each.bytes;
     sum.flops += each.flops;
     sum.bound += each.bound;
     sum.forecast += each.forecast;
     (each.library ? libraryBound : memoryBound) += each.bound;
   }
+  row("idle").seconds =
+      step - std::reduce(measured.instructions.begin(), measured.instructions.end());
   row("all-reduce").forecast = forecastExposed;
   for (const KindRow &each : rows)
     forecast += each.forecast;
-  std::ranges::sort(steps, {}, &MeasuredStep::seconds);
-  size_t quarter = steps.size() / 4, middle = steps.size() - 2 * quarter;
-  for (size_t i = quarter; i < quarter + middle; ++i) {
-    double share = 1.0 / static_cast<double>(middle), busy = 0;
-    step += steps[i].seconds * share;
-    for (size_t j = 0; j < bounds.size(); ++j) {
-      busy += steps[i].instructions[j];
-      if (!bounds[j].kind.empty())
-        row(bounds[j].kind).seconds += steps[i].instructions[j] * share;
-    }
-    row("idle").seconds += (steps[i].seconds - busy) * share;
-  }
 }
 
 std::vector<std::string> KindTable::lines(const MachineSpeed &speed) const {

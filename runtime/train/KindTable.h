@@ -1,6 +1,7 @@
 // A step by kind of kernel: measured, bound, forecast.
 #pragma once
 
+#include "runtime/train/MeasuredStep.h"
 #include "runtime/train/StepBound.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,12 +11,6 @@
 
 namespace dlc::rt {
 
-/// Seconds of one step and of its instructions; of the start of a collective what it held up.
-struct MeasuredStep {
-  double seconds = 0;
-  std::vector<double> instructions;
-};
-
 struct KindRow {
   std::string kind;
   double seconds = 0, bytes = 0, flops = 0, bound = 0, forecast = 0;
@@ -23,8 +18,7 @@ struct KindRow {
 
 class KindTable {
 public:
-  /// Takes the mean over those steps that are neither among the quickest nor the slowest quarter.
-  KindTable(std::vector<MeasuredStep> steps, const std::vector<InstructionBound> &bounds,
+  KindTable(const MeasuredStep &step, const std::vector<InstructionBound> &bounds,
             double forecastExposed);
 
   /// A table, the machine, and how far the step is from its bound.

@@ -53,11 +53,13 @@ std::vector<Touch> merged(std::vector<Touch> touches) {
 /// `share` of what the buffers hold is touched.
 void Bounds::finish(InstructionBound &bound, std::vector<Touch> touches, double share) {
   touches = merged(std::move(touches));
-  for (const Touch &touch : touches)
-    bound.bytes += share * static_cast<double>(touch.bytes) * (touch.written ? 2 : 1);
-  double nanoseconds = share * cache.run(touches);
+  MemoryWork work = cache.run(touches);
+  for (size_t level = 0; level < work.bytes.size(); ++level) {
+    bound.levels[level] = share * work.bytes[level];
+    bound.bytes += bound.levels[level];
+  }
   if (!bound.library)
-    bound.bound = nanoseconds * 1e-9;
+    bound.bound = share * work.nanoseconds * 1e-9;
 }
 
 InstructionBound Bounds::of(const artifact::Dispatch &dispatch) {

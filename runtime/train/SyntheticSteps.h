@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/data/Dataset.h"
-#include "runtime/train/KindTable.h"
+#include "runtime/train/MeasuredStep.h"
 #include "runtime/train/StepProfile.h"
 
 #include <vector>

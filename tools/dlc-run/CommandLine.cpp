@@ -229,7 +229,7 @@ void checkSweep(const Command &command) {
   bool isSweep = !sweep.batches.empty() || !sweep.scaling.empty();
   if (!sweep.output.empty() && !isSweep)
     throw CLI::RequiredError("--batches or --scaling for -o");
-  if (isSweep && command.bench.profile)
+  if (isSweep && command.bench.profile != rt::Profile::None)
     throw CLI::ExcludesError("--profile", "--batches and --scaling");
   if (!sweep.scaling.empty() && command.ranks > 0)
     throw CLI::ExcludesError("-np", "--scaling, which has --ranks");
@@ -253,7 +253,12 @@ void addBench(CLI::App &app, Command &command) {
       ->check(aboveZero())
       ->capture_default_str();
   bench->add_flag("--json", options.json, "Print one flat JSON object");
-  bench->add_flag("--profile", options.profile, "Split the step by kind of kernel");
+  static const std::map<std::string, rt::Profile> profiles{{"kinds", rt::Profile::Kinds},
+                                                           {"kernels", rt::Profile::Kernels}};
+  bench
+      ->add_flag("--profile{kinds}", options.profile,
+                 "Split the step by kind of kernel; --profile=kernels: and by kernel")
+      ->transform(CLI::CheckedTransformer(profiles));
   addSweep(bench, command.sweep);
   bench->callback([&] { command.verb = Verb::Bench; });
 }

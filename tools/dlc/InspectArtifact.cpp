@@ -254,15 +254,16 @@ void printProgram(const ordered_json &program, std::ostream &out) {
     out << "  larger images by tiles that are exact " << tiling["overlap"].dump()
         << " pixels off their edges and start at multiples of " << tiling["alignment"].dump()
         << "\n";
-  out << "  " << padded("layer", 28) << padded("kernel", 16) << padded("implementation", 30)
-      << "   GFLOP       MB       ms\n";
+  out << "  " << padded("layer", 28) << padded("kernel", 22) << padded("kind", 16)
+      << padded("implementation", 30) << "   GFLOP       MB       ms\n";
   for (const ordered_json &dispatch : program["dispatches"])
-    out << "  " << padded(dispatch["layer"], 28) << padded(dispatch["category"], 16)
-        << padded(dispatch["implementation"], 30) << amounts(dispatch) << "\n";
-  out << "  " << padded("sum over a step", 28) << padded("kernel", 16) << padded("dispatches", 30)
+    out << "  " << padded(dispatch["layer"], 28) << padded(dispatch["kernel"], 22)
+        << padded(dispatch["category"], 16) << padded(dispatch["implementation"], 30)
+        << amounts(dispatch) << "\n";
+  out << "  " << padded("sum over a step", 50) << padded("kind", 16) << padded("dispatches", 30)
       << "   GFLOP       MB       ms\n";
   for (const ordered_json &kind : program["kinds"])
-    out << "  " << padded("", 28) << padded(kind["kind"], 16)
+    out << "  " << padded("", 50) << padded(kind["kind"], 16)
         << padded(std::to_string(kind["dispatches"].get<uint64_t>()), 30) << amounts(kind) << "\n";
   int index = 0;
   for (const ordered_json &bucket : program["buckets"])

@@ -1,0 +1,21 @@
+// How long a step and each of its instructions took.
+#pragma once
+
+#include <vector>
+
+namespace dlc::rt {
+
+/// Seconds of one step and of its instructions; of the start of a collective what it held up.
+struct MeasuredStep {
+  double seconds = 0;
+  std::vector<double> instructions;
+};
+
+/// The mean over those of one or more steps that are neither among the quickest nor the slowest
+/// quarter.
+MeasuredStep middleOf(std::vector<MeasuredStep> steps);
+
+/// Of each figure the least in any of one or more steps: what other load has disturbed least.
+MeasuredStep bestOf(const std::vector<MeasuredStep> &steps);
+
+} // namespace dlc::rt
