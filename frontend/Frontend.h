@@ -28,7 +28,4 @@ mlir::OwningOpRef<mlir::ModuleOp> elaborateText(llvm::StringRef text, llvm::Stri
 /// then the one line printed says so.
 bool printHelp(llvm::StringRef name, llvm::raw_ostream &os);
 
-/// The whole table as Markdown.
-void printReference(llvm::raw_ostream &os);
-
 } // namespace dlc::fe

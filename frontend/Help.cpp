@@ -2,7 +2,6 @@
 #include "frontend/Frontend.h"
 #include "frontend/Operators.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
 using namespace llvm;
@@ -70,28 +69,6 @@ bool printHelp(StringRef name, raw_ostream &os) {
     os << "error: nothing is named '" << name << "'" << didYouMean(name, known)
        << " ('dlc help' lists all)\n";
   return found;
-}
-
-void printReference(raw_ostream &os) {
-  os << "# Operators and calls of the graph language\n";
-  for (CallKind kind : kinds) {
-    std::string title = kindName(kind).str() + "s";
-    title[0] = toUpper(title[0]);
-    os << "\n## " << title << '\n';
-    for (ArrayRef<CallSpec> table : {operatorTable(), configurationTable()})
-      for (const CallSpec &spec : table) {
-        if (spec.kind != kind)
-          continue;
-        os << "\n### `" << spec.name << "`\n\n```\n";
-        printSignature(spec, os);
-        os << "\n```\n\n" << spec.summary << ". " << spec.description << '\n';
-        if (!spec.arguments.empty())
-          os << "\n| argument | default | |\n|---|---|---|\n";
-        for (const ArgumentSpec &argument : spec.arguments)
-          os << "| `" << argument.name << "` | " << shownDefault(argument) << " | " << argument.doc
-             << " (" << describe(argument) << ") |\n";
-      }
-  }
 }
 
 } // namespace dlc::fe

@@ -15,12 +15,12 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace dlc;
 
-void dlc::registerKernelDialects(DialectRegistry &registry) {
+/// What emission needs in the context.
+static void registerKernelDialects(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect,
                   func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
                   memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
@@ -30,19 +30,6 @@ void dlc::registerKernelDialects(DialectRegistry &registry) {
 
 bool CodeTarget::has(StringRef feature) const {
   return llvm::is_contained(llvm::split(features, ','), ("+" + feature).str());
-}
-
-CodeTarget dlc::hostCodeTarget() {
-  CodeTarget target;
-  target.cpu = llvm::sys::getHostCPUName().str();
-  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  std::vector<std::string> list;
-  for (const auto &feature : features)
-    list.push_back((feature.second ? "+" : "-") + feature.first().str());
-  llvm::sort(list);
-  target.features = llvm::join(list, ",");
-  target.vectorBytes = features.lookup("avx512f") ? 64 : 32;
-  return target;
 }
 
 /// Elements that the cluster stores past the caches.

@@ -65,12 +65,6 @@ struct CodeTarget {
   bool has(llvm::StringRef feature) const;
 };
 
-/// This machine.
-CodeTarget hostCodeTarget();
-
-/// What emission needs in the context; passes that emit name these as dependent dialects.
-void registerKernelDialects(mlir::DialectRegistry &registry);
-
 /// Emits every exec.cluster of the model, one function `CLUSTER_STAGE` per stage, into one shared
 /// object. `text` of the stages linalg and llvm is printed to the streams that are given.
 /// Diagnostics go to the context.

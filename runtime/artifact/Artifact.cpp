@@ -72,8 +72,7 @@ void Artifact::verify(std::span<const uint8_t> file) {
   std::span<const uint8_t> covered = file.first(file.size() - tail);
   uint64_t stored;
   std::memcpy(&stored, file.data() + covered.size(), tail);
-  hash = hash64(covered);
-  if (stored != hash)
+  if (stored != hash64(covered))
     refuse("is damaged or truncated: its hash does not match; compile or copy it again");
   uint64_t flatBytes = uint64_t{flatbuffers::ReadScalar<uint32_t>(file.data())} + 4;
   uint64_t dataBegin = dataSectionBegin(flatBytes);

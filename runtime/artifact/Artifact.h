@@ -29,8 +29,6 @@ public:
   std::span<const uint8_t> data(const artifact::Span &span) const {
     return dataSection.subspan(span.offset(), span.bytes());
   }
-  /// XXH64 of the file's content.
-  uint64_t contentHash() const { return hash; }
 
   /// Null if the artifact has no program of this name.
   const artifact::Program *program(const std::string &name) const;
@@ -44,7 +42,6 @@ private:
   std::string source;
   const artifact::Artifact *content = nullptr;
   std::span<const uint8_t> dataSection;
-  uint64_t hash = 0;
 };
 
 } // namespace dlc::rt

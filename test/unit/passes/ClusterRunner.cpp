@@ -7,6 +7,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
 
 #include <cmath>
 #include <cstring>
@@ -18,6 +19,19 @@ using namespace mlir;
 using namespace dlc;
 using namespace dlc::test;
 using reference::Tensor;
+
+CodeTarget dlc::test::hostCodeTarget() {
+  CodeTarget target;
+  target.cpu = llvm::sys::getHostCPUName().str();
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  std::vector<std::string> list;
+  for (const auto &feature : features)
+    list.push_back((feature.second ? "+" : "-") + feature.first().str());
+  llvm::sort(list);
+  target.features = llvm::join(list, ",");
+  target.vectorBytes = features.lookup("avx512f") ? 64 : 32;
+  return target;
+}
 
 static std::string programText(const std::vector<Argument> &arguments, const std::string &ops,
                                const std::vector<std::pair<std::string, std::string>> &results) {

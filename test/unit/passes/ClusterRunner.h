@@ -25,6 +25,9 @@ struct Argument {
 
 using Aliases = std::vector<std::pair<std::string, std::string>>;
 
+/// This machine.
+CodeTarget hostCodeTarget();
+
 class ClusterRunner {
 public:
   /// `ops` is the cluster's text with arguments %0, %1...; `results` are pairs of value and type;
