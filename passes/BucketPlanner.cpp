@@ -45,8 +45,7 @@ std::vector<Bucket> dlc::planBuckets(std::span<const Reduction> reductions,
   uint64_t bytes = 0;
   auto close = [&] {
     if (!open.members.empty())
-      buckets.push_back(std::move(open));
-    open.members.clear();
+      buckets.push_back(std::exchange(open, {}));
     bytes = 0;
   };
   for (unsigned i = 0; i < last; ++i) {

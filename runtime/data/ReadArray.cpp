@@ -1,3 +1,5 @@
+// Which reader a file is for, by its first bytes.
+
 #include "runtime/core/Error.h"
 #include "runtime/data/MappedFile.h"
 #include "runtime/data/Readers.h"

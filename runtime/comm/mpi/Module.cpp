@@ -1,3 +1,5 @@
+// The entry of lib/dlc_comm_mpi.so: all that needs MPI is in this module, so that programs run
+// without.
 #include "runtime/comm/MpiModule.h"
 #include "runtime/comm/PeerCommunicator.h"
 #include "runtime/comm/mpi/MpiTransport.h"
