@@ -90,27 +90,18 @@ LogicalResult Loader::import(const Parser::Import &import, StringRef from, Model
   constexpr unsigned maxDepth = 32;
   if (depth > maxDepth)
     return diags.error(import.loc, "imports nested deeper than " + Twine(maxDepth) + " files");
-  SmallVector<StringRef> directories{sys::path::parent_path(from)};
-  directories.append(options.importPaths.begin(), options.importPaths.end());
-  std::unique_ptr<MemoryBuffer> buffer;
-  for (StringRef directory : directories) {
-    SmallString<128> path(directory);
-    sys::path::append(path, import.path);
-    sys::path::remove_dots(path, /*remove_dot_dot=*/false);
-    if (imported.contains(path))
-      return success();
-    if (auto read = MemoryBuffer::getFile(path, /*IsText=*/true)) {
-      imported.insert(path);
-      buffer = std::move(*read);
-      break;
-    }
-  }
+  StringRef directory = sys::path::parent_path(from);
+  SmallString<128> path(directory);
+  sys::path::append(path, import.path);
+  sys::path::remove_dots(path, /*remove_dot_dot=*/false);
+  if (!imported.insert(path).second)
+    return success();
+  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
     return diags.error(import.loc, "cannot read '" + import.path + "'; looked in " +
-                                       (directories.front().empty() ? "." : directories.front()) +
-                                       (directories.size() > 1 ? " and the import paths" : ""));
+                                       (directory.empty() ? "." : directory));
   ModelFile other;
-  unsigned id = sources.AddNewSourceBuffer(std::move(buffer), import.loc);
+  unsigned id = sources.AddNewSourceBuffer(std::move(*buffer), import.loc);
   if (failed(parse(id, other, depth)))
     return failure();
   if (other.model || !other.data.empty() || !other.chains.empty() || !other.sources.empty() ||

@@ -10,8 +10,7 @@
 namespace dlc::fe {
 
 struct Options {
-  std::vector<std::string> sets;        // "name=value": parameters and entries of blocks
-  std::vector<std::string> importPaths; // searched after the importing file's own directory
+  std::vector<std::string> sets; // "name=value": parameters and entries of blocks
 };
 
 /// The module with one nn.model at stage nn, or null after errors, which go to `diagnostics`.
