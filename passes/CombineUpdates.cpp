@@ -341,7 +341,7 @@ void UpdateCombiner::replace(Group &group, KernelOp kernel) {
   }
   OpBuilder builder(last);
   DispatchOp::create(builder, last.getLoc(), kernel.getSymName(), operands, last.getPhase(),
-                     StreamAttr());
+                     StreamAttr(), IntegerAttr());
   for (DispatchOp member : group.members)
     member.erase();
 }

@@ -183,7 +183,8 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::dispatch(exec::Dispat
   for (Value buffer : op.getBuffers())
     operands.push_back(indexOf(buffer));
   auto table =
-      artifact::CreateDispatchDirect(builder, kernelIndex.lookup(op.getKernel()), &operands);
+      artifact::CreateDispatchDirect(builder, kernelIndex.lookup(op.getKernel()), &operands,
+                                     static_cast<uint64_t>(op.getRecomputed().value_or(0)));
   return {artifact::Operation::Dispatch, table.Union()};
 }
 

@@ -34,6 +34,10 @@ inline nn::KernelAttr plannedKernel(mlir::Operation *op) {
   return op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
 }
 
+/// The discardable attribute of a kernel that computes again what was not kept: the bytes by which
+/// that lowers the peak (dlc-recompute-kernels).
+inline constexpr llvm::StringLiteral recomputedName = "nn.recomputed";
+
 /// Forecast of a cluster as one generated kernel, or null after a diagnostic.
 nn::KernelAttr generatedKernel(nn::FusedOp op, const rt::KernelPlanner &planner);
 

@@ -123,6 +123,8 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   model.addPass(createSplitGradients());
   // Kernels are what costs are known of; buckets and overlap need those costs.
   model.addPass(createPlanKernels());
+  // Before the order is final, so that what runs again is placed and overlapped like the rest.
+  model.addPass(createRecomputeKernels());
   model.addPass(createCombineAllReduces({options.bucketSize, options.link}));
   model.addPass(createOverlapAllReduces({options.noOverlap, options.link}));
 }

@@ -1,10 +1,9 @@
 // Asks the target's planner for each library op with the layouts as they are, and estimates
 // clusters by what their stages move and compute.
 
-#include "dialects/Comm/Comm.h"
-#include "passes/BufferSharing.h"
 #include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
+#include "passes/LiveBytes.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -32,37 +31,6 @@ nn::KernelAttr dlc::generatedKernel(nn::FusedOp op, const rt::KernelPlanner &pla
 
 namespace {
 
-/// Bytes of the transient tensors that are live while each op runs. Variables, inputs and gradients
-/// have memory of their own.
-class LiveBytes {
-public:
-  explicit LiveBytes(Block &block) {
-    llvm::DenseMap<Operation *, uint64_t> born, dying;
-    for (auto [owner, last] : BufferSharing(block, hasOwnPlace).memories()) {
-      auto bytes = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(owner)));
-      born[owner.getDefiningOp()] += bytes;
-      dying[last] += bytes;
-    }
-    uint64_t live = 0;
-    for (Operation &op : block) {
-      live += born.lookup(&op);
-      at[&op] = live;
-      peak = std::max(peak, live);
-      live -= dying.lookup(&op);
-    }
-  }
-
-  uint64_t peak = 0;
-  llvm::DenseMap<Operation *, uint64_t> at;
-
-private:
-  /// True for gradients, and for what becomes the value of a variable.
-  static bool hasOwnPlace(Value value) {
-    return value.getDefiningOp<comm::AllReduceOp>() ||
-           llvm::any_of(value.getUsers(), llvm::IsaPred<comm::AllReduceOp, nn::AssignOp>);
-  }
-};
-
 struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   using Base::Base;
 
@@ -85,18 +53,16 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
       }
     // Programs share their memory, so the largest one's peak counts for all. The tenth is one of
     // the whole plan, to which variables belong.
-    uint64_t peak = 0, variables = 0;
+    uint64_t peak = 0;
     for (nn::ProgramOp program : programs)
-      peak = std::max(peak, LiveBytes(program.getBody().front()).peak);
-    for (auto variable : model.getBody().getOps<nn::VariableOp>())
-      variables += nn::physicalBytes(cast<RankedTensorType>(variable.getType()));
-    uint64_t limit = peak + (variables + peak) / 10;
+      peak = std::max(peak, LiveBytes(program.getBody().front()).peak());
+    uint64_t limit = peak + (variableBytes(model) + peak) / 10;
     for (nn::ProgramOp program : programs) {
       LiveBytes live(program.getBody().front());
       for (Operation &op : program.getBody().front()) {
         if (!isLibraryOp(&op))
           continue;
-        nn::KernelAttr kernel = libraryKernel(&op, *planner, target, limit - live.at.lookup(&op));
+        nn::KernelAttr kernel = libraryKernel(&op, *planner, target, limit - live.at(&op));
         if (!kernel)
           return signalPassFailure();
         op.setAttr(plannedKernelName, kernel);

@@ -259,7 +259,7 @@ LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {
       arguments.push_back(all[index]);
     auto phase = exec::PhaseAttr::get(op->getContext(), phases.lookup(op));
     exec::DispatchOp::create(instructions, op->getLoc(), stage.kernel, arguments, phase,
-                             exec::StreamAttr());
+                             exec::StreamAttr(), op->getAttrOfType<IntegerAttr>(recomputedName));
   }
   return success();
 }

@@ -54,6 +54,8 @@ static Value source(Value value) {
   return value;
 }
 
+static bool isRecomputed(Operation *op) { return op->hasAttr(recomputedName); }
+
 static bool isWeightGradient(Operation *op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<comm::StartOp>(user); });
 }
@@ -104,7 +106,7 @@ void ProgramScheduler::findTail() {
 void ProgramScheduler::findPairs() {
   llvm::DenseMap<Value, SmallVector<Operation *>> kernels;
   for (Operation &op : block)
-    if (isLibraryOp(&op) && !isa<nn::ReorderOp>(op) && !isWeightGradient(&op))
+    if (isLibraryOp(&op) && !isa<nn::ReorderOp>(op) && !isWeightGradient(&op) && !isRecomputed(&op))
       for (Value operand : op.getOperands())
         kernels[source(operand)].push_back(&op);
   for (Operation &op : block) {
@@ -112,7 +114,8 @@ void ProgramScheduler::findPairs() {
       continue;
     double ready = 0;
     for (Value operand : op.getOperands())
-      if (Operation *producer = source(operand).getDefiningOp())
+      if (Operation *producer = source(operand).getDefiningOp();
+          producer && !isRecomputed(producer))
         ready = std::max(ready, positions[producer]);
     for (Value operand : op.getOperands())
       for (Operation *other : kernels.lookup(source(operand)))
@@ -158,12 +161,12 @@ size_t ProgramScheduler::largeGradientCount() const {
 
 OrderKey ProgramScheduler::keyOf(Operation *op, GradientOrder kind) const {
   if (isa<comm::StartOp>(op) || (isa<comm::WaitOp>(op) && !overlap))
-    return {0, -1}; // as soon as its operands are there
-  if (isa<comm::WaitOp>(op)) {
+    return {0, -1};                                // as soon as its operands are there
+  if (isa<comm::WaitOp>(op) || isRecomputed(op)) { // not before it is needed
     OrderKey first{2, 0};
     for (Operation *user : op->getUsers())
       first = std::min(first, keyOf(user, kind));
-    first.position -= 0.25;
+    first.position -= isa<comm::WaitOp>(op) ? 0.25 : 0.125;
     return first;
   }
   if (auto bucket = tail.find(op); bucket != tail.end())

@@ -105,6 +105,27 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def RecomputeKernels : Pass<"dlc-recompute-kernels", "::dlc::nn::ModelOp"> {
+  let summary = "runs cheap kernels again instead of keeping their results";
+  let description = [{
+    Precondition: kernels planned. Effect: a library kernel whose result lies in memory, unread, while the program is at its peak runs once
+    more before the next op that reads the result, if the peak falls by more than the time is worth (passes/MemoryPrice.h): a convolution
+    of few channels and its bias and relu, say, the first one of a network. The kernel is the same, so bits do not change. Attribute
+    `nn.recomputed` on the second one: the bytes by which the peak falls. Repeated until nothing pays.
+
+    ```mlir
+    %y = nn.conv %x, %w ...
+    ... // %y is held here, where most bytes are live
+    %dw = nn.conv_grad_filter %y, %dz ...
+    // becomes
+    %y = nn.conv %x, %w ...
+    ...
+    %again = nn.conv %x, %w {nn.recomputed = 102760448 : i64} ...
+    %dw = nn.conv_grad_filter %again, %dz ...
+    ```
+  }];
+}
+
 def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {
   let summary = "joins all-reduces to buckets";
   let description = [{

@@ -136,8 +136,9 @@ def Exec_Number : ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1048576>]>;
 
 def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel on buffers";
+  let description = "`recomputed`, if it computes again what was not kept: by how many bytes that lowers the peak of memory.";
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_BufferType>:$buffers, Exec_PhaseAttr:$phase,
-                       OptionalAttr<Exec_StreamAttr>:$stream);
+                       OptionalAttr<Exec_StreamAttr>:$stream, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$recomputed);
   let assemblyFormat = "$kernel `(` $buffers `)` attr-dict `:` type($buffers)";
 }
 

@@ -115,7 +115,8 @@ ordered_json describeKernels(const artifact::Artifact &root, const artifact::Pro
                             {"operands", operands},
                             {"flops", kernel.flops()},
                             {"bytes", kernel.bytes()},
-                            {"nanoseconds", kernel.nanoseconds()}});
+                            {"nanoseconds", kernel.nanoseconds()},
+                            {"recomputed", dispatch->recomputed()}});
     }
   return dispatches;
 }
@@ -265,6 +266,12 @@ void printProgram(const ordered_json &program, std::ostream &out) {
   for (const ordered_json &kind : program["kinds"])
     out << "  " << padded("", 50) << padded(kind["kind"], 16)
         << padded(std::to_string(kind["dispatches"].get<uint64_t>()), 30) << amounts(kind) << "\n";
+  for (const ordered_json &dispatch : program["dispatches"])
+    if (dispatch["recomputed"] > 0)
+      out << "  " << dispatch["category"].get<std::string>() << " of "
+          << dispatch["layer"].get<std::string>() << " runs again in "
+          << number(mega(dispatch["nanoseconds"]), "%.3f") << " ms instead of keeping its result, "
+          << number(mega(dispatch["recomputed"])) << " MB less at the peak\n";
   int index = 0;
   for (const ordered_json &bucket : program["buckets"])
     out << "  bucket " << index++ << ": " << number(mega(bucket["bytes"])) << " MB "

@@ -1,0 +1,43 @@
+// One walk over the program with what is born and dies at each op.
+
+#include "passes/LiveBytes.h"
+
+#include "dialects/Comm/Comm.h"
+#include "passes/BufferSharing.h"
+#include "passes/KernelRequests.h"
+
+using namespace mlir;
+using namespace dlc;
+
+bool dlc::hasOwnPlace(Value value) {
+  return value.getDefiningOp<comm::AllReduceOp>() ||
+         llvm::any_of(value.getUsers(), llvm::IsaPred<comm::AllReduceOp, nn::AssignOp>);
+}
+
+LiveBytes::LiveBytes(Block &block) {
+  llvm::DenseMap<Operation *, uint64_t> born, dying;
+  for (auto [owner, last] : BufferSharing(block, hasOwnPlace).memories()) {
+    auto size = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(owner)));
+    born[owner.getDefiningOp()] += size;
+    dying[last] += size;
+  }
+  uint64_t live = 0;
+  for (Operation &op : block) {
+    live += born.lookup(&op);
+    nn::KernelAttr kernel = plannedKernel(&op);
+    uint64_t here = live + (kernel ? kernel.getWorkspace() : 0);
+    bytes[&op] = here;
+    if (here > most) {
+      most = here;
+      atMost = &op;
+    }
+    live -= dying.lookup(&op);
+  }
+}
+
+uint64_t dlc::variableBytes(nn::ModelOp model) {
+  uint64_t bytes = 0;
+  for (auto variable : model.getBody().getOps<nn::VariableOp>())
+    bytes += nn::physicalBytes(cast<RankedTensorType>(variable.getType()));
+  return bytes;
+}

@@ -1,0 +1,18 @@
+// What memory is worth in time: the one rate at which passes trade one for the other.
+#pragma once
+
+#include <cstdint>
+
+namespace dlc {
+
+/// A plan that is smaller by some share of itself may make a step longer by a tenth of that share:
+/// a tenth less memory for one hundredth more time. A judgement, not a measurement: so little that
+/// nobody who has the memory misses the time, and enough for what is nearly free.
+inline constexpr double memoryPrice = 0.1;
+
+/// The share of a step that it may take to save some bytes of a plan of so many.
+inline double worthOf(uint64_t saved, uint64_t plan) {
+  return memoryPrice * static_cast<double>(saved) / static_cast<double>(plan);
+}
+
+} // namespace dlc
