@@ -2,7 +2,7 @@
 // contribution is read once from memory and every destination written once, however many there are.
 #include "runtime/comm/SliceSum.h"
 
-#include "runtime/comm/Bf16.h"
+#include "runtime/core/Bf16.h"
 
 #include <algorithm>
 #include <array>

@@ -4,11 +4,11 @@
 
 #include "runtime/core/TensorIo.h"
 
+#include "runtime/core/Bf16.h"
 #include "runtime/core/ParallelFor.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -70,16 +70,6 @@ template <typename Part> void forEachPart(const PhysicalType &type, Part &&part)
   });
 }
 
-float fromBFloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
-// Rounds to nearest even; NaN stays NaN.
-uint16_t toBFloat16(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value))
-    return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
 template <typename T> T load(const std::byte *at) {
   T value;
   std::memcpy(&value, at, sizeof value);
@@ -101,7 +91,7 @@ double readScalar(DType dtype, const std::byte *at) {
   case DType::F64:
     return load<double>(at);
   case DType::BF16:
-    return fromBFloat16(load<uint16_t>(at));
+    return floatFromBf16(load<uint16_t>(at));
   case DType::F16:
     return static_cast<double>(load<_Float16>(at));
   case DType::I8:
@@ -124,7 +114,7 @@ void writeScalar(DType dtype, std::byte *at, double value) {
   case DType::F64:
     return store(at, value);
   case DType::BF16:
-    return store(at, toBFloat16(static_cast<float>(value)));
+    return store(at, bf16FromFloat(static_cast<float>(value)));
   case DType::F16:
     return store(at, static_cast<_Float16>(value));
   case DType::I8:
@@ -147,7 +137,7 @@ void narrow(std::span<const float> from, DType type, std::span<std::byte> into) 
     return;
   }
   for (size_t i = 0; i < from.size(); ++i)
-    store(into.data() + i * size, toBFloat16(from[i]));
+    store(into.data() + i * size, bf16FromFloat(from[i]));
 }
 
 void writeTensor(const PhysicalType &type, const FillValues &fill, std::span<std::byte> physical) {

@@ -2,8 +2,6 @@
 
 #include "runtime/core/Error.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 namespace dlc::rt {
@@ -31,21 +29,6 @@ std::string shapeText(std::span<const int64_t> shape) {
             (extent == anyExtent ? std::string("any") : std::to_string(extent));
   return text;
 }
-
-float halfToFloat(uint16_t bits) {
-  int exponent = (bits >> 10) & 31;
-  int mantissa = bits & 1023;
-  float magnitude;
-  if (exponent == 31)
-    magnitude = mantissa ? NAN : INFINITY;
-  else if (exponent == 0)
-    magnitude = std::ldexp(static_cast<float>(mantissa), -24);
-  else
-    magnitude = std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-  return bits >> 15 ? -magnitude : magnitude;
-}
-
-float bfloatToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
 Array::Array(std::string path, ElementType type, std::vector<int64_t> shape,
              std::span<const std::byte> bytes, std::shared_ptr<const void> owner)

@@ -31,10 +31,6 @@ inline constexpr int64_t anyExtent = -1;
 /// "104 x 256 x 256", "1 x any x any"; "a scalar" for rank 0.
 std::string shapeText(std::span<const int64_t> shape);
 
-/// IEEE half and bfloat16 to f32.
-float halfToFloat(uint16_t bits);
-float bfloatToFloat(uint16_t bits);
-
 class Array {
 public:
   /// `owner` keeps the bytes alive.
@@ -67,12 +63,6 @@ private:
   std::shared_ptr<const void> owner;
 };
 
-/// An element of type f16.
-struct Half {
-  uint16_t bits;
-  operator float() const { return halfToFloat(bits); }
-};
-
 /// Calls `body` with a value of the C++ type of `type`.
 template <typename Body> decltype(auto) visitType(ElementType type, Body &&body) {
   switch (type) {
@@ -89,7 +79,7 @@ template <typename Body> decltype(auto) visitType(ElementType type, Body &&body)
   case ElementType::I64:
     return body(int64_t{});
   case ElementType::F16:
-    return body(Half{});
+    return body(_Float16{});
   case ElementType::F32:
     return body(float{});
   case ElementType::F64:

@@ -1,5 +1,6 @@
 #include "runtime/data/Safetensors.h"
 
+#include "runtime/core/Bf16.h"
 #include "runtime/core/Error.h"
 #include "runtime/data/Array.h"
 #include "runtime/data/AtomicFile.h"
@@ -106,7 +107,7 @@ private:
       for (size_t i = 0; i < result.values.size(); ++i) {
         uint16_t bits;
         std::memcpy(&bits, array.bytes().data() + 2 * i, 2);
-        result.values[i] = bfloatToFloat(bits);
+        result.values[i] = floatFromBf16(bits);
       }
     else
       array.read(0, 1, result.values);

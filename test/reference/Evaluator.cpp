@@ -2,7 +2,7 @@
 
 #include "test/reference/Evaluator.h"
 
-#include "runtime/comm/Bf16.h"
+#include "runtime/core/Bf16.h"
 
 #include "mlir/IR/SymbolTable.h"
 

@@ -1,5 +1,5 @@
 // Slices, rounding to bf16 and the sum of a slice.
-#include "runtime/comm/Bf16.h"
+#include "runtime/core/Bf16.h"
 #include "runtime/comm/SliceSum.h"
 #include "runtime/comm/Slices.h"
 #include "test/unit/comm/Values.h"

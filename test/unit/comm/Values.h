@@ -2,7 +2,7 @@
 // bits, and the sums they must give.
 #pragma once
 
-#include "runtime/comm/Bf16.h"
+#include "runtime/core/Bf16.h"
 
 #include <cmath>
 #include <cstdint>

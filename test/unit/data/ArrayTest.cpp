@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 #include <zlib.h>
 
 namespace dlc::rt::test {
@@ -40,11 +41,14 @@ TEST(Array, ReadsEveryNpyType) {
 }
 
 TEST(Array, HalvesCoverSpecialValues) {
-  EXPECT_EQ(halfToFloat(0x0001), 0x1p-24f); // smallest subnormal
-  EXPECT_EQ(halfToFloat(0x7BFF), 65504.0f);
-  EXPECT_TRUE(std::isinf(halfToFloat(0xFC00)));
-  EXPECT_TRUE(std::isnan(halfToFloat(0x7E00)));
-  EXPECT_EQ(bfloatToFloat(0x3FC0), 1.5f);
+  TemporaryDirectory directory;
+  Array array = readArray(
+      writeFile(directory / "a.npy",
+                npyBytes("<f2", "4,", bytesOfVector<uint16_t>({0x0001, 0x7BFF, 0xFC00, 0x7E00}))));
+  EXPECT_EQ(array.at(0), 0x1p-24); // smallest subnormal
+  EXPECT_EQ(array.at(1), 65504);
+  EXPECT_EQ(array.at(2), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(array.at(3)));
 }
 
 TEST(Array, ReadsMultipleDimensionsAndScalars) {

@@ -1,4 +1,4 @@
-// Rounding between f32 and bf16, to nearest even; NaN stays NaN.
+// Between f32 and bf16: rounding is to nearest even, NaN stays NaN.
 #pragma once
 
 #include <bit>
