@@ -6,6 +6,7 @@
 #include "passes/KernelRequests.h"
 #include "passes/Liveness.h"
 #include "passes/Passes.h"
+#include "passes/ProductPlan.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -65,6 +66,8 @@ private:
   void visit(DispatchOp dispatch, exec::KernelOp kernel, ClusterOp cluster,
              ArrayRef<Operation *> instructions, size_t at, SymbolTable &symbols) {
     Block &body = cluster.getBody().front();
+    if (productOf(body)) // Next to what it reads, a product writes nothing.
+      return;
     unsigned operands = body.getNumArguments(), results = body.getTerminator()->getNumOperands();
     Use &use = found[cluster];
     if (!use.program)

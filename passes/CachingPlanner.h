@@ -24,6 +24,9 @@ public:
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override {
     return planner->generatedCost(bytes, flops);
   }
+  double productCost(const rt::KernelRequest &request) const noexcept override {
+    return planner->productCost(request);
+  }
 
 private:
   std::unique_ptr<rt::KernelPlanner> planner;

@@ -3,6 +3,7 @@
 
 #include "passes/KernelEmitter.h"
 #include "passes/Passes.h"
+#include "passes/ProductPlan.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -53,6 +54,11 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   std::vector<std::pair<LinalgStage, StagePlan>> stages;
   for (auto cluster : model.getOps<exec::ClusterOp>()) {
+    if (nn::MatmulOp product = productOf(cluster.getBody().front())) {
+      emitProduct(builder, cluster.getLoc(), (cluster.getSymName() + "_0").str(),
+                  *planProduct(product), target);
+      continue;
+    }
     FailureOr<ClusterPlan> plan = planCluster(cluster.getBody().front());
     if (failed(plan))
       return failure();
@@ -63,7 +69,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     }
   }
   sharedObject.clear();
-  if (stages.empty())
+  if (module->getBody()->empty())
     return success();
   if (failed(verify(*module)))
     return failure();

@@ -52,7 +52,7 @@ public:
 
 private:
   unsigned operands;
-  std::unique_ptr<struct ClusterPlan> plan; // null if no kernel can be generated
+  std::unique_ptr<struct ClusterPlan> plan; // null if nothing can be shared
 };
 
 /// What to emit code for.

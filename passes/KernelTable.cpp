@@ -29,6 +29,8 @@ StringRef dlc::categoryOf(Operation *op) {
           return "optimizer";
         if (!fused.getBody().getOps<nn::MaxPoolOp>().empty())
           return "pooling";
+        if (!fused.getBody().getOps<nn::MatmulOp>().empty())
+          return "dense";
         // What is of a loss is all done in its clusters; normalisation takes ReLUs and the like
         // along.
         bool ofNorm = false;

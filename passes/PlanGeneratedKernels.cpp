@@ -2,6 +2,7 @@
 // which results may take an operand's memory.
 
 #include "passes/ClusterPlan.h"
+#include "passes/ProductPlan.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -32,7 +33,32 @@ SmallVector<unsigned> dlc::stageBuffers(const StagePlan &stage, SmallVector<exec
   return buffers;
 }
 
+/// One stage; its buffers are the op's operands, then the result.
+static FailureOr<GeneratedKernel> planProductKernel(Block &cluster, nn::MatmulOp op) {
+  std::optional<ProductPlan> plan = planProduct(op);
+  auto yield = dyn_cast<nn::YieldOp>(cluster.back());
+  if (!plan || &cluster.back() != op->getNextNode() || !yield ||
+      !llvm::equal(op->getOperands(), cluster.getArguments()) ||
+      !llvm::equal(yield.getValues(), ValueRange(op.getY())))
+    return op.emitOpError("cannot be inside of a generated kernel");
+  GeneratedKernel kernel;
+  GeneratedStage &stage = kernel.stages.emplace_back();
+  stage.extent = plan->items();
+  stage.chunk = plan->chunk();
+  stage.flops = 2 * plan->rows * plan->inner * plan->columns;
+  for (Value operand : op->getOperands()) {
+    stage.bytes += nn::physicalBytes(nn::tensorType(operand));
+    stage.access.push_back(exec::Access::Read);
+  }
+  stage.bytes += nn::physicalBytes(nn::tensorType(op.getY()));
+  stage.access.push_back(exec::Access::Write);
+  llvm::append_range(stage.buffers, llvm::seq<unsigned>(0, stage.access.size()));
+  return kernel;
+}
+
 FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster) {
+  if (nn::MatmulOp product = productOf(cluster))
+    return planProductKernel(cluster, product);
   GeneratedKernel kernel;
   FailureOr<ClusterPlan> plan = planCluster(cluster);
   if (failed(plan))
@@ -59,6 +85,8 @@ FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster) {
 }
 
 ClusterSharing::ClusterSharing(Block &cluster) : operands(cluster.getNumArguments()) {
+  if (productOf(cluster)) // Every element of y is of all elements of a row.
+    return;
   if (FailureOr<ClusterPlan> planned = planCluster(cluster); succeeded(planned))
     plan = std::make_unique<ClusterPlan>(std::move(*planned));
 }

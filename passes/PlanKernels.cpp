@@ -5,6 +5,9 @@
 #include "passes/KernelRequests.h"
 #include "passes/LiveBytes.h"
 #include "passes/Passes.h"
+#include "passes/ProductPlan.h"
+
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -59,15 +62,44 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     uint64_t limit = peak + (variableBytes(model) + peak) / 10;
     for (nn::ProgramOp program : programs) {
       LiveBytes live(program.getBody().front());
-      for (Operation &op : program.getBody().front()) {
+      for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
         if (!isLibraryOp(&op))
           continue;
         nn::KernelAttr kernel = libraryKernel(&op, *planner, target, limit - live.at(&op));
         if (!kernel)
           return signalPassFailure();
         op.setAttr(plannedKernelName, kernel);
+        if (auto product = dyn_cast<nn::MatmulOp>(op))
+          generateCheaper(product, *planner, *kernelRequest(&op, target.math, target.threads));
       }
     }
+  }
+
+  /// Makes a cluster of a product whose generated kernel costs less than the library's.
+  static void generateCheaper(nn::MatmulOp op, const rt::KernelPlanner &planner,
+                              const rt::KernelRequest &request) {
+    std::optional<ProductPlan> plan = planProduct(op);
+    nn::KernelAttr library = plannedKernel(op);
+    double nanoseconds = planner.productCost(request);
+    if (!plan || nanoseconds >= static_cast<double>(library.getNanoseconds()))
+      return;
+    OpBuilder builder(op);
+    auto fused = nn::FusedOp::create(builder, op.getLoc(), TypeRange(op.getY().getType()),
+                                     op->getOperands());
+    Block &body = fused.getBody().emplaceBlock();
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, body.addArgument(operand.getType(), operand.getLoc()));
+    OpBuilder inner = OpBuilder::atBlockEnd(&body);
+    Operation *copy = inner.clone(*op, mapping);
+    copy->removeAttr(plannedKernelName);
+    nn::YieldOp::create(inner, op.getLoc(), copy->getResults());
+    fused->setAttr(plannedKernelName,
+                   nn::KernelAttr::get(op.getContext(), "generated", /*workspace=*/0,
+                                       library.getFlops(), library.getBytes(),
+                                       static_cast<uint64_t>(nanoseconds)));
+    op->replaceAllUsesWith(fused);
+    op->erase();
   }
 
   /// Brings a convolution's weight into a layout in which an allowed kernel exists: some are

@@ -19,6 +19,7 @@ public:
   std::vector<uint8_t> finalise(const rt::KernelRequest &request, const rt::KernelCandidate &choice,
                                 std::string &reason) noexcept override;
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override;
+  double productCost(const rt::KernelRequest &request) const noexcept override;
 
 private:
   rt::PlannerTarget description;

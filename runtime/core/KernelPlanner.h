@@ -99,6 +99,8 @@ public:
                                         std::string &reason) noexcept = 0;
   /// Cost of a generated kernel that moves `bytes` and computes `flops`, in nanoseconds.
   virtual double generatedCost(uint64_t bytes, uint64_t flops) const noexcept = 0;
+  /// The same of a generated matrix product of few rows.
+  virtual double productCost(const KernelRequest &request) const noexcept = 0;
 };
 
 } // namespace dlc::rt

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/CpuPlanner.h"
 
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/CpuPlan.h"
@@ -174,6 +175,8 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
                           const std::string &implementation) {
   const std::vector<OperandType> &operands = request.operands;
   KernelTraits traits{request.op, operands[0].dtype, implementation, familyOf(layouts[0])};
+  if (request.op == KernelOp::Matmul)
+    traits.input = traits.output = operands.back().shape[0];
   if (!isConvolution(request.op))
     return traits;
   const std::vector<int64_t> &weight =
@@ -303,6 +306,18 @@ std::vector<uint8_t> CpuPlanner::finalise(const KernelRequest &request,
 
 double CpuPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept {
   return costs.generatedCost(bytes, flops);
+}
+
+double CpuPlanner::productCost(const KernelRequest &request) const noexcept {
+  bool isNarrow = request.operands[0].dtype == DType::BF16;
+  std::string name = std::string("generated:") + (isNarrow ? "bf16" : "f32");
+  std::vector<Layout> layouts;
+  uint64_t bytes = 0;
+  for (const OperandType &operand : request.operands) {
+    layouts.push_back(Layout::rowMajor(operand.shape.size()));
+    bytes += physicalBytes(operand.dtype, operand.shape, layouts.back());
+  }
+  return costs.kernelCost(kernelTraits(request, layouts, name), flopsOf(request), bytes);
 }
 
 std::unique_ptr<KernelPlanner> makeCpuPlanner(const std::string &targetName, unsigned threads,

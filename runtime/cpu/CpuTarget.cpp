@@ -86,6 +86,8 @@ const char *operationKey(KernelOp op) {
     return "conv_grad_data";
   case KernelOp::ConvGradFilter:
     return "conv_grad_filter";
+  case KernelOp::Matmul:
+    return "matmul";
   default:
     return "other";
   }

@@ -3,7 +3,9 @@
 // The tables are targets/*.json, compiled in; `cpu:FILE.json` reads one that was measured on a
 // machine. Costs are estimates that rank alternatives and feed forecasts; nothing is timed. A
 // table's efficiencies are shares of peak: a number, or steps [channels, share], [input channels,
-// output channels, share] or [input channels, output channels, pixels of an image, share].
+// output channels, share] or [input channels, output channels, pixels of an image, share], of
+// matrix products [rows, share]. `generated:f32` and `generated:bf16` are the products that the
+// compiler writes.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
@@ -24,7 +26,7 @@ struct KernelTraits {
   std::string implementation;
   std::string family;            // of the first operand's layout: plain, channels_last or blocked
   bool strided = false;          // a window that steps
-  int64_t input = 0, output = 0; // channels of a convolution's group
+  int64_t input = 0, output = 0; // channels of a convolution's group; both rows of a product
   int64_t pixels = 0;            // of one image, on the larger side
 };
 

@@ -83,3 +83,29 @@ nn.model @refused attributes {stage = "schedule", target = "test", threads = 1 :
 // expected-error @below {{has no target, threads and math; run dlc-assign-layouts first}}
 nn.model @untargeted attributes {stage = "schedule"} {
 }
+
+// -----
+
+// A product of few rows is generated where that costs less, as a cluster of its own; here, where the second operand leaves the cache. The
+// gradient of a weight and products of many rows are the library's.
+// CHECK-LABEL: nn.model @products
+nn.model @products attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<8x1000xf32> {nn.input = "x"}, %w: tensor<500x1000xf32> {nn.input = "w"}, %s: tensor<10x1000xf32> {nn.input = "s"}, %m: tensor<64x1000xf32> {nn.input = "m"}) {
+    // CHECK: %[[Y:.*]] = nn.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1) {{.*}} attributes {nn.kernel = #nn.kernel<"generated", workspace = 0, flops = 8000000, bytes = 2048000, ns = 31750>} {
+    // CHECK-NEXT: %[[P:.*]] = nn.matmul %[[A]], %[[B]] {relu, transpose_b} : (tensor<8x1000xf32>, tensor<500x1000xf32>) -> tensor<8x500xf32>
+    // CHECK-NEXT: nn.yield %[[P]]
+    %y = nn.matmul %x, %w {relu, transpose_b} : (tensor<8x1000xf32>, tensor<500x1000xf32>) -> tensor<8x500xf32>
+    // CHECK: nn.fused (%{{.*}} = %[[Y]], %{{.*}} = %arg1) {{.*}}"generated"
+    %g = nn.matmul %y, %w : (tensor<8x500xf32>, tensor<500x1000xf32>) -> tensor<8x1000xf32>
+    // CHECK: nn.matmul %{{.*}}, %arg0 {nn.kernel = #nn.kernel<"test_plain"
+    %d = nn.matmul %y, %x {transpose_a} : (tensor<8x500xf32>, tensor<8x1000xf32>) -> tensor<500x1000xf32>
+    // CHECK: nn.matmul %arg0, %arg2 {nn.kernel = #nn.kernel<"test_plain"
+    %z = nn.matmul %x, %s {transpose_b} : (tensor<8x1000xf32>, tensor<10x1000xf32>) -> tensor<8x10xf32>
+    // CHECK: nn.matmul %arg3, %arg1 {nn.kernel = #nn.kernel<"test_plain"
+    %u = nn.matmul %m, %w {transpose_b} : (tensor<64x1000xf32>, tensor<500x1000xf32>) -> tensor<64x500xf32>
+    nn.output "g", %g : tensor<8x1000xf32>
+    nn.output "d", %d : tensor<500x1000xf32>
+    nn.output "z", %z : tensor<8x10xf32>
+    nn.output "u", %u : tensor<64x500xf32>
+  }
+}

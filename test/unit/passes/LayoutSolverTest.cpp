@@ -136,6 +136,9 @@ public:
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override {
     return rules.generatedCost(bytes, flops);
   }
+  double productCost(const rt::KernelRequest &request) const noexcept override {
+    return rules.productCost(request);
+  }
 
 private:
   LayoutFamily family;
