@@ -8,6 +8,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/CpuPlan.h"
+#include "runtime/cpu/KnownDefects.h"
 #include "runtime/cpu/OneDnnOperation.h"
 
 #include <algorithm>
@@ -213,13 +214,6 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
                  costs.cacheBytes()};
 }
 
-// oneDNN 2.6.3 sorts the columns of a row by their place modulo the stride before it multiplies, in
-// a workspace of which it does not clear the places that an image narrower than the stride lacks.
-static bool readsUnwrittenWorkspace(const KernelRequest &request, const std::string &name) {
-  return request.op == KernelOp::ConvGradFilter && name.starts_with("jit_bf16:") &&
-         request.operands[0].shape.back() < request.strides.back();
-}
-
 CandidateList CpuPlanner::search(const KernelRequest &request) {
   CandidateList list;
   if (request.op != KernelOp::Reorder && request.operands[0].dtype == DType::BF16 &&
@@ -238,7 +232,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
           skipped = found.name;
           return false;
         }
-        if (readsUnwrittenWorkspace(request, found.name))
+        if (isDefective(request, found.name))
           return false;
         KernelCandidate candidate{found.layouts, found.name};
         if (std::ranges::any_of(list.candidates, [&](const KernelCandidate &other) {

@@ -1,112 +1,15 @@
 // Every kind of library kernel, from request to result: each candidate is finalised, rebuilt by the
 // device and run, and compared with plain loops over the logical tensors.
 
-#include "test/unit/cpu/ReferenceKernels.h"
+#include "test/unit/cpu/KernelFixture.h"
 
-#include "runtime/artifact/Writer.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/TensorIo.h"
-#include "runtime/cpu/CpuDevice.h"
-#include "runtime/cpu/CpuPlanner.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <memory>
 
 using namespace dlc::rt;
-using dlc::rt::test::Tensor;
+using test::teamThreads;
+using test::Tensor;
 
-static constexpr unsigned teamThreads = 2;
-
-class CpuKernel : public ::testing::Test {
-protected:
-  CpuKernel() {
-    std::string reason;
-    planner = makeCpuPlanner("cpu:native", teamThreads, reason);
-    EXPECT_NE(planner, nullptr) << reason;
-    dlc::artifact::TargetT target;
-    target.name = planner->target().name;
-    target.features = planner->target().features;
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(dlc::artifact::Target::Pack(builder, &target));
-    device = std::make_unique<CpuDevice>(
-        *flatbuffers::GetRoot<dlc::artifact::Target>(builder.GetBufferPointer()), teamThreads);
-  }
-
-  /// An artifact with this one kernel.
-  static Artifact wrap(const std::vector<uint8_t> &plan, const std::string &implementation) {
-    ArtifactWriter writer;
-    dlc::artifact::ArtifactT root;
-    root.model = "kernel";
-    root.target = std::make_unique<dlc::artifact::TargetT>();
-    root.target->name = "cpu:native";
-    root.kernels.push_back(std::make_unique<dlc::artifact::KernelT>());
-    root.kernels[0]->name = "conv.1";
-    root.kernels[0]->plan = plan;
-    root.kernels[0]->implementation = implementation;
-    return Artifact(writer.finish(dlc::artifact::Artifact::Pack(writer.builder(), &root)), "test");
-  }
-
-  /// Runs one candidate; `tensors` are the request's operands in logical form, results are
-  /// overwritten.
-  void runCandidate(const KernelRequest &request, const KernelCandidate &candidate,
-                    std::vector<Tensor> &tensors, size_t firstResult) {
-    std::string reason;
-    std::vector<uint8_t> plan = planner->finalise(request, candidate, reason);
-    ASSERT_FALSE(plan.empty()) << reason;
-    Artifact artifact = wrap(plan, candidate.implementation);
-    Device::Kernel kernel = device->load(artifact, *artifact->kernels()->Get(0));
-    std::vector<void *> buffers;
-    std::vector<PhysicalType> types;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      types.emplace_back(request.operands[i].dtype, request.operands[i].shape,
-                         candidate.layouts[i]);
-      std::span<std::byte> memory = device->allocate(types[i].bytes());
-      if (i < firstResult)
-        writeTensor(types[i], tensors[i].values, memory);
-      else
-        std::ranges::fill(memory, std::byte{0x55});
-      buffers.push_back(memory.data());
-    }
-    if (candidate.workspaceBytes > 0) {
-      std::span<std::byte> workspace = device->allocate(candidate.workspaceBytes);
-      std::ranges::fill(workspace, std::byte{0x55}); // large numbers of whatever type
-      buffers.push_back(workspace.data());
-    }
-    device->launch(device->bind(kernel, buffers));
-    for (size_t i = firstResult; i < tensors.size(); ++i) {
-      std::span<std::byte> memory(static_cast<std::byte *>(buffers[i]), types[i].bytes());
-      readTensor(types[i], memory, tensors[i].values);
-      std::vector<std::byte> zeroPadded(memory.size());
-      writeTensor(types[i], tensors[i].values, zeroPadded);
-      if (types[i].dtype == DType::F32)
-        EXPECT_TRUE(std::ranges::equal(memory, zeroPadded)) << "padding lanes are not zero";
-    }
-  }
-
-  /// All candidates against `expected`, the request's last operand.
-  void expectResult(KernelRequest request, const std::vector<Tensor> &inputs,
-                    const Tensor &expected, const char *title) {
-    SCOPED_TRACE(title);
-    request.threads = teamThreads;
-    CandidateList list = planner->candidates(request);
-    ASSERT_FALSE(list.candidates.empty()) << list.reason;
-    for (const KernelCandidate &candidate : list.candidates) {
-      SCOPED_TRACE(candidate.implementation + " " + candidate.layouts[0].toString());
-      EXPECT_GT(candidate.nanoseconds, 0);
-      std::vector<Tensor> tensors = inputs;
-      tensors.emplace_back(expected.shape);
-      runCandidate(request, candidate, tensors, inputs.size());
-      // Winograd loses a few bits.
-      double tolerance = candidate.implementation.find("wino") != std::string::npos ? 1e-3 : 1e-5;
-      EXPECT_LT(test::relativeError(tensors.back(), expected), tolerance);
-    }
-  }
-
-  std::unique_ptr<KernelPlanner> planner;
-  std::unique_ptr<CpuDevice> device;
-};
+class CpuKernel : public test::KernelFixture {};
 
 struct ConvCase {
   const char *name;

@@ -179,7 +179,7 @@ double relativeError(const Tensor &got, const Tensor &expected) {
     difference += delta * delta;
     norm += static_cast<double>(expected.values[i]) * expected.values[i];
   }
-  return std::sqrt(difference / norm);
+  return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
 } // namespace dlc::rt::test

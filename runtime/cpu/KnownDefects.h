@@ -1,0 +1,14 @@
+// Kernels that oneDNN 2.6.3 offers and that compute wrong numbers. Each rule was found by running
+// every candidate of random convolutions against plain loops (test/unit/cpu/RandomConvTest.cpp).
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+
+#include <string_view>
+
+namespace dlc::rt {
+
+/// Whether the library's implementation of this name computes this request wrongly.
+bool isDefective(const KernelRequest &request, std::string_view implementation);
+
+} // namespace dlc::rt
