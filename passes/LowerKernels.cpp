@@ -9,6 +9,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -67,6 +68,29 @@ struct WidenBFloat16 : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
+/// Full vectors as words of f32 whose lower halves are zeros: one permutation instead of an
+/// extension and a shift.
+struct ShuffleBFloat16 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  static constexpr int64_t lanes = 16;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    auto from = dyn_cast<VectorType>(op.getIn().getType());
+    if (!from || !from.getElementType().isBF16() || from.getShape() != ArrayRef(lanes) ||
+        !getElementTypeOrSelf(op).isF32())
+      return rewriter.notifyMatchFailure(op, "does not fill a vector of 512 bits");
+    BitsBuilder b(op, rewriter);
+    Value bits = b.bits(op.getIn(), /*width=*/16);
+    Value zero = arith::ConstantOp::create(b, rewriter.getZeroAttr(bits.getType()));
+    SmallVector<int64_t> words;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      words.append({lanes, lane}); // of the zeros, of the value
+    Value wide = vector::ShuffleOp::create(b, bits, zero, words);
+    rewriter.replaceOpWithNewOp<vector::BitCastOp>(op, op.getType(), wide);
+    return success();
+  }
+};
+
 /// To nearest even; NaN stays NaN, as the instruction makes it quiet.
 struct RoundToBFloat16 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -95,6 +119,9 @@ struct RoundToBFloat16 : OpRewritePattern<arith::TruncFOp> {
 static LogicalResult expandBFloat16(ModuleOp module, const CodeTarget &target) {
   RewritePatternSet patterns(module.getContext());
   patterns.add<WidenBFloat16>(module.getContext());
+  // On processors with AMX it takes three operations, which share a port with the extension.
+  if (target.has("avx512bw") && !target.has("amx-tile"))
+    patterns.add<ShuffleBFloat16>(module.getContext(), /*benefit=*/2);
   if (!target.has("avx512bf16"))
     patterns.add<RoundToBFloat16>(module.getContext());
   return applyPatternsGreedily(module, std::move(patterns));

@@ -1,9 +1,11 @@
 // REQUIRES: avx512-bf16
 // RUN: dlc compile %s --emit=llvm | FileCheck %s
 
-// A target that has an instruction for it rounds to bf16 in one.
+// A target that has instructions for it widens bf16 in one, a permutation, and rounds to it in one.
 // CHECK-LABEL: define void @scale_0
 // CHECK: load <16 x i16>
+// CHECK: shufflevector <16 x i16> {{.*}}, <32 x i32> <i32 16, i32 0, i32 16, i32 1,
+// CHECK: bitcast <32 x i16> %{{.*}} to <16 x float>
 // CHECK: fmul <16 x float>
 // CHECK: fptrunc <16 x float> %{{.*}} to <16 x bfloat>
 // CHECK: ret void
