@@ -122,9 +122,8 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
                                              const std::vector<Operation *> &order) {
     size_t gradients = scheduler.largeGradientCount();
     double limit = gradients ? 1 + priceOfMemory : 1;
-    std::vector<OverlapSimulator> paces;
-    for (double pace : wirePaces)
-      paces.push_back(simulator.faster(pace));
+    auto paces =
+        llvm::map_to_vector(wirePaces, [&](double pace) { return simulator.faster(pace); });
     for (size_t inFlight = 2;; inFlight += inFlight / 2) {
       Trial best;
       for (size_t pace = 0; pace < paces.size(); ++pace) {
