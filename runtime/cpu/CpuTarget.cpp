@@ -156,11 +156,13 @@ void CpuTarget::readTable(const nlohmann::json &table) {
 }
 
 CpuTarget::Row CpuTarget::readRow(const nlohmann::json &entry) {
-  Row row{entry.at("implementation"), entry.value("layout", ""), std::nullopt, {}};
+  Row row{entry.at("implementation"), entry.value("layout", ""), {}, {}, {}};
   if (entry.contains("strided"))
     row.strided = entry.at("strided").get<bool>();
+  if (entry.contains("dtype"))
+    row.dtype = entry.at("dtype") == "bf16" ? DType::BF16 : DType::F32;
   for (const auto &[key, value] : entry.items()) {
-    if (key == "implementation" || key == "layout" || key == "strided")
+    if (key == "implementation" || key == "layout" || key == "strided" || key == "dtype")
       continue;
     std::vector<Step> steps;
     if (value.is_number())
@@ -178,7 +180,8 @@ CpuTarget::Row CpuTarget::readRow(const nlohmann::json &entry) {
 
 bool CpuTarget::Row::fits(const KernelTraits &kernel) const {
   return kernel.implementation.find(match) != std::string::npos &&
-         (family.empty() || family == kernel.family) && (!strided || *strided == kernel.strided);
+         (family.empty() || family == kernel.family) && (!strided || *strided == kernel.strided) &&
+         (!dtype || *dtype == kernel.dtype);
 }
 
 double CpuTarget::efficiency(const KernelTraits &kernel) const {

@@ -42,8 +42,9 @@ TEST(CpuTarget, LastStepThatFitsCounts) {
   EXPECT_DOUBLE_EQ(share(target, convolution(32, 64, 1000)), 0.8);
 }
 
-TEST(CpuTarget, RowsMayNameLayoutAndWindow) {
+TEST(CpuTarget, RowsMayNameLayoutWindowAndType) {
   CpuTarget target = targetWith(R"([
+    {"implementation": "jit", "dtype": "bf16", "conv": 0.05},
     {"implementation": "jit", "layout": "channels_last", "conv": 0.1},
     {"implementation": "jit", "strided": true, "conv": 0.2},
     {"implementation": "", "conv": 0.4}])");
@@ -53,6 +54,8 @@ TEST(CpuTarget, RowsMayNameLayoutAndWindow) {
   EXPECT_DOUBLE_EQ(share(target, kernel), 0.2);
   kernel.family = "channels_last";
   EXPECT_DOUBLE_EQ(share(target, kernel), 0.1);
+  kernel.dtype = DType::BF16;
+  EXPECT_DOUBLE_EQ(share(target, kernel), 0.05);
 }
 
 TEST(CpuTarget, TableFromFileKeepsItsNameForLaterPasses) {
