@@ -1,7 +1,8 @@
-// Decreasing-size best fit: buffers are placed from the largest to the smallest; each goes into the
-// smallest gap between the already placed buffers that are live at the same time and is large
-// enough (lowest offset on ties). Source: Pisarchyk, Lee 2020, "Efficient memory management for
-// deep neural net inference" (greedy by size).
+// Best fit: each buffer goes into the smallest gap between the already placed buffers that are live
+// at the same time and is large enough (lowest offset on ties). Buffers come from the largest to the
+// smallest (Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference", greedy
+// by size). Where that leaves holes, those that are live at the peak come first, on a stack of which
+// the top is free first: then the peak has none, and what comes behind it mostly finds room.
 
 #include "passes/MemoryPlanner.h"
 
@@ -35,29 +36,30 @@ int64_t bestFit(const std::vector<Placed> &byOffset, const dlc::BufferInterval &
   return best >= 0 ? best : reached;
 }
 
-int64_t mostLiveBytes(const std::vector<dlc::BufferInterval> &buffers, int64_t alignment) {
+/// The most bytes that are live at one time, and the first such time.
+struct Peak {
+  int64_t bytes = 0, time = 0;
+};
+
+Peak findPeak(const std::vector<dlc::BufferInterval> &buffers, int64_t alignment) {
   std::map<int64_t, int64_t> change;
   for (const dlc::BufferInterval &buffer : buffers) {
     int64_t bytes = dlc::rt::alignUp(buffer.bytes, alignment);
     change[buffer.begin] += bytes;
     change[buffer.end + 1] -= bytes;
   }
-  int64_t live = 0, most = 0;
+  Peak peak;
+  int64_t live = 0;
   for (auto [time, delta] : change)
-    most = std::max(most, live += delta);
-  return most;
+    if ((live += delta) > peak.bytes)
+      peak = {live, time};
+  return peak;
 }
-} // namespace
 
-dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int64_t alignment) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
-  });
-  MemoryPlan plan;
+/// Fills in offsets and size of a plan, buffer by buffer in the given order.
+void place(const std::vector<dlc::BufferInterval> &buffers, const std::vector<size_t> &order,
+           int64_t alignment, dlc::MemoryPlan &plan) {
   plan.offsets.resize(buffers.size());
-  plan.lowerBound = mostLiveBytes(buffers, alignment);
   std::vector<Placed> byOffset;
   for (size_t i : order) {
     int64_t bytes = dlc::rt::alignUp(buffers[i].bytes, alignment);
@@ -70,5 +72,25 @@ dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int6
                          [](const Placed &a, const Placed &b) { return a.offset < b.offset; });
     byOffset.insert(position, placed);
   }
-  return plan;
+}
+} // namespace
+
+dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int64_t alignment) {
+  Peak peak = findPeak(buffers, alignment);
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  MemoryPlan bySize, fromPeak;
+  bySize.lowerBound = fromPeak.lowerBound = peak.bytes;
+  place(buffers, order, alignment, bySize);
+  if (bySize.bytes == peak.bytes)
+    return bySize;
+  auto others = std::stable_partition(order.begin(), order.end(), [&](size_t i) {
+    return buffers[i].begin <= peak.time && peak.time <= buffers[i].end;
+  });
+  std::stable_sort(order.begin(), others,
+                   [&](size_t a, size_t b) { return buffers[a].end > buffers[b].end; });
+  place(buffers, order, alignment, fromPeak);
+  return fromPeak.bytes < bySize.bytes ? fromPeak : bySize;
 }

@@ -1,4 +1,4 @@
-// Places buffers in an arena: decreasing-size best fit over live intervals.
+// Places buffers in an arena: best fit over live intervals.
 //
 // Plain data in, offsets out; knows nothing of IR. Invariant: buffers whose live intervals
 // intersect never overlap in memory.

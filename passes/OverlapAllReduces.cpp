@@ -6,6 +6,7 @@
 
 #include "passes/BlockOrder.h"
 #include "passes/Interleaver.h"
+#include "passes/MemoryPrice.h"
 #include "passes/Passes.h"
 #include "passes/ProgramScheduler.h"
 
@@ -23,8 +24,9 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-/// The share of a step that computing large gradients late may cost.
-static constexpr double priceOfMemory = 1.0 / 40;
+/// The share of a step that computing large gradients late may cost: all in memory at a time, they
+/// would be about a quarter of the plan of a network that has such.
+static constexpr double priceOfGradients = memoryPrice / 4;
 
 /// An order must do as well where the wire is faster beside compute than forecast: two ranks move
 /// half of what many do, and kernels may take twice as long as the target's table says.
@@ -121,7 +123,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
                                              const OverlapSimulator &simulator,
                                              const std::vector<Operation *> &order) {
     size_t gradients = scheduler.largeGradientCount();
-    double limit = gradients ? 1 + priceOfMemory : 1;
+    double limit = gradients ? 1 + priceOfGradients : 1;
     auto paces =
         llvm::map_to_vector(wirePaces, [&](double pace) { return simulator.faster(pace); });
     for (size_t inFlight = 2;; inFlight += inFlight / 2) {

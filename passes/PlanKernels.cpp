@@ -55,7 +55,8 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
         fused->setAttr(plannedKernelName, kernel);
       }
     // Programs share their memory, so the largest one's peak counts for all. The tenth is one of
-    // the whole plan, to which variables belong.
+    // the whole plan, to which variables belong. Where workspace pays at all it gains far more time
+    // than memoryPrice asks for, so this limit ends it, not the price.
     uint64_t peak = 0;
     for (nn::ProgramOp program : programs)
       peak = std::max(peak, LiveBytes(program.getBody().front()).peak());

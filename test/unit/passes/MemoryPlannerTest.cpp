@@ -58,6 +58,14 @@ TEST(MemoryPlanner, TheSmallestSufficientGapIsChosen) {
   EXPECT_EQ(plan.bytes, 512 + 384 + 320);
 }
 
+TEST(MemoryPlanner, BuffersOfThePeakLeaveNoHoles) {
+  // Largest first, 192 lies below the first buffer, and only one of the two that follow it fits
+  // there.
+  MemoryPlan plan = planMemory({{128, 0, 4}, {128, 4, 4}, {192, 0, 3}, {128, 4, 4}}, 64);
+  EXPECT_EQ(plan.lowerBound, 384);
+  EXPECT_EQ(plan.bytes, 384);
+}
+
 TEST(MemoryPlanner, NothingNeedsNothing) {
   MemoryPlan plan = planMemory({}, 64);
   EXPECT_EQ(plan.bytes, 0);
