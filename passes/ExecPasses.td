@@ -37,7 +37,7 @@ def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {
 def PlanMemory : Pass<"dlc-plan-memory", "::dlc::nn::ModelOp"> {
   let summary = "gives every buffer its offset and every arena its size";
   let description = [{
-    Variables and slots lie one behind the other, those of one buffer in its order. Inputs, transient and gradient buffers are placed per program by decreasing-size best
+    Variables and slots lie one behind the other, those of one buffer in its order. Inputs, transient and gradient buffers are placed per program by best
     fit over live intervals; a bucket in flight lives until its wait, results until the end. Programs share the arenas.
   }];
 }

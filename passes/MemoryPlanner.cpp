@@ -1,8 +1,9 @@
 // Best fit: each buffer goes into the smallest gap between the already placed buffers that are live
-// at the same time and is large enough (lowest offset on ties). Buffers come from the largest to the
-// smallest (Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference", greedy
-// by size). Where that leaves holes, those that are live at the peak come first, on a stack of which
-// the top is free first: then the peak has none, and what comes behind it mostly finds room.
+// at the same time and is large enough (lowest offset on ties). Buffers come from the largest to
+// the smallest (Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference",
+// greedy by size). Where that leaves holes, those that are live at the peak come first, on a stack
+// of which the top is free first: then the peak has none, and what comes behind it mostly finds
+// room.
 
 #include "passes/MemoryPlanner.h"
 
@@ -12,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace {
 struct Placed {
@@ -79,18 +81,20 @@ dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int6
   Peak peak = findPeak(buffers, alignment);
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tuple(-buffers[a].bytes, a) < std::tuple(-buffers[b].bytes, b);
+  });
   MemoryPlan bySize, fromPeak;
   bySize.lowerBound = fromPeak.lowerBound = peak.bytes;
   place(buffers, order, alignment, bySize);
   if (bySize.bytes == peak.bytes)
     return bySize;
-  auto others = std::stable_partition(order.begin(), order.end(), [&](size_t i) {
-    return buffers[i].begin <= peak.time && peak.time <= buffers[i].end;
-  });
-  std::stable_sort(order.begin(), others,
-                   [&](size_t a, size_t b) { return buffers[a].end > buffers[b].end; });
+  auto key = [&](size_t i) {
+    const BufferInterval &buffer = buffers[i];
+    bool isAtPeak = buffer.begin <= peak.time && peak.time <= buffer.end;
+    return std::tuple(!isAtPeak, isAtPeak ? -buffer.end : -buffer.bytes, i);
+  };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
   place(buffers, order, alignment, fromPeak);
   return fromPeak.bytes < bySize.bytes ? fromPeak : bySize;
 }
