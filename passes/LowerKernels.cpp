@@ -127,6 +127,27 @@ static LogicalResult expandBFloat16(ModuleOp module, const CodeTarget &target) {
   return applyPatternsGreedily(module, std::move(patterns));
 }
 
+/// Non-temporal stores of full vectors in halves of integers: LLVM 22 has none of bf16, takes
+/// ordinary ones instead, and sees through a bitcast of the whole.
+static void splitNontemporalStores(ModuleOp module) {
+  module.walk([](LLVM::StoreOp store) {
+    auto type = dyn_cast<VectorType>(store.getValue().getType());
+    if (!store.getNontemporal() || !type || !type.getElementType().isBF16() ||
+        type.getNumElements() != 16)
+      return;
+    ImplicitLocOpBuilder b(store.getLoc(), store);
+    Value bits = LLVM::BitcastOp::create(b, VectorType::get({4}, b.getI64Type()), store.getValue());
+    for (int32_t half : {0, 1}) {
+      Value part = LLVM::ShuffleVectorOp::create(b, bits, bits, ArrayRef{2 * half, 2 * half + 1});
+      Value place = LLVM::GEPOp::create(b, store.getAddr().getType(), b.getI8Type(),
+                                        store.getAddr(), ArrayRef<LLVM::GEPArg>{16 * half});
+      LLVM::StoreOp::create(b, part, place, /*alignment=*/16, /*isVolatile=*/false,
+                            /*isNonTemporal=*/true);
+    }
+    store.erase();
+  });
+}
+
 //===- Lowering -------------------------------------------------------------------------------===//
 
 /// Adds `NAME(buffers, begin, end)` that calls the function under another name.
@@ -174,6 +195,7 @@ LogicalResult dlc::lowerToLlvm(ModuleOp module, const CodeTarget &target) {
   manager.addPass(createReconcileUnrealizedCastsPass());
   if (failed(manager.run(module)))
     return failure();
+  splitNontemporalStores(module);
   for (auto function : llvm::to_vector(module.getOps<LLVM::LLVMFuncOp>()))
     if (!function.isExternal())
       addEntry(function);

@@ -9,6 +9,13 @@
 // CHECK: fmul <16 x float>
 // CHECK: fptrunc <16 x float> %{{.*}} to <16 x bfloat>
 // CHECK: ret void
+
+// What goes past the caches is stored in halves of integers.
+// CHECK-LABEL: define void @stream_0
+// CHECK: store <2 x i64> %{{.*}}, align 16, !nontemporal
+// CHECK: store <2 x i64> %{{.*}}, align 16, !nontemporal
+// CHECK-NOT: store <16 x bfloat>
+// CHECK: ret void
 nn.model @m attributes {stage = "exec", target = "cpu:avx512-bf16", threads = 1 : i64, math = "fast"} {
   exec.cluster @scale {
   ^bb0(%0: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, %1: tensor<32xf32>):
@@ -18,5 +25,9 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx512-bf16", threads = 1 
     %5 = nn.relu %4 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
     %6 = nn.cast %5 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
-  }
+  }  exec.cluster @stream {
+  ^bb0(%0: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>):
+    %1 = nn.relu %0 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+    nn.yield %1 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
+  } {nontemporal = array<i64: 0>}
 }
