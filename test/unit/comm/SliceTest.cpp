@@ -1,7 +1,7 @@
 // Slices, rounding to bf16 and the sum of a slice.
-#include "runtime/core/Bf16.h"
 #include "runtime/comm/SliceSum.h"
 #include "runtime/comm/Slices.h"
+#include "runtime/core/Bf16.h"
 #include "test/unit/comm/Values.h"
 
 #include <gtest/gtest.h>
