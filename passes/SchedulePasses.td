@@ -100,7 +100,7 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: stage schedule, layouts assigned. Effect: attribute `nn.kernel` (implementation, workspace, FLOPs, bytes, forecast) on every
     library op, from the cheapest candidate for its layouts whose workspace raises the peak of the plan (variables and live tensors) by a tenth at most, and on
-    every nn.fused. An op for which the library has only reference
+    every nn.fused. A matrix product of few rows whose generated kernel costs less becomes a nn.fused of its own. An op for which the library has only reference
     code is an error that says so.
   }];
 }

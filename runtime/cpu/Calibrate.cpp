@@ -66,12 +66,12 @@ KernelRequest requestOf(KernelOp op, const Size &size, DType dtype) {
   return request;
 }
 
-KernelRequest productOf(int64_t rows, int64_t inner, int64_t columns) {
+KernelRequest productOf(int64_t rows, int64_t inner, int64_t columns, DType dtype) {
   KernelRequest request;
   request.op = KernelOp::Matmul;
   for (const std::vector<int64_t> &shape :
        {std::vector{rows, inner}, std::vector{inner, columns}, std::vector{rows, columns}})
-    request.operands.push_back({DType::F32, shape, std::nullopt});
+    request.operands.push_back({dtype, shape, std::nullopt});
   return request;
 }
 
@@ -135,7 +135,7 @@ private:
   void measureMemory();
   void measureOverhead();
   void measureConvolutions(DType dtype);
-  void measureProducts();
+  void measureProducts(DType dtype);
   void add(const KernelRequest &request);
   void writeEfficiencies();
   bool late() const { return std::chrono::steady_clock::now() > deadline; }
@@ -230,10 +230,12 @@ void Calibration::measureConvolutions(DType dtype) {
   }
 }
 
-void Calibration::measureProducts() {
+/// Few rows are bound by reading the second operand, which leaves most caches.
+void Calibration::measureProducts(DType dtype) {
   progress("matrix products");
-  add(productOf(64, 1024, 1024));
-  add(productOf(512, 512, 512));
+  for (int64_t rows : {1, 2, 4, 8, 16, 32, 64})
+    add(productOf(rows, 4096, 4096, dtype));
+  add(productOf(512, 512, 512, dtype));
 }
 
 const char *operationName(KernelOp op) {
@@ -266,7 +268,7 @@ void Calibration::writeEfficiencies() {
       const KernelTraits &traits = sample.traits;
       double share = rounded(sample.gigaflops / (traits.dtype == DType::BF16 ? peakBF16 : peakF32));
       if (product)
-        row["other"] = std::max(share, row.value("other", 0.01));
+        row["matmul"].push_back({traits.input, std::max(share, 0.01)});
       else
         row[operationName(traits.op)].push_back(
             {traits.input, traits.output, traits.pixels, std::max(share, 0.01)});
@@ -297,10 +299,12 @@ std::string Calibration::run() {
   measureMemory();
   measureOverhead();
   measureConvolutions(DType::F32);
-  measureProducts();
+  measureProducts(DType::F32);
   const std::vector<std::string> &features = planner.target().features;
-  if (std::ranges::find(features, "avx512bf16") != features.end())
+  if (std::ranges::find(features, "avx512bf16") != features.end()) {
     measureConvolutions(DType::BF16);
+    measureProducts(DType::BF16);
+  }
   for (const auto &[key, samples] : found)
     for (const Found &sample : samples)
       if (sample.traits.dtype == DType::BF16)
