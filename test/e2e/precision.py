@@ -109,4 +109,5 @@ def main():
     bits(directory)
 
 
-main()
+if __name__ == "__main__":
+    main()

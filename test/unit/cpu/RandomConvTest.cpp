@@ -22,7 +22,7 @@ struct RandomConv {
 /// To the nearest bf16, ties to even.
 Tensor rounded(Tensor tensor) {
   for (float &value : tensor.values) {
-    uint32_t bits = std::bit_cast<uint32_t>(value);
+    auto bits = std::bit_cast<uint32_t>(value);
     bits += 0x7fff + (bits >> 16 & 1);
     value = std::bit_cast<float>(bits & 0xffff0000);
   }
