@@ -15,7 +15,7 @@ for row in profile["profile.kernels"]:
         sums[row["kind"]][key] += row[key]
 assert len(launches) == len(set(launches)) and max(launches) < artifact["programs"][0]["instructions"], launches
 over = [row["best_ms"] - row["bound_ms"] for row in profile["profile.kernels"]]
-assert over == sorted(over, reverse=True), over
+assert all(before >= after - 1e-12 for before, after in zip(over, over[1:])), over  # but for rounding in the difference
 for kind, totals in sums.items():
     for key, value in totals.items():
         if value > 0 or kind not in ("copy", "all-reduce"):
