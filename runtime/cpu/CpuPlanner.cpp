@@ -303,15 +303,13 @@ double CpuPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept 
 }
 
 double CpuPlanner::productCost(const KernelRequest &request) const noexcept {
-  bool isNarrow = request.operands[0].dtype == DType::BF16;
-  std::string name = std::string("generated:") + (isNarrow ? "bf16" : "f32");
   std::vector<Layout> layouts;
   uint64_t bytes = 0;
   for (const OperandType &operand : request.operands) {
     layouts.push_back(Layout::rowMajor(operand.shape.size()));
     bytes += physicalBytes(operand.dtype, operand.shape, layouts.back());
   }
-  return costs.kernelCost(kernelTraits(request, layouts, name), flopsOf(request), bytes);
+  return costs.kernelCost(kernelTraits(request, layouts, "generated"), flopsOf(request), bytes);
 }
 
 std::unique_ptr<KernelPlanner> makeCpuPlanner(const std::string &targetName, unsigned threads,

@@ -4,8 +4,8 @@
 // machine. Costs are estimates that rank alternatives and feed forecasts; nothing is timed. A
 // table's efficiencies are shares of peak: a number, or steps [channels, share], [input channels,
 // output channels, share] or [input channels, output channels, pixels of an image, share], of
-// matrix products [rows, share]. A row may be for one layout, window or dtype only.
-// `generated:f32` and `generated:bf16` are the products that the compiler writes.
+// matrix products [rows, share]. A row may be for one layout, window or dtype only; that of
+// `generated` is for the products that the compiler writes.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"

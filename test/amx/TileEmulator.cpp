@@ -248,8 +248,11 @@ extern "C" {
 
 /// LLVM installs a handler of its own.
 int sigaction(int number, const struct sigaction *action, struct sigaction *old) noexcept {
-  if (number == SIGILL && action && action->sa_sigaction != onTrap)
+  if (number == SIGILL && action && action->sa_sigaction != onTrap) {
+    if (old)
+      *old = {};
     return 0;
+  }
   return next<int(int, const struct sigaction *, struct sigaction *)>("sigaction")(number, action,
                                                                                    old);
 }
