@@ -19,6 +19,14 @@ namespace {
 /// The format's own bound on headers.
 constexpr uint64_t maximumHeaderBytes = 100'000'000;
 
+/// torch.save writes a zip archive, before version 1.6 a pickle: no size of a header that we take.
+bool isPyTorchs(std::span<const std::byte> bytes, uint64_t headerBytes) {
+  auto begins = [&](std::string_view magic) {
+    return std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  };
+  return begins("PK\x03\x04") || (begins("\x80\x02") && headerBytes > maximumHeaderBytes);
+}
+
 class Reader {
 public:
   explicit Reader(const std::string &path) : path(path), file(path) {}
@@ -29,6 +37,12 @@ public:
     if (bytes.size() < 8)
       throw damaged("it is truncated");
     std::memcpy(&headerBytes, bytes.data(), 8);
+    if (isPyTorchs(bytes, headerBytes))
+      throw Error(ErrorCode::BadInput,
+                  "'" + path +
+                      "' is a file of PyTorch's; convert it in Python: import torch, "
+                      "safetensors.torch; safetensors.torch.save_file(torch.load('" +
+                      path + "', weights_only=True), 'weights.safetensors')");
     if (headerBytes > maximumHeaderBytes)
       throw damaged("its header claims " + std::to_string(headerBytes) + " bytes");
     if (headerBytes > bytes.size() - 8)

@@ -34,6 +34,25 @@ TensorFile example() {
   return file;
 }
 
+/// Zip archives, and pickles; but a header of 0x280 bytes begins as those do.
+TEST(Safetensors, FilesOfPyTorchAreNamed) {
+  TemporaryDirectory directory;
+  using namespace std::string_literals;
+  for (const std::string &begin : {"PK\x03\x04\0\0\0\0"s, "\x80\x02\x8a\nl\xfc\x9c\x46\xf9"s}) {
+    std::string path = writeFile(directory / "w.pth", begin + "rest of it");
+    std::string message = errorOf([&] { readSafetensors(path); });
+    EXPECT_NE(message.find("is a file of PyTorch's; convert it in Python: import torch, "
+                           "safetensors.torch; safetensors.torch.save_file(torch.load('" +
+                           path + "', weights_only=True), "),
+              std::string::npos)
+        << message;
+  }
+  std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  header.resize(0x280, ' ');
+  EXPECT_EQ(readSafetensors(writeFile(directory / "w", fileBytes(header, "1234"))).tensors.size(),
+            1u);
+}
+
 TEST(Safetensors, RoundTrips) {
   TemporaryDirectory directory;
   writeSafetensors(directory / "w", example());
