@@ -63,7 +63,14 @@ bool Totals::isFinite() const {
   for (const Pair &pair : pairs)
     if (!std::isfinite(pair.sum) || !std::isfinite(pair.count))
       return false;
-  return true;
+  return std::isfinite(loss());
+}
+
+bool Totals::countsNothing() const {
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (infos[i].isLoss && pairs[i].count == 0)
+      return true;
+  return false;
 }
 
 } // namespace dlc::rt

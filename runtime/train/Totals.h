@@ -40,7 +40,10 @@ public:
   std::vector<std::pair<std::string, double>> metrics() const;
   /// "loss" or a metric's name; NaN if there is none of it.
   double value(const std::string &name) const;
+  /// False if a sum, a count or the loss is not; a metric may count nothing.
   bool isFinite() const;
+  /// True if a term of the loss is a mean of nothing.
+  bool countsNothing() const;
   const std::vector<ResultInfo> &results() const { return infos; }
 
 private:

@@ -32,9 +32,20 @@ TEST(Totals, NumbersRoundTrip) {
 
 TEST(Totals, NonFiniteSumsAreSeen) {
   Totals totals = example();
-  EXPECT_TRUE(totals.isFinite());
+  totals.add({{6, 2}, {10, 4}, {3, 0}});
+  EXPECT_TRUE(totals.isFinite()); // a metric may count nothing
   totals.add({{INFINITY, 2}, {10, 4}, {3, 4}});
   EXPECT_FALSE(totals.isFinite());
+}
+
+TEST(Totals, AMeanOfNothingIsNotFinite) {
+  Totals totals = example();
+  totals.add({{6, 2}, {0, 0}, {3, 4}});
+  EXPECT_FALSE(totals.isFinite());
+  EXPECT_TRUE(totals.countsNothing());
+  totals.add({{6, 2}, {1, 1}, {3, 4}});
+  EXPECT_TRUE(totals.isFinite());
+  EXPECT_FALSE(totals.countsNothing());
 }
 
 } // namespace
