@@ -30,13 +30,25 @@ std::string workersText(int ranks, int64_t batch, unsigned threads) {
          counted(threads, "thread");
 }
 
+std::string monitorText(const Monitor &monitor, bool validated, const std::string &asked) {
+  std::string wanted = "val_" + (asked.empty() ? "loss" : asked);
+  std::string text = "best is the epoch of the ";
+  text += monitor.higherIsBetter ? "highest " : "lowest ";
+  text += validated ? wanted
+                    : "training loss: there is no " + wanted + " without validation data (--val)";
+  if (monitor.patience > 0)
+    text += "; the run stops after " + counted(monitor.patience, "epoch") + " without a better one";
+  return text;
+}
+
 std::string figureText(double value) { return format("%.4g", value); }
 
 std::string epochText(const Record &record, int64_t epochs, bool isBest) {
-  std::string text = "epoch " + record["epoch"].dump() + "/" + std::to_string(epochs);
+  std::string text = "epoch " + record["epoch"].dump();
+  text += record.value("part", false) ? " (part)" : "/" + std::to_string(epochs);
   for (const auto &[key, value] : record.items()) {
     bool isFigure = key != "event" && key != "step" && key != "epoch" && key != "seconds" &&
-                    key != "samples_per_s";
+                    key != "samples_per_s" && key != "part";
     if (isFigure)
       text += "  " + key + " " +
               (value.is_number() ? figureText(value.get<double>()) : std::string("nan"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/data/Batches.h"
+#include "runtime/train/Monitor.h"
 #include "runtime/train/RunLog.h"
 #include "runtime/train/StepRunner.h"
 
@@ -13,6 +14,8 @@ namespace dlc::rt {
 std::string openingText(const RankBatch &shape, int64_t stepsPerEpoch);
 /// "2 ranks x batch 16 x 1 thread".
 std::string workersText(int ranks, int64_t batch, unsigned threads);
+/// Which epoch will be best, and when the run stops early. `asked` is what the model says to watch.
+std::string monitorText(const Monitor &monitor, bool validated, const std::string &asked);
 /// One line of an epoch record's figures.
 std::string epochText(const Record &record, int64_t epochs, bool isBest);
 /// Wall time split by what it was spent on.

@@ -1,26 +1,14 @@
 #include "runtime/train/RunConfiguration.h"
 
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
 namespace dlc::rt {
 
 using Json = nlohmann::ordered_json;
-
-static Json valueOf(const artifact::ArgumentT &argument) {
-  auto one = [](const auto &values) { return values.size() == 1 ? Json(values[0]) : Json(values); };
-  if (!argument.floats.empty())
-    return one(argument.floats);
-  if (!argument.ints.empty())
-    return one(argument.ints);
-  return argument.text;
-}
-
-static Json callOf(const artifact::CallT &call) {
-  Json json = {{"name", call.name}};
-  for (size_t i = 0; i < call.arguments.size(); ++i) {
-    const artifact::ArgumentT &argument = *call.arguments[i];
-    json[argument.name.empty() ? std::to_string(i) : argument.name] = valueOf(argument);
-  }
-  return json;
-}
 
 static Json pathsOf(const DataPaths &paths) {
   Json json = Json::object();
@@ -29,39 +17,60 @@ static Json pathsOf(const DataPaths &paths) {
   return json;
 }
 
-Json runConfiguration(const Session &session, const TrainOptions &options, const RunState &state) {
-  artifact::ArtifactT content;
-  session.artifact()->UnPackTo(&content);
-  Json json = {{"model", content.model},       {"file", options.file},
-               {"producer", content.producer}, {"target", content.target->name},
-               {"math", content.target->math}, {"precision", content.target->precision}};
-  Json &parameters = json["parameters"] = Json::object();
-  for (const auto &argument : content.configuration)
-    parameters[argument->name] = valueOf(*argument);
-  if (content.training) {
-    Json &training = json["train"] = Json::object();
-    if (content.training->optimizer)
-      training["optimizer"] = callOf(*content.training->optimizer);
-    Json &schedule = training["schedule"] = Json::array();
-    for (const auto &entry : content.training->schedule)
-      schedule.push_back(callOf(*entry));
-    training["epochs"] = options.epochs.value_or(content.training->epochs);
-    training["monitor"] = content.training->monitor;
+/// Adds the paths of names that have none.
+static void addPaths(DataPaths &paths, const Json &saved) {
+  for (const auto &[name, path] : saved.items())
+    if (std::none_of(paths.begin(), paths.end(),
+                     [&](const auto &entry) { return entry.first == name; }))
+      paths.emplace_back(name, path);
+}
+
+static void takeUp(TrainOptions &options, const Json &saved) {
+  addPaths(options.data, saved.at("data"));
+  addPaths(options.validation, saved.at("val"));
+  options.init = saved.at("init");
+  if (options.epochs || options.steps)
+    return; // a new end
+  if (saved.contains("epochs"))
+    options.epochs = saved.at("epochs").get<int64_t>();
+  if (saved.contains("steps"))
+    options.steps = saved.at("steps").get<int64_t>();
+}
+
+TrainOptions completeOptions(TrainOptions options, const Artifact &artifact,
+                             const std::string &path) {
+  if (options.resume && std::filesystem::exists(path))
+    try {
+      takeUp(options, Json::parse(std::ifstream(path)));
+    } catch (const std::exception &problem) { // of the JSON library
+      throw Error(ErrorCode::BadInput,
+                  "'" + path + "' is no configuration of a run: " + problem.what() +
+                      "; remove it, and say again what it said (--data, --val, --epochs, --steps)");
+    }
+  if (!options.epochs && !options.steps) {
+    int64_t epochs = artifact->training() ? artifact->training()->epochs() : 0;
+    options.epochs = std::max<int64_t>(epochs, 1);
   }
+  return options;
+}
+
+Json runConfiguration(const Artifact &artifact, const TrainOptions &options, const Recipe &recipe,
+                      const RunState &state) {
+  Json json = {{"model", artifact->model()->str()},
+               {"file", options.file},
+               {"producer", artifact->producer() ? artifact->producer()->str() : ""},
+               {"target", artifact->target()->name()->str()},
+               {"ranks", state.ranks},
+               {"threads", state.threads}};
+  if (options.epochs)
+    json["epochs"] = *options.epochs;
   if (options.steps)
     json["steps"] = *options.steps;
-  if (options.learningRate)
-    json["lr"] = *options.learningRate;
-  json["scale_lr"] = options.scaleRate ? "linear" : "none";
-  json["accumulate"] = options.accumulate;
-  json["shuffle"] = options.shuffle;
   json["data"] = pathsOf(options.data);
   json["val"] = pathsOf(options.validation);
   json["init"] = options.init;
-  json["seed"] = state.seed;
-  json["ranks"] = state.ranks;
-  json["batch"] = state.batch;
-  json["threads"] = state.threads;
+  json["recipe"] = recipe.resolved();
+  json["overrides"] = state.overrides;
   return json;
 }
 

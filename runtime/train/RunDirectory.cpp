@@ -51,9 +51,9 @@ RunDirectory::RunDirectory(const TrainOptions &options, const std::string &model
     throw CollectiveError(ErrorCode::BadInput, problem);
 }
 
-void RunDirectory::writeConfiguration(const nlohmann::ordered_json &configuration) const {
-  std::string text = configuration.dump(2) + "\n";
-  AtomicFile file(directory + "/config.json");
+void RunDirectory::writeConfiguration(const nlohmann::ordered_json &content) const {
+  std::string text = content.dump(2) + "\n";
+  AtomicFile file(configuration());
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }

@@ -21,8 +21,9 @@ public:
   const std::string &path() const { return directory; }
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
+  std::string configuration() const { return directory + "/config.json"; }
   /// Rank 0: the resolved configuration.
-  void writeConfiguration(const nlohmann::ordered_json &configuration) const;
+  void writeConfiguration(const nlohmann::ordered_json &content) const;
 
 private:
   std::string directory;

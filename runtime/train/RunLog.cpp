@@ -12,6 +12,15 @@ static Error writeError(const std::string &path) {
   return Error(ErrorCode::Runtime, "cannot write '" + path + "': " + std::strerror(errno));
 }
 
+/// True for what a run that resumes after `step` will not tell again.
+static bool isKept(const Record &record, int64_t step) {
+  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer() ||
+      record.value("part", false))
+    return false;
+  int64_t at = record["step"];
+  return at < step || (at == step && record.value("event", "") != "override");
+}
+
 RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t firstStep)
     : directory(directory), events(directory, firstStep) {
   std::vector<std::string> paths = {directory + "/log.jsonl"};
@@ -23,8 +32,7 @@ RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t fi
       std::ifstream old(path);
       for (std::string line; std::getline(old, line);) {
         Record record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
-        if (record.is_object() && record.contains("step") && record["step"].is_number_integer() &&
-            record["step"] <= firstStep)
+        if (isKept(record, firstStep))
           kept.push_back(std::move(record));
       }
     }
@@ -54,9 +62,15 @@ void RunLog::step(const Record &record) {
     file << record.dump() << '\n';
 }
 
+void RunLog::overridden(const Record &record) {
+  for (std::ofstream &file : files)
+    file << record.dump() << '\n';
+}
+
 void RunLog::epoch(const Record &record) {
   // What an epoch says of training its steps have said already.
-  if (EventFile::Scalars validation = scalarsOf(record, "val_"); !validation.empty())
+  EventFile::Scalars validation = scalarsOf(record, "val_");
+  if (!validation.empty() && !record.value("part", false))
     events.write(record["step"], validation);
   events.flush();
   epochs.push_back(record);

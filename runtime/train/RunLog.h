@@ -1,8 +1,8 @@
 // The records of a run: flat JSON lines, a CSV table of the epochs, a picture of the losses, and
 // events for TensorBoard.
 //
-// Rank 0 owns one. On resuming, records of steps after the checkpoint are dropped, so a log never
-// tells the same step twice. One thread at a time.
+// Rank 0 owns one. On resuming, records of what is done again are dropped, so a log never tells the
+// same step twice. One thread at a time.
 #pragma once
 
 #include "runtime/train/EventFile.h"
@@ -25,7 +25,10 @@ public:
 
   /// A record with `event`: step.
   void step(const Record &record);
-  /// A record with `event`: epoch; flushes all files.
+  /// A record with `event`: override.
+  void overridden(const Record &record);
+  /// A record with `event`: epoch; flushes all files. A `part` of an epoch is no event, and is
+  /// dropped on resuming, since the whole one will follow.
   void epoch(const Record &record);
 
 private:

@@ -27,7 +27,6 @@ std::string RunState::toJson() const {
                 {"epoch", epoch},
                 {"step_in_epoch", stepInEpoch},
                 {"sample_position", samplePosition()},
-                {"seed", seed},
                 {"world", ranks},
                 {"batch", batch},
                 {"threads", threads},
@@ -38,7 +37,9 @@ std::string RunState::toJson() const {
                   {"best_epoch", monitor.bestEpoch},
                   {"epochs_without", monitor.epochsWithout}}},
                 {"plateaus", plateauList},
-                {"totals", totalBits}};
+                {"totals", totalBits},
+                {"recipe", recipe},
+                {"overrides", overrides}};
   return state.dump();
 }
 
@@ -49,7 +50,6 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
     state.step = from.at("step");
     state.epoch = from.at("epoch");
     state.stepInEpoch = from.at("step_in_epoch");
-    state.seed = from.at("seed");
     state.ranks = from.at("world");
     state.batch = from.at("batch");
     state.threads = from.at("threads");
@@ -68,6 +68,8 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
     }
     for (uint64_t bits : from.at("totals"))
       state.totals.push_back(std::bit_cast<double>(bits));
+    state.recipe = from.value("recipe", json());
+    state.overrides = from.value("overrides", json::array());
     if (state.step < 0 || state.epoch < 0 || state.stepInEpoch < 0 || state.ranks < 1 ||
         state.batch < 1)
       throw std::out_of_range("a count is negative");

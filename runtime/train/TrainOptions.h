@@ -1,27 +1,31 @@
 // What the command line asks of a training run.
+//
+// What is not given stays empty: a resumed run takes it from what it resumes.
 #pragma once
 
 #include "runtime/data/Dataset.h"
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dlc::rt {
 
 struct TrainOptions {
   DataPaths data, validation;
   std::optional<int64_t> epochs, steps; // totals, also when resuming
-  std::optional<double> learningRate;
-  int64_t accumulate = 1; // micro-batches a step
-  bool scaleRate = false; // by the number of ranks
-  std::optional<uint64_t> seed;
-  bool shuffle = true;
-  std::string init;         // weights to start from
-  std::string save;         // weights at the end
-  std::string runDirectory; // "": runs/MODEL-k
+  std::optional<double> learningRate;   // the model's
+  std::optional<int64_t> accumulate;    // micro-batches a step; 1
+  std::optional<bool> scaleRate;        // by the number of ranks; false
+  std::optional<uint64_t> seed;         // 0
+  std::optional<bool> shuffle;          // true
+  std::optional<bool> stopOnNan;        // true
+  std::string init;                     // weights to start from
+  std::string save;                     // weights at the end
+  std::string runDirectory;             // "": runs/MODEL-k
   bool resume = false;
+  std::vector<std::string> overrides; // facts of the recipe that a resumed run changes
   std::string trace, log;
-  bool stopOnNan = true;
   std::string file; // the artifact, for the record
 };
 

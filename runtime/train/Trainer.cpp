@@ -27,96 +27,101 @@ static artifact::TrainingT trainingOf(const Artifact &artifact) {
   return training;
 }
 
-static RankBatch rankBatch(const Session &session, const TrainOptions &options) {
+static RankBatch rankBatch(const Session &session, int64_t pieces) {
   const Communicator &communicator = session.communicator();
   return {communicator.rank(), communicator.size(),
-          static_cast<int64_t>(requireProgram(session.artifact(), "train").batch()),
-          options.accumulate};
+          static_cast<int64_t>(requireProgram(session.artifact(), "train").batch()), pieces};
 }
 
-Trainer::Trainer(Session &session, const TrainOptions &options, Console &console,
+Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console,
                  const StopSignal &signals)
-    : session(session), options(options), console(console), signals(signals),
+    : session(session), console(console), signals(signals),
       training(trainingOf(session.artifact())),
-      directory(options, session.artifact()->model()->str(), session.communicator()),
-      shape(rankBatch(session, options)), state(startState()),
-      data(session.artifact(), options, state.seed), steps(session, state.seed, options.accumulate),
+      directory(asked, session.artifact()->model()->str(), session.communicator()),
+      options(completeOptions(asked, session.artifact(), directory.configuration())),
+      data(session.artifact(), options), recipe(startRecipe()),
+      shape(rankBatch(session, recipe.accumulate())),
+      steps(session, recipe.seed(), recipe.accumulate()),
       totals(resultsOf(requireProgram(session.artifact(), "train"))) {
-  if (options.resume)
-    data.setStatistics(savedStatistics);
-  else
+  data.split(recipe.seed());
+  if (!options.resume)
     data.measureStatistics();
   if (shape.pieces > 1)
     session.accumulate("train");
   totals.setNumbers(state.totals);
-  setLimits();
-  if (shape.rank == 0)
-    log = std::make_unique<RunLog>(directory.path(), options.log, state.step);
+  auto samples = static_cast<int64_t>(data.trainingSamples().size());
+  int64_t stepsPerEpoch = training.steps_per_epoch
+                              ? training.steps_per_epoch
+                              : (samples + shape.global() - 1) / shape.global();
+  setWorkers(stepsPerEpoch);
+  course = courseOf(stepsPerEpoch, options, state);
+  setSchedule();
+  setMonitor();
 }
 
-RunState Trainer::startState() {
-  RunState fresh;
-  fresh.seed = options.seed.value_or(0);
-  fresh.ranks = shape.ranks;
-  fresh.batch = shape.perRank();
-  fresh.threads = session.threads();
-  fresh.scheduleHash = std::to_string(session.artifact()->schedule_hash());
-  if (!options.init.empty())
+/// Of the run that is resumed, with its variables and state, or of a fresh one with its weights.
+Recipe Trainer::startRecipe() {
+  Recipe recipe(session.artifact(), options);
+  if (options.resume) {
+    LoadedCheckpoint loaded = loadCheckpoint(session, directory.last());
+    data.setStatistics(loaded.statistics);
+    state = std::move(loaded.state);
+    for (const RecipeChange &change :
+         recipe.takeUp(state.recipe, options.overrides, directory.last())) {
+      notes.push_back(differenceText(change) + " from step " + std::to_string(state.step + 1) +
+                      " on (--override)");
+      state.overrides.push_back({{"after_step", state.step},
+                                 {"name", change.name},
+                                 {"was", change.was},
+                                 {"now", change.now}});
+    }
+  } else if (!options.init.empty()) {
     loadWeights(session, options.init);
-  if (!options.resume)
-    return fresh;
+  }
+  state.recipe = recipe.values();
+  return recipe;
+}
 
-  LoadedCheckpoint loaded = loadCheckpoint(session, directory.last());
-  savedStatistics = std::move(loaded.statistics);
-  RunState saved = std::move(loaded.state);
-  if (options.seed && *options.seed != saved.seed)
-    throw Error(ErrorCode::BadInput, "'" + directory.last() + "' was trained with seed " +
-                                         std::to_string(saved.seed) +
-                                         "; resume with that or leave "
-                                         "--seed out");
-  if (saved.ranks != fresh.ranks || saved.batch != fresh.batch || saved.threads != fresh.threads)
-    console.line("note: resuming on " + workersText(fresh.ranks, fresh.batch, fresh.threads) +
-                 " a run of " + workersText(saved.ranks, saved.batch, saved.threads) +
-                 "; it will not be bit-exact");
-  else if (saved.scheduleHash != fresh.scheduleHash)
-    console.line("note: resuming with another artifact; it may not be bit-exact");
-  saved.stepInEpoch = saved.samplePosition() / shape.global();
-  saved.ranks = fresh.ranks;
-  saved.batch = fresh.batch;
-  saved.threads = fresh.threads;
-  saved.scheduleHash = fresh.scheduleHash;
-  return saved;
+/// Ranks, batch and threads of this start, which may differ from those of a run that it resumes.
+void Trainer::setWorkers(int64_t stepsPerEpoch) {
+  unsigned threads = session.threads();
+  std::string schedule = std::to_string(session.artifact()->schedule_hash());
+  if (options.resume) {
+    if (state.ranks != shape.ranks || state.batch != shape.perRank() || state.threads != threads)
+      notes.push_back("resuming on " + workersText(shape.ranks, shape.perRank(), threads) +
+                      " a run of " + workersText(state.ranks, state.batch, state.threads) +
+                      "; it will not be bit-exact");
+    else if (state.scheduleHash != schedule)
+      notes.emplace_back("resuming with another artifact; it may not be bit-exact");
+    state.stepInEpoch = std::min(state.samplePosition() / shape.global(), stepsPerEpoch);
+  }
+  state.ranks = shape.ranks;
+  state.batch = shape.perRank();
+  state.threads = threads;
+  state.scheduleHash = schedule;
 }
 
 bool Trainer::monitorsMetric() const {
   return data.hasValidation() && !training.monitor.empty() && training.monitor != "loss";
 }
 
-void Trainer::setLimits() {
-  auto samples = static_cast<int64_t>(data.trainingSamples().size());
-  stepsPerEpoch = training.steps_per_epoch ? training.steps_per_epoch
-                                           : (samples + shape.global() - 1) / shape.global();
-  epochs = options.epochs.value_or(training.epochs ? training.epochs : 1);
-  if (options.steps && !options.epochs)
-    epochs = (*options.steps + stepsPerEpoch - 1) / stepsPerEpoch;
-  totalSteps = epochs * stepsPerEpoch;
-  if (options.steps)
-    totalSteps = std::min(totalSteps, *options.steps);
-
-  static const artifact::CallT none;
-  const artifact::CallT &optimizer = training.optimizer ? *training.optimizer : none;
-  double rate = options.learningRate.value_or(numberOf(optimizer, "lr", 1e-3));
-  schedule = std::make_unique<Schedule>(
-      training.schedule,
-      options.scaleRate ? rate * static_cast<double>(shape.ranks * shape.pieces) : rate,
-      stepsPerEpoch, totalSteps);
+void Trainer::setSchedule() {
+  int64_t length = recipe.scheduleSteps(course.stepsPerEpoch, course.end);
+  if (length < course.end)
+    notes.push_back("the schedule counts to step " + std::to_string(length) +
+                    " and stays there; --override length lets it count to the new end");
+  double scale = recipe.scalesRate() ? static_cast<double>(shape.ranks * shape.pieces) : 1;
+  schedule = std::make_unique<Schedule>(training.schedule, recipe.learningRate() * scale,
+                                        course.stepsPerEpoch, length);
   for (size_t i = 0; i < schedule->plateaus.size() && i < state.plateaus.size(); ++i) {
     const Plateau &saved = state.plateaus[i];
     Plateau &plateau = schedule->plateaus[i];
     plateau = {plateau.factor, plateau.patience, saved.scale,
                saved.hasBest,  saved.best,       saved.badEpochs};
   }
+}
 
+void Trainer::setMonitor() {
   state.monitor.higherIsBetter = false;
   for (const ResultInfo &result : totals.results())
     if (monitorsMetric() && result.name == training.monitor && !result.isLoss)
@@ -125,35 +130,57 @@ void Trainer::setLimits() {
     state.monitor.patience = std::llround(numberOf(*training.early_stop, "patience", 10));
 }
 
+/// The figure that tells which epoch is best.
+std::string Trainer::monitoredName() const {
+  return (data.hasValidation() ? "val_" : "") + (monitorsMetric() ? training.monitor : "loss");
+}
+
 void Trainer::announce() const {
-  console.line(openingText(shape, stepsPerEpoch));
-  auto training = data.trainingSamples().size(), validation = data.validationSamples().size();
-  console.line(std::to_string(training) + " training samples, " + std::to_string(validation) +
-               " for validation; " + std::to_string(epochs) +
-               (epochs == 1 ? " epoch; " : " epochs; ") + std::to_string(session.threads()) +
+  console.line(openingText(shape, course.stepsPerEpoch));
+  console.line(std::to_string(data.trainingSamples().size()) + " training samples, " +
+               std::to_string(data.validationSamples().size()) + " for validation; " +
+               std::to_string(course.epochs) + (course.epochs == 1 ? " epoch; " : " epochs; ") +
+               std::to_string(session.threads()) +
                (session.threads() == 1 ? " thread" : " threads") + " per rank, " +
                bytesText(session.arenaBytes()) + " planned; " + directory.path());
   console.line(pagesText(session.arenaPages()));
   if (shape.pieces > 1)
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
                  bytesText(session.accumulate("train")) + " beside the plan");
+  console.line(monitorText(state.monitor, data.hasValidation(), training.monitor));
   for (const std::string &notice : data.notices())
     console.line("note: " + notice);
-  if (options.resume)
+  for (const std::string &note : notes)
+    console.line("note: " + note);
+  if (options.resume && !course.isOver(state))
     console.line("resuming after step " + std::to_string(state.step) + " of " +
-                 std::to_string(totalSteps));
+                 std::to_string(course.totalSteps));
 }
 
 void Trainer::run() {
   started = Clock::now();
   announce();
-  if (shape.rank == 0)
-    directory.writeConfiguration(runConfiguration(session, options, state));
+  if (course.isOver(state))
+    console.line(nothingToDoText(course, options, state));
+  else if (shape.rank == 0)
+    openRecords();
   if (!options.trace.empty())
     steps.startTrace();
-  while (state.step < totalSteps && !state.monitor.shouldStop())
+  while (!course.isOver(state))
     runEpoch();
   finish();
+}
+
+void Trainer::openRecords() {
+  directory.writeConfiguration(runConfiguration(session.artifact(), options, recipe, state));
+  log = std::make_unique<RunLog>(directory.path(), options.log, state.step);
+  for (const nlohmann::json &change : state.overrides)
+    if (change.at("after_step") == state.step)
+      log->overridden({{"event", "override"},
+                       {"step", state.step},
+                       {"name", change.at("name")},
+                       {"was", change.at("was")},
+                       {"now", change.at("now")}});
 }
 
 void Trainer::runEpoch() {
@@ -161,13 +188,13 @@ void Trainer::runEpoch() {
   int64_t stepsBefore = stepsRun;
   {
     auto epoch = static_cast<uint32_t>(state.epoch);
-    BatchPlan plan = BatchPlan::training(data.trainingSamples(), shape, state.seed, epoch,
-                                         options.shuffle, training.steps_per_epoch);
+    BatchPlan plan = BatchPlan::training(data.trainingSamples(), shape, recipe.seed(), epoch,
+                                         recipe.shuffles(), training.steps_per_epoch);
     Destinations inputs = destinationsOf(session, "train", data.trainingSet().inputs());
     BatchLoader loader(data.trainingSet(), plan, state.stepInEpoch * shape.pieces,
-                       {true, state.seed, epoch}, inputs);
-    while (state.stepInEpoch < stepsPerEpoch && state.step < totalSteps) {
-      double rate = schedule->rate(state.step);
+                       {true, recipe.seed(), epoch}, inputs);
+    while (state.stepInEpoch < course.stepsPerEpoch && state.step < course.totalSteps) {
+      double rate = schedule->rate(state.place(course.stepsPerEpoch));
       StepOutcome outcome = steps.run(loader, state.step, rate, signals.received() != 0);
       ++state.step;
       ++state.stepInEpoch;
@@ -177,8 +204,8 @@ void Trainer::runEpoch() {
       step.add(outcome.totals);
       totals.add(outcome.totals);
       recordStep(outcome, step, rate);
-      if (options.stopOnNan && !step.isFinite())
-        failOnNonFinite(step.loss());
+      if (recipe.stopsOnNan() && !step.isFinite())
+        failOnNonFinite(step);
       if (outcome.stop)
         interrupt();
     }
@@ -189,9 +216,9 @@ void Trainer::runEpoch() {
 void Trainer::recordStep(const StepOutcome &outcome, const Totals &step, double rate) {
   auto global = static_cast<double>(shape.global());
   double average = secondsSince(started) / static_cast<double>(stepsRun);
-  console.progress({state.epoch + 1, epochs, state.stepInEpoch, stepsPerEpoch, totals.loss(),
-                    global / outcome.seconds,
-                    average * static_cast<double>(totalSteps - state.step)});
+  console.progress({state.epoch + 1, course.epochs, state.stepInEpoch, course.stepsPerEpoch,
+                    totals.loss(), global / outcome.seconds,
+                    average * static_cast<double>(course.totalSteps - state.step)});
   if (!log)
     return;
   Record record = {{"event", "step"},
@@ -219,18 +246,31 @@ std::string Trainer::keptText() const {
              : "";
 }
 
-void Trainer::failOnNonFinite(double loss) const {
-  throw CollectiveError(
-      ErrorCode::Runtime,
-      "the loss is " + (std::isnan(loss) ? "nan" : figureText(loss)) + " in step " +
-          std::to_string(state.step) + " (epoch " + std::to_string(state.epoch + 1) +
-          "): lower the learning rate, or go on with --on-nan=continue" + keptText());
+/// What to do about numbers that are not finite.
+std::string Trainer::nonFiniteAdvice() const {
+  std::string kept = keptText();
+  return "lower the learning rate, or go on with --on-nan=continue" + kept +
+         (kept.empty() ? "" : " (to --resume it with other ones, add --override lr,on-nan)");
+}
+
+void Trainer::failOnNonFinite(const Totals &step) const {
+  std::string where =
+      " in step " + std::to_string(state.step) + " (epoch " + std::to_string(state.epoch + 1) + ")";
+  if (step.countsNothing())
+    throw CollectiveError(ErrorCode::Runtime,
+                          "the loss is a mean of nothing" + where +
+                              ", its count is 0: see to it that every batch has something that the "
+                              "loss counts, or go on with --on-nan=continue" +
+                              keptText());
+  double loss = step.loss();
+  throw CollectiveError(ErrorCode::Runtime, "the loss is " +
+                                                (std::isnan(loss) ? "nan" : figureText(loss)) +
+                                                where + ": " + nonFiniteAdvice());
 }
 
 void Trainer::interrupt() {
+  log.reset();
   saveState(directory.last());
-  if (log)
-    log.reset();
   int signal = signals.received();
   std::string by = signal == SIGTERM   ? "SIGTERM"
                    : signal == SIGINT  ? "SIGINT"
@@ -238,7 +278,7 @@ void Trainer::interrupt() {
                                        : "a signal";
   throw CollectiveError(ErrorCode::Interrupted,
                         "interrupted by " + by + " after step " + std::to_string(state.step) +
-                            " of " + std::to_string(totalSteps) +
+                            " of " + std::to_string(course.totalSteps) +
                             "; continue with --resume --run " + directory.path());
 }
 
@@ -265,44 +305,40 @@ void Trainer::requireSoundVariables() {
 /// A library's ReLU turns what is not a number into 0, so that the loss may look sound while
 /// weights are lost.
 void Trainer::requireFinite() const {
-  if (!options.stopOnNan)
+  if (!recipe.stopsOnNan())
     return;
   for (const VariableInfo &variable : variablesOf(session.artifact()))
     if (!session.isFinite(variable.name))
-      throw CollectiveError(
-          ErrorCode::Runtime,
-          variable.name + " is not finite after step " + std::to_string(state.step) +
-              ": lower the learning rate, or go on with --on-nan=continue" + keptText());
+      throw CollectiveError(ErrorCode::Runtime, variable.name + " is not finite after step " +
+                                                    std::to_string(state.step) + ": " +
+                                                    nonFiniteAdvice());
 }
 
-/// True if the epoch is the best so far. Only whole epochs move the schedule and the monitor, so
-/// that a run cut by --steps resumes as if it had not been.
+/// True if the epoch, which is whole, is the best so far.
 bool Trainer::observeEpoch(double monitored) {
-  Monitor observed = state.monitor;
-  bool isBest = observed.observe(monitored, state.epoch + 1);
-  if (state.stepInEpoch < stepsPerEpoch)
-    return isBest;
-  state.monitor = observed;
-  schedule->observe(monitored, observed.higherIsBetter);
+  bool isBest = state.monitor.observe(monitored, state.epoch + 1);
+  schedule->observe(monitored, state.monitor.higherIsBetter);
   ++state.epoch;
   state.stepInEpoch = 0;
   totals.clear();
   return isBest;
 }
 
+/// A part of an epoch is validated and told of, but compared with nothing: a run that --steps has
+/// cut resumes as if it had not been.
 void Trainer::endEpoch(double seconds, int64_t stepsDone) {
   Record record = {{"event", "epoch"},
                    {"step", state.step},
                    {"epoch", state.epoch + 1},
                    {"loss", totals.loss()},
-                   {"lr", schedule->rate(state.step - 1)}};
+                   {"lr", schedule->rate(state.place(course.stepsPerEpoch) - 1)}};
   for (const auto &[name, value] : totals.metrics())
     record[name] = value;
   double monitored = totals.loss();
   if (data.hasValidation()) {
     Clock::time_point begin = Clock::now();
     Totals validation =
-        evaluate(session, "eval", data.validationSet(), data.validationSamples(), state.seed);
+        evaluate(session, "eval", data.validationSet(), data.validationSamples(), recipe.seed());
     extra.evaluation += secondsSince(begin);
     record["val_loss"] = validation.loss();
     for (const auto &[name, value] : validation.metrics())
@@ -311,23 +347,36 @@ void Trainer::endEpoch(double seconds, int64_t stepsDone) {
   }
   record["seconds"] = seconds;
   record["samples_per_s"] = static_cast<double>(stepsDone * shape.global()) / seconds;
-  bool isBest = observeEpoch(monitored);
-  console.line(epochText(record, epochs, isBest));
+  bool part = state.stepInEpoch < course.stepsPerEpoch;
+  record["part"] = part;
+  bool isBest = !part && observeEpoch(monitored);
+  console.line(epochText(record, course.epochs, isBest));
+  if (log) // first: what a checkpoint's steps have logged is on disk
+    log->epoch(record);
   if (isBest)
     saveState(directory.best());
   saveState(directory.last());
-  if (log)
-    log->epoch(record);
+}
+
+void Trainer::keepBest() {
+  if (state.monitor.hasBest) {
+    console.line("best epoch " + std::to_string(state.monitor.bestEpoch) + ": " + monitoredName() +
+                 " " + figureText(state.monitor.best) + " (" + directory.best() + ")");
+  } else if (stepsRun > 0) {
+    saveState(directory.best());
+    console.line((state.epoch == 0 ? "no epoch is whole"
+                                   : "no epoch's " + monitoredName() + " is a number") +
+                 ", so none is best: " + directory.best() + " holds what " + directory.last() +
+                 " does");
+  }
 }
 
 void Trainer::finish() {
-  if (stepsRun == 0)
-    console.line("nothing to do: the run has ended after step " + std::to_string(state.step) +
-                 "; raise --epochs or --steps");
-  else if (state.step < totalSteps)
+  if (state.monitor.shouldStop() && stepsRun > 0)
     console.line("stopped early: no improvement for " + std::to_string(state.monitor.patience) +
                  " epochs");
   requireSoundVariables();
+  keepBest();
   if (!options.save.empty() && shape.rank == 0)
     saveWeights(session, data.statistics(), options.save);
   if (!options.trace.empty())
@@ -335,11 +384,6 @@ void Trainer::finish() {
   TimeShares shares = steps.times();
   shares.evaluation = extra.evaluation;
   shares.checkpoint = extra.checkpoint;
-  if (state.monitor.hasBest)
-    console.line("best epoch " + std::to_string(state.monitor.bestEpoch) + ": " +
-                 (data.hasValidation() ? "val_" : "") +
-                 (monitorsMetric() ? training.monitor : "loss") + " " +
-                 figureText(state.monitor.best) + " (" + directory.best() + ")");
   console.line(closingText(secondsSince(started), shares));
 }
 

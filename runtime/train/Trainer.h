@@ -7,6 +7,8 @@
 #pragma once
 
 #include "runtime/train/Console.h"
+#include "runtime/train/Course.h"
+#include "runtime/train/Recipe.h"
 #include "runtime/train/RunDirectory.h"
 #include "runtime/train/RunLog.h"
 #include "runtime/train/RunState.h"
@@ -20,50 +22,56 @@ namespace dlc::rt {
 
 class Trainer {
 public:
-  /// Reads data and weights or checkpoint. Throws Error for anything that does not fit. `signals`
-  /// tells of requests to stop.
-  Trainer(Session &session, const TrainOptions &options, Console &console,
-          const StopSignal &signals);
+  /// Reads data and weights or checkpoint, which says what `asked` leaves out. Throws Error for
+  /// anything that does not fit. `signals` tells of requests to stop.
+  Trainer(Session &session, const TrainOptions &asked, Console &console, const StopSignal &signals);
 
   /// Trains to the end. Throws CollectiveError(Interrupted) after a signal and
   /// CollectiveError(Runtime) for a loss that is not finite.
   void run();
 
 private:
-  RunState startState();
-  void setLimits();
+  Recipe startRecipe();
+  void setWorkers(int64_t stepsPerEpoch);
+  void setSchedule();
+  void setMonitor();
+  std::string monitoredName() const;
   void announce() const;
+  void openRecords();
   void runEpoch();
   void endEpoch(double seconds, int64_t steps);
   bool observeEpoch(double monitored);
   bool monitorsMetric() const;
   void recordStep(const StepOutcome &outcome, const Totals &step, double rate);
   std::string keptText() const;
-  [[noreturn]] void failOnNonFinite(double loss) const;
+  std::string nonFiniteAdvice() const;
+  [[noreturn]] void failOnNonFinite(const Totals &step) const;
   [[noreturn]] void interrupt();
   void saveState(const std::string &path);
   void requireSoundVariables();
   void requireFinite() const;
+  void keepBest();
   void finish();
 
   Session &session;
-  const TrainOptions &options;
   Console &console;
   const StopSignal &signals;
   artifact::TrainingT training;
   RunDirectory directory;
-  RankBatch shape;
-  Dataset::Statistics savedStatistics; // of the checkpoint resumed from
-  RunState state;
+  const TrainOptions options; // complete
   TrainingData data;
+  RunState state;
+  std::vector<std::string> notes; // on resuming
+  Recipe recipe;
+  RankBatch shape;
   StepRunner steps;
+  Course course;
   Totals totals; // of the epoch begun
   std::unique_ptr<Schedule> schedule;
   std::unique_ptr<RunLog> log; // rank 0
   TimeShares extra;            // evaluation and checkpoints
   int64_t checkedStep = -1;    // after which variables were last found sound
-  int64_t stepsPerEpoch = 0, epochs = 0, totalSteps = 0;
-  int64_t stepsRun = 0; // by this process
+  int64_t stepsRun = 0;        // by this process
   std::chrono::steady_clock::time_point started;
 };
 

@@ -10,23 +10,27 @@ static std::vector<int64_t> allOf(const Dataset &dataset) {
   return samples;
 }
 
-TrainingData::TrainingData(const Artifact &artifact, const TrainOptions &options, uint64_t seed)
+TrainingData::TrainingData(const Artifact &artifact, const TrainOptions &options)
     : training(dataPipeline(artifact), inputSpecs(artifact, "train"), inputNames(artifact),
                options.data) {
-  bool canEvaluate = artifact.program("eval") != nullptr;
-  if (!options.validation.empty()) {
+  if (!options.validation.empty())
     validation.emplace(dataPipeline(artifact), inputSpecs(artifact, "eval"), inputNames(artifact),
                        options.validation);
-    split = {allOf(training), allOf(*validation)};
-  } else if (canEvaluate && artifact->data() && artifact->data()->validation() > 0) {
-    split = splitSamples(training.samples(), artifact->data()->validation(), seed);
-  } else {
-    split.training = allOf(training);
-  }
+  else if (artifact.program("eval") && artifact->data())
+    heldBack = artifact->data()->validation();
+}
+
+void TrainingData::split(uint64_t seed) {
+  if (heldBack > 0)
+    parts = splitSamples(training.samples(), heldBack, seed);
+  else
+    parts.training = allOf(training);
+  if (validation)
+    parts.validation = allOf(*validation);
 }
 
 void TrainingData::measureStatistics() {
-  training.measureStatistics(split.training);
+  training.measureStatistics(parts.training);
   if (validation)
     validation->setStatistics(training.statistics());
 }

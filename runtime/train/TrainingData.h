@@ -1,7 +1,7 @@
 // The samples of a run: what is trained on, and what validates it.
 //
 // Validation is the data given for it, else the share that the model's data block holds back. All
-// ranks hold equal objects. Immutable after statistics are set.
+// ranks hold equal objects. Immutable after split and statistics are set.
 #pragma once
 
 #include "runtime/train/Signature.h"
@@ -14,24 +14,27 @@ namespace dlc::rt {
 class TrainingData {
 public:
   /// Throws Error(BadInput) as Dataset does.
-  TrainingData(const Artifact &artifact, const TrainOptions &options, uint64_t seed);
+  TrainingData(const Artifact &artifact, const TrainOptions &options);
 
+  /// Holds the share of the data block back, if validation has no data of its own. Before all else.
+  void split(uint64_t seed);
   /// Measures what normalize(dataset) needs, or takes it over from a checkpoint.
   void measureStatistics();
   void setStatistics(const Dataset::Statistics &statistics);
   const Dataset::Statistics &statistics() const { return training.statistics(); }
 
   const Dataset &trainingSet() const { return training; }
-  const std::vector<int64_t> &trainingSamples() const { return split.training; }
+  const std::vector<int64_t> &trainingSamples() const { return parts.training; }
   const Dataset &validationSet() const { return validation ? *validation : training; }
-  const std::vector<int64_t> &validationSamples() const { return split.validation; }
-  bool hasValidation() const { return !split.validation.empty(); }
+  const std::vector<int64_t> &validationSamples() const { return parts.validation; }
+  bool hasValidation() const { return !parts.validation.empty(); }
   std::vector<std::string> notices() const;
 
 private:
   Dataset training;
   std::optional<Dataset> validation; // of its own files
-  Split split;
+  double heldBack = 0;               // for validation
+  Split parts;
 };
 
 } // namespace dlc::rt

@@ -34,7 +34,7 @@ def main():
         check(np.linalg.norm(large[name] - small[name]) < 1e-3 * np.linalg.norm(large[name]), f"{name}: 3 batches of 8 and one of 24 differ")
 
     trained(mnist, data, "cut", "--steps", 2, "--accumulate", 3)
-    weights, _ = trained(mnist, data, "cut", "--steps", 6, "--accumulate", 3, "--resume")
+    weights, _ = trained(mnist, data, "cut", "--steps", 6, "--resume") # which knows how many batches
     same_file(alone, weights, "a resumed run of several batches a step")
 
     random = np.random.default_rng(3)

@@ -1,11 +1,16 @@
 #!/usr/bin/python3
-"""What a run keeps: files, their records, and TensorBoard events read by another reader's rules; --resume adds to them."""
+"""What a run keeps: files, their records, and TensorBoard events read by another reader's rules; --resume adds to them, so that all ends
+as if nothing had stopped the run."""
 import csv
 import json
 import os
+import signal
 import struct
+import subprocess
+import time
 
-from support import MODELS, check, digits, run, workspace
+from jobs import fails
+from support import BIN, MODELS, check, digits, run, workspace
 
 import numpy as np
 
@@ -78,12 +83,83 @@ def read_events(path):
 def check_events(scalars, records):
     wanted = {}
     for record in records:
+        if record.get("part"):
+            continue
         prefix = "" if record["event"] == "step" else "val_"
         for key, value in record.items():
             if isinstance(value, (int, float)) and key not in ("step", "epoch") and key.startswith(prefix):
                 wanted[record["step"], key] = np.float32(value)
     check(scalars == wanted, f"events {scalars}, the log says {wanted}")
     check({"loss", "lr", "accuracy", "samples_per_s", "val_loss", "val_accuracy"} <= {tag for _, tag in scalars}, f"tags: {scalars}")
+
+
+TIMES = {"seconds", "samples_per_s", "step_ms", "comm_ms", "exposed_comm_ms", "data_wait_ms"}
+
+
+def without_times(record):
+    return {key: value for key, value in record.items() if key not in TIMES}
+
+
+def kept(directory):
+    """Contents of a run directory by file, measured times left out; files of events are read as the one run that they tell of."""
+    contents, events = {}, {}
+    for file in sorted(directory.iterdir()):
+        if file.name.startswith("events."):
+            scalars, starts = read_events(file)
+            events = {key: value for key, value in events.items() if key[0] < starts[0]}
+            events.update({key: value for key, value in scalars.items() if key[1] not in TIMES})
+        elif file.suffix == ".jsonl":
+            contents[file.name] = [without_times(json.loads(line)) for line in file.read_text().splitlines()]
+        elif file.suffix == ".csv":
+            contents[file.name] = [without_times(row) for row in csv.DictReader(file.open())]
+        else:
+            contents[file.name] = file.read_bytes()
+    return {**contents, "events": events}
+
+
+def check_same(one, other):
+    ours, theirs = kept(one), kept(other)
+    check(ours.keys() == theirs.keys(), f"{one} holds {sorted(ours)}, {other} holds {sorted(theirs)}")
+    for name, content in ours.items():
+        check(content == theirs[name], f"{name} of {one} and {other} differ")
+
+
+def interrupt(command, directory):
+    """Ends a run by SIGTERM once it has a checkpoint, and checks that it was under way."""
+    job = subprocess.Popen([str(part) for part in (BIN / command[0], *command[1:])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           text=True)
+    deadline = time.time() + 60
+    while not (directory / "last.safetensors").exists():
+        check(job.poll() is None and time.time() < deadline, "the run does not get under way")
+        time.sleep(0.01)
+    job.send_signal(signal.SIGTERM)
+    _, err = job.communicate(timeout=60)
+    check(job.returncode == 1 and f"; continue with --resume --run {directory}" in err, f"not interrupted: {err}")
+
+
+def check_resuming(directory, data):
+    """A run that --steps cut or a signal interrupted, with a schedule that counts to the end: resumed, it keeps what a whole one keeps."""
+    artifact = directory / "mnist.dlx"
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads=1", "-o", artifact)
+    train = ["dlc-run", "train", artifact, *data, "--val", data[1], "--val", data[3], "--lr", 0.01, "--no-shuffle", "--seed", 3]
+    whole, cut, stopped = (directory / name for name in ("whole", "cut", "stopped"))
+    run(*train, "--epochs", 3, "--run", whole)
+    run(*train, "--epochs", 3, "--steps", 7, "--run", cut)
+    log = [json.loads(line) for line in (cut / "log.jsonl").read_text().splitlines()]
+    check([record["part"] for record in log if record["event"] == "epoch"] == [False, True], f"epochs of the cut run: {log}")
+    before = kept(cut)
+    fails("'.*last.safetensors' was trained otherwise: lr was 0.01, is 0.4; resume it as it was, or add --override lr$", "train", artifact,
+          "--resume", "--run", cut, "--lr", 0.4)
+    check(kept(cut) == before, "a refused start changed the run")
+    out, _ = run("dlc-run", "train", artifact, "--resume", "--run", cut, "--epochs", 3)
+    check("resuming after step 7 of 12\n" in out, out)
+    check_same(whole, cut)
+
+    interrupt([*train, "--epochs", 60, "--run", stopped], stopped)
+    out, _ = run("dlc-run", "train", artifact, "--resume", "--run", stopped)
+    check("resuming after step" in out, out)
+    run(*train, "--epochs", 60, "--run", directory / "undisturbed")
+    check_same(directory / "undisturbed", stopped)
 
 
 def main():
@@ -113,6 +189,8 @@ def main():
     table = list(csv.DictReader((kept / "log.csv").open()))
     epochs = [record for record in records if record["event"] == "epoch"]
     check([row["val_loss"] for row in table] == [str(record["val_loss"]) for record in epochs], f"log.csv: {table}")
+
+    check_resuming(directory, data)
 
 
 main()

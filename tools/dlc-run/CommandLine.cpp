@@ -104,19 +104,19 @@ void addTraining(CLI::App *train, rt::TrainOptions &options) {
   addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", aboveZero());
   addOptional(*train, "--steps", options.steps, "N", "Total steps", aboveZero());
   addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate", notNegative());
-  train
-      ->add_option("--accumulate", options.accumulate,
-                   "Batches that a rank sums gradients over before an update")
-      ->check(atLeastOne())
-      ->type_name("K");
+  addOptional(*train, "--accumulate", options.accumulate, "K",
+              "Batches that a rank sums gradients over before an update", atLeastOne());
   train
       ->add_option_function<std::string>(
           "--scale-lr", [&](const std::string &how) { options.scaleRate = how == "linear"; },
           "Multiply the learning rate by the number of ranks, times --accumulate")
       ->check(CLI::IsMember({"none", "linear"}));
   addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws", notNegative());
-  train->add_flag_callback(
-      "--no-shuffle", [&] { options.shuffle = false; }, "Take samples in the files' order");
+  train
+      ->add_flag_callback(
+          "--shuffle", [&] { options.shuffle = true; }, "Shuffle samples anew in every epoch")
+      ->excludes(train->add_flag_callback(
+          "--no-shuffle", [&] { options.shuffle = false; }, "Take samples in the files' order"));
   train
       ->add_option_function<std::string>(
           "--on-nan", [&](const std::string &what) { options.stopOnNan = what == "stop"; },
@@ -126,9 +126,9 @@ void addTraining(CLI::App *train, rt::TrainOptions &options) {
 
 /// What training reads and writes.
 void addTrainingFiles(CLI::App *train, rt::TrainOptions &options) {
-  addPaths(*train, "--data", options.data, "Training data of an input or source");
+  addPaths(*train, "--data", options.data,
+           "Training data of an input or source; --resume finds it again");
   addPaths(*train, "--val", options.validation, "Validation data");
-  train->get_option("--data")->required();
   train->add_option("--init", options.init, "Weights to start from")->type_name("W.safetensors");
   train->add_option("--save", options.save, "Where the weights go at the end")
       ->type_name("W.safetensors");
@@ -136,6 +136,14 @@ void addTrainingFiles(CLI::App *train, rt::TrainOptions &options) {
       ->type_name("DIR");
   CLI::Option *resume = train->add_flag("--resume", options.resume, "Continue the run in --run");
   resume->needs("--run")->excludes("--init");
+  train
+      ->add_option("--override", options.overrides,
+                   "What --resume changes although the run had it otherwise, e.g. lr")
+      ->delimiter(',')
+      ->type_name("FLAG,...")
+      ->type_size(1)
+      ->allow_extra_args(false)
+      ->needs(resume);
   train->add_option("--trace", options.trace, "Chrome trace of the first steps")
       ->type_name("TRACE.json");
   train->add_option("--log", options.log, "A further copy of the run's log")
@@ -303,6 +311,8 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
       throw CLI::RequiredError(check ? "--check alone" : "train, eval, predict, bench or --check");
     if (command.verb == Verb::Predict && command.ranks > 1)
       throw CLI::ValidationError("-np", "predict runs on one rank");
+    if (command.verb == Verb::Train && command.train.data.empty() && !command.train.resume)
+      throw CLI::RequiredError("--data");
     checkSweep(command);
   } catch (const CLI::ParseError &error) {
     bool isHelp = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);

@@ -49,7 +49,7 @@ TEST(RunState, SurvivesTheRoundTripExactly) {
   state.step = 17;
   state.epoch = 2;
   state.stepInEpoch = 3;
-  state.seed = 0xFFFFFFFFFFFFFFFF;
+  state.recipe = {{"lr", 0.1}, {"seed", 0xFFFFFFFFFFFFFFFF}};
   state.ranks = 2;
   state.batch = 8;
   state.scheduleHash = "123";
@@ -58,7 +58,7 @@ TEST(RunState, SurvivesTheRoundTripExactly) {
   state.totals = {0.1, std::numeric_limits<double>::infinity(), NAN};
   RunState read = RunState::fromJson(state.toJson(), "x");
   EXPECT_EQ(read.toJson(), state.toJson());
-  EXPECT_EQ(read.seed, state.seed);
+  EXPECT_EQ(read.recipe, state.recipe);
   EXPECT_EQ(read.monitor.best, state.monitor.best);
   EXPECT_EQ(read.plateaus[0].scale, 0.25);
   EXPECT_TRUE(std::isnan(read.totals[2]));

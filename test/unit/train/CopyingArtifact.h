@@ -9,8 +9,9 @@ namespace dlc::rt::test {
 
 inline constexpr int64_t copiedElements = 4;
 
-/// Diverging: a wrong artifact, in which each rank keeps its own sample.
-enum class Copying { Reduced, Diverging };
+/// Diverging: a wrong artifact, in which each rank keeps its own sample. Counted: the loss is the
+/// input `loss` over itself, a mean of nothing where it is 0.
+enum class Copying { Reduced, Diverging, Counted };
 
 class CopyingArtifact {
 public:
@@ -45,10 +46,13 @@ public:
     content.training = std::make_unique<TrainingT>();
     content.training->epochs = 2;
     addProgram("train");
-    if (how == Copying::Reduced)
-      addReducingCopy();
-    else
+    if (how == Copying::Diverging)
       addCopy(4, 0);
+    else
+      addReducingCopy();
+    if (how == Copying::Counted)
+      content.programs.back()->results.back()->buffers[1] =
+          content.programs.back()->results.back()->buffers[0];
     addProgram("eval");
     addInstruction(HostReadT());
   }

@@ -50,6 +50,26 @@ TEST(RunLog, ResumingDropsWhatWillBeRepeated) {
   EXPECT_EQ(contentOf(directory / "log.csv"), "step,epoch,loss,val_loss\n1,1,0.5,\n2,2,0.25,\n");
 }
 
+/// The rest of an epoch that was cut follows; what was overridden is told anew, or was given up.
+TEST(RunLog, ResumingDropsPartsAndOverrides) {
+  test::TemporaryDirectory directory;
+  Record part = epochRecord(2, 2, 0.4);
+  part["part"] = true;
+  Record change = {{"event", "override"}, {"step", 1}, {"name", "lr"}};
+  {
+    RunLog log(directory.path.string(), "", 0);
+    log.step(stepRecord(1));
+    log.overridden(change);
+    log.step(stepRecord(2));
+    log.epoch(part);
+  }
+  RunLog(directory.path.string(), "", 2);
+  EXPECT_EQ(contentOf(directory / "log.jsonl"),
+            stepRecord(1).dump() + "\n" + change.dump() + "\n" + stepRecord(2).dump() + "\n");
+  RunLog(directory.path.string(), "", 1);
+  EXPECT_EQ(contentOf(directory / "log.jsonl"), stepRecord(1).dump() + "\n");
+}
+
 TEST(RunLog, AnUnwritableDirectoryIsAnError) { EXPECT_THROW(RunLog("/nonexistent", "", 0), Error); }
 
 // Test vectors of RFC 3720, B.4.
@@ -81,6 +101,12 @@ TEST(Report, OpensAndClosesARun) {
                    {"val_iou", 0.75},  {"seconds", 2.0}, {"samples_per_s", 12.5}};
   EXPECT_EQ(epochText(record, 20, true),
             "epoch 1/20  loss 0.5  val_iou 0.75  2.0 s  12.5 samples/s  (best)");
+  record["part"] = true;
+  EXPECT_EQ(epochText(record, 20, false),
+            "epoch 1 (part)  loss 0.5  val_iou 0.75  2.0 s  12.5 samples/s");
+  EXPECT_EQ(monitorText({.higherIsBetter = true, .patience = 3}, true, "iou"),
+            "best is the epoch of the highest val_iou; the run stops after 3 epochs without a "
+            "better one");
 }
 
 } // namespace

@@ -7,8 +7,10 @@
 #include "test/unit/train/CopyingArtifact.h"
 
 #include <cmath>
+#include <csignal>
+#include <functional>
 #include <gtest/gtest.h>
-#include <mutex>
+#include <map>
 #include <sstream>
 
 namespace dlc::rt {
@@ -45,10 +47,16 @@ protected:
     return options;
   }
 
+  /// `raised` is a signal that comes before the first step.
   void train(const TrainOptions &options, int ranks = 1, double validation = 0,
-             test::Copying how = test::Copying::Reduced) {
-    Artifact artifact(test::CopyingArtifact(validation, how).pack(), "copying.dlx");
+             test::Copying how = test::Copying::Reduced, int raised = 0) {
+    test::CopyingArtifact copying(validation, how);
+    if (edit)
+      edit(copying.root.root);
+    Artifact artifact(copying.pack(), "copying.dlx");
     StopSignal signals;
+    if (raised)
+      std::raise(raised);
     runInProcess(ranks, [&](Communicator &communicator) {
       Session session(artifact, communicator, {1, options.seed.value_or(0)});
       Console console(communicator.rank() == 0, false, out);
@@ -62,6 +70,55 @@ protected:
     return test::errorOf([&] { train(options, ranks, 0, how); });
   }
 
+  /// What --resume --run DIR alone asks for.
+  TrainOptions resumption(const std::string &run) {
+    TrainOptions options;
+    options.runDirectory = directory / run;
+    options.resume = true;
+    return options;
+  }
+
+  /// All that a run directory keeps but measured times, and events, which hold them throughout.
+  std::map<std::string, std::string> kept(const std::string &run) {
+    std::map<std::string, std::string> files;
+    for (const auto &entry : std::filesystem::directory_iterator(directory / run)) {
+      std::string name = entry.path().filename(), content = contentOf(entry.path());
+      if (name.ends_with(".jsonl") || name.ends_with(".csv"))
+        content = withoutTimes(content, name.ends_with(".jsonl"));
+      if (!name.starts_with("events."))
+        files[name] = content;
+    }
+    return files;
+  }
+
+  static std::string withoutTimes(const std::string &text, bool isJson) {
+    std::istringstream lines(text);
+    std::string result;
+    for (std::string line; std::getline(lines, line);) {
+      Record record = isJson ? Record::parse(line) : Record(line);
+      if (isJson) {
+        for (const char *key :
+             {"seconds", "samples_per_s", "step_ms", "comm_ms", "exposed_comm_ms", "data_wait_ms"})
+          record.erase(key);
+        line = record.dump();
+      } else {
+        std::vector<std::string> cells; // seconds and samples_per_s are the last but one and two
+        std::istringstream row(line);
+        for (std::string cell; std::getline(row, cell, ',');)
+          cells.push_back(cell);
+        line.clear();
+        for (size_t i = 0; i < cells.size(); ++i)
+          line += i + 3 == cells.size() || i + 2 == cells.size() ? "" : cells[i] + ",";
+      }
+      result += line + "\n";
+    }
+    return result;
+  }
+
+  Record configuration(const std::string &run) {
+    return Record::parse(contentOf(directory / (run + "/config.json")));
+  }
+
   std::string printed() const { return {buffer, size}; }
   ~TrainerTest() override {
     std::fclose(out);
@@ -70,6 +127,7 @@ protected:
 
   static constexpr int64_t samples = 7;
   test::TemporaryDirectory directory;
+  std::function<void(artifact::ArtifactT &)> edit; // of the artifact trained
   char *buffer = nullptr;
   size_t size = 0;
   std::FILE *out = ::open_memstream(&buffer, &size);
@@ -107,30 +165,303 @@ TEST_F(TrainerTest, StepRecordsAreFlat) {
   EXPECT_EQ(record["loss"], 2.0);
 }
 
-/// Cut anywhere, a resumed run ends in the bytes of an uninterrupted one.
+void addCosine(artifact::ArtifactT &artifact) {
+  auto cosine = std::make_unique<artifact::CallT>();
+  cosine->name = "cosine";
+  artifact.training->schedule.push_back(std::move(cosine));
+}
+
+void setOptimizer(artifact::ArtifactT &artifact, double rate) {
+  artifact.training->optimizer = std::make_unique<artifact::CallT>();
+  artifact.training->optimizer->name = "sgd";
+  auto argument = std::make_unique<artifact::ArgumentT>();
+  argument->name = "lr";
+  argument->floats = {rate};
+  artifact.training->optimizer->arguments.push_back(std::move(argument));
+}
+
+/// Cut anywhere, a resumed run keeps what an uninterrupted one keeps: `best`, too, is of a whole
+/// epoch, and the schedule counts to the same end.
 TEST_F(TrainerTest, ResumingEqualsNotStopping) {
   writeData({1, 2, 3, 4, 5, 6, 7});
+  edit = addCosine;
   for (double validation : {0.0, 0.3}) {
     std::string suffix = validation ? "-validated" : "";
     TrainOptions whole = options("whole" + suffix);
     whole.save = directory / "whole.safetensors";
     train(whole, 1, validation);
-    for (int64_t cut : {3, 5, 8}) {
+    for (int64_t cut : {2, 3, 5, 6, 7, 8, 9}) {
       TrainOptions part = options("part" + std::to_string(cut) + suffix);
       part.epochs = 2;
       part.steps = cut;
       train(part, 1, validation);
-      part.steps.reset();
-      part.resume = true;
-      part.seed.reset(); // the checkpoint knows it
-      part.save = directory / "part.safetensors";
-      train(part, 1, validation);
-      EXPECT_EQ(contentOf(part.save), contentOf(whole.save)) << cut;
-      EXPECT_EQ(contentOf(part.runDirectory + "/last.safetensors"),
-                contentOf(whole.runDirectory + "/last.safetensors"))
-          << cut;
+      TrainOptions rest = resumption("part" + std::to_string(cut) + suffix);
+      rest.epochs = 2;
+      rest.save = directory / "part.safetensors";
+      train(rest, 1, validation);
+      EXPECT_EQ(contentOf(rest.save), contentOf(whole.save)) << cut;
+      EXPECT_EQ(kept("part" + std::to_string(cut) + suffix), kept("whole" + suffix)) << cut;
     }
   }
+}
+
+/// What a run was told need not be told again.
+TEST_F(TrainerTest, AnInterruptedRunNeedsNothingToResume) {
+  writeData({1, 2, 3, 4, 5, 6, 7});
+  edit = addCosine;
+  for (const char *name : {"whole", "interrupted"}) {
+    TrainOptions run = options(name);
+    run.learningRate = 0.01;
+    run.shuffle = false;
+    run.scaleRate = true;
+    run.stopOnNan = false;
+    run.validation = run.data;
+    run.epochs = 3;
+    bool interrupted = name == std::string("interrupted");
+    std::string error =
+        test::errorOf([&] { train(run, 2, 0, test::Copying::Reduced, interrupted ? SIGTERM : 0); });
+    EXPECT_EQ(error == "no error", !interrupted) << error;
+  }
+  train(resumption("interrupted"), 2);
+  EXPECT_EQ(kept("interrupted"), kept("whole"));
+  EXPECT_EQ(configuration("interrupted")["recipe"]["lr"], 0.01);
+}
+
+/// The last epoch was done, but neither validated nor compared.
+TEST_F(TrainerTest, AnEpochInterruptedAtItsEndIsEnded) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  run.validation = run.data;
+  std::string error =
+      test::errorOf([&] { train(run, samples, 0, test::Copying::Reduced, SIGTERM); });
+  EXPECT_NE(error.find("interrupted by SIGTERM after step 1 of 1;"), std::string::npos) << error;
+  train(resumption("run"), samples);
+  run.runDirectory = directory / "whole";
+  train(run, samples);
+  EXPECT_EQ(kept("run"), kept("whole"));
+}
+
+TEST_F(TrainerTest, APartOfAnEpochIsComparedWithNothing) {
+  TrainOptions run = options("run");
+  run.steps = 3;
+  train(run);
+  EXPECT_NE(printed().find("epoch 1 (part)  loss 2"), std::string::npos) << printed();
+  EXPECT_EQ(printed().find("(best)"), std::string::npos) << printed();
+  EXPECT_NE(printed().find("no epoch is whole, so none is best: " + run.runDirectory +
+                           "/best.safetensors holds what " + run.runDirectory +
+                           "/last.safetensors does\n"),
+            std::string::npos)
+      << printed();
+  EXPECT_EQ(contentOf(directory / "run/best.safetensors"),
+            contentOf(directory / "run/last.safetensors"));
+  run.runDirectory = directory / "longer";
+  run.steps = 9;
+  train(run);
+  EXPECT_NE(printed().find("epoch 2 (part)  "), std::string::npos) << printed();
+  EXPECT_NE(printed().find("best epoch 1: loss 2"), std::string::npos) << printed();
+}
+
+//===- What determines a run ------------------------------------------------------------------===//
+
+TEST_F(TrainerTest, WhatContradictsTheRunIsRefused) {
+  TrainOptions run = options("run");
+  run.learningRate = 0.01;
+  run.shuffle = false;
+  run.epochs = 1;
+  train(run);
+  std::map<std::string, std::string> before = kept("run");
+  TrainOptions other = resumption("run");
+  other.epochs = 2;
+  other.learningRate = 0.4;
+  other.shuffle = true;
+  other.seed = 6;
+  std::string message = failure(other);
+  EXPECT_NE(message.find("/run/last.safetensors' was trained otherwise: lr was 0.01, is 0.4; seed "
+                         "was 5, is 6; shuffle was false, is true; resume it as it was, or add "
+                         "--override lr,seed,shuffle"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(kept("run"), before);
+  other.learningRate = 0.01;
+  other.shuffle = false;
+  other.seed = 5;
+  EXPECT_EQ(failure(other), "no error");
+  other.overrides = {"rate"};
+  EXPECT_NE(failure(other).find("--override does not know 'rate'; what determines a run is lr, "),
+            std::string::npos);
+}
+
+TEST_F(TrainerTest, WhatIsOverriddenIsRecordedAndStays) {
+  TrainOptions run = options("run");
+  run.learningRate = 0.01;
+  run.epochs = 1;
+  train(run);
+  TrainOptions other = resumption("run");
+  other.epochs = 2;
+  other.learningRate = 0.4;
+  other.overrides = {"lr"};
+  train(other);
+  EXPECT_NE(printed().find("note: lr was 0.01, is 0.4 from step 8 on (--override)\n"),
+            std::string::npos)
+      << printed();
+  TrainOptions third = resumption("run");
+  third.epochs = 3;
+  train(third);
+  std::istringstream log(contentOf(directory / "run/log.jsonl"));
+  std::vector<double> rates;
+  std::string changes;
+  for (std::string line; std::getline(log, line);) {
+    Record record = Record::parse(line);
+    if (record["event"] == "step")
+      rates.push_back(record["lr"]);
+    else if (record["event"] == "override")
+      changes += line;
+  }
+  std::vector<double> wanted(7, 0.01);
+  wanted.resize(21, 0.4);
+  EXPECT_EQ(rates, wanted);
+  EXPECT_EQ(changes, R"({"event":"override","step":7,"name":"lr","was":0.01,"now":0.4})");
+  Record config = configuration("run");
+  EXPECT_EQ(config["recipe"]["lr"], 0.4);
+  EXPECT_EQ(config["overrides"].dump(), R"([{"after_step":7,"name":"lr","now":0.4,"was":0.01}])");
+}
+
+/// Its rate, too, unless the command line gave another.
+TEST_F(TrainerTest, AnotherModelIsRefused) {
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.25); };
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  TrainOptions rest = resumption("run");
+  rest.epochs = 2;
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.5); };
+  EXPECT_NE(failure(rest).find("otherwise: optimizer.lr was 0.25, is 0.5; resume it as it was, or "
+                               "add --override optimizer"),
+            std::string::npos)
+      << failure(rest);
+  rest.overrides = {"optimizer"};
+  train(rest);
+  EXPECT_EQ(configuration("run")["recipe"]["lr"], 0.5);
+  rest.overrides.clear();
+  rest.epochs = 3;
+  edit = [](auto &artifact) {
+    setOptimizer(artifact, 0.5);
+    artifact.target->math = "strict";
+  };
+  EXPECT_NE(failure(rest).find("math was none, is strict"), std::string::npos) << failure(rest);
+}
+
+TEST_F(TrainerTest, DataMayMoveButNotChange) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  TrainOptions rest = resumption("run");
+  rest.epochs = 2;
+  std::filesystem::rename(directory / "x.npy", directory / "moved.npy");
+  EXPECT_NE(failure(rest).find("cannot open '" + (directory / "x.npy")), std::string::npos)
+      << failure(rest);
+  rest.data = {{"x", directory / "moved.npy"}};
+  EXPECT_EQ(failure(rest), "no error");
+  rest.epochs = 3;
+  writeData({9, 2, 2, 2, 2, 2, 2});
+  EXPECT_NE(failure(rest).find("otherwise: data.loss was "), std::string::npos) << failure(rest);
+  EXPECT_EQ(failure(rest).find("data.x"), std::string::npos);
+  rest.overrides = {"data"};
+  EXPECT_EQ(failure(rest), "no error");
+}
+
+TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
+  TrainOptions run = options("run");
+  train(run);
+  std::string last = run.runDirectory + "/last.safetensors";
+  TensorFile file = readSafetensors(last);
+  Record state = Record::parse(file.metadata["dlc.run"]);
+  state.erase("recipe");
+  file.metadata["dlc.run"] = state.dump();
+  writeSafetensors(last, file);
+  EXPECT_NE(failure(resumption("run")).find("does not say what its run was trained with"),
+            std::string::npos);
+}
+
+/// Cosine falls to 0 over the first run's length, unless told to count anew.
+TEST_F(TrainerTest, TheScheduleKeepsItsLength) {
+  edit = [](auto &artifact) {
+    setOptimizer(artifact, 1);
+    addCosine(artifact);
+  };
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  TrainOptions rest = resumption("run");
+  rest.epochs = 2;
+  rest.steps = 8;
+  train(rest);
+  EXPECT_NE(printed().find("note: the schedule counts to step 7 and stays there"),
+            std::string::npos)
+      << printed();
+  EXPECT_NE(
+      contentOf(directory / "run/log.jsonl").find(R"("step":8,"epoch":2,"loss":2.0,"lr":0.0,)"),
+      std::string::npos)
+      << contentOf(directory / "run/log.jsonl");
+  rest.steps.reset();
+  rest.overrides = {"length"};
+  train(rest);
+  EXPECT_EQ(configuration("run")["recipe"]["length"].dump(), R"({"epochs":2})");
+  EXPECT_EQ(
+      contentOf(directory / "run/log.jsonl").find(R"("step":9,"epoch":2,"loss":2.0,"lr":0.0,)"),
+      std::string::npos);
+}
+
+//===- Ends -----------------------------------------------------------------------------------===//
+
+/// 2 ranks do an epoch in 4 steps, of which 14 on one rank know nothing.
+TEST_F(TrainerTest, EpochsCountTheSameOnOtherRanks) {
+  train(options("run"));
+  TrainOptions rest = resumption("run");
+  rest.epochs = 3;
+  train(rest, 2);
+  EXPECT_NE(printed().find("resuming after step 14 of 18\n"), std::string::npos) << printed();
+  EXPECT_NE(printed().find("epoch 3/3  "), std::string::npos) << printed();
+}
+
+TEST_F(TrainerTest, ARunThatIsDoneSaysHowToGoOn) {
+  train(options("run"));
+  std::map<std::string, std::string> before = kept("run");
+  TrainOptions rest = resumption("run");
+  rest.steps = 5;
+  train(rest);
+  EXPECT_EQ(printed().find("resuming after"), std::string::npos) << printed();
+  EXPECT_NE(printed().find("nothing to do: the run has done 14 steps, 2 whole epochs, and was to "
+                           "do 5 steps; go on with --steps above 14 or --epochs above 2\n"),
+            std::string::npos)
+      << printed();
+  EXPECT_EQ(kept("run"), before);
+}
+
+TEST_F(TrainerTest, ALossOfNothingStopsTheRun) {
+  writeData({1, 0, 3, 4, 5, 6, 7});
+  TrainOptions run = options("run");
+  run.shuffle = false;
+  std::string message = failure(run, 1, test::Copying::Counted);
+  EXPECT_NE(message.find("the loss is a mean of nothing in step 2 (epoch 1), its count is 0"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(TrainerTest, SaysWhichEpochIsBest) {
+  edit = [](auto &artifact) { artifact.training->monitor = "accuracy"; };
+  TrainOptions run = options("run");
+  train(run);
+  EXPECT_NE(printed().find("best is the epoch of the lowest training loss: there is no "
+                           "val_accuracy without validation data (--val)\n"),
+            std::string::npos)
+      << printed();
+  edit = nullptr;
+  run.runDirectory = directory / "validated";
+  run.validation = run.data;
+  train(run);
+  EXPECT_NE(printed().find("best is the epoch of the lowest val_loss\n"), std::string::npos)
+      << printed();
 }
 
 TEST_F(TrainerTest, LossIsExactOverRanks) {
@@ -169,12 +500,12 @@ TEST_F(TrainerTest, ANonFiniteLossStopsTheRun) {
 TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
   TrainOptions run = options("run");
   run.epochs = 1;
+  run.shuffle = false; // samples 0, 1, 2; 3, 4, 5; 6, 0, 1: ranks 1 and 2 are not as rank 0
   train(run, 3);
   std::string last = run.runDirectory + "/last.safetensors", before = contentOf(last);
   run.epochs = 2;
   run.resume = true;
   run.save = directory / "weights.safetensors";
-  run.shuffle = false; // samples 0, 1, 2; 3, 4, 5; 6, 0, 1: ranks 1 and 2 are not as rank 0
   std::string message = failure(run, 3, test::Copying::Diverging);
   EXPECT_NE(message.find("ranks do not hold the same variables after step 6: weight of rank 1, 2 "
                          "differs from that of rank 0"),

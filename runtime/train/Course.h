@@ -1,0 +1,29 @@
+// How far a run goes, in steps and in epochs.
+//
+// Both count the same unless a run is resumed with other ranks or another batch: an epoch has other
+// steps then, and epochs count from where the run stands.
+#pragma once
+
+#include "runtime/train/RunState.h"
+#include "runtime/train/TrainOptions.h"
+
+namespace dlc::rt {
+
+struct Course {
+  int64_t stepsPerEpoch = 1;
+  int64_t epochs = 1;
+  int64_t totalSteps = 1; // of the run, over all its starts
+  int64_t end = 1;        // the same in epochs of this many steps
+
+  /// False for an epoch that was interrupted at its very end and has still to be ended.
+  bool isOver(const RunState &state) const;
+};
+
+/// Of complete options, from where the run stands.
+Course courseOf(int64_t stepsPerEpoch, const TrainOptions &options, const RunState &state);
+
+/// Why a run that is resumed ends where it stands, and how it goes on.
+std::string nothingToDoText(const Course &course, const TrainOptions &options,
+                            const RunState &state);
+
+} // namespace dlc::rt
