@@ -23,15 +23,16 @@ CASES = {"mnist_cnn": lambda: mnist_cnn(step=STEP), "unet2d": lambda: unet2d(6, 
 
 
 def compare(ours, theirs):
-    """Largest (error over tolerance, error, name); infinite if names differ."""
+    """Largest (error over tolerance, error, name); infinite if names differ or a value is not a number."""
     if ours.keys() != theirs.keys():
         return float("inf"), float("inf"), "names: " + ", ".join(sorted(ours.keys() ^ theirs.keys()))
     worst = (0.0, 0.0, "")
     for name, value in theirs.items():
         norm, error = np.linalg.norm(value), np.linalg.norm(ours[name] - value)
         relative = error / norm if norm >= 1e-9 else error * 1e3  # 1e-12 absolute counts as 1e-9
+        relative = float(np.nan_to_num(relative, nan=np.inf))
         tolerance = 1e-7 if name.startswith("assigned.") else 1e-9
-        worst = max(worst, (float(relative / tolerance), float(relative), name))
+        worst = max(worst, (relative / tolerance, relative, name))
     return worst
 
 

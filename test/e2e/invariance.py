@@ -5,9 +5,7 @@ That ranks stay equal is what every run checks before it saves.
 """
 import json
 
-from support import MODELS, check, digits, read_safetensors, run, same_file, workspace
-
-import numpy as np
+from support import MODELS, check, digits, distance, run, same_file, workspace
 
 STEPS = 5
 
@@ -23,12 +21,6 @@ def trained(directory, artifact, data, ranks, name, *options, steps=STEPS, threa
     run("dlc-run", "-np", ranks, "train", artifact, *data, "--steps", steps, "--seed", 7, "--threads", threads, "--save", out,
         "--run", directory / name, *options)
     return out
-
-
-def distance(one, two):
-    """Largest difference of two weight files, relative to each tensor's largest value."""
-    one, two = read_safetensors(one), read_safetensors(two)
-    return max(np.abs(one[name] - value).max() / max(np.abs(value).max(), 1e-6) for name, value in two.items())
 
 
 def check_rounded_wire(directory, data, exact):
@@ -83,7 +75,7 @@ def main():
     double = directory / "double.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=16", "--threads=1", "-o", double)
     error = distance(trained(directory, double, data, 1, "double"), results[2])
-    check(error < 1e-2, f"1 rank x 16 and 2 ranks x 8 differ by {error:.1e}")
+    check(error < 1e-3, f"1 rank x 16 and 2 ranks x 8 differ by {error:.1e}")
 
     check_rounded_wire(directory, data, results[2])
 

@@ -4,9 +4,7 @@ no bit depends on overlap, buckets, interruption, or on whether a rank's batches
 import itertools
 
 from combinations import WIRES, Combination, plans_here
-from support import check, has, read_safetensors, run, same_file, workspace
-
-import numpy as np
+from support import check, distance, has, run, same_file, workspace
 
 STEPS, CUT = 5, 3  # of 2 an epoch
 
@@ -37,12 +35,6 @@ class Bits(Combination):
         same_file(self.directory / "base-3" / "last.safetensors", self.directory / "cut" / "last.safetensors", "their checkpoints")
         same_file(weights, self.trained(self.base, 1, "alone", "--accumulate", 3), f"{self.what}: 3 batches on one rank and 3 ranks")
         return weights
-
-
-def distance(one, two):
-    """Of two weight files: largest difference of a tensor, relative to its norm."""
-    one, two = read_safetensors(one), read_safetensors(two)
-    return max(np.linalg.norm(one[name] - value) / np.linalg.norm(value) for name, value in two.items() if value.any())
 
 
 def main():

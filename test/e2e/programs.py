@@ -177,9 +177,10 @@ class Program:
     def predict(self):
         run("dlc-run", "predict", self.artifact, *self.data(), "--init", self.weights, "-o", self.directory)
         _, truth = self.reference("predict")
-        for key, value in truth.items():
-            if key.startswith("output."):
-                self.compare(key, np.load(self.directory / f"{key.removeprefix('output.')}.npy"), value)
+        outputs = {key.removeprefix("output."): value for key, value in truth.items() if key.startswith("output.")}
+        check(outputs, f"{self.name}: nothing compared")
+        for key, value in outputs.items():
+            self.compare(key, np.load(self.directory / f"{key}.npy"), value)
 
 
 def evaluate_padded():

@@ -82,6 +82,13 @@ def read_safetensors(path):
     return tensors
 
 
+def distance(one, two):
+    """Of two weight files: largest difference of a tensor, relative to its norm; not a number if any value is not."""
+    one, two = read_safetensors(one), read_safetensors(two)
+    check(one.keys() == two.keys(), f"weights of other names: {', '.join(one.keys() ^ two.keys())}")
+    return np.max([np.linalg.norm(one[name] - value) / max(np.linalg.norm(value), 1e-6) for name, value in two.items()])
+
+
 def write_safetensors(path, tensors):
     """f32 arrays by name."""
     header, offset = {}, 0
