@@ -18,8 +18,7 @@ class Faults(Combination):
 
     def interruptions(self):
         job = Job(self.directory, self.artifact, self.data, "disturbed")
-        os.kill(job.ranks[1], signal.SIGKILL)
-        job.ends("rank [01] ", 20)
+        job.kill(1, 20)
         killed = steps_done(job.checkpoint)
         job = Job(self.directory, self.artifact, self.data, "disturbed", "--resume")
         job.process.send_signal(signal.SIGTERM)

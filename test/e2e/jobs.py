@@ -45,7 +45,13 @@ class Job:
         ranks = children(children(self.process.pid)[0])
         self.ranks = sorted(ranks, key=lambda pid: re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environment(pid)).group(1))
 
+    def kill(self, rank, seconds):
+        """Ends one rank. mpirun notices, or the other rank does."""
+        os.kill(self.ranks[rank], signal.SIGKILL)
+        self.ends(rf"rank {rank} (was ended by signal 9 |\(process {self.ranks[rank]}\) has died; )", seconds)
+
     def ends(self, pattern, seconds):
+        """The job must end with exit code 1 within this time and, as its last line, an error that matches. Returns that line."""
         begin = time.time()
         try:
             _, err = self.process.communicate(timeout=seconds + 20)
@@ -57,6 +63,7 @@ class Job:
         check(self.process.returncode == 1, f"exit code {self.process.returncode}: {err}")
         check(re.search(pattern, last), f"wanted /{pattern}/, got: {err}")
         check(time.time() - begin < seconds, f"took {time.time() - begin:.1f} s to end")
+        return last
 
 
 def environment(pid):
