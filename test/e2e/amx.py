@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 from precision import near_evaluator
-from support import BIN, MODELS, check, has, run, workspace
+from support import BIN, MODELS, check, has, run, skip, workspace
 
 import numpy as np
 
@@ -33,12 +33,8 @@ def ask_emulator(library, copy):
 def main():
     emulator = BIN.parent / "lib" / "libdlc_tiles.so"
     if has("amx_bf16") or not has("avx512_bf16"):
-        print("skipped: this processor " + ("has AMX itself" if has("amx_bf16") else "has no bf16 instructions"))
-        return
+        skip("this processor " + ("has AMX itself" if has("amx_bf16") else "has no bf16 instructions"))
     linked = subprocess.run(["ldd", BIN.parent / "lib" / "dlc_cpu.so"], capture_output=True, text=True, check=True).stdout
-    if "libasan" in linked or "libtsan" in linked or "clang_rt" in linked:
-        print("skipped: a sanitizer takes all signals")
-        return
     directory = workspace()
     library = pathlib.Path(re.search(r"libdnnl\.so\.\d+ => (\S+)", linked)[1])
     ask_emulator(library, directory / library.name)

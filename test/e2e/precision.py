@@ -4,7 +4,7 @@ import json
 
 from combinations import WIRES, strict_is_fast
 from reference import Case
-from support import MODELS, check, digits, has, read_safetensors, run, same_file, workspace
+from support import MODELS, check, digits, has, read_safetensors, run, same_file, skip, workspace
 
 import numpy as np
 
@@ -101,8 +101,7 @@ def main():
     if has("avx512f"):
         refused(directory)
     if not has("avx512_bf16"):
-        print("skipped: this processor has no bf16 instructions")
-        return
+        skip("this processor has no bf16 instructions")
     random = np.random.default_rng(4)
     near_evaluator(random)
     near_evaluator_with_norm(random)

@@ -32,6 +32,12 @@ def check(condition, message):
         sys.exit("FAILED: " + message)
 
 
+def skip(reason):
+    """Ends the test; ctest calls it skipped (SKIP_RETURN_CODE in CMakeLists.txt)."""
+    print("skipped: " + reason)
+    sys.exit(77)
+
+
 def has(flag):
     """True if this processor has the instructions."""
     with open("/proc/cpuinfo") as lines:
