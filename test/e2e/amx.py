@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from precision import near_evaluator
+from precision import near_evaluator, near_evaluator_in_integers
 from support import BIN, MODELS, check, has, run, skip, workspace
 
 import numpy as np
@@ -44,7 +44,9 @@ def main():
     run("cpu-tests", "--gtest_filter=RandomConvolution.BF16*")
     check(products.exists(), "no kernel of the unit tests used tiles")
     products.unlink()
-    near_evaluator(np.random.default_rng(4))
+    random = np.random.default_rng(4)
+    near_evaluator(random)
+    near_evaluator_in_integers(random)
     check(products.exists(), "no kernel of a whole step used tiles")
     text = directory / "vgg16.mlir"
     run("dlc", "compile", MODELS / "vgg16.dl", "--set", "size=64", "--precision=bf16", "--emit=schedule", "-o", text)

@@ -4,6 +4,7 @@
 Gradients are read off one step of SGD whose rate is 2^20: then the weights' own rounding does not hide them.
 """
 import json
+import pathlib
 
 from support import check, read_safetensors, run, without_data, workspace, write_safetensors
 
@@ -17,12 +18,13 @@ def relative(ours, theirs):
 
 
 class Case:
-    """A model, its inputs and its weights: drawn by the runtime, then moved so that no bias is 0 and no scale is 1."""
+    """A model (of models/ by its name, or a path), its inputs and its weights: drawn by the runtime, then moved so that no bias is 0
+    and no scale is 1."""
     tolerance = 1e-5  # of what leaves the forward pass; gradients may err tenfold
 
     def __init__(self, name, model, sets, inputs, *options):
         self.name, self.directory = name, workspace()
-        self.model = [without_data(model, self.directory)]
+        self.model = [model if isinstance(model, pathlib.Path) else without_data(model, self.directory)]
         for key, value in sets.items():
             self.model += ["--set", f"{key}={value}"]
         self.files = []
