@@ -4,7 +4,8 @@
 How far a correct program may be from the evaluator depends on the network: a bias ahead of a batch norm has no gradient but rounding
 errors, a ReLU that decides narrowly may turn over. So the evaluator runs again with random errors a few times as large as those of the
 arithmetic in use (dlc-reference --noise), and what these move is what the compiled program may be off. Gradients are compared with
-differences of the loss, too, since evaluator and compiler derive them by the same rules.
+differences of the loss, too, since evaluator and compiler derive them by the same rules. What may be off by more than CAP is not
+checked, so a run in CI fails if one of its SEEDS has such tensors.
 
     random_models.py [--seed FIRST] [--count N] [--jobs J] [--verbose]      one seed: --seed K --count 1
 """
@@ -25,8 +26,8 @@ import random_edits
 import random_graph
 from support import has, read_safetensors, run, workspace, write_safetensors
 
-# Of a run in CI: on no network among them much depends on a narrow decision; 66, 140 and 2038 once found a defect.
-SEEDS = (*range(1, 23), 66, 140, 2038)
+# Of a run in CI: SEEDS, on whose networks nothing much depends on a narrow decision (see CAP), and those that once found a defect.
+SEEDS, FOUND_DEFECTS = (1, 2, *range(4, 20), 21, 23, 24, 27, 45), (66, 140, 2038)
 
 # Relative size of the errors that are simulated, and what is allowed beyond them. strict: one rounding is 2^-24, and a sum of a thousand
 # products has ten of them; fast: Winograd's transforms lose two bits more; bf16: as f32, but where sums fall on another side of the
@@ -34,6 +35,7 @@ SEEDS = (*range(1, 23), 66, 140, 2038)
 Arithmetic = collections.namedtuple("Arithmetic", "noise floor")
 STRICT, FAST, BF16 = Arithmetic(2**-19, 2**-22), Arithmetic(2**-17, 2**-20), Arithmetic(2**-17, 2**-8)
 MARGIN = 4  # times the largest of so few samples
+CAP = 0.05  # of a tensor's norm
 
 
 class Mismatch(Exception):
@@ -77,7 +79,8 @@ class Case:
         self.model, self.nn = self.directory / "m.dl", self.directory / "nn.mlir"
         self.artifact, self.weights = self.directory / "m.dlx", self.directory / "weights.safetensors"
         self.model.write_text(self.graph.text())
-        self.allowed = []  # relative to what is compared
+        self.allowed = {}  # by what is compared, relative to its norm
+        self.flat = ()     # parameters without a gradient, a bias ahead of a batch norm for one: what an optimizer makes of rounding
         if self.options.is_edited:
             text = run("dlc", "compile", self.model, "--emit=nn")[0]
             self.model = self.directory / "edited.mlir"
@@ -141,12 +144,17 @@ class Case:
         wrong = {key: "" for key in exact}
         for more in (2, 8):  # eight where two do not excuse what was found
             samples += [evaluate(len(samples) + i) for i in range(more)]
-            wrong = {key: text for key in wrong if (text := self.difference(key, ours, exact, samples))}
+            wrong = {key: text for key in wrong if (text := self.difference(what, key, ours, exact, samples))}
             if not wrong:
                 return
         raise Mismatch("\n".join(f"{what}: {key} {text}" for key, text in wrong.items()))
 
-    def difference(self, key, ours, exact, samples):
+    def loose(self):
+        """What is compared, but may be off by so much that little is said."""
+        return [f"{what} by {share:.0%}" for what, share in self.allowed.items()
+                if not share <= CAP and not any(what.endswith("." + name) for name in self.flat)]
+
+    def difference(self, what, key, ours, exact, samples):
         """What is wrong with one tensor, or nothing."""
         truth = exact[key]
         if key not in ours:
@@ -156,7 +164,7 @@ class Case:
         norm, error = np.linalg.norm(truth), np.linalg.norm(ours[key] - truth)
         spread = max(np.linalg.norm(sample[key] - truth) for sample in samples)
         allowed = MARGIN * spread + self.options.arithmetic.floor * norm + 1e-30
-        self.allowed.append(allowed / (norm + 1e-30))
+        self.allowed[f"{what}: {key}"] = allowed / norm if norm else 0.0
         if error <= allowed < np.inf:
             return None
         worst = np.unravel_index(np.argmax(abs(ours[key] - truth)), truth.shape)
@@ -225,10 +233,12 @@ class Case:
 
     def gradients(self):
         """Along a random direction, against the difference of two losses; a corner between them is passed by a smaller step."""
+        exact = self.reference("train", None, "--scalar", "step=0")
+        norms = {key.removeprefix("gradient."): np.linalg.norm(value) for key, value in exact.items() if key.startswith("gradient.")}
+        names = list(norms)
+        self.flat = [name for name in names if norms[name] < 1e-9 * max(norms.values())]
         if self.options.arithmetic == BF16:
             return
-        exact = self.reference("train", None, "--scalar", "step=0")
-        names = [key.removeprefix("gradient.") for key in exact if key.startswith("gradient.")]
         found = []
         for size in (2e-4, 2e-5, 2e-6, 4e-7):
             along, losses = 0, []
@@ -273,7 +283,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
-    seeds = SEEDS if arguments.seed is None else range(arguments.seed, arguments.seed + arguments.count)
+    seeds = SEEDS + FOUND_DEFECTS if arguments.seed is None else range(arguments.seed, arguments.seed + arguments.count)
     failed = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for seed, (error, case) in zip(seeds, pool.map(judge, seeds)):
@@ -281,9 +291,11 @@ def main():
                 failed.append(seed)
                 print(f"FAILED: seed {seed} ({case.options})\n{case.graph.text()}{error}\nin {case.directory}", flush=True)
             elif arguments.verbose:
-                loose = sum(share > 0.05 for share in case.allowed)
-                print(f"seed {seed}: {case.options}; {len(case.allowed)} tensors, median tolerance {np.median(case.allowed):.1e}, "
-                      f"{loose} loose", flush=True)
+                print(f"seed {seed}: {case.options}; {len(case.allowed)} tensors, median tolerance "
+                      f"{np.median(list(case.allowed.values())):.1e}, {len(case.loose())} above {CAP:.0%}", flush=True)
+            if not error and arguments.seed is None and seed in SEEDS and case.loose():
+                failed.append(seed)
+                print(f"FAILED: seed {seed} ({case.options}) checks little: off may be {', '.join(case.loose())}", flush=True)
             if case.options.skipped:
                 print(f"skipped: this processor has no bf16 instructions; seed {seed} ran in f32")
     if failed:
