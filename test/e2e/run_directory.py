@@ -142,7 +142,7 @@ def check_resuming(directory, data):
     artifact = directory / "mnist.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads=1", "-o", artifact)
     train = ["dlc-run", "train", artifact, *data, "--val", data[1], "--val", data[3], "--lr", 0.01, "--no-shuffle", "--seed", 3]
-    whole, cut, stopped = (directory / name for name in ("whole", "cut", "stopped"))
+    whole, cut, stopped = (directory / name / "run" for name in ("whole", "cut", "stopped"))  # pictures show the last name
     run(*train, "--epochs", 3, "--run", whole)
     run(*train, "--epochs", 3, "--steps", 7, "--run", cut)
     log = [json.loads(line) for line in (cut / "log.jsonl").read_text().splitlines()]
@@ -158,8 +158,9 @@ def check_resuming(directory, data):
     interrupt([*train, "--epochs", 60, "--run", stopped], stopped)
     out, _ = run("dlc-run", "train", artifact, "--resume", "--run", stopped)
     check("resuming after step" in out, out)
-    run(*train, "--epochs", 60, "--run", directory / "undisturbed")
-    check_same(directory / "undisturbed", stopped)
+    undisturbed = directory / "undisturbed" / "run"
+    run(*train, "--epochs", 60, "--run", undisturbed)
+    check_same(undisturbed, stopped)
 
 
 def main():

@@ -186,21 +186,22 @@ TEST_F(TrainerTest, ResumingEqualsNotStopping) {
   writeData({1, 2, 3, 4, 5, 6, 7});
   edit = addCosine;
   for (double validation : {0.0, 0.3}) {
-    std::string suffix = validation ? "-validated" : "";
+    std::string suffix = validation ? "-validated/run" : "/run"; // pictures show the last name
     TrainOptions whole = options("whole" + suffix);
     whole.save = directory / "whole.safetensors";
     train(whole, 1, validation);
     for (int64_t cut : {2, 3, 5, 6, 7, 8, 9}) {
-      TrainOptions part = options("part" + std::to_string(cut) + suffix);
+      std::string run = "part" + std::to_string(cut) + suffix;
+      TrainOptions part = options(run);
       part.epochs = 2;
       part.steps = cut;
       train(part, 1, validation);
-      TrainOptions rest = resumption("part" + std::to_string(cut) + suffix);
+      TrainOptions rest = resumption(run);
       rest.epochs = 2;
       rest.save = directory / "part.safetensors";
       train(rest, 1, validation);
       EXPECT_EQ(contentOf(rest.save), contentOf(whole.save)) << cut;
-      EXPECT_EQ(kept("part" + std::to_string(cut) + suffix), kept("whole" + suffix)) << cut;
+      EXPECT_EQ(kept(run), kept("whole" + suffix)) << cut;
     }
   }
 }
@@ -209,7 +210,7 @@ TEST_F(TrainerTest, ResumingEqualsNotStopping) {
 TEST_F(TrainerTest, AnInterruptedRunNeedsNothingToResume) {
   writeData({1, 2, 3, 4, 5, 6, 7});
   edit = addCosine;
-  for (const char *name : {"whole", "interrupted"}) {
+  for (const char *name : {"whole/run", "interrupted/run"}) {
     TrainOptions run = options(name);
     run.learningRate = 0.01;
     run.shuffle = false;
@@ -217,28 +218,28 @@ TEST_F(TrainerTest, AnInterruptedRunNeedsNothingToResume) {
     run.stopOnNan = false;
     run.validation = run.data;
     run.epochs = 3;
-    bool interrupted = name == std::string("interrupted");
+    bool interrupted = name == std::string("interrupted/run");
     std::string error =
         test::errorOf([&] { train(run, 2, 0, test::Copying::Reduced, interrupted ? SIGTERM : 0); });
     EXPECT_EQ(error == "no error", !interrupted) << error;
   }
-  train(resumption("interrupted"), 2);
-  EXPECT_EQ(kept("interrupted"), kept("whole"));
-  EXPECT_EQ(configuration("interrupted")["recipe"]["lr"], 0.01);
+  train(resumption("interrupted/run"), 2);
+  EXPECT_EQ(kept("interrupted/run"), kept("whole/run"));
+  EXPECT_EQ(configuration("interrupted/run")["recipe"]["lr"], 0.01);
 }
 
 /// The last epoch was done, but neither validated nor compared.
 TEST_F(TrainerTest, AnEpochInterruptedAtItsEndIsEnded) {
-  TrainOptions run = options("run");
+  TrainOptions run = options("interrupted/run");
   run.epochs = 1;
   run.validation = run.data;
   std::string error =
       test::errorOf([&] { train(run, samples, 0, test::Copying::Reduced, SIGTERM); });
   EXPECT_NE(error.find("interrupted by SIGTERM after step 1 of 1;"), std::string::npos) << error;
-  train(resumption("run"), samples);
-  run.runDirectory = directory / "whole";
+  train(resumption("interrupted/run"), samples);
+  run.runDirectory = directory / "whole/run";
   train(run, samples);
-  EXPECT_EQ(kept("run"), kept("whole"));
+  EXPECT_EQ(kept("interrupted/run"), kept("whole/run"));
 }
 
 TEST_F(TrainerTest, APartOfAnEpochIsComparedWithNothing) {
