@@ -155,11 +155,11 @@ def check_resuming(directory, data):
     check("resuming after step 7 of 12\n" in out, out)
     check_same(whole, cut)
 
-    interrupt([*train, "--epochs", 60, "--run", stopped], stopped)
+    interrupt([*train, "--epochs", 20, "--run", stopped], stopped)
     out, _ = run("dlc-run", "train", artifact, "--resume", "--run", stopped)
     check("resuming after step" in out, out)
     undisturbed = directory / "undisturbed" / "run"
-    run(*train, "--epochs", 60, "--run", undisturbed)
+    run(*train, "--epochs", 20, "--run", undisturbed)
     check_same(undisturbed, stopped)
 
 
