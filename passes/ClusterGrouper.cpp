@@ -57,43 +57,62 @@ bool dlc::isClusterOp(Operation *op) {
          (isa<nn::ReorderOp, nn::MaxPoolOp, nn::MaxPoolGradOp>(op) && !isLibraryOp(op));
 }
 
+/// Positions of users of an op, in program order; uses have no order that text preserves.
+static std::vector<unsigned> positionsOf(ArrayRef<Operation *> users,
+                                         const DenseMap<Operation *, unsigned> &positions) {
+  std::vector<unsigned> found;
+  for (Operation *user : users)
+    found.push_back(positions.lookup(user));
+  llvm::sort(found);
+  found.erase(llvm::unique(found), found.end());
+  return found;
+}
+
 ClusterGrouper::ClusterGrouper(Block &block) {
-  for (auto [index, op] : llvm::enumerate(block))
-    position[&op] = static_cast<unsigned>(index);
-  for (Operation &op : llvm::reverse(block)) {
-    if (!isClusterOp(&op) || (isCopiedIntoClusters(&op) && !needsMemory(&op)))
+  for (Operation &op : block) {
+    positions[&op] = static_cast<unsigned>(ops.size());
+    ops.push_back(&op);
+  }
+  std::vector<std::vector<unsigned>> users;
+  for (Operation *op : ops)
+    users.push_back(positionsOf(usersThroughCasts(op), positions));
+  graph.emplace(std::move(users));
+  all.resize(ops.size());
+  for (unsigned position = ops.size(); position-- > 0;) {
+    Operation *op = ops[position];
+    if (!isClusterOp(op) || (isCopiedIntoClusters(op) && !needsMemory(op)))
       continue;
-    addOp(&op);
-    joinUsers(&op);
+    addOp(position);
+    joinUsers(position);
   }
   joinSiblings(block);
 }
 
+SmallVector<unsigned> ClusterGrouper::membersOf(unsigned group) const {
+  auto span = graph->members(group);
+  SmallVector<unsigned> members(span.begin(), span.end());
+  llvm::sort(members);
+  return members;
+}
+
 std::vector<ClusterGroup> ClusterGrouper::groups() const {
-  std::vector<ClusterGroup> result;
-  for (ClusterGroup group : all) {
-    if (group.ops.empty())
-      continue;
-    sortByPosition(group.ops);
-    result.push_back(std::move(group));
-  }
-  llvm::sort(result, [&](const ClusterGroup &a, const ClusterGroup &b) {
-    return position.lookup(a.ops.back()) < position.lookup(b.ops.back());
-  });
+  std::vector<ClusterGroup> result(ops.size()); // by the last op
+  for (unsigned node = 0; node < all.size(); ++node)
+    if (isGroup(node)) {
+      SmallVector<unsigned> members = membersOf(node);
+      result[members.back()] = llvm::map_to_vector(members, [&](unsigned op) { return ops[op]; });
+    }
+  llvm::erase_if(result, [](const ClusterGroup &group) { return group.empty(); });
   return result;
 }
 
-unsigned ClusterGrouper::groupOf(Operation *op) const {
-  auto found = members.find(op);
-  return found == members.end() ? ~0u : found->second;
-}
-
-void ClusterGrouper::addOp(Operation *op) {
-  ClusterGroup group;
-  group.ops.push_back(op);
-  group.first = group.last = position.lookup(op);
-  group.reduces = isReduction(op);
-  group.space = nn::tensorType(group.reduces ? op->getOperand(0) : op->getResult(0));
+void ClusterGrouper::addOp(unsigned position) {
+  Operation *op = ops[position];
+  Group &group = all[position];
+  group.lead = position;
+  if (isReduction(op))
+    group.reductions.push_back(position);
+  group.space = nn::tensorType(isReduction(op) ? op->getOperand(0) : op->getResult(0));
   if (auto sum = dyn_cast<nn::ReduceSumOp>(op))
     group.reducedDims.assign(sum.getDims().begin(), sum.getDims().end());
   if (auto max = dyn_cast<nn::ReduceMaxOp>(op))
@@ -101,79 +120,64 @@ void ClusterGrouper::addOp(Operation *op) {
   group.closed = isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
     group.windows = grad.getKernelAttr();
-  members[op] = static_cast<unsigned>(all.size());
-  all.push_back(std::move(group));
 }
 
-void ClusterGrouper::sortByPosition(SmallVectorImpl<Operation *> &ops) const {
-  llvm::sort(ops,
-             [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
-}
-
-void ClusterGrouper::joinUsers(Operation *op) {
-  SmallVector<Operation *> users = usersThroughCasts(op);
-  sortByPosition(users);
-  for (Operation *user : users)
-    if (unsigned group = groupOf(user); group != ~0u && group != groupOf(op))
-      tryJoin(groupOf(op), group);
+void ClusterGrouper::joinUsers(unsigned position) {
+  for (unsigned user : graph->users(position))
+    tryJoin(graph->find(position), graph->find(user));
 }
 
 /// Groups that read the same tensor, in the same stretch between two library kernels, read it once.
 void ClusterGrouper::joinSiblings(Block &block) {
-  SmallVector<unsigned> stretch(position.size());
+  SmallVector<unsigned> stretches(ops.size());
   unsigned number = 0;
   for (auto [index, op] : llvm::enumerate(block)) {
     number += isLibraryOp(&op) || isa<comm::StartOp, comm::WaitOp, comm::AllReduceOp>(op);
-    stretch[index] = number;
+    stretches[index] = number;
   }
-  auto stretchOf = [&](unsigned group) { return stretch[position.lookup(all[group].ops.front())]; };
-  auto joinReaders = [&](Value value) {
-    // In an order that text preserves; that of uses is not one.
-    SmallVector<Operation *> readers = usersThroughCasts(value);
-    sortByPosition(readers);
-    for (Operation *a : readers)
-      for (Operation *b : readers) {
-        unsigned first = groupOf(a), second = groupOf(b);
-        if (first != second && first != ~0u && second != ~0u &&
-            stretchOf(first) == stretchOf(second))
-          tryJoin(first, second);
-      }
-  };
   for (BlockArgument argument : block.getArguments())
-    joinReaders(argument);
+    joinReaders(argument, stretches);
   for (Operation &op : block)
     for (Value result : op.getResults())
       if (!isCopiedIntoClusters(&op) && nn::tensorType(result).getRank() > 0)
-        joinReaders(result);
+        joinReaders(result, stretches);
+}
+
+void ClusterGrouper::joinReaders(Value value, ArrayRef<unsigned> stretches) {
+  std::vector<unsigned> readers = positionsOf(usersThroughCasts(value), positions);
+  // Joining does not change the stretch of a group.
+  auto stretchOf = [&](unsigned reader) { return stretches[all[graph->find(reader)].lead]; };
+  llvm::DenseMap<unsigned, SmallVector<unsigned>> together;
+  llvm::erase_if(readers, [&](unsigned reader) { return !isGroup(graph->find(reader)); });
+  for (unsigned reader : readers)
+    together[stretchOf(reader)].push_back(reader);
+  for (unsigned reader : readers)
+    for (unsigned other : together[stretchOf(reader)])
+      tryJoin(graph->find(reader), graph->find(other));
 }
 
 bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
-  if (!refusal(a, b).empty())
+  if (a == b || !isGroup(a) || !isGroup(b) || !refusal(a, b).empty())
     return false;
-  ClusterGroup &into = all[a], &from = all[b];
-  for (Operation *op : from.ops)
-    members[op] = a;
-  into.ops.append(from.ops);
-  into.first = std::min(into.first, from.first);
-  into.last = std::max(into.last, from.last);
-  if (from.reduces)
+  Group into = std::exchange(all[a], {}), from = std::exchange(all[b], {});
+  if (!from.reductions.empty())
     into.reducedDims = from.reducedDims;
-  into.reduces |= from.reduces;
+  into.reductions.append(from.reductions);
   if (from.windows)
     into.windows = from.windows;
-  from = ClusterGroup();
+  all[graph->join(a, b)] = std::move(into);
   return true;
 }
 
-StringRef ClusterGrouper::refusal(unsigned a, unsigned b) const {
+StringRef ClusterGrouper::refusal(unsigned a, unsigned b) {
   if (StringRef reason = disagreement(all[a], all[b]); !reason.empty())
     return reason;
   if (readsReduction(a, b))
     return "a reduction is complete only when its cluster is";
-  return isSeparated(a, b) ? "something between them runs outside of clusters" : "";
+  return graph->isSeparated(a, b) ? "something between them runs outside of clusters" : "";
 }
 
-StringRef ClusterGrouper::disagreement(const ClusterGroup &a, const ClusterGroup &b) const {
+StringRef ClusterGrouper::disagreement(const Group &a, const Group &b) const {
   if (a.closed || b.closed)
     return "data movement stays alone";
   if (a.space.getShape() != b.space.getShape())
@@ -182,63 +186,26 @@ StringRef ClusterGrouper::disagreement(const ClusterGroup &a, const ClusterGroup
     return "their layouts differ";
   if (a.windows && b.windows && a.windows != b.windows)
     return "their windows of pooling differ";
-  if (a.reduces && b.reduces && a.reducedDims != b.reducedDims)
+  if (!a.reductions.empty() && !b.reductions.empty() && a.reducedDims != b.reducedDims)
     return "they reduce different dimensions";
   return "";
 }
 
 bool ClusterGrouper::readsReduction(unsigned a, unsigned b) const {
+  auto isInside = [&](unsigned user) { return graph->find(user) == a || graph->find(user) == b; };
   for (unsigned group : {a, b})
-    for (Operation *op : all[group].ops)
-      if (isReduction(op) && llvm::any_of(usersThroughCasts(op),
-                                          [&](Operation *user) { return isInside(user, a, b); }))
+    for (unsigned reduction : all[group].reductions)
+      if (llvm::any_of(graph->users(reduction), isInside))
         return true;
   return false;
 }
 
-/// True if a path leaves one of the groups and enters one of them again.
-bool ClusterGrouper::isSeparated(unsigned a, unsigned b) const {
-  unsigned last = 0;
-  SmallVector<Operation *> pending;
-  for (unsigned group : {a, b})
-    for (Operation *op : all[group].ops) {
-      last = std::max(last, position.lookup(op));
-      for (Operation *user : usersThroughCasts(op))
-        if (!isInside(user, a, b))
-          pending.push_back(user);
-    }
-  // All of a group runs as one: a path may enter it at one op and leave it at another, earlier one.
-  // So it may come back from behind the last op by a group that reaches over it.
-  for (unsigned reached = ~0u; reached != last;) {
-    reached = last;
-    for (const ClusterGroup &group : all)
-      if (!group.ops.empty() && group.first <= last)
-        last = std::max(last, group.last);
-  }
-  llvm::SmallPtrSet<Operation *, 32> seen;
-  while (!pending.empty()) {
-    Operation *op = pending.pop_back_val();
-    if (position.lookup(op) > last || !seen.insert(op).second)
-      continue;
-    unsigned group = groupOf(op);
-    SmallVector<Operation *> alone{op};
-    for (Operation *member :
-         group == ~0u ? ArrayRef<Operation *>(alone) : ArrayRef<Operation *>(all[group].ops))
-      for (Operation *user : usersThroughCasts(member)) {
-        if (isInside(user, a, b))
-          return true;
-        pending.push_back(user);
-      }
-  }
-  return false;
-}
-
-void ClusterGrouper::explain(
-    llvm::function_ref<void(Operation *, Operation *, StringRef)> report) const {
-  for (auto [index, group] : llvm::enumerate(all))
-    for (Operation *op : group.ops)
-      for (Operation *user : usersThroughCasts(op))
-        if (unsigned other = groupOf(user); other != ~0u && other != index)
-          if (StringRef reason = refusal(index, other); !reason.empty())
-            report(op, user, reason);
+void ClusterGrouper::explain(llvm::function_ref<void(Operation *, Operation *, StringRef)> report) {
+  for (unsigned node = 0; node < all.size(); ++node)
+    if (isGroup(node))
+      for (unsigned op : membersOf(node))
+        for (unsigned user : graph->users(op))
+          if (unsigned other = graph->find(user); isGroup(other) && other != node)
+            if (StringRef reason = refusal(node, other); !reason.empty())
+              report(ops[op], ops[user], reason);
 }

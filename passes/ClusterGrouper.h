@@ -7,8 +7,11 @@
 #pragma once
 
 #include "dialects/NN/NN.h"
+#include "passes/JoinedGraph.h"
 
 #include "llvm/ADT/DenseMap.h"
+
+#include <optional>
 
 namespace dlc {
 
@@ -21,15 +24,7 @@ llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Value value);
 llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Operation *op);
 
 /// Ops of one future nn.fused, in program order.
-struct ClusterGroup {
-  llvm::SmallVector<mlir::Operation *> ops;
-  unsigned first = 0, last = 0;           // positions in the program
-  mlir::RankedTensorType space;           // shape and layout of the iteration space
-  llvm::SmallVector<int64_t> reducedDims; // common to all reductions
-  mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside
-  bool reduces = false;
-  bool closed = false; // stays alone
-};
+using ClusterGroup = llvm::SmallVector<mlir::Operation *>;
 
 class ClusterGrouper {
 public:
@@ -41,28 +36,36 @@ public:
   /// are not one cluster.
   void explain(
       llvm::function_ref<void(mlir::Operation *op, mlir::Operation *user, llvm::StringRef reason)>
-          report) const;
+          report);
 
 private:
-  unsigned groupOf(mlir::Operation *op) const;
-  void addOp(mlir::Operation *op);
-  void sortByPosition(llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
-  void joinUsers(mlir::Operation *op);
+  /// What a group must agree on with others; of what is no group, nothing is known.
+  struct Group {
+    unsigned lead = 0;                      // position of the op that counts for stretches
+    mlir::RankedTensorType space;           // shape and layout of the iteration space
+    llvm::SmallVector<int64_t> reducedDims; // common to all reductions
+    mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside
+    llvm::SmallVector<unsigned> reductions; // positions
+    bool closed = false;                    // stays alone
+  };
+
+  bool isGroup(unsigned node) const { return static_cast<bool>(all[node].space); }
+  void addOp(unsigned position);
+  void joinUsers(unsigned position);
   void joinSiblings(mlir::Block &block);
+  void joinReaders(mlir::Value value, llvm::ArrayRef<unsigned> stretches);
   bool tryJoin(unsigned a, unsigned b);
   /// Why two groups cannot be one; empty if they can.
-  llvm::StringRef refusal(unsigned a, unsigned b) const;
-  llvm::StringRef disagreement(const ClusterGroup &a, const ClusterGroup &b) const;
+  llvm::StringRef refusal(unsigned a, unsigned b);
+  llvm::StringRef disagreement(const Group &a, const Group &b) const;
   bool readsReduction(unsigned a, unsigned b) const;
-  bool isSeparated(unsigned a, unsigned b) const;
-  bool isInside(mlir::Operation *op, unsigned a, unsigned b) const {
-    unsigned group = groupOf(op);
-    return group == a || group == b;
-  }
+  /// Positions of the ops of a group, in program order.
+  llvm::SmallVector<unsigned> membersOf(unsigned group) const;
 
-  std::vector<ClusterGroup> all;                       // joined groups are left empty
-  llvm::DenseMap<mlir::Operation *, unsigned> members; // op -> index in `all`
-  llvm::DenseMap<mlir::Operation *, unsigned> position;
+  llvm::SmallVector<mlir::Operation *> ops; // of the block
+  llvm::DenseMap<mlir::Operation *, unsigned> positions;
+  std::optional<JoinedGraph> graph; // of positions; copied casts are no nodes' users
+  std::vector<Group> all;           // by node of the graph
 };
 
 } // namespace dlc

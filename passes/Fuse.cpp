@@ -32,24 +32,24 @@ template <typename Op> void fuseRelu(nn::ReluOp relu) {
 class ClusterBuilder {
 public:
   explicit ClusterBuilder(const ClusterGroup &group) : group(group) {
-    inGroup.insert(group.ops.begin(), group.ops.end());
+    inGroup.insert(group.begin(), group.end());
   }
 
   nn::FusedOp build() {
     SmallVector<Value> results;
-    for (Operation *op : group.ops)
+    for (Operation *op : group)
       for (Value result : op->getResults())
         if (llvm::any_of(usersThroughCasts(result),
                          [&](Operation *user) { return !inGroup.contains(user); }))
           results.push_back(result);
-    OpBuilder builder(group.ops.back());
-    builder.setInsertionPointAfter(group.ops.back());
+    OpBuilder builder(group.back());
+    builder.setInsertionPointAfter(group.back());
     // A cluster is named after what it yields last: that is what the layer is known by.
     auto fused = nn::FusedOp::create(builder, results.back().getLoc(),
                                      TypeRange(ValueRange(results)), ValueRange());
     body = &fused.getBody().emplaceBlock();
     inner = std::make_unique<OpBuilder>(OpBuilder::atBlockEnd(body));
-    for (Operation *op : group.ops)
+    for (Operation *op : group)
       copy(op);
     SmallVector<Value> yielded =
         llvm::map_to_vector(results, [&](Value v) { return mapping.lookup(v); });
@@ -112,9 +112,10 @@ public:
 private:
   /// False for dead code.
   static bool isRead(const ClusterGroup &group) {
-    return llvm::any_of(group.ops, [&](Operation *op) {
+    llvm::SmallPtrSet<Operation *, 16> inGroup(group.begin(), group.end());
+    return llvm::any_of(group, [&](Operation *op) {
       return llvm::any_of(usersThroughCasts(op),
-                          [&](Operation *user) { return !llvm::is_contained(group.ops, user); });
+                          [&](Operation *user) { return !inGroup.contains(user); });
     });
   }
 
@@ -125,7 +126,7 @@ private:
     op->erase();
   }
 
-  static void explain(const ClusterGrouper &grouper) {
+  static void explain(ClusterGrouper &grouper) {
     grouper.explain([](Operation *op, Operation *user, StringRef reason) {
       remark::missed(op->getLoc(), remark::RemarkOpts::name("stored").category("dlc-fuse"))
           << op->getName().getStringRef().str() + " is stored for " +
@@ -140,9 +141,9 @@ private:
     for (const ClusterGroup &group : grouper.groups()) {
       if (isRead(group))
         ClusterBuilder(group).build();
-      for (Operation *op : llvm::reverse(group.ops))
+      for (Operation *op : llvm::reverse(group))
         op->dropAllReferences();
-      for (Operation *op : llvm::reverse(group.ops)) {
+      for (Operation *op : llvm::reverse(group)) {
         // Copies were made of what is left of its users.
         for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
           eraseUnused(user);
