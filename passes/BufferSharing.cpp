@@ -3,12 +3,19 @@
 
 #include "passes/BufferSharing.h"
 
-#include "passes/GeneratedKernels.h"
-
 using namespace mlir;
 using namespace dlc;
 
-BufferSharing::BufferSharing(Block &block, llvm::function_ref<bool(Value)> hasOwnPlace) {
+const ClusterSharing &SharingTable::of(nn::FusedOp cluster) {
+  std::unique_ptr<ClusterSharing> &entry = known[cluster];
+  if (!entry)
+    entry = std::make_unique<ClusterSharing>(cluster.getBody().front());
+  return *entry;
+}
+
+BufferSharing::BufferSharing(Block &block, SharingTable &clusters,
+                             llvm::function_ref<bool(Value)> hasOwnPlace)
+    : clusters(clusters) {
   for (Operation &op : block)
     for (OpResult result : op.getResults()) {
       if (!isa<RankedTensorType>(result.getType()) || isa<nn::ReadOp>(op) || hasOwnPlace(result))
@@ -42,7 +49,6 @@ void BufferSharing::place(Value value, Value owner) {
 }
 
 Value BufferSharing::findOperand(nn::FusedOp op, unsigned result) const {
-  std::optional<ClusterSharing> cluster;
   for (auto [index, operand] : llvm::enumerate(op.getInputs())) {
     Value owner = owners.lookup(operand);
     if (operand.getType() != op.getResult(result).getType() || !owner || views.contains(operand) ||
@@ -52,9 +58,7 @@ Value BufferSharing::findOperand(nn::FusedOp op, unsigned result) const {
     // What another operand, a view perhaps, reads there would be gone; two results need two places.
     if (llvm::count_if(op.getInputs(), isInside) > 1 || llvm::any_of(op.getResults(), isInside))
       continue;
-    if (!cluster)
-      cluster.emplace(op.getBody().front());
-    if (cluster->canShare(index, result))
+    if (clusters.of(op).canShare(index, result))
       return operand;
   }
   return {};

@@ -25,10 +25,13 @@ public:
       return signalPassFailure();
     recordInputs(model);
     createArenas(model);
-    KernelTable kernels(model, *planner, PlanningTarget::of(model).value_or(PlanningTarget()));
+    SymbolTable symbols(model);
+    KernelTable kernels(model, symbols, *planner,
+                        PlanningTarget::of(model).value_or(PlanningTarget()));
     for (auto program : llvm::make_early_inc_range(model.getBody().getOps<nn::ProgramOp>())) {
-      if (failed(ProgramConverter(program, kernels).convert()))
+      if (failed(ProgramConverter(program, kernels, symbols).convert()))
         return signalPassFailure();
+      symbols.remove(program);
       program.erase();
     }
     model.setStage("exec");

@@ -26,8 +26,9 @@ struct KernelUse {
 class KernelTable {
 public:
   /// New kernels are inserted at the end of the model's body.
-  KernelTable(nn::ModelOp model, rt::KernelPlanner &planner, const PlanningTarget &target)
-      : model(model), symbols(model), planner(planner), target(target) {}
+  KernelTable(nn::ModelOp model, mlir::SymbolTable &symbols, rt::KernelPlanner &planner,
+              const PlanningTarget &target)
+      : model(model), symbols(symbols), planner(planner), target(target) {}
 
   /// The kernel of a library op (planned by dlc-plan-kernels); emits a diagnostic at the op if the
   /// planner refuses.
@@ -41,7 +42,7 @@ private:
          llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, llvm::StringRef)> create);
 
   nn::ModelOp model;
-  mlir::SymbolTable symbols; // of the model: variables may have any name
+  mlir::SymbolTable &symbols; // of the model: variables may have any name
   rt::KernelPlanner &planner;
   PlanningTarget target;
   llvm::StringMap<mlir::FlatSymbolRefAttr> known; // by content

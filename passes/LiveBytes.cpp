@@ -3,7 +3,6 @@
 #include "passes/LiveBytes.h"
 
 #include "dialects/Comm/Comm.h"
-#include "passes/BufferSharing.h"
 #include "passes/KernelRequests.h"
 
 using namespace mlir;
@@ -14,9 +13,9 @@ bool dlc::hasOwnPlace(Value value) {
          llvm::any_of(value.getUsers(), llvm::IsaPred<comm::AllReduceOp, nn::AssignOp>);
 }
 
-LiveBytes::LiveBytes(Block &block) {
+LiveBytes::LiveBytes(Block &block, SharingTable &clusters) {
   llvm::DenseMap<Operation *, uint64_t> born, dying;
-  for (auto [owner, last] : BufferSharing(block, hasOwnPlace).memories()) {
+  for (auto [owner, last] : BufferSharing(block, clusters, hasOwnPlace).memories()) {
     auto size = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(owner)));
     born[owner.getDefiningOp()] += size;
     dying[last] += size;

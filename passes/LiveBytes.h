@@ -4,9 +4,7 @@
 // sharing of memory (BufferSharing), with the instructions in their final order.
 #pragma once
 
-#include "dialects/NN/NN.h"
-
-#include "llvm/ADT/DenseMap.h"
+#include "passes/BufferSharing.h"
 
 namespace dlc {
 
@@ -15,7 +13,7 @@ namespace dlc {
 /// their own.
 class LiveBytes {
 public:
-  explicit LiveBytes(mlir::Block &block);
+  LiveBytes(mlir::Block &block, SharingTable &clusters);
 
   uint64_t at(mlir::Operation *op) const { return bytes.lookup(op); }
   uint64_t peak() const { return most; }

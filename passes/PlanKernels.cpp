@@ -58,11 +58,12 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     // the whole plan, to which variables belong. Where workspace pays at all it gains far more time
     // than memoryPrice asks for, so this limit ends it, not the price.
     uint64_t peak = 0;
+    SharingTable clusters;
     for (nn::ProgramOp program : programs)
-      peak = std::max(peak, LiveBytes(program.getBody().front()).peak());
+      peak = std::max(peak, LiveBytes(program.getBody().front(), clusters).peak());
     uint64_t limit = peak + (variableBytes(model) + peak) / 10;
     for (nn::ProgramOp program : programs) {
-      LiveBytes live(program.getBody().front());
+      LiveBytes live(program.getBody().front(), clusters);
       for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
         if (!isLibraryOp(&op))
           continue;

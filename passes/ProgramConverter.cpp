@@ -12,8 +12,13 @@ using namespace dlc;
 using exec::ArenaKind;
 using exec::Phase;
 
-ProgramConverter::ProgramConverter(nn::ProgramOp program, KernelTable &kernels)
-    : program(program), kernels(kernels), buffers(program), instructions(program) {}
+ProgramConverter::ProgramConverter(nn::ProgramOp program, KernelTable &kernels,
+                                   const SymbolTable &symbols)
+    : program(program), kernels(kernels), symbols(symbols), buffers(program),
+      instructions(program) {
+  for (auto read : program.getBody().getOps<nn::ReadOp>())
+    reads[read.getVariable()].push_back(read);
+}
 
 LogicalResult ProgramConverter::convert() {
   result = exec::ProgramOp::create(buffers, program.getLoc(), program.getSymNameAttr());
@@ -27,7 +32,8 @@ LogicalResult ProgramConverter::convert() {
   placeInputs();
   placeBuckets();
   placeAssigned();
-  sharing.emplace(program.getBody().front(), [&](Value value) { return placed.contains(value); });
+  sharing.emplace(program.getBody().front(), clusters,
+                  [&](Value value) { return placed.contains(value); });
   for (Operation &op : program.getBody().front())
     if (failed(convertOp(&op)))
       return failure();
@@ -92,8 +98,7 @@ void ProgramConverter::placeBuckets() {
 Value ProgramConverter::variableBuffer(StringRef name) {
   Value &buffer = variables[name];
   if (!buffer) {
-    auto variable =
-        SymbolTable::lookupNearestSymbolFrom<nn::VariableOp>(program, buffers.getStringAttr(name));
+    auto variable = symbols.lookup<nn::VariableOp>(name);
     ArenaKind arena =
         variable.getKind() == nn::VariableKind::Slot ? ArenaKind::Slots : ArenaKind::Variables;
     buffer = newBuffer(cast<RankedTensorType>(variable.getType()), arena, variable.getLoc());
@@ -121,10 +126,8 @@ Value ProgramConverter::assignedPlace(nn::AssignOp assign) {
                        assign.getLoc());
 }
 
-/// True if both are of one variable and have rows in common.
+/// True if both, of one variable, have rows in common.
 static bool meet(nn::ReadOp read, nn::AssignOp assign) {
-  if (read.getVariable() != assign.getVariable())
-    return false;
   if (!read.getRow() || !assign.getRow())
     return true;
   auto rows = [](Value value) {
@@ -150,14 +153,14 @@ void ProgramConverter::placeAssigned() {
 /// Every other reader of the old value is ordered before the producer, and the producer reads it
 /// elementwise. Values that alias the variable (reshapes) count as readers of it: conservative.
 bool ProgramConverter::canUpdateInPlace(nn::FusedOp producer, unsigned index, nn::AssignOp assign) {
-  for (auto read : program.getBody().getOps<nn::ReadOp>()) {
+  for (nn::ReadOp read : reads.lookup(assign.getVariable())) {
     if (!meet(read, assign))
       continue;
     for (OpOperand &use : read.getValue().getUses()) {
       Operation *user = use.getOwner();
       if (user == producer) {
         if (read.getRow() != assign.getRow() ||
-            !ClusterSharing(producer.getBody().front()).canShare(use.getOperandNumber(), index))
+            !clusters.of(producer).canShare(use.getOperandNumber(), index))
           return false;
         continue;
       }

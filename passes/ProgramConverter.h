@@ -10,7 +10,8 @@ namespace dlc {
 
 class ProgramConverter {
 public:
-  ProgramConverter(nn::ProgramOp program, KernelTable &kernels);
+  /// `symbols` are the model's.
+  ProgramConverter(nn::ProgramOp program, KernelTable &kernels, const mlir::SymbolTable &symbols);
 
   /// Builds the exec.program before the nn.program. Failures have been reported at their op.
   llvm::LogicalResult convert();
@@ -41,6 +42,8 @@ private:
 
   nn::ProgramOp program;
   KernelTable &kernels;
+  const mlir::SymbolTable &symbols;
+  SharingTable clusters;
   mlir::OpBuilder buffers; // exec.buffer and exec.view of placed values, ahead of all instructions
   mlir::OpBuilder instructions; // appended in program order
   exec::ProgramOp result;
@@ -48,6 +51,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> placed; // tensor -> buffer
   std::optional<BufferSharing> sharing;            // once all else is placed
   llvm::StringMap<mlir::Value> variables;
+  llvm::StringMap<llvm::SmallVector<nn::ReadOp, 1>> reads; // by variable
   llvm::DenseMap<std::tuple<mlir::Value, uint64_t, mlir::Type>, mlir::Value> variableRows;
   llvm::DenseMap<mlir::Operation *, mlir::Value> buckets; // comm.start -> bucket
   llvm::DenseSet<mlir::Operation *> inPlaceAssigns;

@@ -2,8 +2,9 @@
 // peak runs again behind it, if that is worth its time.
 //
 // What a recomputation saves is seen by making it: operands live longer, and another op may then be
-// the peak. The one that gains most is kept, until none does. Clusters compute again what they can
-// inside of themselves (dlc-rematerialize); they do not run twice.
+// the peak. The one that gains most is kept, until none does. What it can save at most, what is
+// live where it changes nothing, is known before, so few are made. Clusters compute again what they
+// can inside of themselves (dlc-rematerialize); they do not run twice.
 
 #include "passes/KernelRequests.h"
 #include "passes/LiveBytes.h"
@@ -79,16 +80,36 @@ struct RecomputeKernelsPass : dlc::impl::RecomputeKernelsBase<RecomputeKernelsPa
     if (failed(requireStage(getOperation(), "schedule")))
       return signalPassFailure();
     variables = variableBytes(getOperation());
-    while (lowerPeak())
+    SharingTable clusters;
+    programs.clear();
+    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>()) {
+      Block &block = program.getBody().front();
+      programs.push_back({&block, LiveBytes(block, clusters)});
+    }
+    while (lowerPeak(clusters))
       ;
   }
 
 private:
+  struct Program {
+    Block *block;
+    LiveBytes live;
+  };
+
+  /// The program that takes most, as it is.
+  struct Peak {
+    Program *program = nullptr;
+    uint64_t bytes = 0, others = 0; // bytes of the next one
+    double step = 0;                // nanoseconds of all kernels
+  };
+
   struct Choice {
     Operation *kernel;
+    unsigned number; // of the op in the program
     SmallVector<Operation *> readers;
-    uint64_t saved;
-    double gain; // share of a step
+    double most;        // that is gained
+    uint64_t saved = 0; // once it has been tried, like the gain
+    double gain = 0;    // share of a step
   };
 
   /// Nanoseconds of all kernels.
@@ -102,52 +123,91 @@ private:
 
   /// True if a recomputation was worth it. Programs share their memory, so only the one that takes
   /// most counts, and only down to the next one.
-  bool lowerPeak() {
-    Block *block = nullptr;
-    Operation *peakOp = nullptr;
-    uint64_t peak = 0, others = 0;
-    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>()) {
-      LiveBytes live(program.getBody().front());
-      others = std::max(others, std::min(peak, live.peak()));
-      if (live.peak() <= peak)
+  bool lowerPeak(SharingTable &clusters) {
+    Peak peak;
+    for (Program &program : programs) {
+      uint64_t bytes = program.live.peak();
+      peak.others = std::max(peak.others, std::min(peak.bytes, bytes));
+      if (bytes <= peak.bytes)
         continue;
-      block = &program.getBody().front();
-      peakOp = live.peakOp();
-      peak = live.peak();
+      peak.program = &program;
+      peak.bytes = bytes;
     }
-    if (!block)
+    if (!peak.program)
       return false;
+    peak.step = stepOf(*peak.program->block);
     std::optional<Choice> best;
-    double step = stepOf(*block);
-    for (Operation &op : llvm::make_early_inc_range(*block))
-      if (std::optional<Choice> choice = judge(&op, peakOp, peak, others, step);
-          choice && (!best || choice->gain > best->gain))
+    for (Choice &choice : choices(peak)) {
+      if (best && choice.most < best->gain)
+        break;
+      bool isBetter =
+          tryOut(choice, peak, clusters) &&
+          (!best || std::pair(-choice.gain, choice.number) < std::pair(-best->gain, best->number));
+      if (isBetter)
         best = std::move(choice);
+    }
     if (!best)
       return false;
     Recomputation(best->kernel, best->readers).keep(best->saved);
-    explain(*best, step);
+    peak.program->live = LiveBytes(*peak.program->block, clusters);
+    explain(*best, peak.step);
     return true;
   }
 
-  /// What running a kernel again gains, if anything.
-  std::optional<Choice> judge(Operation *op, Operation *peakOp, uint64_t peak, uint64_t others,
-                              double step) {
-    nn::KernelAttr kernel = plannedKernel(op);
-    SmallVector<Operation *> readers = readersBehind(op, peakOp);
-    if (!kernel || readers.empty())
-      return std::nullopt;
-    double share = static_cast<double>(kernel.getNanoseconds()) / step;
-    auto most = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(op->getResult(0))));
-    if (worthOf(most, variables + peak) <= share)
-      return std::nullopt;
-    Recomputation trial(op, readers);
-    uint64_t now = std::max(others, LiveBytes(*op->getBlock()).peak());
+  /// What running a kernel again gains if it saves some bytes.
+  double gainOf(Operation *kernel, uint64_t saved, const Peak &peak) const {
+    double share = static_cast<double>(plannedKernel(kernel).getNanoseconds()) / peak.step;
+    return worthOf(saved, variables + peak.bytes) - share;
+  }
+
+  /// Kernels that may gain something, those that may gain most first.
+  std::vector<Choice> choices(const Peak &peak) const {
+    const LiveBytes &live = peak.program->live;
+    DenseMap<Operation *, unsigned> numbers;
+    SmallVector<uint64_t> ahead{0}; // the most bytes live ahead of each op
+    for (Operation &op : *peak.program->block) {
+      numbers[&op] = ahead.size() - 1;
+      ahead.push_back(std::max(ahead.back(), live.at(&op)));
+    }
+    SmallVector<uint64_t> behind(ahead.size(), 0); // from each op on
+    for (Operation &op : llvm::reverse(*peak.program->block))
+      behind[numbers[&op]] = std::max(behind[numbers[&op] + 1], live.at(&op));
+    std::vector<Choice> found;
+    for (Operation &op : *peak.program->block) {
+      SmallVector<Operation *> readers;
+      if (plannedKernel(&op))
+        readers = readersBehind(&op, live.peakOp());
+      if (readers.empty())
+        continue;
+      // Where the result is needed, no less is live; elsewhere its own bytes less at most.
+      unsigned last = numbers[&op], again = numbers[readers.front()];
+      for (Operation *user : op.getUsers())
+        if (unsigned number = numbers[user]; number < again)
+          last = std::max(last, number);
+      uint64_t least = std::max({peak.others, ahead[last], behind[again]});
+      auto size = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(op.getResult(0))));
+      if (least >= peak.bytes)
+        continue;
+      double most = gainOf(&op, std::min(size, peak.bytes - least), peak);
+      if (most > 0)
+        found.push_back({&op, numbers[&op], std::move(readers), most});
+    }
+    llvm::sort(found, [](const Choice &a, const Choice &b) {
+      return std::pair(-a.most, a.number) < std::pair(-b.most, b.number);
+    });
+    return found;
+  }
+
+  /// True if the choice gains something; says how much.
+  bool tryOut(Choice &choice, const Peak &peak, SharingTable &clusters) const {
+    Recomputation trial(choice.kernel, choice.readers);
+    uint64_t now = std::max(peak.others, LiveBytes(*peak.program->block, clusters).peak());
     trial.takeBack();
-    if (now >= peak || worthOf(peak - now, variables + peak) <= share)
-      return std::nullopt;
-    return Choice{op, std::move(readers), peak - now,
-                  worthOf(peak - now, variables + peak) - share};
+    if (now >= peak.bytes)
+      return false;
+    choice.saved = peak.bytes - now;
+    choice.gain = gainOf(choice.kernel, choice.saved, peak);
+    return choice.gain > 0;
   }
 
   void explain(const Choice &choice, double step) {
@@ -161,5 +221,6 @@ private:
   }
 
   uint64_t variables = 0;
+  SmallVector<Program> programs;
 };
 } // namespace
