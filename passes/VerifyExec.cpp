@@ -6,6 +6,8 @@
 #include "passes/ModelChecks.h"
 #include "passes/Passes.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::exec;
@@ -218,23 +220,44 @@ private:
     return success();
   }
 
+  /// Walks the buffers by the begin of their lives, with those that are still live by their places:
+  /// as these are apart, a new one can only overlap the one below it or the one above.
   static LogicalResult verifyOverlap(const Liveness &liveness) { // 2.
-    SmallVector<std::pair<BufferOp, LiveInterval>> placed;
+    struct Placed {
+      BufferOp buffer;
+      int64_t bytes;
+      LiveInterval live;
+      size_t number; // in the order of first use
+      int64_t begin() { return *buffer.getOffset(); }
+    };
+    std::vector<Placed> buffers;
     for (auto [op, live] : liveness.intervals()) {
       auto buffer = cast<BufferOp>(op);
-      int64_t begin = *buffer.getOffset(),
-              end = begin + nn::physicalBytes(buffer.getType().getTensor());
-      for (auto [other, otherLive] : placed) {
-        int64_t otherBegin = *other.getOffset();
-        int64_t otherEnd = otherBegin + nn::physicalBytes(other.getType().getTensor());
-        bool together = live.begin <= otherLive.end && otherLive.begin <= live.end;
-        if (other.getArena() == buffer.getArena() && together && begin < otherEnd &&
-            otherBegin < end)
-          return (buffer.emitOpError("overlaps another buffer that is live at the same time")
-                      .attachNote(other.getLoc())
-                  << "the other buffer");
-      }
-      placed.push_back({buffer, live});
+      buffers.push_back(
+          {buffer, nn::physicalBytes(buffer.getType().getTensor()), live, buffers.size()});
+    }
+    llvm::sort(buffers, [](const Placed &a, const Placed &b) {
+      return std::pair(a.live.begin, a.number) < std::pair(b.live.begin, b.number);
+    });
+    DenseMap<ArenaKind, std::map<int64_t, Placed *>> present;
+    std::multimap<int64_t, Placed *> byEnd;
+    for (Placed &own : buffers) {
+      for (; !byEnd.empty() && byEnd.begin()->first < own.live.begin; byEnd.erase(byEnd.begin()))
+        present[byEnd.begin()->second->buffer.getArena()].erase(byEnd.begin()->second->begin());
+      std::map<int64_t, Placed *> &arena = present[own.buffer.getArena()];
+      auto above = arena.lower_bound(own.begin());
+      Placed *other = nullptr;
+      if (above != arena.end() && above->first < own.begin() + own.bytes)
+        other = above->second;
+      else if (above != arena.begin() &&
+               std::prev(above)->first + std::prev(above)->second->bytes > own.begin())
+        other = std::prev(above)->second;
+      if (other)
+        return (own.buffer.emitOpError("overlaps another buffer that is live at the same time")
+                    .attachNote(other->buffer.getLoc())
+                << "the other buffer");
+      arena[own.begin()] = &own;
+      byEnd.emplace(own.live.end, &own);
     }
     return success();
   }
