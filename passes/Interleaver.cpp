@@ -13,9 +13,9 @@ Interleaver::Interleaver(const ProgramScheduler &program, ArrayRef<Operation *> 
     : program(program), paces(paces), choice(choice), updates(program.bucketCount() + 1),
       clocks(paces.size()) {
   for (Operation *op : order)
-    if (unsigned bucket = program.updateOf(op))
+    if (unsigned bucket = program.of(op).update)
       updates[bucket].ops.push_back(op);
-    else if (program.isLargeGradient(op))
+    else if (program.of(op).isLargeGradient)
       gradients.push_back(op);
     else if (!isa<comm::StartOp>(op) || !isStartOfLargeGradient(op))
       main.push_back(op);
@@ -35,7 +35,7 @@ std::vector<Operation *> Interleaver::run() {
     if (update && update->rank + choice.atEnd <= updateCount &&
         update->arrived <= clocks[choice.pace].compute)
       put(*update);
-    else if (canCompute && (main.empty() || wireIdlesWithin(kernelCost(main.front()))))
+    else if (canCompute && (main.empty() || wireIdlesWithin(program.of(main.front()).cost)))
       putGradient();
     else if (!main.empty())
       putMain();
@@ -50,29 +50,36 @@ std::vector<Operation *> Interleaver::run() {
 
 bool Interleaver::isStartOfLargeGradient(Operation *start) const {
   return llvm::any_of(start->getOperands(), [&](Value input) {
-    return input.getDefiningOp() && program.isLargeGradient(input.getDefiningOp());
+    return input.getDefiningOp() && program.of(input.getDefiningOp()).isLargeGradient;
   });
 }
 
 /// The first update whose buckets are all on their way and that depends on nothing else.
 Interleaver::Update *Interleaver::nextUpdate() {
   for (Update *update : started)
-    if (llvm::all_of(update->ops, [&](Operation *op) { return isReady(*op); }))
+    if (isReady(*update))
       return update;
   return nullptr;
+}
+
+/// What is ready stays so, and is not looked at again.
+bool Interleaver::isReady(Update &update) const {
+  while (update.ready < update.ops.size() && isReady(*update.ops[update.ready]))
+    ++update.ready;
+  return update.ready == update.ops.size();
 }
 
 /// True if the op's operands are placed, or belong to its update, and if nothing that is not yet
 /// placed reads the variable that it assigns.
 bool Interleaver::isReady(Operation &op) const {
-  unsigned bucket = program.updateOf(&op);
+  unsigned bucket = program.of(&op).update;
   auto isPlaced = [&](Operation *other) {
-    return placed.contains(other) || (bucket && program.updateOf(other) == bucket);
+    return placed.contains(other) || (bucket && program.of(other).update == bucket);
   };
   if (auto assign = dyn_cast<nn::AssignOp>(op))
     if (auto readers = program.readers.find(assign.getVariable());
         readers != program.readers.end() && !llvm::all_of(readers->second, [&](Operation *reader) {
-          return program.updateOf(reader) || isPlaced(reader);
+          return program.of(reader).update || isPlaced(reader);
         }))
       return false;
   return llvm::all_of(op.getOperands(), [&](Value operand) {
@@ -83,7 +90,7 @@ bool Interleaver::isReady(Operation &op) const {
 /// True if at one of the paces the wire has nothing left to carry by then, even if the next
 /// gradient is computed first.
 bool Interleaver::wireIdlesWithin(uint64_t time) const {
-  time += kernelCost(gradients.front());
+  time += program.of(gradients.front()).cost;
   return llvm::any_of(clocks, [&](const Clocks &it) { return it.wire <= it.compute + time; });
 }
 
@@ -96,21 +103,23 @@ void Interleaver::put(Operation *op) {
   result.push_back(op);
   placed.insert(op);
   auto start = dyn_cast<comm::StartOp>(op);
-  comm::WaitOp awaited = start ? waitOf(start) : dyn_cast<comm::WaitOp>(op);
+  const ProgramScheduler::Facts &facts = program.of(op);
+  Operation *awaited = start ? facts.wait : isa<comm::WaitOp>(op) ? op : nullptr;
   for (auto [now, simulator] : llvm::zip(clocks, paces)) {
     if (start)
       now.arrival[awaited] = now.wire =
-          std::max(now.compute, now.wire) + simulator.transferTime(messageBytes(start));
+          std::max(now.compute, now.wire) + simulator.transferTime(facts.message);
     else if (awaited)
       now.compute = std::max(now.compute, now.arrival.lookup(awaited));
     else
-      now.compute += kernelCost(op);
+      now.compute += facts.cost;
   }
   if (!start)
     return;
-  Update &update = updates[program.updateOf(awaited)];
+  unsigned bucket = program.of(awaited).update;
+  Update &update = updates[bucket];
   update.arrived = std::max(update.arrived, clocks[choice.pace].wire);
-  if (program.updateOf(awaited) && --update.missing == 0)
+  if (bucket && --update.missing == 0)
     enqueue(update);
 }
 

@@ -34,6 +34,7 @@ private:
   /// What is done with a bucket once it has arrived.
   struct Update {
     llvm::SmallVector<mlir::Operation *> ops;
+    size_t ready = 0;     // so many of them depend on nothing any more
     size_t missing = 0;   // starts that are not yet placed
     uint64_t arrived = 0; // all its buckets
     size_t rank = 0;      // place among the updates by their last start, from 1
@@ -45,6 +46,7 @@ private:
 
   bool isStartOfLargeGradient(mlir::Operation *start) const;
   Update *nextUpdate();
+  bool isReady(Update &update) const;
   bool isReady(mlir::Operation &op) const;
   bool wireIdlesWithin(uint64_t time) const;
   void enqueue(Update &update);

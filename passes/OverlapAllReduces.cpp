@@ -91,7 +91,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
     for (GradientOrder kind :
          {GradientOrder::AsWritten, GradientOrder::FilterFirst, GradientOrder::DataFirst}) {
       std::vector<Operation *> order = scheduler.order(kind);
-      OverlapForecast trial = simulator.run(itemsOf(order));
+      OverlapForecast trial = simulator.run(scheduler.itemsOf(order));
       comparison += llvm::formatv("; {0}: {1} us exposed", nameOf(kind), trial.exposed / 1000);
       if (!best.empty() && trial.total() >= fastest)
         continue;
@@ -100,7 +100,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
       chosen = kind;
     }
     best = interleave(scheduler, simulator, best);
-    OverlapForecast forecast = simulator.run(itemsOf(best));
+    OverlapForecast forecast = simulator.run(scheduler.itemsOf(best));
     applyOrder(block, best);
     number(block);
     writeForecast(program, forecast);
@@ -144,15 +144,17 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
   static Trial moveUp(const ProgramScheduler &scheduler, std::span<const OverlapSimulator> paces,
                       const std::vector<Operation *> &order, Interleaver::Choice choice,
                       double limit) {
-    std::vector<ScheduleItem> base = itemsOf(order);
+    std::vector<ScheduleItem> base = scheduler.itemsOf(order);
+    auto baseTimes = llvm::map_to_vector(
+        paces, [&](const OverlapSimulator &pace) { return pace.run(base).total(); });
     Trial trial;
     for (; choice.atEnd < scheduler.bucketCount() && trial.slowdown > limit; ++choice.atEnd) {
       trial.order = Interleaver(scheduler, order, paces, choice).run();
       trial.slowdown = 0;
-      std::vector<ScheduleItem> items = itemsOf(trial.order);
-      for (const OverlapSimulator &pace : paces)
+      std::vector<ScheduleItem> items = scheduler.itemsOf(trial.order);
+      for (auto [pace, baseTime] : llvm::zip(paces, baseTimes))
         trial.slowdown = std::max(trial.slowdown, static_cast<double>(pace.run(items).total()) /
-                                                      static_cast<double>(pace.run(base).total()));
+                                                      static_cast<double>(baseTime));
     }
     return trial;
   }

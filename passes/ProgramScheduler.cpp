@@ -23,28 +23,6 @@ uint64_t dlc::messageBytes(comm::StartOp start) {
   return wire && wire->isBF16() ? bytes / 2 : bytes;
 }
 
-uint64_t dlc::kernelCost(Operation *op) {
-  nn::KernelAttr kernel = plannedKernel(op);
-  return kernel ? kernel.getNanoseconds() : 0;
-}
-
-std::vector<ScheduleItem> dlc::itemsOf(ArrayRef<Operation *> order) {
-  std::vector<ScheduleItem> items;
-  llvm::DenseMap<Value, unsigned> buckets;
-  for (Operation *op : order) {
-    if (auto start = dyn_cast<comm::StartOp>(op)) {
-      auto bucket = static_cast<unsigned>(buckets.size());
-      buckets[start.getFuture()] = bucket;
-      items.push_back(ScheduleItem::start(bucket, messageBytes(start)));
-    } else if (auto wait = dyn_cast<comm::WaitOp>(op)) {
-      items.push_back(ScheduleItem::wait(buckets.lookup(wait.getFuture())));
-    } else if (uint64_t cost = kernelCost(op)) {
-      items.push_back(ScheduleItem::compute(cost));
-    }
-  }
-  return items;
-}
-
 //===- Analysis -------------------------------------------------------------------------------===//
 
 /// The value before reorders.
@@ -60,17 +38,25 @@ static bool isWeightGradient(Operation *op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<comm::StartOp>(user); });
 }
 
-comm::WaitOp dlc::waitOf(comm::StartOp start) {
-  return cast<comm::WaitOp>(*start.getFuture().user_begin());
-}
-
 ProgramScheduler::ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {
-  for (auto [index, op] : llvm::enumerate(block))
-    positions[&op] = static_cast<double>(index);
+  for (auto [index, op] : llvm::enumerate(block)) {
+    Facts &own = facts[&op];
+    own.position = static_cast<double>(index);
+    if (nn::KernelAttr kernel = plannedKernel(&op))
+      own.cost = kernel.getNanoseconds();
+    if (auto start = dyn_cast<comm::StartOp>(op)) {
+      own.message = messageBytes(start);
+      own.wait = *start.getFuture().user_begin();
+    }
+  }
   for (auto read : block.getOps<nn::ReadOp>())
     llvm::append_range(readers[read.getVariable()], read->getUsers());
   findTail();
   findPairs();
+  for (Operation &op : block)
+    facts[&op].update = findUpdate(&op);
+  for (Operation &op : block)
+    facts[&op].isLargeGradient = findLargeGradient(&op);
 }
 
 void ProgramScheduler::findTail() {
@@ -116,16 +102,16 @@ void ProgramScheduler::findPairs() {
     for (Value operand : op.getOperands())
       if (Operation *producer = source(operand).getDefiningOp();
           producer && !isRecomputed(producer))
-        ready = std::max(ready, positions[producer]);
+        ready = std::max(ready, of(producer).position);
     for (Value operand : op.getOperands())
       for (Operation *other : kernels.lookup(source(operand)))
-        if (positions[other] > ready)
+        if (of(other).position > ready)
           pairs.try_emplace(&op, other);
   }
 }
 
 /// The bucket whose update an op belongs to, plus 1; 0 if it is no part of the tail.
-unsigned ProgramScheduler::updateOf(Operation *op) const {
+unsigned ProgramScheduler::findUpdate(Operation *op) const {
   if (!isa<comm::WaitOp>(op))
     return tail.lookup(op);
   if (!overlap || op->use_empty())
@@ -138,11 +124,11 @@ unsigned ProgramScheduler::updateOf(Operation *op) const {
 
 /// True for the kernel of a bucket of its own that only an update needs, and that takes far more
 /// memory than it reads.
-bool ProgramScheduler::isLargeGradient(Operation *op) const {
+bool ProgramScheduler::findLargeGradient(Operation *op) const {
   if (!isLibraryOp(op) || op->getNumResults() != 1 || !op->hasOneUse())
     return false;
   auto start = dyn_cast<comm::StartOp>(*op->user_begin());
-  if (!start || start.getInputs().size() != 1 || updateOf(waitOf(start)) == 0)
+  if (!start || start.getInputs().size() != 1 || of(of(start).wait).update == 0)
     return false;
   int64_t read = 0;
   for (Value operand : op->getOperands()) {
@@ -154,7 +140,7 @@ bool ProgramScheduler::isLargeGradient(Operation *op) const {
 }
 
 size_t ProgramScheduler::largeGradientCount() const {
-  return llvm::count_if(block, [&](Operation &op) { return isLargeGradient(&op); });
+  return llvm::count_if(facts, [](const auto &entry) { return entry.second.isLargeGradient; });
 }
 
 //===- Orders ---------------------------------------------------------------------------------===//
@@ -170,13 +156,29 @@ OrderKey ProgramScheduler::keyOf(Operation *op, GradientOrder kind) const {
     return first;
   }
   if (auto bucket = tail.find(op); bucket != tail.end())
-    return {1, bucket->second * static_cast<double>(block.getOperations().size()) +
-                   positions.lookup(op)};
+    return {1, bucket->second * static_cast<double>(facts.size()) + of(op).position};
   if (Operation *data = pairs.lookup(op); data && kind != GradientOrder::AsWritten)
-    return {0, positions.lookup(data) + (kind == GradientOrder::FilterFirst ? -0.5 : 0.5)};
-  return {0, positions.lookup(op)};
+    return {0, of(data).position + (kind == GradientOrder::FilterFirst ? -0.5 : 0.5)};
+  return {0, of(op).position};
 }
 
 std::vector<Operation *> ProgramScheduler::order(GradientOrder kind) const {
   return orderBlock(block, [&](Operation *op) { return keyOf(op, kind); });
+}
+
+std::vector<ScheduleItem> ProgramScheduler::itemsOf(ArrayRef<Operation *> order) const {
+  std::vector<ScheduleItem> items;
+  llvm::DenseMap<Operation *, unsigned> buckets; // by wait
+  for (Operation *op : order) {
+    if (isa<comm::StartOp>(op)) {
+      auto bucket = static_cast<unsigned>(buckets.size());
+      buckets[of(op).wait] = bucket;
+      items.push_back(ScheduleItem::start(bucket, of(op).message));
+    } else if (isa<comm::WaitOp>(op)) {
+      items.push_back(ScheduleItem::wait(buckets.lookup(op)));
+    } else if (uint64_t cost = of(op).cost) {
+      items.push_back(ScheduleItem::compute(cost));
+    }
+  }
+  return items;
 }

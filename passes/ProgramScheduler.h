@@ -18,15 +18,6 @@ enum class GradientOrder { AsWritten, FilterFirst, DataFirst };
 /// Bytes that a started collective sends, padding between its tensors included.
 uint64_t messageBytes(comm::StartOp start);
 
-/// Forecast of the op's kernel in nanoseconds; 0 if it is none.
-uint64_t kernelCost(mlir::Operation *op);
-
-/// Where the collective is waited for.
-comm::WaitOp waitOf(comm::StartOp start);
-
-/// The order as the simulator sees it.
-std::vector<ScheduleItem> itemsOf(llvm::ArrayRef<mlir::Operation *> order);
-
 /// Computes orders of one program. A start follows its last producer; the update of a bucket is
 /// what depends on its wait and on which no start depends, and what is computed for it alone.
 class ProgramScheduler {
@@ -37,21 +28,35 @@ public:
   /// Waits precede their first users; updates come last, bucket by bucket.
   std::vector<mlir::Operation *> order(GradientOrder kind) const;
 
+  /// An order as the simulator sees it.
+  std::vector<ScheduleItem> itemsOf(llvm::ArrayRef<mlir::Operation *> order) const;
+
   unsigned bucketCount() const { return static_cast<unsigned>(waits.size()); }
   size_t largeGradientCount() const;
 
 private:
   friend class Interleaver;
 
+  /// What is asked of an op again and again.
+  struct Facts {
+    double position = 0;
+    uint64_t cost = 0;               // forecast of its kernel in nanoseconds
+    uint64_t message = 0;            // of a start: bytes
+    mlir::Operation *wait = nullptr; // of a start
+    unsigned update = 0;             // the bucket whose update it belongs to, plus 1; 0 if to none
+    bool isLargeGradient = false;
+  };
+
   void findTail();
   void findPairs();
-  unsigned updateOf(mlir::Operation *op) const;
-  bool isLargeGradient(mlir::Operation *op) const;
+  unsigned findUpdate(mlir::Operation *op) const;
+  bool findLargeGradient(mlir::Operation *op) const;
+  const Facts &of(mlir::Operation *op) const { return facts.find(op)->second; }
   OrderKey keyOf(mlir::Operation *op, GradientOrder kind) const;
 
   mlir::Block &block;
   bool overlap;
-  llvm::DenseMap<mlir::Operation *, double> positions;
+  llvm::DenseMap<mlir::Operation *, Facts> facts;
   llvm::SmallVector<comm::WaitOp> waits;
   llvm::StringMap<llvm::SmallVector<mlir::Operation *>> readers; // by variable
   llvm::DenseMap<mlir::Operation *, unsigned> tail;              // bucket of an update, plus 1

@@ -79,6 +79,10 @@ protected:
     return most;
   }
 
+  static std::vector<ScheduleItem> itemsOf(ArrayRef<Operation *> order) {
+    return ProgramScheduler(*order.front()->getBlock(), /*overlap=*/true).itemsOf(order);
+  }
+
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
 };
