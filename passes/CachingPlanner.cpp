@@ -32,3 +32,16 @@ rt::CandidateList CachingPlanner::candidates(const rt::KernelRequest &request) n
     entry->second = planner->candidates(request);
   return entry->second;
 }
+
+std::vector<uint8_t> CachingPlanner::finalise(const rt::KernelRequest &request,
+                                              const rt::KernelCandidate &choice,
+                                              std::string &reason) noexcept {
+  std::string key =
+      keyOf(request) + choice.implementation + ';' + std::to_string(choice.workspaceBytes) + ';';
+  for (const rt::Layout &layout : choice.layouts)
+    key += layout.toString() + ';';
+  std::vector<uint8_t> &plan = plans[key];
+  if (plan.empty()) // Without a plan there is a reason to give.
+    plan = planner->finalise(request, choice, reason);
+  return plan;
+}

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace dlc {
 
@@ -18,9 +19,7 @@ public:
   const rt::PlannerTarget &target() const noexcept override { return planner->target(); }
   rt::CandidateList candidates(const rt::KernelRequest &request) noexcept override;
   std::vector<uint8_t> finalise(const rt::KernelRequest &request, const rt::KernelCandidate &choice,
-                                std::string &reason) noexcept override {
-    return planner->finalise(request, choice, reason);
-  }
+                                std::string &reason) noexcept override;
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override {
     return planner->generatedCost(bytes, flops);
   }
@@ -30,7 +29,8 @@ public:
 
 private:
   std::unique_ptr<rt::KernelPlanner> planner;
-  std::map<std::string, rt::CandidateList> answers; // by the request's text
+  std::map<std::string, rt::CandidateList> answers;  // by the request's text
+  std::map<std::string, std::vector<uint8_t>> plans; // by the request's and the choice's
 };
 
 } // namespace dlc

@@ -18,7 +18,7 @@ using rt::Layout;
 static size_t rankOf(Value value) { return static_cast<size_t>(nn::tensorType(value).getRank()); }
 
 static int64_t bytesIn(Value value, const Layout &layout) {
-  return nn::physicalBytes(nn::withLayout(nn::tensorType(value), layout));
+  return nn::physicalBytes(nn::tensorType(value), layout);
 }
 
 /// Position of a convolution's weight among operands and results, -1 for other ops.
@@ -88,7 +88,7 @@ bool FamilyWalk::visit(Operation *op) {
 //===- Costs ----------------------------------------------------------------------------------===//
 
 double FamilyWalk::reorderCost(Value value, const Layout &to) {
-  Layout from = plan.layoutOf(value);
+  const Layout &from = plan.layoutOf(value);
   if (from == to || isFree(value) || plan.flexible.contains(value))
     return 0;
   if (isRecomputed(value)) {
@@ -97,7 +97,7 @@ double FamilyWalk::reorderCost(Value value, const Layout &to) {
       cost += reorderCost(operand, to);
     return cost;
   }
-  if (paid.contains({value, nn::LayoutAttr::get(value.getContext(), to)}))
+  if (auto made = paid.find(value); made != paid.end() && llvm::is_contained(made->second, to))
     return 0;
   return context.planner.generatedCost(
       static_cast<uint64_t>(bytesIn(value, from) + bytesIn(value, to)), 0);
@@ -111,7 +111,7 @@ void FamilyWalk::pay(Value value, const Layout &to) {
     for (Value operand : nn::fullOperands(value.getDefiningOp()))
       pay(operand, to);
   else
-    paid.insert({value, nn::LayoutAttr::get(value.getContext(), to)});
+    paid[value].push_back(to);
 }
 
 /// Time to move `tensors` tensors of this type, without a kernel's overhead: passes are fused.
@@ -162,9 +162,9 @@ void FamilyWalk::use(OpOperand &operand, const Layout &layout) {
   pay(value, layout);
 }
 
-void FamilyWalk::define(Value value, const Layout &layout) {
+void FamilyWalk::define(Value value, Layout layout) {
   if (!layout.isRowMajor())
-    plan.values[value] = layout;
+    plan.values[value] = std::move(layout);
 }
 
 void FamilyWalk::requireRowMajor(Operation *op) {
@@ -262,9 +262,12 @@ Layout FamilyWalk::commonLayout(Operation *op, ValueRange operands,
   size_t rank = rankOf(op->getResult(0));
   Layout best = Layout::rowMajor(rank);
   double bestCost = std::numeric_limits<double>::infinity();
-  SmallVector<Layout> choices{preferred(rank), Layout::rowMajor(rank)};
+  SmallVector<Layout> choices{preferred(rank)};
+  if (!choices.front().isRowMajor())
+    choices.push_back(Layout::rowMajor(rank));
   for (Value operand : operands)
-    choices.push_back(plan.layoutOf(operand));
+    if (!llvm::is_contained(choices, plan.layoutOf(operand)))
+      choices.push_back(plan.layoutOf(operand));
   for (const Layout &layout : choices) {
     bool present = llvm::any_of(operands, [&](Value operand) {
       return !plan.flexible.contains(operand) && !isFree(operand) &&

@@ -52,7 +52,7 @@ private:
   rt::Layout commonLayout(mlir::Operation *op, mlir::ValueRange operands,
                           llvm::function_ref<bool(const rt::Layout &)> allowed);
   void use(mlir::OpOperand &operand, const rt::Layout &layout);
-  void define(mlir::Value value, const rt::Layout &layout);
+  void define(mlir::Value value, rt::Layout layout);
   rt::Layout preferred(size_t rank) const;
   bool isFree(mlir::Value value) const;
   llvm::StringRef parameterOf(nn::ReadOp read) const;
@@ -60,7 +60,7 @@ private:
   FamilyWalkContext context;
   LayoutFamily family; // of the op being visited
   LayoutPlan &plan;
-  llvm::DenseSet<std::pair<mlir::Value, mlir::Attribute>> paid; // reorders made already
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<rt::Layout, 1>> paid; // reorders made already
 };
 
 } // namespace dlc

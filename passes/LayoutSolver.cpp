@@ -82,11 +82,16 @@ bool dlc::isRecomputed(Value value) {
   return op && op->hasTrait<nn::Elementwise>() && nn::tensorType(value).getElementType().isF64();
 }
 
-Layout LayoutPlan::layoutOf(Value value) const {
+const Layout &LayoutPlan::layoutOf(Value value) const {
+  static const auto rowMajor = [] {
+    std::array<Layout, nn::maxRank + 1> byRank;
+    for (size_t rank = 0; rank < byRank.size(); ++rank)
+      byRank[rank] = Layout::rowMajor(rank);
+    return byRank;
+  }();
   auto entry = values.find(value);
-  return entry == values.end()
-             ? Layout::rowMajor(static_cast<size_t>(nn::tensorType(value).getRank()))
-             : entry->second;
+  return entry == values.end() ? rowMajor[static_cast<size_t>(nn::tensorType(value).getRank())]
+                               : entry->second;
 }
 
 /// Follows a new value of a parameter back through the optimizer's arithmetic and the all-reduce to
@@ -115,7 +120,8 @@ void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
   }
 }
 
-std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family, const LayoutFlips &flips) {
+std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family, const LayoutFlips &flips,
+                                                    double most) {
   FamilyWalkContext context{planner, math, threads, family, flips, filterGradients, copies};
   auto programs = llvm::to_vector(model.getBody().getOps<nn::ProgramOp>());
   auto walk = [&](nn::ProgramOp program,
@@ -155,6 +161,8 @@ std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family, const L
       return std::nullopt;
     if (program != programs.front())
       result.nanoseconds = decisive;
+    if (result.nanoseconds > most)
+      return std::nullopt;
   }
   return result;
 }
@@ -199,8 +207,9 @@ void LayoutSolver::improve(LayoutSolution &solution) {
       if (present->second == family || ++trials > mostTrials)
         continue;
       present->second = family;
-      std::optional<LayoutPlan> plan = solveFamily(solution.family, flips);
-      if (!plan || plan->nanoseconds > solution.plan.nanoseconds * (1 - leastGain))
+      std::optional<LayoutPlan> plan =
+          solveFamily(solution.family, flips, solution.plan.nanoseconds * (1 - leastGain));
+      if (!plan)
         continue;
       solution.plan = std::move(*plan);
       solution.flips = std::move(flips);

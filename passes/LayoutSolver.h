@@ -41,7 +41,7 @@ struct LayoutPlan {
   llvm::StringMap<rt::Layout> variables; // row-major if absent
   double nanoseconds = 0;
 
-  rt::Layout layoutOf(mlir::Value value) const;
+  const rt::Layout &layoutOf(mlir::Value value) const;
 };
 
 /// Ops that prefer another family than the program.
@@ -64,7 +64,9 @@ public:
   llvm::FailureOr<LayoutSolution> solve();
 
 private:
-  std::optional<LayoutPlan> solveFamily(LayoutFamily family, const LayoutFlips &flips);
+  /// Nothing if that is impossible, or if a training step takes longer than `most`.
+  std::optional<LayoutPlan> solveFamily(LayoutFamily family, const LayoutFlips &flips,
+                                        double most = std::numeric_limits<double>::infinity());
   void improve(LayoutSolution &solution);
   void findFilterGradients(nn::ProgramOp program);
 

@@ -70,6 +70,8 @@ inline mlir::RankedTensorType tensorType(mlir::Value value) {
 int64_t elementBytes(mlir::Type element);
 /// Bytes of a tensor as stored, padding lanes included.
 int64_t physicalBytes(mlir::RankedTensorType type);
+/// The same if the tensor had another layout.
+int64_t physicalBytes(mlir::RankedTensorType type, const rt::Layout &layout);
 /// Where in the memory of `whole` its rows from `row` on begin, in bytes, if as many as `part` has
 /// lie there as a tensor of type `part` does; nothing if they do not.
 std::optional<int64_t> rowOffset(mlir::RankedTensorType whole, int64_t row,

@@ -189,8 +189,16 @@ int64_t nn::elementBytes(Type element) {
 }
 
 int64_t nn::physicalBytes(RankedTensorType type) {
-  return layoutOf(type).physicalElements(type.getShape().vec()) *
-         elementBytes(type.getElementType());
+  if (!type.getEncoding())
+    return type.getNumElements() * elementBytes(type.getElementType());
+  return physicalBytes(type, layoutOf(type));
+}
+
+int64_t nn::physicalBytes(RankedTensorType type, const rt::Layout &layout) {
+  int64_t bytes = elementBytes(type.getElementType());
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    bytes *= llvm::alignTo(extent, layout.blockOf(dim));
+  return bytes;
 }
 
 std::optional<int64_t> nn::rowOffset(RankedTensorType whole, int64_t row, RankedTensorType part) {

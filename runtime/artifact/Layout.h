@@ -28,12 +28,18 @@ struct Layout {
 
   static Layout rowMajor(size_t rank) {
     Layout layout;
+    layout.order.resize(rank);
     for (size_t dim = 0; dim < rank; ++dim)
-      layout.order.push_back(static_cast<uint8_t>(dim));
+      layout.order[dim] = static_cast<uint8_t>(dim);
     return layout;
   }
   size_t rank() const { return order.size(); }
-  bool isRowMajor() const { return *this == rowMajor(rank()); }
+  bool isRowMajor() const {
+    for (size_t dim = 0; dim < rank(); ++dim)
+      if (order[dim] != dim)
+        return false;
+    return blocks.empty();
+  }
 
   /// True if `order` is a permutation and every block names an existing dim with a size of at
   /// least 2.
