@@ -20,6 +20,14 @@ bool isInteger(ElementType type) {
   return type != ElementType::F16 && type != ElementType::F32 && type != ElementType::F64;
 }
 
+std::string printable(std::string_view text) {
+  std::string result(text.substr(0, 300));
+  for (char &character : result)
+    if (static_cast<unsigned char>(character) < ' ' || character == 0x7f)
+      character = '?';
+  return result;
+}
+
 std::string shapeText(std::span<const int64_t> shape) {
   if (shape.empty())
     return "a scalar";

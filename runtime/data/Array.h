@@ -25,6 +25,9 @@ bool isInteger(ElementType type);          // Bool counts as one
 /// Kinds of files; a directory is of the kind of its images.
 enum class FileFormat : uint8_t { Npy, Idx, Png, Tiff };
 
+/// Text from a file as part of a message's one line.
+std::string printable(std::string_view text);
+
 /// In a shape that is asked for: any.
 inline constexpr int64_t anyExtent = -1;
 

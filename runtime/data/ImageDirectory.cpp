@@ -12,7 +12,10 @@ namespace dlc::rt {
 
 namespace fs = std::filesystem;
 
+/// Names that begin with a dot are other programs' notes on files.
 static bool isImage(const fs::path &path) {
+  if (path.filename().string().starts_with('.'))
+    return false;
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -21,7 +24,12 @@ static bool isImage(const fs::path &path) {
 
 std::map<std::string, std::string> imageFiles(const std::string &path) {
   std::map<std::string, std::string> files;
-  for (const fs::directory_entry &entry : fs::directory_iterator(path))
+  std::error_code error;
+  fs::directory_iterator entries(path, error);
+  if (error)
+    throw Error(ErrorCode::BadInput,
+                "cannot read the directory '" + path + "': " + error.message());
+  for (const fs::directory_entry &entry : entries)
     if (isImage(entry.path()) &&
         !files.emplace(entry.path().stem().string(), entry.path().string()).second)
       throw Error(ErrorCode::BadInput,

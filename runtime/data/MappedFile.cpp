@@ -16,14 +16,15 @@ static Error systemError(const std::string &what, const std::string &path, int e
 }
 
 MappedFile::MappedFile(const std::string &path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe has no end
   if (descriptor < 0)
     throw systemError("open", path, errno);
   struct stat status;
   int failed = ::fstat(descriptor, &status) != 0 ? errno : 0;
   if (!failed && S_ISDIR(status.st_mode))
     failed = EISDIR;
-  if (!failed && status.st_size > 0) {
+  bool isFile = failed || S_ISREG(status.st_mode);
+  if (!failed && isFile && status.st_size > 0) {
     size = static_cast<size_t>(status.st_size);
     void *address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (address == MAP_FAILED)
@@ -34,6 +35,8 @@ MappedFile::MappedFile(const std::string &path) {
   ::close(descriptor);
   if (failed)
     throw systemError("read", path, failed);
+  if (!isFile)
+    throw Error(ErrorCode::BadInput, "cannot read '" + path + "': it is no regular file");
 }
 
 MappedFile::~MappedFile() {

@@ -6,8 +6,8 @@
 #include "runtime/data/MappedFile.h"
 #include "runtime/data/Readers.h"
 
-#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -23,10 +23,10 @@ public:
   ElementType type() const {
     std::string_view descr = valueOf("descr");
     if (descr.size() < 2 || (descr.front() != '\'' && descr.front() != '"'))
-      throw damaged("structured element types are not supported");
+      throw damaged("structured element types are not supported; save one field");
     descr = descr.substr(1, descr.find(descr.front(), 1) - 1);
     if (descr.starts_with('>'))
-      throw damaged("big-endian elements (" + std::string(descr) +
+      throw damaged("big-endian elements (" + printable(descr) +
                     ") are not supported; save little-endian ones");
     constexpr std::pair<std::string_view, ElementType> types[] = {
         {"u1", ElementType::U8},  {"i1", ElementType::I8},  {"u2", ElementType::U16},
@@ -36,8 +36,9 @@ public:
     for (auto [name, type] : types)
       if (!descr.empty() && descr.substr(1) == name)
         return type;
-    throw damaged("element type '" + std::string(descr) +
-                  "' is not supported; wanted u1 i1 u2 i2 u4 i4 i8 f2 f4 f8 or b1");
+    throw damaged("element type '" + printable(descr) +
+                  "' is not supported; save it as one of u1 i1 u2 i2 u4 i4 i8 f2 f4 f8 b1, for "
+                  "instance with .astype('f4')");
   }
 
   bool isFortranOrder() const {
@@ -56,16 +57,16 @@ public:
       throw damaged("its shape is no tuple");
     std::vector<int64_t> shape;
     for (size_t i = 1; i < close;) {
-      int64_t extent = 0;
-      size_t digits = 0;
-      for (; i < close && std::isdigit(static_cast<unsigned char>(value[i])) && digits < 18; ++i)
-        extent = extent * 10 + (value[i] - '0'), ++digits;
-      if (digits)
-        shape.push_back(extent);
-      else if (value[i] != ',' && value[i] != ' ' && value[i] != 'L')
-        throw damaged("its shape is no tuple of integers");
-      if (!digits)
+      if (value[i] == ',' || value[i] == ' ' || value[i] == 'L') {
         ++i;
+        continue;
+      }
+      int64_t extent = 0;
+      auto [end, error] = std::from_chars(value.data() + i, value.data() + close, extent);
+      if (error != std::errc() || extent < 0)
+        throw damaged("its shape is no tuple of sizes");
+      shape.push_back(extent);
+      i = static_cast<size_t>(end - value.data());
     }
     return shape;
   }

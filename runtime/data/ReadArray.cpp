@@ -14,7 +14,7 @@ static Array formatted(Array array, FileFormat format) {
   return array;
 }
 
-Array readArray(const std::string &path) {
+static Array readByContent(const std::string &path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     return readImageDirectory(path);
@@ -38,6 +38,14 @@ Array readArray(const std::string &path) {
               "'" + path +
                   "' has a format that is not known; wanted .npy, IDX, IDX.gz, PNG, "
                   "TIFF, or a directory of images");
+}
+
+Array readArray(const std::string &path) {
+  try {
+    return readByContent(path);
+  } catch (const std::bad_alloc &) {
+    throw Error(ErrorCode::BadInput, "'" + path + "' does not fit into memory once it is decoded");
+  }
 }
 
 } // namespace dlc::rt

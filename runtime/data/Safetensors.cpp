@@ -64,7 +64,8 @@ public:
 
 private:
   Error damaged(const std::string &why) const {
-    return Error(ErrorCode::BadInput, "cannot read safetensors file '" + path + "': " + why);
+    return Error(ErrorCode::BadInput,
+                 "cannot read safetensors file '" + path + "': " + printable(why));
   }
 
   std::map<std::string, std::string> metadata(const json &entry) const {
@@ -113,7 +114,7 @@ private:
       throw damaged("it is truncated: tensor " + name + " ends at byte " + std::to_string(end) +
                     " of " + std::to_string(data.size()));
     ranges.emplace_back(begin, end);
-    Array array(path + "' (tensor " + name + ")", type(name, entry),
+    Array array(path + "' (tensor " + printable(name) + ")", type(name, entry),
                 entry["shape"].get<std::vector<int64_t>>(), data.subspan(begin, end - begin),
                 nullptr);
     Tensor result{array.shape(), std::vector<float>(static_cast<size_t>(array.elements()))};

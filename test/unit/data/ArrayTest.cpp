@@ -112,7 +112,7 @@ TEST(Array, NamesWhatIsWrong) {
   expect(npyBytes("<f4", "2, 2", std::string(16, 'x'), "True"), "Fortran order");
   expect(npyBytes(">f4", "4,", std::string(16, 'x')), "big-endian");
   expect(npyBytes("<c8", "2,", std::string(16, 'x')), "'<c8' is not supported");
-  expect(npyBytes("<f4", "2, -2", std::string(16, 'x')), "no tuple of integers");
+  expect(npyBytes("<f4", "2, -2", std::string(16, 'x')), "no tuple of sizes");
   expect(npyBytes("<f4", "999999999999, 999999999999", ""), "impossible shape");
   expect("hello", "format that is not known");
   expect("", "format that is not known");
