@@ -1,5 +1,6 @@
 // Losses and metrics: sums over rows and ranks, so nothing is divided here. Every term keeps its
 // elements (first axis: the batch), because evaluation leaves out the rows that pad it.
+#include "dialects/NN/InputRange.h"
 #include "frontend/Emission.h"
 
 using namespace llvm;
@@ -49,6 +50,10 @@ Result emitBceWithLogits(Emission &call) {
   FailureOr<mlir::Value> target = call.sameShape("logits", "target");
   if (failed(target))
     return failure();
+  if (const Value &given = call["target"];
+      given.isNumber() && !(given.asDouble() >= 0 && given.asDouble() <= 1))
+    return call.error("target", "bce_with_logits expects targets in [0, 1], got " + toText(given));
+  nn::expectRange(*target, 0, 1);
   Graph &graph = call.graph;
   mlir::Value z = call.tensor("logits");
   mlir::Value all = nn::SoftplusOp::create(graph.builder, graph.loc, z);
@@ -63,6 +68,7 @@ static Result masked(Emission &call, mlir::Value error) {
   FailureOr<mlir::Value> mask = call.sameShape("x", "where");
   if (failed(mask))
     return failure();
+  nn::expectRange(*mask, 0, std::numeric_limits<double>::infinity()); // weights
   mlir::Value counted = nn::MulOp::create(call.graph.builder, call.loc(), error, *mask);
   return Value(makeMean(call, counted, *mask));
 }
@@ -104,6 +110,7 @@ Result emitAccuracy(Emission &call) {
   SmallVector<int64_t> rowDims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
   rowDims.erase(rowDims.begin() + 1);
   auto spread = [&](mlir::Value perRow) { return graph.spread(perRow, rowDims, shape); };
+  nn::expectRange(call["label"].asTensor(), 0, static_cast<double>(shape[1] - 1));
   mlir::Value label = spread(call["label"].asTensor());
   mlir::Value classes = nn::IotaOp::create(builder, graph.loc, graph.i32(shape), 1);
   mlir::Value isLabel = graph.compare(nn::Comparison::EQ, classes, label);

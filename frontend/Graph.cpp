@@ -51,7 +51,6 @@ void Graph::beginProgram(ProgramKind which) {
   if (!firstProgram)
     firstProgram = programOp;
   builder.setInsertionPointToEnd(&programOp.getBody().emplaceBlock());
-  inputNames.clear();
   hostScalars.clear();
   masked.clear();
   randomLayers.clear();
@@ -59,10 +58,11 @@ void Graph::beginProgram(ProgramKind which) {
 }
 
 mlir::Value Graph::addInput(StringRef name, RankedTensorType type) {
-  inputNames.push_back(
-      builder.getDictionaryAttr(builder.getNamedAttr("nn.input", builder.getStringAttr(name))));
+  BlockArgument input = programOp.getBody().front().addArgument(type, loc);
+  programOp.updateFunctionType();
+  programOp.setArgAttr(input.getArgNumber(), "nn.input", builder.getStringAttr(name));
   rows = type.getShape().front();
-  return programOp.getBody().front().addArgument(type, loc);
+  return input;
 }
 
 void Graph::endProgram() {
@@ -71,14 +71,13 @@ void Graph::endProgram() {
   for (Operation &op : make_early_inc_range(reverse(body)))
     if (isOpTriviallyDead(&op))
       op.erase();
-  if (kind == ProgramKind::Predict)
-    for (unsigned i = body.getNumArguments(); i-- > 0;)
-      if (body.getArgument(i).use_empty()) {
-        body.eraseArgument(i);
-        inputNames.erase(inputNames.begin() + i);
-      }
-  programOp.updateFunctionType();
-  programOp.setArgAttrsAttr(builder.getArrayAttr(inputNames));
+  if (kind != ProgramKind::Predict)
+    return;
+  BitVector unused(body.getNumArguments());
+  for (BlockArgument input : body.getArguments())
+    if (input.use_empty())
+      unused.set(input.getArgNumber());
+  (void)programOp.eraseArguments(unused); // fails for function types of its own alone
 }
 
 /// Walks from losses, metrics and outputs to what they are computed from. Updates of running

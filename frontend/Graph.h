@@ -118,7 +118,6 @@ private:
   nn::ProgramOp programOp;
   nn::ProgramOp firstProgram;
   ProgramKind kind = ProgramKind::Train;
-  llvm::SmallVector<mlir::Attribute> inputNames;
   int64_t rows = 0;
   llvm::StringMap<Variable> variables;
   llvm::StringMap<mlir::Value> hostScalars; // read in this program

@@ -14,7 +14,7 @@ module {
     nn.variable @fc2.weight : tensor<10x128xf32> {init = #nn.init<normal, 0.000000e+00, 1.250000e-01>, kind = #nn<kind parameter>} loc(#loc24)
     nn.variable @fc2.bias : tensor<10xf32> {init = #nn.init<constant, 0.000000e+00, 0.000000e+00>, kind = #nn<kind parameter>} loc(#loc24)
     nn.variable @valid_rows : tensor<i64> {init = #nn.init<constant, 0.000000e+00, 0.000000e+00>, kind = #nn<kind scalar>} loc(#loc25)
-    nn.program @train(%arg0: tensor<64x1x28x28xf32> {nn.input = "image"} loc("models/mnist_cnn.dl":14:3), %arg1: tensor<64xi32> {nn.input = "label", nn.label_range = 10 : i64} loc("models/mnist_cnn.dl":15:3)) {
+    nn.program @train(%arg0: tensor<64x1x28x28xf32> {nn.input = "image"} loc("models/mnist_cnn.dl":14:3), %arg1: tensor<64xi32> {nn.input = "label", nn.range = array<f64: 0.000000e+00, 9.000000e+00>} loc("models/mnist_cnn.dl":15:3)) {
       %0 = nn.constant dense<1.000000e+00> : tensor<64xf32> loc(#loc26)
       %1 = nn.constant dense<0.000000e+00> : tensor<64x10xf32> loc(#loc26)
       %2 = nn.constant dense<6.400000e+01> : tensor<f32> loc(#loc)
@@ -62,7 +62,7 @@ module {
       %42 = nn.reduce_sum %41 {dims = array<i64: 0>} : (tensor<64xf32>) -> tensor<f32> loc(#loc34)
       nn.metric "accuracy", %42, %2 : tensor<f32>, tensor<f32> loc(#loc34)
     } loc(#loc)
-    nn.program @eval(%arg0: tensor<64x1x28x28xf32> {nn.input = "image"} loc("models/mnist_cnn.dl":14:3), %arg1: tensor<64xi32> {nn.input = "label", nn.label_range = 10 : i64} loc("models/mnist_cnn.dl":15:3)) {
+    nn.program @eval(%arg0: tensor<64x1x28x28xf32> {nn.input = "image"} loc("models/mnist_cnn.dl":14:3), %arg1: tensor<64xi32> {nn.input = "label", nn.range = array<f64: 0.000000e+00, 9.000000e+00>} loc("models/mnist_cnn.dl":15:3)) {
       %0 = nn.constant dense<1.000000e+00> : tensor<64xf32> loc(#loc26)
       %1 = nn.constant dense<0.000000e+00> : tensor<64x10xf32> loc(#loc26)
       %2 = nn.constant dense<0.000000e+00> : tensor<64xf32> loc(#loc)

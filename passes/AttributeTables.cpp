@@ -142,12 +142,13 @@ AttributeTables::List<artifact::InputSignature> AttributeTables::inputs(ArrayAtt
   std::vector<fb::Offset<artifact::InputSignature>> list;
   if (entries)
     for (auto entry : entries.getAsRange<DictionaryAttr>()) {
-      auto range = entry.getAs<IntegerAttr>("label_range");
+      auto values = entry.getAs<DenseF64ArrayAttr>("range");
+      artifact::Range range(values ? values[0] : 0, values ? values[1] : 0);
       auto predict = entry.getAs<BoolAttr>("needed_by_predict");
       list.push_back(artifact::CreateInputSignatureDirect(
           builder, entry.getAs<StringAttr>("name").str().c_str(),
           type(cast<RankedTensorType>(entry.getAs<TypeAttr>("type").getValue())),
-          range ? range.getInt() : 0, predict && predict.getValue()));
+          predict && predict.getValue(), values ? &range : nullptr));
     }
   return builder.CreateVector(list);
 }

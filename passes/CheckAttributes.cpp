@@ -1,13 +1,14 @@
 // One schema for the model's attributes, walked together with what is there. Missing entries are
 // fine unless their reader has no default.
 
+#include "dialects/NN/InputRange.h"
 #include "passes/ModelChecks.h"
 
 using namespace mlir;
 using namespace dlc;
 
 namespace {
-enum class Form { Flag, Integer, Integers, Real, Text, Tensor, Dictionary, Call };
+enum class Form { Flag, Integer, Integers, Real, Range, Text, Tensor, Dictionary, Call };
 
 /// An entry of a dictionary, or a list of such.
 struct Field {
@@ -33,7 +34,7 @@ constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
                                   {"exceptions", Form::Integer, false, true}};
 constexpr Field inputFields[] = {{"name", Form::Text, false, true},
                                  {"type", Form::Tensor, false, true},
-                                 {"label_range", Form::Integer},
+                                 {"range", Form::Range},
                                  {"needed_by_predict", Form::Flag}};
 constexpr Field tilingFields[] = {{"alignment", Form::Integers, false, true},
                                   {"overlap", Form::Integers, false, true}};
@@ -74,6 +75,8 @@ bool hasForm(Attribute value, Form form) {
     return isa<DenseI64ArrayAttr>(value);
   case Form::Real:
     return isa<FloatAttr>(value);
+  case Form::Range:
+    return nn::isRange(value);
   case Form::Text:
     return isa<StringAttr>(value);
   case Form::Tensor:
@@ -97,6 +100,8 @@ StringRef nameOf(Form form) {
     return "array<i64: ...>";
   case Form::Real:
     return "a float";
+  case Form::Range:
+    return "array<f64: low, high>";
   case Form::Text:
     return "a string";
   case Form::Tensor:

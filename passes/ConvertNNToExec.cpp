@@ -1,6 +1,7 @@
 // dlc-convert-nn-to-exec: program by program; the work is in ProgramConverter (places,
 // instructions) and KernelTable (kernels).
 
+#include "dialects/NN/InputRange.h"
 #include "passes/Passes.h"
 #include "passes/ProgramConverter.h"
 
@@ -51,8 +52,10 @@ private:
           entry.set("name", builder.getStringAttr(name));
           entry.set("type", TypeAttr::get(nn::logicalType(nn::tensorType(argument))));
         }
-        if (Attribute range = program.getArgAttr(argument.getArgNumber(), "nn.label_range"))
-          entry.set("label_range", range);
+        if (auto range = program.getArgAttrOfType<DenseF64ArrayAttr>(argument.getArgNumber(),
+                                                                     nn::inputRange))
+          entry.set("range",
+                    nn::intersect(range, dyn_cast_or_null<DenseF64ArrayAttr>(entry.get("range"))));
         if (program.getSymName() == "predict")
           entry.set("needed_by_predict", builder.getBoolAttr(true));
       }

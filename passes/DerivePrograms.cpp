@@ -2,6 +2,7 @@
 // pad a batch out of the clone's losses and metrics, then give every program its mode and drop what
 // nothing uses.
 
+#include "dialects/NN/InputRange.h"
 #include "dialects/NN/RowMask.h"
 #include "passes/Passes.h"
 #include "passes/Scalars.h"
@@ -38,13 +39,14 @@ void setInferenceMode(ProgramOp program) {
   }
 }
 
-/// Tells the runtime which labels a loss can take.
-void recordLabelRanges(ProgramOp program) {
+/// Tells the runtime which labels the losses can take. Prediction has none, and takes any data.
+void recordRanges(ProgramOp program) {
   for (auto loss : program.getBody().getOps<SoftmaxCrossEntropyOp>())
-    if (auto label = dyn_cast<BlockArgument>(loss.getLabel()))
-      program.setArgAttr(
-          label.getArgNumber(), "nn.label_range",
-          Builder(program).getI64IntegerAttr(tensorType(loss.getLogits()).getDimSize(1)));
+    expectRange(loss.getLabel(), 0,
+                static_cast<double>(tensorType(loss.getLogits()).getDimSize(1) - 1));
+  if (program.getSymName() == "predict")
+    for (unsigned i = 0; i < program.getNumArguments(); ++i)
+      program.removeArgAttr(i, inputRange);
 }
 
 /// Erases ops and inputs that reach no sink.
@@ -92,7 +94,7 @@ public:
         setInferenceMode(program);
       if (failed(prune(program)))
         return signalPassFailure();
-      recordLabelRanges(program);
+      recordRanges(program);
     }
     pruneVariables(model);
   }

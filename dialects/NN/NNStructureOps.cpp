@@ -1,6 +1,6 @@
 // Container, variables, programs and sinks: syntax and verification.
 
-#include "dialects/NN/NN.h"
+#include "dialects/NN/InputRange.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
 
@@ -76,6 +76,9 @@ LogicalResult ProgramOp::verify() {
              << getInputName(i) << "' of type " << type
              << ", expected a tensor of static shape, at most 5 dimensions of at least 1 and at "
                 "most 2^40 elements of a type such as f32 or i32";
+    if (Attribute range = getArgAttr(i, inputRange); range && !isRange(range))
+      return emitOpError("has input '") << getInputName(i) << "' with nn.range = " << range
+                                        << ", expected array<f64: low, high> with low <= high";
   }
   return verifyAssignedOnce(*this);
 }

@@ -245,9 +245,13 @@ void TableVerifier::verifyKernels() {
 }
 
 void TableVerifier::verifyInputs() {
-  for (uint32_t i = 0; i < countOf(root.inputs()); ++i)
-    if (!elementsOf(*root.inputs()->Get(i)->type()))
-      faults.add(at("input", i, root.inputs()->Get(i)->name()), "malformed type");
+  for (uint32_t i = 0; i < countOf(root.inputs()); ++i) {
+    const artifact::InputSignature *input = root.inputs()->Get(i);
+    if (!elementsOf(*input->type()))
+      faults.add(at("input", i, input->name()), "malformed type");
+    if (input->range() && !(input->range()->low() <= input->range()->high()))
+      faults.add(at("input", i, input->name()), "its range is empty");
+  }
 }
 
 // Of the buffers that this program sees, no two may share a byte at any instruction.

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <sstream>
 
 namespace dlc::rt {
 
@@ -24,6 +26,8 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
   buildChains(pipeline);
   for (const std::string &name : knownInputs)
     valueOf(name);
+  for (const InputSpec &spec : specs)
+    valueOf(spec.name);
   bindSources(pipeline, paths);
 }
 
@@ -55,7 +59,7 @@ void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
           randomStream(path + "." + std::to_string(chain.steps.size()) + "." + call->name));
       chain.steps.push_back(makeStep(*call));
     }
-    if (chain.inputs.size() != chain.outputs.size())
+    if (chain.inputs.empty() || chain.inputs.size() != chain.outputs.size())
       throw Error(ErrorCode::Artifact, "data chain of " + joined(from->inputs) +
                                            " does not end in as many names as it starts with");
   }
@@ -69,13 +73,31 @@ std::vector<size_t> Dataset::sourceValues() const {
   return values;
 }
 
-std::vector<const InputSpec *> Dataset::inputsFrom(size_t source) const {
+/// Values that a source ends in.
+std::vector<bool> Dataset::reachedFrom(size_t source) const {
   std::vector<bool> reached(names.size(), false);
   reached[source] = true;
   for (const Chain &chain : chains)
     for (size_t i = 0; i < chain.inputs.size(); ++i)
       if (chain.inputs[i] != chain.outputs[i])
         reached[chain.outputs[i]] = reached[chain.inputs[i]];
+  return reached;
+}
+
+/// True if inputs take the source's numbers as the file holds them.
+bool Dataset::keepsValues(size_t source) const {
+  std::vector<bool> reached = reachedFrom(source);
+  reached[source] = true;
+  auto keeps = [](const DataStep &step) { return rt::keepsValues(step); };
+  return std::all_of(chains.begin(), chains.end(), [&](const Chain &chain) {
+    bool concerned = std::any_of(chain.inputs.begin(), chain.inputs.end(),
+                                 [&](size_t value) { return reached[value]; });
+    return !concerned || std::all_of(chain.steps.begin(), chain.steps.end(), keeps);
+  });
+}
+
+std::vector<const InputSpec *> Dataset::inputsFrom(size_t source) const {
+  std::vector<bool> reached = reachedFrom(source);
   std::vector<const InputSpec *> inputs;
   for (const InputSpec &spec : specs)
     for (size_t value = 0; value < names.size(); ++value)
@@ -84,16 +106,25 @@ std::vector<const InputSpec *> Dataset::inputsFrom(size_t source) const {
   return inputs;
 }
 
-/// Two directories pair by the stems of their files.
-static void checkNames(const Array &a, const Array &b) {
-  if (a.names.empty() || b.names.empty())
-    return;
-  for (size_t i = 0; i < a.names.size(); ++i)
-    if (a.names[i] != b.names[i])
-      throw Error(ErrorCode::BadInput, "'" + a.path() + "' and '" + b.path() +
-                                           "' do not pair: sample " + std::to_string(i) + " is " +
-                                           a.names[i] + " in one and " + b.names[i] +
-                                           " in the other");
+/// Two directories of samples pair by the stems of their files.
+static void checkPair(const Source &a, const Source &b) {
+  const std::vector<std::string> &left = a.sampleNames(), &right = b.sampleNames();
+  auto requireAll = [](const Source &having, const std::vector<std::string> &some,
+                       const Source &lacking, const std::vector<std::string> &others) {
+    for (const std::string &name : some)
+      if (!std::binary_search(others.begin(), others.end(), name))
+        throw Error(ErrorCode::BadInput, "'" + lacking.array().path() + "' has no image named " +
+                                             name + ", as '" + having.array().path() +
+                                             "' has; images pair by the stems of their files");
+  };
+  if (!left.empty() && !right.empty()) {
+    requireAll(a, left, b, right);
+    requireAll(b, right, a, left);
+  }
+  if (a.samples() != b.samples())
+    throw Error(ErrorCode::BadInput, "'" + a.array().path() + "' has " +
+                                         std::to_string(a.samples()) + " samples, '" +
+                                         b.array().path() + "' has " + std::to_string(b.samples()));
 }
 
 void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths) {
@@ -125,13 +156,8 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
                                            names[value] + "=PATH");
   const Source *first = nullptr;
   for (const auto &[value, source] : sources) {
-    if (first && first->samples() != source.samples())
-      throw Error(ErrorCode::BadInput, "'" + first->array().path() + "' has " +
-                                           std::to_string(first->samples()) + " samples, '" +
-                                           source.array().path() + "' has " +
-                                           std::to_string(source.samples()));
     if (first)
-      checkNames(first->array(), source.array());
+      checkPair(*first, source);
     first = first ? first : &source;
   }
   count = first ? first->samples() : 0;
@@ -146,11 +172,49 @@ Source Dataset::openSource(size_t value, const std::string &path, const std::str
     remarks.push_back(names[value] + " holds 0 and 255 alone and is read as 0 and 1 ('" + path +
                       "')");
   for (const InputSpec *spec : fed)
-    checkInput(*spec, source);
+    checkInput(*spec, value, source);
   return source;
 }
 
-void Dataset::checkInput(const InputSpec &spec, const Source &source) const {
+/// Values that an input's type and the losses take.
+static ValueRange takenBy(const InputSpec &spec) {
+  constexpr double most = std::numeric_limits<float>::max(), exact = 1 << 24; // samples are f32
+  ValueRange type = spec.dtype == artifact::DType::F32    ? ValueRange{-most, most}
+                    : spec.dtype == artifact::DType::I8   ? ValueRange{-128, 127}
+                    : spec.dtype == artifact::DType::U8   ? ValueRange{0, 255}
+                    : spec.dtype == artifact::DType::Bool ? ValueRange{0, 1}
+                                                          : ValueRange{-exact, exact};
+  return spec.range ? ValueRange{std::max(type.low, spec.range->low),
+                                 std::min(type.high, spec.range->high)}
+                    : type;
+}
+
+static std::string numberText(double value) {
+  std::ostringstream text;
+  text.precision(9);
+  text << value;
+  return text.str();
+}
+
+[[noreturn]] static void refuse(const InputSpec &spec, const std::string &place, double value) {
+  ValueRange range = takenBy(spec);
+  bool isOpen = range.high >= std::numeric_limits<float>::max();
+  std::string taken = isOpen && range.low < 0 ? "finite numbers"
+                      : isOpen ? numberText(range.low) + " or more"
+                               : numberText(range.low) + ".." + numberText(range.high);
+  std::string advice;
+  if (spec.range && spec.dtype != artifact::DType::F32)
+    advice = ": number the classes from 0, or compile the model for more of them";
+  else if (spec.range && range.low == 0 && range.high == 1)
+    advice =
+        ": save it as 0 and 1, or with values in between (files of 0 and 255 alone are read as "
+        "0 and 1 where prediction does not need the input)";
+  throw Error(ErrorCode::BadInput, place + " has the value " + numberText(value) + ", but " +
+                                       (spec.range ? "the loss or metric on " : "") + "input " +
+                                       spec.name + " takes " + taken + advice);
+}
+
+void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
   const Array &array = source.array();
   std::vector<int64_t> wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
   std::vector<int64_t> got = source.sampleShape();
@@ -167,8 +231,27 @@ void Dataset::checkInput(const InputSpec &spec, const Source &source) const {
     throw Error(ErrorCode::BadInput,
                 "'" + array.path() + "' holds " + std::string(nameOf(array.type())) +
                     " elements, but the model's input " + spec.name + " takes integers");
-  if (spec.labelRange > 0 && isInteger(array.type()))
-    source.checkRange(spec.labelRange);
+  // Whole before the first step where reading is quick; sample by sample when loaded in any case.
+  if (spec.range && isInteger(array.type()) && keepsValues(value))
+    if (std::optional<Source::Outlier> wrong = source.outlier(*spec.range))
+      refuse(spec, source.place(wrong->sample), wrong->value);
+}
+
+void Dataset::checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const {
+  ValueRange range = takenBy(spec);
+  auto low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+  bool good = true;
+  for (float value : sample.values)
+    good &= value >= low && value <= high;
+  if (good)
+    return;
+  float wrong = *std::find_if(sample.values.begin(), sample.values.end(),
+                              [&](float value) { return !(value >= low && value <= high); });
+  for (const auto &[value, source] : sources)
+    for (const InputSpec *fed : inputsFrom(value))
+      if (fed->name == spec.name)
+        refuse(spec, source.place(index) + (keepsValues(value) ? "" : " after the data steps"),
+               wrong);
 }
 
 FileFormat Dataset::format() const {
@@ -177,8 +260,8 @@ FileFormat Dataset::format() const {
 
 std::vector<std::string> Dataset::sampleNames() const {
   for (const auto &[value, source] : sources)
-    if (source.array().names.size() == static_cast<size_t>(count))
-      return source.array().names;
+    if (!source.sampleNames().empty())
+      return source.sampleNames();
   return {};
 }
 
@@ -223,6 +306,7 @@ std::vector<Sample> Dataset::sample(int64_t index, const Augmentation &augmentat
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
     inputs.push_back(std::move(values[static_cast<size_t>(value)]));
+    checkValues(spec, index, inputs.back());
   }
   return inputs;
 }

@@ -2,13 +2,16 @@
 //
 // Sources are read, chains of steps applied in order, and what carries the name of an input at the
 // end feeds it. Augmentation happens in training alone and depends on (seed, epoch, sample) only.
-// Immutable after statistics are set; sample() may be called from any thread.
+// Values are checked whenever a sample is read: numbers are finite, and what losses and metrics
+// look at is in their range. Immutable after statistics are set; sample() may be called from any
+// thread.
 #pragma once
 
 #include "runtime/data/Source.h"
 #include "runtime/data/Steps.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace dlc::rt {
@@ -17,8 +20,8 @@ namespace dlc::rt {
 struct InputSpec {
   std::string name;
   artifact::DType dtype = artifact::DType::F32;
-  std::vector<int64_t> shape; // logical, batch first; anyExtent where data decides
-  int64_t labelRange = 0;     // exclusive bound, 0 if none
+  std::vector<int64_t> shape;      // logical, batch first; anyExtent where data decides
+  std::optional<ValueRange> range; // of the data as the steps leave them
   bool neededByPredict = false;
 };
 
@@ -56,7 +59,8 @@ public:
   void setStatistics(const Statistics &statistics);
   const Statistics &statistics() const { return measured; }
 
-  /// Values of the inputs, in the order of inputs().
+  /// Values of the inputs, in the order of inputs(). Throws Error(BadInput) for values that the
+  /// inputs do not take; the message names file, sample and value.
   std::vector<Sample> sample(int64_t index, const Augmentation &augmentation) const;
 
 private:
@@ -70,7 +74,10 @@ private:
   void buildChains(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   Source openSource(size_t value, const std::string &path, const std::string &axes);
-  void checkInput(const InputSpec &spec, const Source &source) const;
+  void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
+  void checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const;
+  std::vector<bool> reachedFrom(size_t source) const;
+  bool keepsValues(size_t source) const;
   std::vector<const InputSpec *> inputsFrom(size_t source) const;
   std::vector<size_t> sourceValues() const;
   std::vector<Sample> readSources(int64_t index) const;

@@ -6,6 +6,12 @@
 
 namespace dlc::rt {
 
+/// Both inclusive.
+struct ValueRange {
+  double low, high;
+  bool holds(double value) const { return value >= low && value <= high; }
+};
+
 /// Row-major f32 values in stored units until a step changes them. `shape` is channels, then
 /// spatial dimensions; empty for a plain number per sample (a label).
 struct Sample {

@@ -3,7 +3,9 @@
 #include "runtime/core/Error.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace dlc::rt {
 
@@ -53,8 +55,11 @@ Source::Source(std::string name, Array array, std::string axes, size_t inputRank
       }))
     throw Error(ErrorCode::BadInput,
                 "axes '" + axes + "' of " + label + " are not distinct letters of N, C, Z, Y, X");
-  if (count == 0)
-    throw Error(ErrorCode::BadInput, "'" + data.path() + "' holds no samples");
+  if (data.elements() == 0)
+    throw Error(ErrorCode::BadInput, "'" + data.path() + "' (" + shapeText(data.shape()) +
+                                         ") holds no " + (count == 0 ? "samples" : "elements") +
+                                         "; give a file that has some");
+  samplesFirst = axes.front() == 'N';
 }
 
 bool Source::readAsBinaryMask() {
@@ -77,25 +82,53 @@ bool Source::readAsBinaryMask() {
   return binaryMask;
 }
 
-void Source::checkRange(int64_t range) const {
+std::optional<Source::Outlier> Source::outlier(const ValueRange &range) const {
   int64_t wrong = visitType(data.type(), [&](auto zero) {
     using T = decltype(zero);
     for (int64_t i = 0; i < data.elements(); ++i) {
       T value;
       std::memcpy(&value, data.bytes().data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
-      double number = static_cast<double>(value) / (binaryMask ? 255 : 1);
-      if (!(number >= 0 && number < static_cast<double>(range)))
+      if (!range.holds(static_cast<double>(value) / (binaryMask ? 255 : 1)))
         return i;
     }
     return int64_t{-1};
   });
   if (wrong < 0)
-    return;
-  int64_t sample = sampleStride ? wrong / sampleStride % count : 0;
+    return std::nullopt;
+  return Outlier{sampleStride ? wrong / sampleStride % count : 0, data.at(wrong)};
+}
+
+const std::vector<std::string> &Source::sampleNames() const {
+  static const std::vector<std::string> none;
+  return samplesFirst ? data.names : none;
+}
+
+std::string Source::place(int64_t sample) const {
+  std::string text = "'" + data.path() + "': sample " + std::to_string(sample);
+  if (!sampleNames().empty())
+    text += " (" + sampleNames()[static_cast<size_t>(sample)] + ")";
+  return text;
+}
+
+static bool areFinite(std::span<const float> values) {
+  bool finite = true;
+  for (float value : values)
+    finite &= std::fabs(value) <= std::numeric_limits<float>::max();
+  return finite;
+}
+
+void Source::refuseNonFinite(int64_t sample, std::span<const float> values) const {
+  float value =
+      *std::find_if(values.begin(), values.end(), [](float v) { return !areFinite({&v, 1}); });
   throw Error(ErrorCode::BadInput,
-              "'" + data.path() + "': sample " + std::to_string(sample) + " has label " +
-                  std::to_string(static_cast<int64_t>(data.at(wrong))) +
-                  ", but the model's loss takes 0.." + std::to_string(range - 1));
+              place(sample) + " holds " +
+                  (std::isnan(value) ? "nan"
+                   : value > 0       ? "inf"
+                                     : "-inf") +
+                  (std::isinf(value) && data.type() == ElementType::F64
+                       ? " (or a number too large for f32)"
+                       : "") +
+                  ": leave the sample out, or give such pixels a number, as numpy.nan_to_num does");
 }
 
 void Source::read(int64_t sample, Sample &into) const {
@@ -119,6 +152,8 @@ void Source::read(int64_t sample, Sample &into) const {
     for (size_t dim = rank; dim > 1 && ++index[dim - 2] == shape[dim - 2]; --dim)
       index[dim - 2] = 0;
   }
+  if (!isInteger(data.type()) && !areFinite(into.values))
+    refuseNonFinite(sample, into.values);
   if (binaryMask)
     for (float &value : into.values)
       value = value != 0 ? 1.0f : 0.0f;

@@ -7,6 +7,8 @@
 #include "runtime/data/Array.h"
 #include "runtime/data/Sample.h"
 
+#include <optional>
+
 namespace dlc::rt {
 
 class Source {
@@ -22,18 +24,30 @@ public:
 
   /// Reads {0, 255} as {0, 1} from now on if the array holds nothing else; true if so.
   bool readAsBinaryMask();
-  /// Throws unless all elements are integers in [0, range); the message names the first sample
-  /// that has another.
-  void checkRange(int64_t range) const;
+  struct Outlier {
+    int64_t sample;
+    double value;
+  };
+  /// The first element outside of the range, as the file holds it.
+  std::optional<Outlier> outlier(const ValueRange &range) const;
 
+  /// Stems of the samples' files, if they have one each.
+  const std::vector<std::string> &sampleNames() const;
+  /// "'masks.npy': sample 3", or "'masks': sample 3 (cell-07)".
+  std::string place(int64_t sample) const;
+
+  /// Throws Error(BadInput) for numbers that are not finite in f32.
   void read(int64_t sample, Sample &into) const;
 
 private:
+  [[noreturn]] void refuseNonFinite(int64_t sample, std::span<const float> values) const;
+
   std::string label;
   Array data;
   int64_t count = 1;
   int64_t sampleStride = 0;
   std::vector<int64_t> shape, strides; // of a sample; strides in elements of the array
+  bool samplesFirst = false;           // the array's first dimension is N
   bool binaryMask = false;
 };
 

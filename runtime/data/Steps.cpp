@@ -54,6 +54,10 @@ bool isAugmentation(const DataStep &step) {
   return std::holds_alternative<Flip>(step) || std::holds_alternative<Rotate90>(step);
 }
 
+bool keepsValues(const DataStep &step) {
+  return std::holds_alternative<Flip>(step) || std::holds_alternative<Rotate90>(step);
+}
+
 namespace {
 
 struct StepApplier {

@@ -42,6 +42,9 @@ DataStep makeStep(const artifact::CallT &call);
 /// True for steps that only training applies.
 bool isAugmentation(const DataStep &step);
 
+/// True for steps that move elements and change none.
+bool keepsValues(const DataStep &step);
+
 /// Applies a step to the members of a chain. `draw` is 128 random bits.
 void applyStep(const DataStep &step, std::span<Sample *const> members,
                const std::array<uint32_t, 4> &draw);

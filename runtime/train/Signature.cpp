@@ -15,18 +15,28 @@ static const artifact::Buffer &bufferOf(const Artifact &artifact, uint32_t index
   return *artifact->buffers()->Get(index);
 }
 
+static bool hasLossOrMetric(const artifact::Program &program) {
+  if (program.results())
+    for (const artifact::Result *result : *program.results())
+      if (result->kind() != artifact::ResultKind::Output)
+        return true;
+  return false;
+}
+
 std::vector<InputSpec> inputSpecs(const Artifact &artifact, const std::string &program) {
   std::vector<InputSpec> specs;
   const auto *inputs = requireProgram(artifact, program).inputs();
   if (!inputs)
     return specs;
+  bool isJudged = hasLossOrMetric(requireProgram(artifact, program));
   for (const artifact::ProgramInput *input : *inputs) {
     const artifact::TensorType &type = *bufferOf(artifact, input->buffer()).type();
-    InputSpec spec{input->name()->str(), type.dtype(), readShape(type), 0, false};
+    InputSpec spec{input->name()->str(), type.dtype(), readShape(type), {}, false};
     if (artifact->inputs())
       for (const artifact::InputSignature *signature : *artifact->inputs())
         if (signature->name()->str() == spec.name) {
-          spec.labelRange = signature->label_range();
+          if (const artifact::Range *range = signature->range(); range && isJudged)
+            spec.range = ValueRange{range->low(), range->high()};
           spec.neededByPredict = signature->needed_by_predict();
         }
     specs.push_back(std::move(spec));

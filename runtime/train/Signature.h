@@ -12,7 +12,8 @@ namespace dlc::rt {
 /// Throws Error(Artifact) if the artifact lacks the program.
 const artifact::Program &requireProgram(const Artifact &artifact, const std::string &name);
 
-/// Inputs of a program with the shapes it wants.
+/// Inputs of a program with the shapes it wants, and, if it has losses or metrics, the values that
+/// these take.
 std::vector<InputSpec> inputSpecs(const Artifact &artifact, const std::string &program);
 
 /// Names of all inputs of the model.

@@ -69,7 +69,8 @@ void SyntheticSteps::add(int64_t begin, int64_t end) {
 static float draw(const InputSpec &spec, uint32_t stream, uint64_t element) {
   float uniform = uniform01(philoxBits(0, stream, 0, element));
   if (spec.dtype != artifact::DType::F32)
-    return std::floor(uniform * static_cast<float>(std::max<int64_t>(spec.labelRange, 2)));
+    return std::floor(uniform *
+                      static_cast<float>(spec.range ? std::min(spec.range->high, 1e6) + 1 : 2));
   if (!spec.neededByPredict)
     return uniform < 0.5f ? 0.0f : 1.0f;
   float other = uniform01(philoxBits(0, stream, 1, element));

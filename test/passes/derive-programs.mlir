@@ -17,7 +17,7 @@ nn.model @classify attributes {stage = "nn", batch = 4 : i64} {
   nn.variable @first_row : tensor<i64> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>}
 
   // Training keeps dropout and batch statistics, and loses the output.
-  // CHECK: nn.program @train(%{{.*}}: tensor<4x3xf32> {nn.input = "x"}, %{{.*}}: tensor<4xi32> {nn.input = "label", nn.label_range = 2 : i64})
+  // CHECK: nn.program @train(%{{.*}}: tensor<4x3xf32> {nn.input = "x"}, %{{.*}}: tensor<4xi32> {nn.input = "label", nn.range = array<f64: 0.000000e+00, 1.000000e+00>})
   // CHECK: nn.batch_norm {{.*}}training = true
   // CHECK: nn.dropout
   // CHECK: nn.loss
@@ -25,7 +25,7 @@ nn.model @classify attributes {stage = "nn", batch = 4 : i64} {
   // CHECK-NOT: nn.output
 
   // Evaluation: the loss is per row; rows from valid_rows on count neither in the sum nor in the count.
-  // CHECK: nn.program @eval(%{{.*}}: tensor<4x3xf32> {nn.input = "x"}, %{{.*}}: tensor<4xi32> {nn.input = "label", nn.label_range = 2 : i64})
+  // CHECK: nn.program @eval(%{{.*}}: tensor<4x3xf32> {nn.input = "x"}, %{{.*}}: tensor<4xi32> {nn.input = "label", nn.range = array<f64: 0.000000e+00, 1.000000e+00>})
   // CHECK: %[[ZERO:.*]] = nn.constant dense<0.000000e+00> : tensor<4xf32>
   // CHECK: %[[VALID:.*]] = nn.read @valid_rows
   // CHECK: nn.batch_norm {{.*}}training = false

@@ -64,6 +64,14 @@ nn.model @m attributes {stage = "nn"} {
 // -----
 
 nn.model @m attributes {stage = "nn"} {
+  // expected-error @below {{has input 'x' with nn.range = array<f64: 1.000000e+00, 0.000000e+00>, expected array<f64: low, high> with low <= high}}
+  nn.program @train(%x: tensor<f32> {nn.input = "x", nn.range = array<f64: 1.0, 0.0>}) {
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn"} {
   // expected-error @below {{has input 'x' of type 'tensor<?xf32>', expected a tensor of static shape}}
   nn.program @train(%x: tensor<?xf32> {nn.input = "x"}) {
   }

@@ -167,6 +167,9 @@ static const FaultCase faultCases[] = {
        t.root.buffers[0]->type->layout = std::move(layout);
      },
      "malformed type"},
+    {"EmptyRange",
+     [](TinyArtifact &t) { t.root.inputs[0]->range = std::make_unique<artifact::Range>(1, 0); },
+     "its range is empty"},
     {"LivesBackwards",
      [](TinyArtifact &t) { t.root.buffers[2]->live_end = 0, t.root.buffers[2]->live_begin = 1; },
      "lives backwards"},

@@ -22,7 +22,7 @@ protected:
     writeFile(directory / "x.npy", npyBytes("<f4", "5, 4", bytesOfVector(values)));
   }
   Dataset open(std::vector<int64_t> shape) {
-    return Dataset({}, {{"x", artifact::DType::F32, std::move(shape), 0, true}}, {"x"},
+    return Dataset({}, {{"x", artifact::DType::F32, std::move(shape), {}, true}}, {"x"},
                    {{"x", directory / "x.npy"}});
   }
 

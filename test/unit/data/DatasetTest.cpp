@@ -57,8 +57,8 @@ protected:
   }
 
   std::vector<InputSpec> unetInputs() {
-    return {{"image", DType::F32, {2, 1, 4, 4}, 0, true},
-            {"mask", DType::F32, {2, 1, 4, 4}, 0, false}};
+    return {{"image", DType::F32, {2, 1, 4, 4}, {}, true},
+            {"mask", DType::F32, {2, 1, 4, 4}, {}, false}};
   }
 
   Dataset open(std::vector<InputSpec> inputs, const DataPaths &paths) {
@@ -94,7 +94,7 @@ TEST_F(DatasetTest, MasksOf255AreReadAsOneWithANotice) {
   EXPECT_NE(dataset.notices()[0].find("mask holds 0 and 255"), std::string::npos);
   // An input of the prediction keeps its units.
   writeFile(directory / "two.npy", npyBytes("|u1", "1, 4, 4", std::string(16, '\xff')));
-  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 4, 4}, 0, true}};
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 4, 4}, {}, true}};
   EXPECT_EQ(open(inputs, {{"image", directory / "two.npy"}}).sample(0, {})[0].values[0], 255);
 }
 
@@ -189,7 +189,7 @@ TEST_F(DatasetTest, ChainsRenameSourcesToInputs) {
   addChain({"volume"}, call("normalize", "per_image"));
   pipeline.chains[0]->outputs = {"image"};
   unetFiles();
-  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 4, 4}, 0, true}};
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 4, 4}, {}, true}};
   Dataset dataset = open(inputs, {{"volume", directory / "image.npy"}});
   EXPECT_EQ(dataset.sample(0, {})[0].values.size(), 16u);
   EXPECT_NE(failure(inputs, {{"image", directory / "image.npy"}}).find("it reads volume"),
@@ -201,7 +201,7 @@ TEST_F(DatasetTest, AxesMayComeInAnyOrder) {
   std::vector<uint8_t> values(2 * 3 * 2 * 2);
   std::iota(values.begin(), values.end(), 0);
   writeFile(directory / "a.npy", npyBytes("|u1", "2, 3, 2, 2", bytesOfVector(values)));
-  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 2, 2, 3}, 0, true}};
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 2, 2, 3}, {}, true}};
   Dataset dataset = open(inputs, {{"image", directory / "a.npy"}});
   ASSERT_EQ(dataset.samples(), 2);
   EXPECT_EQ(dataset.sample(1, {})[0].values,
@@ -211,7 +211,7 @@ TEST_F(DatasetTest, AxesMayComeInAnyOrder) {
 TEST_F(DatasetTest, PredictionNeedsOnlyItsInputs) {
   addChain({"image", "mask"}, call("flip"));
   unetFiles();
-  std::vector<InputSpec> inputs = {{"image", DType::F32, {1, 1, 4, 4}, 0, true}};
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {1, 1, 4, 4}, {}, true}};
   Dataset dataset = open(inputs, {{"image", directory / "image.npy"}, {"mask", "/none"}});
   EXPECT_EQ(dataset.sample(0, {}).size(), 1u);
   EXPECT_EQ(dataset.notices().size(), 1u);
@@ -241,16 +241,82 @@ TEST_F(DatasetTest, NamesWhatDoesNotFit) {
 TEST_F(DatasetTest, ChecksLabels) {
   auto labels = [&](const std::string &descr, const std::string &bytes) {
     writeFile(directory / "label.npy", npyBytes(descr, "3,", bytes));
-    std::vector<InputSpec> inputs = {{"mask", DType::I32, {2}, 10, false}};
+    std::vector<InputSpec> inputs = {{"mask", DType::I32, {2}, ValueRange{0, 9}, false}};
     return failure(inputs, {{"mask", directory / "label.npy"}});
   };
   EXPECT_EQ(labels("|u1", bytesOfVector<uint8_t>({0, 9, 3})), "no error");
   EXPECT_NE(labels("|u1", bytesOfVector<uint8_t>({0, 9, 10}))
-                .find("sample 2 has label 10, but the model's loss takes 0..9"),
+                .find("label.npy': sample 2 has the value 10, but the loss or metric on input "
+                      "mask takes 0..9: number the classes from 0"),
             std::string::npos);
-  EXPECT_NE(labels("|i1", bytesOfVector<int8_t>({0, -1, 3})).find("label -1"), std::string::npos);
+  EXPECT_NE(labels("|i1", bytesOfVector<int8_t>({0, -1, 3})).find("the value -1"),
+            std::string::npos);
   EXPECT_NE(labels("<f4", bytesOfVector<float>({0, 1, 3})).find("takes integers"),
             std::string::npos);
+}
+
+/// Masks of whole numbers are looked through before the first step.
+TEST_F(DatasetTest, ChecksTargetsOfIntegersAtOnce) {
+  std::vector<InputSpec> inputs = {{"mask", DType::F32, {2, 1, 2, 2}, ValueRange{0, 1}, false}};
+  auto masks = [&](const std::vector<uint8_t> &values) {
+    writeFile(directory / "mask.npy", npyBytes("|u1", "2, 2, 2", bytesOfVector(values)));
+    return failure(inputs, {{"mask", directory / "mask.npy"}});
+  };
+  EXPECT_EQ(masks({0, 1, 0, 1, 1, 1, 0, 0}), "no error");
+  EXPECT_EQ(masks({0, 255, 0, 255, 255, 255, 0, 0}), "no error"); // read as 0 and 1
+  std::string message = masks({0, 0, 0, 0, 0, 100, 200, 0});
+  EXPECT_NE(message.find("mask.npy': sample 1 has the value 100, but the loss or metric on input "
+                         "mask takes 0..1: save it as 0 and 1"),
+            std::string::npos)
+      << message;
+}
+
+/// Floats are looked at when a sample is loaded, as the data steps leave it.
+TEST_F(DatasetTest, ChecksTargetsOfFloatsWhenTheyAreLoaded) {
+  std::vector<InputSpec> inputs = {{"mask", DType::F32, {2, 1, 1, 2}, ValueRange{0, 1}, false}};
+  writeFile(directory / "mask.npy",
+            npyBytes("<f4", "2, 1, 2", bytesOfVector<float>({0, 0.5f, 1, 1.5f})));
+  Dataset dataset = open(inputs, {{"mask", directory / "mask.npy"}});
+  EXPECT_EQ(dataset.sample(0, {})[0].values[1], 0.5f);
+  std::string message = errorOf([&] { dataset.sample(1, {}); });
+  EXPECT_NE(message.find("mask.npy': sample 1 has the value 1.5,"), std::string::npos) << message;
+  // A step that makes other numbers of them decides.
+  addChain({"mask"}, call("normalize", "per_image"));
+  Dataset normalized = open(inputs, {{"mask", directory / "mask.npy"}});
+  message = errorOf([&] { normalized.sample(0, {}); });
+  EXPECT_NE(message.find("sample 0 after the data steps has the value -"), std::string::npos)
+      << message;
+}
+
+TEST_F(DatasetTest, IntegersThatSamplesCannotCarryAreRefused) {
+  writeFile(directory / "ids.npy", npyBytes("<i8", "2,", bytesOfVector<int64_t>({1, 1 << 30})));
+  Dataset dataset = open({{"mask", DType::I32, {2}, {}, false}}, {{"mask", directory / "ids.npy"}});
+  std::string message = errorOf([&] { dataset.sample(1, {}); });
+  EXPECT_NE(message.find("input mask takes -16777216..16777216"), std::string::npos) << message;
+}
+
+TEST_F(DatasetTest, NumbersAreFinite) {
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 1, 2}, {}, true}};
+  auto message = [&](const std::string &type, const std::string &bytes, int64_t sample) {
+    writeFile(directory / "image.npy", npyBytes(type, "2, 1, 2", bytes));
+    return errorOf([&] { open(inputs, {{"image", directory / "image.npy"}}).sample(sample, {}); });
+  };
+  std::string floats = bytesOfVector<float>({1, 2, NAN, -INFINITY});
+  EXPECT_EQ(message("<f4", floats, 0), "no error");
+  EXPECT_NE(message("<f4", floats, 1).find("image.npy': sample 1 holds nan: leave the sample out"),
+            std::string::npos);
+  EXPECT_NE(message("<f8", bytesOfVector<double>({1, 1e300, 3, 4}), 0).find("too large for f32"),
+            std::string::npos);
+}
+
+TEST_F(DatasetTest, EmptyFilesAreRefused) {
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, anyExtent, anyExtent}, {}, true}};
+  for (const char *shape : {"0, 4, 4", "3, 0, 4"}) {
+    writeFile(directory / "image.npy", npyBytes("|u1", shape, ""));
+    std::string message = failure(inputs, {{"image", directory / "image.npy"}});
+    EXPECT_NE(message.find("image.npy' ("), std::string::npos) << message;
+    EXPECT_NE(message.find("holds no "), std::string::npos) << message;
+  }
 }
 
 TEST_F(DatasetTest, UnknownStepsAreNamed) {

@@ -138,12 +138,149 @@ TEST(Images, DirectoriesPairByStem) {
   writePng(directory / "mask/b.png", 1, 2, pixels);
   std::string message = errorOf([&] {
     Dataset dataset({},
-                    {{"image", artifact::DType::F32, {1, 1, 1, 2}, 0, true},
-                     {"mask", artifact::DType::F32, {1, 1, 1, 2}, 0, false}},
+                    {{"image", artifact::DType::F32, {1, 1, 1, 2}, {}, true},
+                     {"mask", artifact::DType::F32, {1, 1, 1, 2}, {}, false}},
                     {"image", "mask"},
                     {{"image", directory / "image"}, {"mask", directory / "mask"}});
   });
-  EXPECT_NE(message.find("sample 0 is a in one and b in the other"), std::string::npos) << message;
+  EXPECT_NE(message.find("mask' has no image named a, as '"), std::string::npos) << message;
+}
+
+/// Files of a directory need not be samples: there they are the channels of one.
+TEST(Images, DirectoriesOfOtherAxesDoNotPair) {
+  TemporaryDirectory directory;
+  std::vector<uint8_t> pixels = {0, 1};
+  for (const char *name : {"image", "mask"})
+    std::filesystem::create_directory(directory / name);
+  for (const char *name : {"image/r", "image/g", "image/b", "mask/a"})
+    writePng(directory / (std::string(name) + ".png"), 1, 2, pixels);
+  artifact::DataPipelineT pipeline;
+  for (const char *name : {"image", "mask"}) {
+    pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
+    pipeline.sources.back()->name = name;
+    pipeline.sources.back()->axes = "CYX";
+  }
+  Dataset dataset(pipeline,
+                  {{"image", artifact::DType::F32, {1, 3, 1, 2}, {}, true},
+                   {"mask", artifact::DType::F32, {1, 1, 1, 2}, {}, false}},
+                  {"image", "mask"},
+                  {{"image", directory / "image"}, {"mask", directory / "mask"}});
+  EXPECT_EQ(dataset.samples(), 1);
+  EXPECT_TRUE(dataset.sampleNames().empty());
+  EXPECT_EQ(dataset.sample(0, {})[0].values.size(), 6u);
+}
+
+/// A TIFF directory of `tags` (type, count, value); `extra` bytes lie at offset 8.
+struct Tag {
+  uint16_t tag, type;
+  uint32_t count, value;
+};
+std::string tiffOf(const std::vector<Tag> &tags, const std::string &extra) {
+  auto number = [](auto value) { return bytesOfVector<decltype(value)>({value}); };
+  std::string bytes = "II" + number(uint16_t{42}) + number(static_cast<uint32_t>(8 + extra.size()));
+  bytes += extra + number(static_cast<uint16_t>(tags.size()));
+  for (const Tag &tag : tags)
+    bytes += number(tag.tag) + number(tag.type) + number(tag.count) + number(tag.value);
+  return bytes + number(uint32_t{0});
+}
+
+/// Half a megabyte that names one strip for each of its 2^15 planes of 2^18 x 2^31 pixels: the
+/// product of its fields is 2^64.
+TEST(Images, TiffFieldsWhoseProductWrapsAreRefused) {
+  TemporaryDirectory directory;
+  std::string pixels(1 << 18, '\0');
+  std::string offsets = bytesOfVector(std::vector<uint32_t>(1 << 15, 8));
+  std::string extra = pixels + offsets + bytesOfVector(std::vector<uint32_t>(1 << 15, 1 << 18));
+  auto at = static_cast<uint32_t>(8 + pixels.size());
+  std::string bytes = tiffOf({{256, 4, 1, 1 << 18},
+                              {257, 4, 1, 1u << 31},
+                              {258, 3, 1, 8},
+                              {259, 3, 1, 1},
+                              {262, 3, 1, 1},
+                              {273, 4, 1 << 15, at},
+                              {277, 3, 1, 1 << 15},
+                              {279, 4, 1 << 15, at + static_cast<uint32_t>(offsets.size())},
+                              {284, 3, 1, 2}},
+                             extra);
+  std::string message = readError(writeFile(directory / "a.tif", bytes));
+  EXPECT_NE(message.find("impossible size"), std::string::npos) << message;
+}
+
+/// Sizes that fit 63 bits and no file.
+TEST(Images, FilesThatPromiseMoreThanTheyHoldAreRefused) {
+  TemporaryDirectory directory;
+  std::string bytes = tiffOf({{256, 4, 1, 1 << 16},
+                              {257, 4, 1, 1 << 16},
+                              {258, 3, 1, 8},
+                              {259, 3, 1, 1},
+                              {262, 3, 1, 1},
+                              {273, 4, 1, 8},
+                              {277, 3, 1, 1},
+                              {278, 4, 1, 1 << 16},
+                              {279, 4, 1, 4}},
+                             "abcd");
+  std::string message = readError(writeFile(directory / "a.tif", bytes));
+  EXPECT_NE(message.find("promises 4294967296 bytes, more than"), std::string::npos) << message;
+}
+
+TEST(Images, TiffKindsThatAreNotReadSayWhatToDo) {
+  TemporaryDirectory directory;
+  auto kind = [&](uint32_t bits, uint32_t format, uint32_t colours, uint32_t samples = 1) {
+    return readError(writeFile(directory / "a.tif", tiffOf({{256, 4, 1, 2},
+                                                            {257, 4, 1, 2},
+                                                            {258, 3, 1, bits},
+                                                            {259, 3, 1, 1},
+                                                            {262, 3, 1, colours},
+                                                            {273, 4, 1, 8},
+                                                            {277, 3, 1, samples},
+                                                            {278, 4, 1, 2},
+                                                            {279, 4, 1, 16},
+                                                            {339, 3, 1, format}},
+                                                           std::string(16, '\1'))));
+  };
+  EXPECT_EQ(kind(8, SAMPLEFORMAT_UINT, PHOTOMETRIC_MINISBLACK), "no error");
+  EXPECT_EQ(kind(16, SAMPLEFORMAT_IEEEFP, PHOTOMETRIC_MINISBLACK), "no error");
+  EXPECT_NE(kind(1, SAMPLEFORMAT_UINT, PHOTOMETRIC_MINISBLACK).find("save it with 8, 16 or 32"),
+            std::string::npos);
+  EXPECT_NE(kind(32, SAMPLEFORMAT_COMPLEXINT, PHOTOMETRIC_MINISBLACK).find("complex numbers"),
+            std::string::npos);
+  std::string colours = kind(8, SAMPLEFORMAT_UINT, PHOTOMETRIC_YCBCR, 3);
+  EXPECT_NE(colours.find("grey nor RGB"), std::string::npos) << colours;
+}
+
+TEST(Images, PagesThatDifferOrAreMissingAreRefused) {
+  TemporaryDirectory directory;
+  std::string path = writeTiff(directory / "a.tif", 1, 2, 4, 1);
+  TIFF *file = TIFFOpen(path.c_str(), "a");
+  TIFFSetField(file, TIFFTAG_IMAGELENGTH, 1);
+  TIFFSetField(file, TIFFTAG_IMAGEWIDTH, 4);
+  TIFFSetField(file, TIFFTAG_BITSPERSAMPLE, 16);
+  uint64_t line = 0;
+  TIFFWriteScanline(file, &line, 0, 0);
+  TIFFClose(file);
+  std::string message = readError(path);
+  EXPECT_NE(message.find("page 1 is 1 x 1 x 4 of 16 bits, the first one 1 x 2 x 4 of 16 bits"),
+            std::string::npos)
+      << message;
+  // The last directory is cut off: its pages do not end silently.
+  path = writeTiff(directory / "b.tif", 3, 2, 4, 1);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 20);
+  message = readError(path);
+  EXPECT_NE(message.find("truncated or damaged"), std::string::npos) << message;
+}
+
+/// What a library says on stderr would be a second line.
+TEST(Images, LibrariesAreSilent) {
+  TemporaryDirectory directory;
+  std::vector<uint8_t> pixels(64 * 64, 7);
+  writePng(directory / "a.png", 64, 64, pixels);
+  std::filesystem::resize_file(directory / "a.png", 60);
+  std::string tiff = writeTiff(directory / "a.tif", 1, 20, 40, 1);
+  std::filesystem::resize_file(tiff, 100);
+  ::testing::internal::CaptureStderr();
+  EXPECT_NE(readError(directory / "a.png"), "no error");
+  EXPECT_NE(readError(tiff), "no error");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Images, DamagedFilesAreNamed) {

@@ -1,0 +1,48 @@
+#include "dialects/NN/InputRange.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace dlc::nn {
+
+bool isRange(Attribute attribute) {
+  auto range = dyn_cast<DenseF64ArrayAttr>(attribute);
+  return range && range.size() == 2 && range[0] <= range[1];
+}
+
+DenseF64ArrayAttr intersect(DenseF64ArrayAttr a, DenseF64ArrayAttr b) {
+  if (!a || !b)
+    return a ? a : b;
+  return DenseF64ArrayAttr::get(a.getContext(), {std::max(a[0], b[0]), std::min(a[1], b[1])});
+}
+
+/// Each element of the result is an element of an operand, perhaps in another type that holds it.
+static bool keepsValues(Operation *op) {
+  if (auto cast = dyn_cast<CastOp>(op)) {
+    Type from = tensorType(cast.getX()).getElementType();
+    bool truncates = isa<FloatType>(from) && !isa<FloatType>(tensorType(cast).getElementType());
+    return !truncates;
+  }
+  return isa<ReshapeOp, TransposeOp, SliceOp, ConcatOp, BroadcastOp, ReorderOp>(op);
+}
+
+static void narrow(BlockArgument input, DenseF64ArrayAttr range) {
+  auto program = cast<ProgramOp>(input.getOwner()->getParentOp());
+  unsigned index = input.getArgNumber();
+  auto known = program.getArgAttrOfType<DenseF64ArrayAttr>(index, inputRange);
+  program.setArgAttr(index, inputRange, intersect(known, range));
+}
+
+void expectRange(Value value, double low, double high) {
+  auto range = DenseF64ArrayAttr::get(value.getContext(), {low, high});
+  llvm::SetVector<Value> sources;
+  sources.insert(value);
+  for (size_t i = 0; i < sources.size(); ++i) // grows
+    if (auto input = dyn_cast<BlockArgument>(sources[i]))
+      narrow(input, range);
+    else if (Operation *op = sources[i].getDefiningOp(); keepsValues(op))
+      sources.insert_range(op->getOperands());
+}
+
+} // namespace dlc::nn

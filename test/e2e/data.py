@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""Data that do not fit: one line that names file, sample and value, on any number of ranks, and no step on such data."""
+import os
+import struct
+import time
+import zlib
+
+from support import check, run, workspace
+
+import numpy as np
+
+MODEL = """
+model small(batch = 2) {
+  input image : f32[batch, 1, 8, 8]
+  input mask  : f32[batch, 1, 8, 8]
+  logits = conv(image, 1, kernel = 3, padding = same, name = "head")
+  output probability = sigmoid(logits)
+  loss = bce_with_logits(logits, mask)
+  metric iou = iou(logits > 0.0, mask > 0.5)
+}
+data { source image, mask : axes = "NYX" }
+"""
+
+
+def refused(*command, **options):
+    """The one line of a command that fails."""
+    out, err = run(*command, expect=1, **options)
+    lines = err.strip().split("\n")
+    check(len(lines) == 1 and lines[0].startswith("dlc-run: error: "), f"more than one line: {err}")
+    return lines[0]
+
+
+def expect(line, *parts):
+    for part in parts:
+        check(part in line, f"'{part}' is not in: {line}")
+
+
+def targets(directory, model):
+    """Masks that are no targets of a binary cross entropy."""
+    image, mask = directory / "image.npy", directory / "mask.npy"
+    random = np.random.default_rng(0)
+    np.save(image, random.integers(0, 255, (12, 8, 8)).astype(np.uint8))
+    data = ["--data", f"image={image}", "--data", f"mask={mask}"]
+    good = random.integers(0, 2, (12, 8, 8))
+
+    np.save(mask, (good * 255).astype(np.uint8))
+    out, _ = run("dlc-run", "train", model, *data, "--epochs", 1, "--run", directory / "good")
+    expect(out, "note: mask holds 0 and 255 alone and is read as 0 and 1")
+    weights = ["--init", directory / "good" / "last.safetensors"]
+
+    np.save(mask, (good * 100 + 100 * (random.integers(0, 2, good.shape))).astype(np.uint8))
+    for ranks in (1, 2):
+        line = refused("dlc-run", "-np", ranks, "train", model, *data, "--run", directory / f"whole-{ranks}")
+        expect(line, "mask.npy': sample 0 has the value 100, but the loss or metric on input mask takes 0..1: save it")
+        check(not (directory / f"whole-{ranks}" / "last.safetensors").exists(), "a step was made")
+    expect(refused("dlc-run", "eval", model, *data, *weights), "sample 0 has the value 100")
+    run("dlc-run", "predict", model, "--data", data[1], *weights, "-o", directory / "predictions")  # needs no target
+
+    late = good.astype(np.float32)
+    late[10, 3, 3] = 1.5  # of the second rank's third step
+    np.save(mask, late)
+    for ranks in (1, 2):
+        begin = time.monotonic()
+        line = refused("dlc-run", "-np", ranks, "train", model, *data, "--no-shuffle", "--run", directory / f"late-{ranks}")
+        expect(line, "mask.npy': sample 10 has the value 1.5,")
+        check(time.monotonic() - begin < 60, "the ranks waited for each other")
+    expect(refused("dlc-run", "-np", 2, "eval", model, *data, *weights), "sample 10 has the value 1.5,")
+
+    np.save(mask, good.astype(np.uint8))
+    pixels = random.random((12, 8, 8)).astype(np.float32)
+    pixels[7, 0, 0] = np.nan
+    np.save(image, pixels)
+    for verb in ("train", "eval", "predict"):
+        more = [] if verb == "train" else weights
+        more += ["-o", directory / "predictions"] if verb == "predict" else []
+        more += ["--run", directory / "nan"] if verb == "train" else []
+        given = data[:2] if verb == "predict" else data
+        expect(refused("dlc-run", verb, model, *given, *more), "image.npy': sample 7 holds nan")
+
+
+def png(width, height, pixels):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + pixels[y * width:(y + 1) * width] for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def files(directory, model):
+    """Files of odd kinds, one line each."""
+    weights = ["--init", directory / "good" / "last.safetensors", "-o", directory / "predictions"]
+
+    def refusal(path):
+        return refused("dlc-run", "predict", model, "--data", f"image={path}", *weights)
+
+    def array(values, name="odd.npy"):
+        np.save(directory / name, values)
+        return directory / name
+
+    expect(refusal(array(np.zeros((2, 8, 8), np.complex64))), "'<c8' is not supported; save it as one of")
+    expect(refusal(array(np.zeros((2, 8, 8), np.uint64))), "'<u8' is not supported; save it as one of")
+    expect(refusal(array(np.full((2, 8, 8), None))), "'|O' is not supported; save it as one of")
+    expect(refusal(array(np.asfortranarray(np.zeros((2, 8, 8))))), "numpy.ascontiguousarray")
+    expect(refusal(array(np.zeros((0, 8, 8)))), "holds no samples")
+    expect(refusal(array(np.zeros((2, 0, 8)))), "holds no elements")
+    run("dlc-run", "predict", model, "--data", f"image={array(np.zeros((2, 8, 8), bool))}", *weights)
+
+    whole = png(64, 64, bytes(range(256)) * 16)
+    (directory / "cut.png").write_bytes(whole[:60])
+    expect(refusal(directory / "cut.png"), "cut.png': it is truncated or damaged")
+    (directory / "cut.tif").write_bytes(b"II*\0" + struct.pack("<I", 1000))
+    expect(refusal(directory / "cut.tif"), "cut.tif': it is truncated or damaged")
+    (directory / "cut.gz").write_bytes(b"\x1f\x8b\x08\0\0\0")
+    expect(refusal(directory / "cut.gz"), "truncated or damaged (gzip)")
+    (directory / "wrong.idx").write_bytes(b"\0\0\x63\x01\0\0\0\x01a")
+    expect(refusal(directory / "wrong.idx"), "no IDX file")
+    os.mkfifo(directory / "pipe")
+    expect(refusal(directory / "pipe"), "no regular file")
+
+    (directory / "none").mkdir()
+    expect(refusal(directory / "none"), "holds no PNG or TIFF images")
+    (directory / "images").mkdir()
+    for name in ("a.png", "B.PNG"):
+        (directory / "images" / name).write_bytes(png(8, 8, bytes(64)))
+    for name in (".DS_Store", "Thumbs.db", "._a.png"):
+        (directory / "images" / name).write_bytes(b"\0\5\x16\7 of another program")
+    run("dlc-run", "predict", model, "--data", f"image={directory / 'images'}", *weights)
+    (directory / "images" / "a.tif").write_bytes(b"")
+    expect(refusal(directory / "images"), "holds two images named a")
+
+
+def main():
+    directory = workspace()
+    os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
+    source = directory / "small.dl"
+    source.write_text(MODEL)
+    model = directory / "small.dlx"
+    run("dlc", "compile", source, "--threads=1", "-o", model)
+    targets(directory, model)
+    files(directory, model)
+
+
+main()
