@@ -23,7 +23,7 @@ def bad_data(directory, artifact, data):
     fails("1 x 20 x 20, but the model's input image takes 1 x 28 x 28",
           *train, "--data", f"image={directory}/small.npy", "--data", label)
     np.save(directory / "range.npy", np.full(96, 10, np.uint8))
-    fails(r"sample 0 has label 10, but the model's loss takes 0\.\.9",
+    fails(r"sample 0 has the value 10, but the loss or metric on input label takes 0\.\.9",
           *train, "--data", image, "--data", f"label={directory}/range.npy")
     np.save(directory / "float.npy", np.zeros(96, np.float32))
     fails("holds f32 elements, but the model's input label takes integers",
