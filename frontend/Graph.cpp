@@ -58,11 +58,12 @@ void Graph::beginProgram(ProgramKind which) {
 }
 
 mlir::Value Graph::addInput(StringRef name, RankedTensorType type) {
-  BlockArgument input = programOp.getBody().front().addArgument(type, loc);
-  programOp.updateFunctionType();
-  programOp.setArgAttr(input.getArgNumber(), "nn.input", builder.getStringAttr(name));
+  unsigned index = programOp.getNumArguments();
+  auto named =
+      builder.getDictionaryAttr(builder.getNamedAttr("nn.input", builder.getStringAttr(name)));
+  (void)programOp.insertArgument(index, type, named, loc); // fails as eraseArguments does
   rows = type.getShape().front();
-  return input;
+  return programOp.getArgument(index);
 }
 
 void Graph::endProgram() {
