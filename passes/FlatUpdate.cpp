@@ -120,6 +120,6 @@ std::string dlc::flatUpdateText(Block &cluster, RankedTensorType type) {
   buildFlatUpdate(cluster, type, flat->getBody());
   std::string text;
   llvm::raw_string_ostream stream(text);
-  flat->print(stream, OpPrintingFlags().useLocalScope());
+  flat->print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
   return text;
 }

@@ -120,7 +120,6 @@ bool nn::isBounded(Type type, int64_t maxRank) {
   if (!tensor || tensor.getRank() > maxRank || !llvm::all_of(tensor.getShape(), isExtent) ||
       (tensor.getEncoding() && !isa<LayoutAttr>(tensor.getEncoding())))
     return false;
-  rt::Layout layout = layoutOf(tensor);
   int64_t elements = 1;
   auto fits = [&](int64_t factor) {
     if (factor > maxElements / elements)
@@ -128,6 +127,9 @@ bool nn::isBounded(Type type, int64_t maxRank) {
     elements *= factor;
     return true;
   };
+  if (!tensor.getEncoding())
+    return llvm::all_of(tensor.getShape(), fits);
+  rt::Layout layout = layoutOf(tensor);
   // Blocks alone first: extents are divided by their product.
   if (!llvm::all_of(layout.blocks, [&](rt::Layout::Block block) { return fits(block.size); }))
     return false;
