@@ -1,6 +1,7 @@
 #include "runtime/comm/MpiModule.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Leftover.h"
 
 #include <dlfcn.h>
 
@@ -20,6 +21,7 @@ std::unique_ptr<Communicator> makeMpiCommunicator(const std::string &modulePath,
                                         (table ? std::to_string(table->version) : "none") +
                                         ", wanted " + std::to_string(MpiModule::currentVersion) +
                                         "); install both from one build");
+  Leftover::alsoRemove(table->removeLeftovers);
   return table->create(ranksPerHost);
 }
 

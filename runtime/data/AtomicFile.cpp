@@ -11,7 +11,8 @@
 
 namespace dlc::rt {
 
-AtomicFile::AtomicFile(const std::string &path) : path(path), temporary(path + ".partial") {
+AtomicFile::AtomicFile(const std::string &path)
+    : path(path), temporary(path + ".partial"), leftover(temporary) {
   descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0)
     fail(errno);

@@ -1,8 +1,11 @@
 // A file that appears whole or not at all.
 //
 // Bytes go to a temporary file in the target's directory; commit() makes them durable and renames.
-// Without commit the temporary file is removed and the old target stays. One thread at a time.
+// Without commit the temporary file is removed and the old target stays, also where a signal ends
+// the process. One thread at a time.
 #pragma once
+
+#include "runtime/core/Leftover.h"
 
 #include <cstddef>
 #include <span>
@@ -25,6 +28,7 @@ private:
   [[noreturn]] void fail(int error) const;
 
   std::string path, temporary;
+  Leftover leftover;
   int descriptor = -1;
 };
 

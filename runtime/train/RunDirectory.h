@@ -1,6 +1,7 @@
 // The directory that keeps everything of one run.
 //
-// Rank 0 chooses and creates it; all ranks know its name. Collective constructor.
+// Rank 0 chooses and creates it; all ranks know its name. A run that fails before it has written
+// anything leaves no directory behind. Collective constructor and create.
 #pragma once
 
 #include "runtime/comm/Communicator.h"
@@ -13,11 +14,18 @@ namespace dlc::rt {
 
 class RunDirectory {
 public:
-  /// Creates `options.runDirectory`, or the first free runs/MODEL-k. Throws Error on all ranks if
-  /// it cannot be created or written, or holds a run and `resume` is not set, or the other way
-  /// around.
+  /// Of `options.runDirectory`, or of a fresh runs/MODEL-k. Throws Error on all ranks if it holds a
+  /// run and `resume` is not set, or the other way around.
   RunDirectory(const TrainOptions &options, const std::string &model, Communicator &communicator);
+  ~RunDirectory();
+  RunDirectory(const RunDirectory &) = delete;
+  RunDirectory &operator=(const RunDirectory &) = delete;
 
+  /// Makes it: no other process gets the same runs/MODEL-k. Throws Error on all ranks if it cannot
+  /// be created or written.
+  void create();
+
+  /// Empty before create() where it was not given.
   const std::string &path() const { return directory; }
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
@@ -26,7 +34,13 @@ public:
   void writeConfiguration(const nlohmann::ordered_json &content) const;
 
 private:
+  std::string make();
+  std::string shared(const std::string &ofRank0) const;
+
+  Communicator &communicator;
+  std::string model;
   std::string directory;
+  bool isNew = false; // made by this object
 };
 
 } // namespace dlc::rt

@@ -1,34 +1,100 @@
 #include "runtime/train/StopSignal.h"
 
+#include "runtime/core/Leftover.h"
+
+#include <atomic>
+#include <cstring>
 #include <iterator>
+#include <unistd.h>
 
 namespace dlc::rt {
 
-// A handler can reach nothing but a global.
-static volatile std::sig_atomic_t receivedSignal = 0;
+namespace {
 
-static void note(int signal) {
-  if (signal == SIGINT && receivedSignal == SIGINT) {
+enum Mode : std::sig_atomic_t { EndAtOnce, Note, NoteAll };
+
+// A handler can reach nothing but globals.
+volatile std::sig_atomic_t mode = Note;
+volatile std::sig_atomic_t receivedSignal = 0;
+volatile std::sig_atomic_t interruptions = 0;
+const char *volatile textBefore = "";
+const char *volatile textAfter = "";
+
+const char *nameOf(int signal) {
+  switch (signal) {
+  case SIGUSR1:
+    return "SIGUSR1";
+  case SIGTERM:
+    return "SIGTERM";
+  case SIGINT:
+    return "SIGINT";
+  default:
+    return "SIGHUP";
+  }
+}
+
+[[noreturn]] void end(int signal) {
+  static std::atomic_flag ending; // another thread may get the next signal
+  if (ending.test_and_set())
+    for (;;)
+      ::pause();
+  Leftover::removeAll();
+  char line[512] = "";
+  for (const char *part : {static_cast<const char *>(textBefore), nameOf(signal),
+                           static_cast<const char *>(textAfter), "\n"})
+    std::strncat(line, part, sizeof line - std::strlen(line) - 1);
+  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line, std::strlen(line));
+  ::_exit(1);
+}
+
+void handle(int signal) {
+  if (mode == EndAtOnce)
+    end(signal);
+  if (signal == SIGINT)
+    interruptions = interruptions + 1;
+  if (mode == Note && interruptions > 1) {
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
   }
-  receivedSignal = signal;
+  if (receivedSignal == 0)
+    receivedSignal = signal;
 }
 
+} // namespace
+
 StopSignal::StopSignal() {
+  mode = Note;
   receivedSignal = 0;
+  interruptions = 0;
   struct sigaction action = {};
-  action.sa_handler = note;
+  action.sa_handler = handle;
   action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < std::size(caught); ++i)
-    sigaction(caught[i], &action, &previous[i]);
+  for (int signal : caught)
+    ::sigaddset(&action.sa_mask, signal);
+  for (size_t i = 0; i < std::size(caught); ++i) {
+    ::sigaction(caught[i], nullptr, &previous[i]);
+    if (previous[i].sa_handler != SIG_IGN)
+      ::sigaction(caught[i], &action, nullptr);
+  }
 }
 
 StopSignal::~StopSignal() {
   for (size_t i = 0; i < std::size(caught); ++i)
-    sigaction(caught[i], &previous[i], nullptr);
+    ::sigaction(caught[i], &previous[i], nullptr);
 }
 
+void StopSignal::endAtOnce(const char *before, const char *after) {
+  textBefore = before;
+  textAfter = after;
+  mode = EndAtOnce;
+  if (receivedSignal)
+    end(receivedSignal);
+}
+
+void StopSignal::note() { mode = Note; }
+void StopSignal::noteAll() { mode = NoteAll; }
 int StopSignal::received() const { return receivedSignal; }
+std::string StopSignal::name() const { return nameOf(receivedSignal); }
+bool StopSignal::insists() const { return interruptions > 1; }
 
 } // namespace dlc::rt

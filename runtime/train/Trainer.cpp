@@ -34,7 +34,7 @@ static RankBatch rankBatch(const Session &session, int64_t pieces) {
 }
 
 Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console,
-                 const StopSignal &signals)
+                 StopSignal &signals)
     : session(session), console(console), signals(signals),
       training(trainingOf(session.artifact())),
       directory(asked, session.artifact()->model()->str(), session.communicator()),
@@ -57,6 +57,8 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console,
   course = courseOf(stepsPerEpoch, options, state);
   setSchedule();
   setMonitor();
+  signals.note(); // what is begun here ends with a checkpoint
+  directory.create();
 }
 
 /// Of the run that is resumed, with its variables and state, or of a fresh one with its weights.
@@ -271,11 +273,7 @@ void Trainer::failOnNonFinite(const Totals &step) const {
 void Trainer::interrupt() {
   log.reset();
   saveState(directory.last());
-  int signal = signals.received();
-  std::string by = signal == SIGTERM   ? "SIGTERM"
-                   : signal == SIGINT  ? "SIGINT"
-                   : signal == SIGUSR1 ? "SIGUSR1"
-                                       : "a signal";
+  std::string by = signals.received() ? signals.name() : "a signal";
   throw CollectiveError(ErrorCode::Interrupted,
                         "interrupted by " + by + " after step " + std::to_string(state.step) +
                             " of " + std::to_string(course.totalSteps) +

@@ -23,8 +23,9 @@ namespace dlc::rt {
 class Trainer {
 public:
   /// Reads data and weights or checkpoint, which says what `asked` leaves out. Throws Error for
-  /// anything that does not fit. `signals` tells of requests to stop.
-  Trainer(Session &session, const TrainOptions &asked, Console &console, const StopSignal &signals);
+  /// anything that does not fit. `signals` tells of requests to stop; from the run directory's
+  /// creation on they are noted.
+  Trainer(Session &session, const TrainOptions &asked, Console &console, StopSignal &signals);
 
   /// Trains to the end. Throws CollectiveError(Interrupted) after a signal and
   /// CollectiveError(Runtime) for a loss that is not finite.

@@ -88,7 +88,6 @@ void addCommon(CLI::App &app, Command &command) {
   app.add_option("--bind", command.bind, "How ranks pin themselves to cores")
       ->transform(CLI::CheckedTransformer(binds))
       ->type_name("none|compact|spread");
-  app.add_flag("--terminal", command.terminal)->group("");
   addCompileOptions(app, command.compileOptions);
 }
 
@@ -290,6 +289,9 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
   app.add_option("--np", command.ranks, "Ranks to start on this machine (also -np N)")
       ->check(aboveZero())
       ->type_name("N");
+  // What the launching process tells its ranks.
+  app.add_option("--artifact", command.artifact)->group("");
+  app.add_flag("--terminal", command.terminal)->group("");
   app.add_flag("--check", check, "Say what this build and this machine can do");
   app.add_option("--calibrate", command.calibrate,
                  "Measure this machine for a cost table, which --target=FILE.json takes")
@@ -303,7 +305,9 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
   app.require_subcommand(0, 1);
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  std::replace(arguments.begin(), arguments.end(), std::string("-np"), std::string("--np"));
+  for (std::string &argument : arguments)
+    if (argument == "-np" || argument.starts_with("-np="))
+      argument.insert(0, "-");
   std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
   try {
     app.parse(arguments);

@@ -26,6 +26,7 @@ struct Command {
   Verb verb = Verb::Check;
   std::string file;                        // artifact or model
   std::vector<std::string> compileOptions; // for `dlc compile`, if FILE is a model
+  std::string artifact;                    // in place of FILE, for ranks that -np started
   int ranks = 0;                           // -np; 0: not given
   unsigned threads = 0;                    // 0: chosen
   double timeout = 300;

@@ -1,35 +1,37 @@
+// mpirun forwards SIGUSR1 to the ranks it has started; a signal that comes before that is lost, and
+// one that comes before it is ready ends it. So SIGUSR1 is sent once mpirun catches it, and sent
+// again until the job has ended.
 #include "tools/dlc-run/Launcher.h"
 
 #include "runtime/core/Error.h"
 #include "tools/dlc-run/Process.h"
+#include "tools/dlc-run/RunRank.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <regex>
 #include <unistd.h>
 
 namespace dlc::run {
 
-// A handler can reach nothing but globals.
-static volatile pid_t launched = 0;
-static volatile std::sig_atomic_t interruptions = 0;
-
-static void forward(int signal) {
-  int saved = errno;
-  if (signal == SIGINT)
-    interruptions = interruptions + 1;
-  if (launched > 0)
-    ::kill(launched, interruptions > 1 ? SIGTERM : SIGUSR1);
-  errno = saved;
+/// True if the process has a handler for the signal.
+static bool catches(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigCgt:"))
+      return std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1;
+  return false;
 }
 
 bool ErrorLines::take(const std::string &line) {
-  if (line.starts_with("dlc-run: error: ")) {
-    if (rankError.empty())
-      rankError = line;
+  if (line.starts_with(errorPrefix)) {
+    std::string &kept = line.starts_with(interruptedPrefix) ? interruption : rankError;
+    if (kept.empty())
+      kept = line;
     return false;
   }
   if (line.starts_with("----------")) {
@@ -39,10 +41,8 @@ bool ErrorLines::take(const std::string &line) {
   static const std::regex noticed("process rank ([0-9]+) .*exited on signal ([0-9]+) *(\\(.*\\))?");
   std::smatch match;
   if (std::regex_search(line, match, noticed))
-    mpirunReason = "rank " + match[1].str() + " was ended by signal " + match[2].str() + " " +
-                   match[3].str() +
-                   "; the last checkpoint in the run directory is whole, continue "
-                   "with --resume";
+    mpirunReason =
+        "rank " + match[1].str() + " was ended by signal " + match[2].str() + " " + match[3].str();
   // mpirun's own account of an end says less than the lines above.
   bool isSummary = line.starts_with("mpirun: Forwarding signal") ||
                    line.find("help message") != std::string::npos ||
@@ -50,57 +50,61 @@ bool ErrorLines::take(const std::string &line) {
   return !inBlock && !isSummary && !line.empty();
 }
 
-std::string ErrorLines::verdict(int exitCode) const {
-  if (!rankError.empty())
-    return rankError;
-  return "dlc-run: error: " + (mpirunReason.empty()
-                                   ? "mpirun ended with exit code " + std::to_string(exitCode)
-                                   : mpirunReason);
+std::string ErrorLines::verdict(int exitCode, const rt::StopSignal &stop) const {
+  // The ranks know of SIGUSR1 alone.
+  if (!interruption.empty() && stop.received())
+    return std::regex_replace(interruption, std::regex("SIG[A-Z0-9]+"), stop.name(),
+                              std::regex_constants::format_first_only);
+  for (const std::string &line : {interruption, rankError})
+    if (!line.empty())
+      return line;
+  if (stop.received())
+    return std::string(interruptedPrefix) + stop.name() + (training ? interruptedEarly : "");
+  if (mpirunReason.empty())
+    return std::string(errorPrefix) + "mpirun ended with exit code " + std::to_string(exitCode);
+  return std::string(errorPrefix) + mpirunReason +
+         (training ? "; a checkpoint in the run directory is whole, continue from it with --resume"
+                   : "");
 }
 
-/// Shows or keeps what comes through the pipe until it closes.
-static void readErrors(int pipe, ErrorLines &errors) {
-  std::string pending;
-  char buffer[4096];
-  for (;;) {
-    ssize_t got = ::read(pipe, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      break;
-    pending.append(buffer, static_cast<size_t>(got));
-    for (size_t end; (end = pending.find('\n')) != std::string::npos; pending.erase(0, end + 1))
-      if (errors.take(pending.substr(0, end)))
-        std::fprintf(stderr, "%s\n", pending.substr(0, end).c_str());
-  }
-  if (!pending.empty() && errors.take(pending))
-    std::fprintf(stderr, "%s\n", pending.c_str());
-}
-
-int launchRanks(int ranks, const std::vector<std::string> &arguments) {
+int launchRanks(const Job &job, rt::StopSignal &stop) {
   std::vector<std::string> call = {"mpirun", "--bind-to", "none", "--oversubscribe"};
   if (::geteuid() == 0)
     call.emplace_back("--allow-run-as-root");
-  call.insert(call.end(), {"-np", std::to_string(ranks), ownPath()});
-  call.insert(call.end(), arguments.begin(), arguments.end());
+  call.insert(call.end(), {"-np", std::to_string(job.ranks), ownPath()});
+  call.insert(call.end(), job.arguments.begin(), job.arguments.end());
   int errorPipe[2];
   if (::pipe2(errorPipe, O_CLOEXEC) != 0)
     throw rt::Error(rt::ErrorCode::Runtime,
                     std::string("cannot make a pipe: ") + std::strerror(errno));
-  struct sigaction action = {};
-  action.sa_handler = forward;
-  for (int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP})
-    ::sigaction(signal, &action, nullptr);
-  launched = startProcess(call, {.error = errorPipe[1]}, /*detached=*/true);
+  stop.noteAll();
+  pid_t mpirun = startProcess(call, {.error = errorPipe[1]}, /*detached=*/true);
   ::close(errorPipe[1]);
-  ErrorLines errors;
-  readErrors(errorPipe[0], errors);
-  int exitCode = waitForProcess(launched);
-  launched = 0;
+  auto passOn = [&] {
+    if (stop.insists())
+      ::kill(mpirun, SIGTERM);
+    else if (stop.received() && catches(mpirun, SIGUSR1))
+      ::kill(mpirun, SIGUSR1);
+  };
+  ErrorLines errors(job.trains);
+  std::string pending;
+  auto show = [&](const std::string &line) {
+    if (errors.take(line))
+      std::fprintf(stderr, "%s\n", line.c_str());
+  };
+  auto take = [&](std::string_view text) {
+    pending += text;
+    for (size_t end; (end = pending.find('\n')) != std::string::npos; pending.erase(0, end + 1))
+      show(pending.substr(0, end));
+  };
+  readPipe(errorPipe[0], take, passOn);
+  if (!pending.empty())
+    show(pending);
+  int exitCode = waitForProcess(mpirun, passOn);
   if (exitCode == 0)
     return 0;
   std::fflush(stdout);
-  std::fprintf(stderr, "%s\n", errors.verdict(exitCode).c_str());
+  std::fprintf(stderr, "%s\n", errors.verdict(exitCode, stop).c_str());
   return 1;
 }
 

@@ -5,12 +5,16 @@
 #include "runtime/core/HostFeatures.h"
 #include "tools/dlc-run/Process.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dlc::run {
@@ -48,19 +52,63 @@ static std::string identityOf(const fs::path &program) {
   return program.string() + " " + std::to_string(error ? 0 : time) + " ";
 }
 
+/// Why nothing in the directory may be run, empty if it may.
+static std::string objectionTo(const fs::path &directory) {
+  struct stat status = {};
+  if (::stat(directory.c_str(), &status) != 0)
+    return std::strerror(errno);
+  if (!S_ISDIR(status.st_mode))
+    return "it is no directory";
+  if (status.st_uid != ::geteuid())
+    return "it belongs to user " + std::to_string(status.st_uid) + ", not to user " +
+           std::to_string(::geteuid());
+  if (status.st_mode & (S_IWGRP | S_IWOTH))
+    return "other users may write there";
+  // Readable by others is no danger, but no one's business either.
+  if ((status.st_mode & 0777) != 0700 && ::chmod(directory.c_str(), 0700) != 0)
+    return std::strerror(errno);
+  return ::access(directory.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
+}
+
+/// Where compiled models are kept; empty if there is no place.
 static fs::path cacheDirectory() {
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-  fs::path directory = cache && *cache ? fs::path(cache)
-                       : home && *home ? fs::path(home) / ".cache"
-                                       : fs::temp_directory_path();
-  directory /= "dlc";
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error || ::access(directory.c_str(), W_OK) != 0)
+  if (!(cache && *cache) && !(home && *home))
+    return {};
+  fs::path parent = cache && *cache ? fs::path(cache) : fs::path(home) / ".cache";
+  fs::path directory = parent / "dlc";
+  std::error_code ignored;
+  fs::create_directories(parent, ignored);
+  ::mkdir(directory.c_str(), 0700);
+  std::string objection = objectionTo(directory);
+  if (!objection.empty())
     throw Error(ErrorCode::Runtime, "cannot keep compiled models in '" + directory.string() +
-                                        "'; set XDG_CACHE_HOME, or compile with dlc compile first");
+                                        "': " + objection +
+                                        "; set XDG_CACHE_HOME, or compile with dlc compile first");
   return directory;
 }
+
+namespace {
+
+/// A directory that nobody else can know or enter, with all that is in it.
+class PrivateDirectory {
+public:
+  PrivateDirectory() : path((fs::temp_directory_path() / "dlc-XXXXXX").string()) {
+    if (!::mkdtemp(path.data()))
+      throw Error(ErrorCode::Runtime,
+                  "cannot make the directory '" + path + "': " + std::strerror(errno));
+  }
+  ~PrivateDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  PrivateDirectory(const PrivateDirectory &) = delete;
+  PrivateDirectory &operator=(const PrivateDirectory &) = delete;
+
+  std::string path;
+};
+
+} // namespace
 
 static std::string keyOf(const std::string &file, const std::vector<std::string> &arguments,
                          const fs::path &compiler) {
@@ -86,8 +134,39 @@ static std::string keyOf(const std::string &file, const std::vector<std::string>
   return text;
 }
 
+/// Compiles; the exit code. Leaves the artifact, or nothing. Throws Error(Interrupted).
+static int runCompiler(const fs::path &compiler, const std::string &file,
+                       const std::vector<std::string> &options, const fs::path &artifact,
+                       const rt::StopSignal &stop) {
+  std::vector<std::string> call = {compiler.string(), "compile", file, "-o", artifact.string()};
+  call.insert(call.end(), options.begin(), options.end());
+  int exitCode = runProcess(call, stop);
+  std::error_code ignored;
+  if (exitCode != 0 || stop.received())
+    for (const char *suffix : {"", ".partial"})
+      fs::remove(artifact.string() + suffix, ignored);
+  if (stop.received())
+    throw Error(ErrorCode::Interrupted, "interrupted by " + stop.name());
+  if (exitCode >= 128)
+    throw Error(ErrorCode::Runtime, "the compiler was ended by signal " +
+                                        std::to_string(exitCode - 128) + " on '" + file + "'");
+  return exitCode;
+}
+
+/// Keeps the artifact open in place of the file.
+static CompiledModel compileUnkept(const fs::path &compiler, const std::string &file,
+                                   const std::vector<std::string> &options,
+                                   const std::string &artifact, const rt::StopSignal &stop) {
+  if (int exitCode = runCompiler(compiler, file, options, artifact, stop))
+    return {"", exitCode};
+  int descriptor = ::open(artifact.c_str(), O_RDONLY | O_CLOEXEC); // until the process ends
+  if (descriptor < 0)
+    throw Error(ErrorCode::Runtime, "cannot open '" + artifact + "': " + std::strerror(errno));
+  return {"/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(descriptor), 0};
+}
+
 CompiledModel compileModel(const std::string &file, const std::vector<std::string> &options,
-                           unsigned threads) {
+                           unsigned threads, const rt::StopSignal &stop) {
   if (!fs::exists(file))
     throw Error(ErrorCode::BadInput, "cannot open '" + file + "': No such file or directory");
   fs::path compiler = fs::path(ownPath()).parent_path() / "dlc";
@@ -98,21 +177,23 @@ CompiledModel compileModel(const std::string &file, const std::vector<std::strin
   if (threads)
     arguments.push_back("--threads=" + std::to_string(threads));
   fs::path directory = cacheDirectory();
+  if (directory.empty()) {
+    PrivateDirectory kept;
+    return compileUnkept(compiler, file, arguments, kept.path + "/model.dlx", stop);
+  }
   std::string name = fs::path(file).stem().string() + "-" + keyOf(file, arguments, compiler);
   fs::path artifact = directory / (name + ".dlx");
   if (fs::exists(artifact))
     return {artifact.string(), 0};
   fs::path partial = directory / (name + "." + std::to_string(::getpid()) + ".dlx");
-  std::vector<std::string> call = {compiler.string(), "compile", file, "-o", partial.string()};
-  call.insert(call.end(), arguments.begin(), arguments.end());
-  int exitCode = runProcess(call);
+  int exitCode = runCompiler(compiler, file, arguments, partial, stop);
+  if (exitCode != 0)
+    return {"", exitCode};
   std::error_code error;
-  if (exitCode == 0)
-    fs::rename(partial, artifact, error);
-  if (exitCode == 0 && error)
+  fs::rename(partial, artifact, error);
+  if (error)
     throw Error(ErrorCode::Runtime, "cannot keep '" + artifact.string() + "': " + error.message());
-  fs::remove(partial, error);
-  return {exitCode == 0 ? artifact.string() : "", exitCode};
+  return {artifact.string(), 0};
 }
 
 } // namespace dlc::run

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,11 +32,11 @@ pid_t startProcess(const std::vector<std::string> &arguments, Streams streams, b
   pid_t parent = ::getpid();
   pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent)
+      ::_exit(1);
     if (detached) {
       ::setpgid(0, 0);
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (::getppid() != parent)
-        ::_exit(1);
       int null = ::open("/dev/null", O_RDONLY);
       ::dup2(null, STDIN_FILENO);
     }
@@ -58,36 +59,60 @@ pid_t startProcess(const std::vector<std::string> &arguments, Streams streams, b
   return child;
 }
 
-int waitForProcess(pid_t process) {
+void readPipe(int pipe, const std::function<void(std::string_view)> &take, const Poll &poll) {
+  constexpr int milliseconds = 100;
+  char buffer[4096];
+  for (;;) {
+    poll();
+    pollfd waited = {pipe, POLLIN, 0};
+    if (::poll(&waited, 1, milliseconds) <= 0)
+      continue;
+    ssize_t got = ::read(pipe, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return;
+    take({buffer, static_cast<size_t>(got)});
+  }
+}
+
+int waitForProcess(pid_t process, const Poll &poll) {
+  constexpr useconds_t microseconds = 10'000;
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR)
-    ;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  for (;;) {
+    pid_t ended = ::waitpid(process, &status, WNOHANG);
+    if (ended == process)
+      return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (ended < 0 && errno != EINTR)
+      throw Error(ErrorCode::Runtime,
+                  std::string("cannot wait for a process: ") + std::strerror(errno));
+    poll();
+    ::usleep(microseconds);
+  }
 }
 
-int runProcess(const std::vector<std::string> &arguments) {
-  int code = waitForProcess(startProcess(arguments, {}, false));
-  return code >= 128 ? 1 : code;
+static Poll passOn(pid_t child, const rt::StopSignal &stop) {
+  return [child, &stop] {
+    if (stop.received())
+      ::kill(child, SIGTERM);
+  };
 }
 
-int captureProcess(const std::vector<std::string> &arguments, std::string &output) {
+int runProcess(const std::vector<std::string> &arguments, const rt::StopSignal &stop) {
+  pid_t child = startProcess(arguments, {}, false);
+  return waitForProcess(child, passOn(child, stop));
+}
+
+int captureProcess(const std::vector<std::string> &arguments, std::string &output,
+                   const rt::StopSignal &stop) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0)
     throw Error(ErrorCode::Runtime, std::string("cannot make a pipe: ") + std::strerror(errno));
   pid_t child = startProcess(arguments, {.output = pipe[1]}, false);
   ::close(pipe[1]);
-  char buffer[4096];
-  for (;;) {
-    ssize_t got = ::read(pipe[0], buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      break;
-    output.append(buffer, static_cast<size_t>(got));
-  }
+  readPipe(pipe[0], [&](std::string_view text) { output += text; }, passOn(child, stop));
   ::close(pipe[0]);
-  int code = waitForProcess(child);
-  return code >= 128 ? 1 : code;
+  return waitForProcess(child, passOn(child, stop));
 }
 
 } // namespace dlc::run

@@ -1,6 +1,12 @@
 // Child processes.
+//
+// While one is waited for, requests to stop must be noted (StopSignal): they are passed on to the
+// child, whose end is then waited for. A child ends when this process does.
 #pragma once
 
+#include "runtime/train/StopSignal.h"
+
+#include <functional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -16,16 +22,24 @@ struct Streams {
 };
 
 /// Starts `arguments[0]` (looked up in PATH). A detached child has its own process group and no
-/// stdin, and ends when this process does. Throws Error(Runtime) if it cannot be started.
+/// stdin. Throws Error(Runtime) if it cannot be started.
 pid_t startProcess(const std::vector<std::string> &arguments, Streams streams, bool detached);
 
-/// Runs to the end; the exit code, 1 if a signal ended it.
-int runProcess(const std::vector<std::string> &arguments);
+/// Is called again and again while there is cause to: a child that has just been started misses
+/// what comes too early.
+using Poll = std::function<void()>;
+
+/// Gives `take` what comes through a pipe until that closes. Calls `poll` several times a second.
+void readPipe(int pipe, const std::function<void(std::string_view)> &take, const Poll &poll);
+
+/// Waits; the exit code, or 128 + the signal that ended it. Calls `poll` many times a second.
+int waitForProcess(pid_t process, const Poll &poll);
+
+/// Runs to the end; the exit code, or 128 + the signal that ended it.
+int runProcess(const std::vector<std::string> &arguments, const rt::StopSignal &stop);
 
 /// As runProcess, with what the child writes to its stdout in `output`.
-int captureProcess(const std::vector<std::string> &arguments, std::string &output);
-
-/// Waits; the exit code, or 128 + the signal that ended it.
-int waitForProcess(pid_t process);
+int captureProcess(const std::vector<std::string> &arguments, std::string &output,
+                   const rt::StopSignal &stop);
 
 } // namespace dlc::run

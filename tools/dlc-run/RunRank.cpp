@@ -30,7 +30,7 @@ Launch detectLaunch(const Command &command) {
 }
 
 void printError(const std::string &message) {
-  std::string line = "dlc-run: error: " + message;
+  std::string line = errorPrefix + message;
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::fprintf(stderr, "%s\n", line.c_str());
 }
@@ -61,8 +61,7 @@ static void runEval(Session &session, const Command &command, Console &console) 
   console.line(line + "(" + std::to_string(dataset.samples()) + " samples)");
 }
 
-static void carryOut(const Command &command, Communicator &communicator,
-                     const std::optional<StopSignal> &signals) {
+static void carryOut(const Command &command, Communicator &communicator, StopSignal &stop) {
   Artifact artifact(command.file);
   unsigned planned = std::max(artifact->target()->threads(), 1u);
   auto localSize = static_cast<unsigned>(communicator.localSize());
@@ -76,7 +75,7 @@ static void carryOut(const Command &command, Communicator &communicator,
   Console console(communicator.rank() == 0, terminal);
   switch (command.verb) {
   case Verb::Train:
-    return Trainer(session, command.train, console, *signals).run();
+    return Trainer(session, command.train, console, stop).run();
   case Verb::Eval:
     return runEval(session, command, console);
   case Verb::Predict:
@@ -101,25 +100,28 @@ static void fail(Communicator *communicator, const std::string &message, bool on
     communicator->abort(message);
 }
 
-int runRank(const Command &command) {
-  std::optional<StopSignal> signals; // from the start: an early request waits for the first step
-  if (command.verb == Verb::Train)
-    signals.emplace();
+int runRank(const Command &command, StopSignal &stop) {
+  stop.endAtOnce(interruptedPrefix, command.verb == Verb::Train ? interruptedEarly : "");
   std::unique_ptr<Communicator> communicator;
+  auto failed = [&](const char *message, bool onAllRanks) {
+    stop.note(); // one error is enough
+    fail(communicator.get(), message, onAllRanks);
+    return 1;
+  };
   try {
     std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
     communicator = makeCommunicator(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so");
     communicator->setTimeout(command.timeout);
-    carryOut(command, *communicator, signals);
+    carryOut(command, *communicator, stop);
+    stop.note(); // the work is done, and the ranks part in order
     return 0;
   } catch (const CollectiveError &error) {
-    fail(communicator.get(), error.what(), true);
+    return failed(error.what(), true);
   } catch (const std::bad_alloc &) {
-    fail(communicator.get(), "out of memory", false);
+    return failed("out of memory", false);
   } catch (const std::exception &error) { // of ours, or a library's
-    fail(communicator.get(), error.what(), false);
+    return failed(error.what(), false);
   }
-  return 1;
 }
 
 } // namespace dlc::run

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Launch.h"
+#include "runtime/train/StopSignal.h"
 #include "tools/dlc-run/CommandLine.h"
 
 namespace dlc::run {
@@ -11,7 +12,13 @@ rt::Launch detectLaunch(const Command &command);
 
 /// The exit code. Errors are reported here, since peers have to be told while the communicator
 /// still lives.
-int runRank(const Command &command);
+int runRank(const Command &command, rt::StopSignal &stop);
+
+/// How lines of errors begin, lines of an interrupted run, and how those of a training run end that
+/// was interrupted before it had something to save.
+inline constexpr const char *errorPrefix = "dlc-run: error: ";
+inline constexpr const char *interruptedPrefix = "dlc-run: error: interrupted by ";
+inline constexpr const char *interruptedEarly = " before the first step; nothing was written";
 
 /// Prints "dlc-run: error: ..." in one line to stderr.
 void printError(const std::string &message);

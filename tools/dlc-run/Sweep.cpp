@@ -24,7 +24,8 @@ namespace {
 
 class Sweeper {
 public:
-  explicit Sweeper(const Command &command) : command(command), options(command.sweep) {}
+  Sweeper(const Command &command, const rt::StopSignal &stop)
+      : command(command), options(command.sweep), stop(stop) {}
 
   int run();
 
@@ -38,6 +39,7 @@ private:
 
   const Command &command;
   const SweepOptions &options;
+  const rt::StopSignal &stop;
   Sweep sweep;
   unsigned threads = 0;
   int64_t globalBatch = 0;
@@ -57,7 +59,7 @@ std::optional<std::string> Sweeper::artifactOf(std::optional<int64_t> batch) {
     std::erase_if(arguments, [](const std::string &it) { return it.starts_with("--set=batch="); });
     arguments.push_back("--set=batch=" + std::to_string(*batch));
   }
-  CompiledModel compiled = compileModel(command.file, arguments, threads);
+  CompiledModel compiled = compileModel(command.file, arguments, threads, stop);
   exitCode = compiled.exitCode;
   return compiled.artifact.empty() ? std::nullopt : std::optional(compiled.artifact);
 }
@@ -126,7 +128,13 @@ bool Sweeper::measure(int64_t ranks, std::optional<int64_t> batch) {
     std::fflush(stdout);
   }
   std::string output;
-  exitCode = captureProcess(call(ranks, *artifact), output);
+  exitCode = captureProcess(call(ranks, *artifact), output, stop);
+  if (exitCode >= 128) // it could not say anything
+    throw stop.received() ? Error(ErrorCode::Interrupted, "interrupted by " + stop.name())
+                          : Error(ErrorCode::Runtime, "dlc-run bench was ended by signal " +
+                                                          std::to_string(exitCode - 128));
+  if (exitCode == 0 && stop.received())
+    throw Error(ErrorCode::Interrupted, "interrupted by " + stop.name());
   if (exitCode != 0)
     return false;
   auto record = nlohmann::json::parse(output, nullptr, /*allow_exceptions=*/false);
@@ -179,6 +187,8 @@ bool isSweep(const Command &command) {
          (!command.sweep.batches.empty() || !command.sweep.scaling.empty());
 }
 
-int runSweep(const Command &command) { return Sweeper(command).run(); }
+int runSweep(const Command &command, const rt::StopSignal &stop) {
+  return Sweeper(command, stop).run();
+}
 
 } // namespace dlc::run

@@ -4,6 +4,7 @@
 // -np where there are several ranks.
 #pragma once
 
+#include "runtime/train/StopSignal.h"
 #include "tools/dlc-run/CommandLine.h"
 
 namespace dlc::run {
@@ -11,7 +12,8 @@ namespace dlc::run {
 /// True if the command asks for a sweep.
 bool isSweep(const Command &command);
 
-/// The exit code. Throws Error for what cannot be swept or measured.
-int runSweep(const Command &command);
+/// The exit code. Throws Error for what cannot be swept or measured, and Error(Interrupted) after a
+/// request to stop.
+int runSweep(const Command &command, const rt::StopSignal &stop);
 
 } // namespace dlc::run

@@ -7,64 +7,72 @@
 #include "tools/dlc-run/RunRank.h"
 #include "tools/dlc-run/Sweep.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
 using namespace dlc;
 
-/// The arguments of the ranks: ours without -np and what is for the compiler, with FILE replaced.
-static std::vector<std::string> rankArguments(int argc, char **argv, const std::string &file,
-                                              const std::string &artifact) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i] == "-np" || arguments[i] == "--np")
-      arguments.erase(arguments.begin() + static_cast<ptrdiff_t>(i),
-                      arguments.begin() + static_cast<ptrdiff_t>(i) + 2);
-  std::replace(arguments.begin(), arguments.end(), file, artifact);
+/// Ours, and what each rank has to know beside them.
+static std::vector<std::string> rankArguments(int argc, char **argv, const std::string &artifact) {
+  std::vector<std::string> arguments = {"--artifact=" + artifact};
   if (::isatty(STDOUT_FILENO))
     arguments.emplace_back("--terminal");
+  arguments.insert(arguments.end(), argv + 1, argv + argc);
   return arguments;
 }
 
-static int runCommand(run::Command command, int argc, char **argv) {
+static int runCommand(run::Command command, int argc, char **argv, rt::StopSignal &stop) {
   if (command.verb == run::Verb::Check)
     return command.calibrate.empty() ? run::check() : run::calibrate(command.calibrate);
   bool launched = run::detectLaunch(command).mpi;
-  if (launched && command.ranks > 0)
+  bool byUs = !command.artifact.empty();
+  if (launched && command.ranks > 0 && !byUs)
     throw rt::Error(rt::ErrorCode::BadInput,
                     "this process is one of several ranks already; leave -np out");
   if (run::isSweep(command) && launched)
     throw rt::Error(rt::ErrorCode::BadInput,
                     "a sweep starts its ranks itself; run it as one process");
   std::string file = command.file;
-  if (!run::isModel(file) && !launched)
+  if (byUs)
+    command.file = command.artifact;
+  else if (!run::isModel(file) && !launched)
     if (std::string option = run::optionForModels(command); !option.empty()) {
       run::printError(option + " is for a model; '" + file + "' is compiled already");
       return 2;
     }
-  if (run::isSweep(command))
-    return run::runSweep(command);
-  if (run::isModel(file)) {
+  if (run::isSweep(command)) {
+    stop.noteAll();
+    return run::runSweep(command, stop);
+  }
+  if (run::isModel(file) && !byUs) {
     if (launched)
       throw rt::Error(rt::ErrorCode::BadInput,
                       "only the launching process compiles: dlc compile " + file +
                           " -o MODEL.dlx first, or start the ranks with dlc-run -np N");
-    run::CompiledModel compiled = run::compileModel(file, command.compileOptions, command.threads);
+    stop.noteAll();
+    run::CompiledModel compiled =
+        run::compileModel(file, command.compileOptions, command.threads, stop);
     if (compiled.artifact.empty())
       return compiled.exitCode;
     command.file = compiled.artifact;
   }
-  if (command.ranks > 1)
-    return run::launchRanks(command.ranks, rankArguments(argc, argv, file, command.file));
-  return run::runRank(command);
+  if (command.ranks > 1 && !byUs)
+    return run::launchRanks(
+        {command.ranks, rankArguments(argc, argv, command.file), command.verb == run::Verb::Train},
+        stop);
+  return run::runRank(command, stop);
 }
 
 int main(int argc, char **argv) {
+  // Never destroyed: a request that comes while the process ends changes nothing any more.
+  static rt::StopSignal &stop = *new rt::StopSignal;
+  stop.endAtOnce(run::interruptedPrefix);
   try {
     run::ParsedCommand parsed = run::parseCommandLine(argc, argv);
-    return parsed.command ? runCommand(std::move(*parsed.command), argc, argv) : parsed.exitCode;
+    return parsed.command ? runCommand(std::move(*parsed.command), argc, argv, stop)
+                          : parsed.exitCode;
   } catch (const std::exception &error) {
+    stop.note();
     run::printError(error.what());
     return 1;
   }

@@ -3,6 +3,7 @@
 #include "runtime/comm/MpiModule.h"
 #include "runtime/comm/PeerCommunicator.h"
 #include "runtime/comm/mpi/MpiTransport.h"
+#include "runtime/core/Leftover.h"
 
 namespace {
 
@@ -14,6 +15,7 @@ std::unique_ptr<dlc::rt::Communicator> create(int ranksPerHost) {
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const dlc::rt::MpiModule *dlc_comm_mpi() {
-  static const dlc::rt::MpiModule module{dlc::rt::MpiModule::currentVersion, create};
+  static const dlc::rt::MpiModule module{dlc::rt::MpiModule::currentVersion, create,
+                                         dlc::rt::Leftover::removeAll};
   return &module;
 }

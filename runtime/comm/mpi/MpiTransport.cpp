@@ -161,6 +161,7 @@ std::shared_ptr<Mapping> MpiTransport::createSegment(size_t bytes, std::string &
   // The random part keeps apart runs whose process numbers coincide, as they may in containers.
   name = "/dlc." + std::to_string(getpid()) + "." + std::to_string(segmentCount++) + "." +
          std::to_string(std::random_device()());
+  named.emplace("/dev/shm" + name); // where Linux keeps it
   return std::make_shared<Mapping>(Mapping::createShared(name, bytes));
 }
 
@@ -168,7 +169,10 @@ std::shared_ptr<Mapping> MpiTransport::openSegment(const std::string &name, size
   return std::make_shared<Mapping>(Mapping::openShared(name, bytes));
 }
 
-void MpiTransport::unlinkSegment(const std::string &name) noexcept { Mapping::unlinkShared(name); }
+void MpiTransport::unlinkSegment(const std::string &name) noexcept {
+  Mapping::unlinkShared(name);
+  named.reset();
+}
 
 void MpiTransport::abort(const std::string &) noexcept { MPI_Abort(MPI_COMM_WORLD, 1); }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "runtime/comm/Transport.h"
+#include "runtime/core/Leftover.h"
 
 #include <mpi.h>
 
+#include <optional>
 #include <vector>
 
 namespace dlc::rt {
@@ -61,6 +63,7 @@ private:
   std::vector<Parts> requests; // by Request; empty where free
   std::vector<Request> freeRequests;
   unsigned segmentCount = 0;
+  std::optional<Leftover> named; // the segment that has a name, of which there is one at a time
 };
 
 } // namespace dlc::rt

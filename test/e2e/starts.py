@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""Starting: runs at one time get directories of their own, failed starts leave none, and native code is kept where only we can write."""
+import os
+import re
+import subprocess
+
+from jobs import fails
+from support import BIN, MODELS, check, digits, run, workspace
+
+
+def run_directories(directory, artifact, data):
+    here = directory / "here"
+    here.mkdir()
+    command = [str(part) for part in (BIN / "dlc-run", "train", artifact, *data, "--steps", 1, "--threads", 1)]
+    jobs = [subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(8)]
+    taken = []
+    for job in jobs:
+        out, err = job.communicate(timeout=120)
+        check(job.returncode == 0, err)
+        taken.append(re.search(r"planned; (runs/\S+)", out)[1])
+    check(sorted(taken) == [f"runs/mnist_cnn-{k}" for k in range(1, 9)], f"eight runs at one time: {taken}")
+
+    fails("cannot open", "train", artifact, "--data", "image=none.npy", *data[2:], cwd=here)
+    fails("cannot open", "train", artifact, *data, "--init", "none.safetensors", cwd=here)
+    check(len(list((here / "runs").iterdir())) == 8, "a start that failed left a directory")
+    fails("cannot open", "-np", 2, "train", artifact, "--data", "image=none.npy", *data[2:], "--run", here / "own")
+    check(not (here / "own").exists(), "a start that failed left its directory")
+
+
+def cache(directory):
+    bench = ["dlc-run", "bench", MODELS / "mnist_cnn.dl", "--set", "batch=4", "--threads", 1, "--warmup", 0, "--iters", 1]
+    bare = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    temporary = directory / "temporary"
+    temporary.mkdir()
+    for ranks in (1, 2):
+        run(*bench, "-np", ranks, env=bare | {"TMPDIR": str(temporary)})
+        check(not any(temporary.iterdir()), f"left behind: {list(temporary.iterdir())}")
+    run(*bench[:-4], "--iters", 1, "--batches", "2,4", env=bare | {"TMPDIR": str(temporary)})
+
+    home = directory / "home"
+    home.mkdir()
+    run(*bench, env=bare | {"HOME": str(home)})
+    kept = home / ".cache" / "dlc"
+    check(kept.stat().st_mode & 0o777 == 0o700 and len(list(kept.iterdir())) == 1, "the cache in HOME")
+    kept.chmod(0o755)
+    run(*bench, env=bare | {"HOME": str(home)})
+    check(kept.stat().st_mode & 0o777 == 0o700, "a cache that others may read")
+    kept.chmod(0o777)
+    _, err = run(*bench, expect=1, env=bare | {"HOME": str(home)})
+    check(f"cannot keep compiled models in '{kept}': other users may write there; set XDG_CACHE_HOME" in err, err)
+    if os.geteuid() != 0:
+        print("skipped: only root can make another user's directory")
+        return
+    kept.chmod(0o700)
+    os.chown(kept, 12345, 12345)
+    _, err = run(*bench, expect=1, env=bare | {"HOME": str(home)})
+    check("it belongs to user 12345, not to user 0" in err, err)
+
+
+def spellings(artifact):
+    bench = ["bench", artifact, "--threads", 1, "--warmup", 0, "--iters", 1]
+    for ranks in (["--np=2"], ["-np=2"], ["--np", 2], ["-np", 2]):
+        for command in ([*ranks, *bench], [*bench, *ranks]):
+            out, _ = run("dlc-run", *command)
+            check("Total img/sec on 2 CPU(s)" in out, f"{command}: {out}")
+
+
+def main():
+    directory = workspace()
+    data = digits(directory)
+    artifact = directory / "mnist.dlx"
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "-o", artifact)
+    run_directories(directory, artifact, data)
+    spellings(artifact)
+    cache(directory)
+
+
+main()
