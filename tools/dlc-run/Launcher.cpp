@@ -78,6 +78,8 @@ int launchRanks(const Job &job, rt::StopSignal &stop) {
     throw rt::Error(rt::ErrorCode::Runtime,
                     std::string("cannot make a pipe: ") + std::strerror(errno));
   stop.noteAll();
+  // mpirun, too, would ask X displays for graphics cards (see MpiEnvironment).
+  ::setenv("HWLOC_COMPONENTS", "-gl", /*overwrite=*/0);
   pid_t mpirun = startProcess(call, {.error = errorPipe[1]}, /*detached=*/true);
   ::close(errorPipe[1]);
   auto passOn = [&] {

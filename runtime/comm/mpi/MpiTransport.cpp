@@ -37,10 +37,16 @@ void askForSocketBuffers() {
   ask("/proc/sys/net/core/rmem_max", "OMPI_MCA_btl_tcp_rcvbuf");
 }
 
+/// Open MPI looks at the machine through hwloc, one of whose plugins looks for graphics cards at X
+/// displays, by TCP at the host "localhost": ten times as long as a name server takes to say
+/// nothing.
+void leaveDisplaysAlone() { setenv("HWLOC_COMPONENTS", "-gl", /*overwrite=*/0); }
+
 } // namespace
 
 MpiEnvironment::MpiEnvironment(int ranksPerHost) : exceptionsAtStart(std::uncaught_exceptions()) {
   askForSocketBuffers();
+  leaveDisplaysAlone();
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "starting MPI");
   if (provided < MPI_THREAD_FUNNELED)
