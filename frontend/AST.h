@@ -245,7 +245,8 @@ struct ChainDecl {
 struct Entry {
   llvm::SMLoc loc;
   llvm::StringRef name;
-  ExprPtr value;
+  ExprPtr value;           // null if it is not parsed yet
+  llvm::StringRef setting; // then the text that the command line gives
 };
 
 struct ModelFile {

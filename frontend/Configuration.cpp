@@ -34,10 +34,15 @@ LogicalResult applyBlockSettings(ModelFile &file, MutableArrayRef<Setting> setti
       if (!name.consume_front(prefix))
         continue;
       setting.used = true;
+      SMLoc loc = SMLoc::getFromPointer(name.data());
+      if (entries == &file.predict) { // how it reads depends on the parameter
+        setEntry(*entries, {loc, name, nullptr, setting.text});
+        continue;
+      }
       ExprPtr value = Parser(setting.text, diags).parseWholeExpression();
       if (!value)
         return failure();
-      setEntry(*entries, {SMLoc::getFromPointer(name.data()), name, std::move(value)});
+      setEntry(*entries, {loc, name, std::move(value), {}});
     }
   return success();
 }
@@ -149,6 +154,17 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
 
 //===- Predict --------------------------------------------------------------------------------===//
 
+FailureOr<Value> Configuration::predictValue(const Entry &entry, const Value &current) {
+  if (entry.value)
+    return elaborator.evaluateWith(parameters, *entry.value);
+  StringRef text = entry.setting.trim();
+  if ((current.isList() && !text.starts_with("[")) ||
+      (current.isString() && !text.starts_with("\"")))
+    return convertSetting({entry.name, text}, current, diags);
+  ExprPtr value = Parser(entry.setting, diags).parseWholeExpression();
+  return value ? elaborator.evaluateWith(parameters, *value) : failure();
+}
+
 LogicalResult Configuration::evaluatePredict(Elaborator::Parameters &overrides) {
   for (const Entry &entry : file.predict) {
     SmallVector<StringRef> known;
@@ -162,7 +178,7 @@ LogicalResult Configuration::evaluatePredict(Elaborator::Parameters &overrides) 
       return diags.error(entry.loc, "'predict' overrides parameters of the model, which has no '" +
                                         entry.name + "'; it has " + listNames(known) +
                                         didYouMean(entry.name, known));
-    FailureOr<Value> value = elaborator.evaluateWith(parameters, *entry.value);
+    FailureOr<Value> value = predictValue(entry, *current);
     if (failed(value))
       return failure();
     if (current->isFloat() && value->isInt())
@@ -172,9 +188,9 @@ LogicalResult Configuration::evaluatePredict(Elaborator::Parameters &overrides) 
         (current->isBool() && value->isBool()) || (current->isString() && value->isString()) ||
         (current->isList() && value->isList() && value->isPlain());
     if (!sameKind)
-      return diags.error(entry.value->loc, "'" + entry.name + "' is " + describe(*current) +
-                                               " in training; prediction cannot make it " +
-                                               describe(*value));
+      return diags.error(entry.value ? entry.value->loc : entry.loc,
+                         "'" + entry.name + "' is " + describe(*current) +
+                             " in training; prediction cannot make it " + describe(*value));
     overrides.emplace_back(entry.name, *value);
   }
   return success();

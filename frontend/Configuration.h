@@ -30,13 +30,15 @@ public:
                 const Elaborator::Parameters &parameters)
       : file(file), elaborator(elaborator), diags(diags), parameters(parameters) {}
 
-  /// The block predict as values for parameters.
+  /// The block predict as values for parameters. Settings of it may be written as settings of the
+  /// parameters themselves.
   llvm::LogicalResult evaluatePredict(Elaborator::Parameters &overrides);
   /// Sets config, data and train, after @train has been elaborated.
   llvm::LogicalResult write(nn::ModelOp model, llvm::ArrayRef<InputInfo> inputs,
                             llvm::ArrayRef<llvm::StringRef> metrics);
 
 private:
+  mlir::FailureOr<Value> predictValue(const Entry &entry, const Value &current);
   mlir::FailureOr<mlir::Attribute> dataAttr(llvm::ArrayRef<InputInfo> inputs);
   mlir::FailureOr<mlir::Attribute> sourcesAttr();
   mlir::FailureOr<mlir::Attribute> chainAttr(const ChainDecl &chain,

@@ -52,9 +52,7 @@ const Function *Elaborator::findFunction(StringRef name) const {
 
 //===- Programs -------------------------------------------------------------------------------===//
 
-/// `--set name=text` by the type of the default: words and lists need no quotes and brackets.
-static FailureOr<Value> convertSetting(const Setting &setting, const Value &like,
-                                       Diagnostics &diags) {
+FailureOr<Value> convertSetting(const Setting &setting, const Value &like, Diagnostics &diags) {
   StringRef text = setting.text.trim();
   SMLoc loc = SMLoc::getFromPointer(setting.text.data());
   auto mismatch = [&](StringRef wanted) {

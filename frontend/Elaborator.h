@@ -16,6 +16,10 @@ struct Setting {
   bool used = false;
 };
 
+/// `--set name=text` by the type of the default: words and lists need no quotes and brackets.
+mlir::FailureOr<Value> convertSetting(const Setting &setting, const Value &like,
+                                      Diagnostics &diags);
+
 struct InputInfo {
   llvm::StringRef name;
   llvm::SMLoc loc;
