@@ -213,6 +213,8 @@ void PredictRun::predict(const DataPart &part) {
       console.line("note: " + notice);
   for (Prediction &prediction : Predictor(session, dataset).run()) {
     prediction.image = part.image;
+    if (prediction.stems.empty() && dataset.samples() == 1 && part.image.empty())
+      prediction.stems = {std::filesystem::path(part.paths.front().second).stem().string()};
     console.line(writePrediction(
         prediction, dataset.samples(),
         options.formats.empty() ? defaultFormats(dataset.format(), prediction) : options.formats,

@@ -1,8 +1,9 @@
 // The files that a prediction is kept in.
 //
 // Of samples of one size, .npy: DIR/OUTPUT.npy, [samples, ...]. TIFF: what a directory of images
-// gave, as an image or stack each, DIR/OUTPUT-STEM.tif; what one file gave, as one stack
-// DIR/OUTPUT.tif. PNG: one per sample, DIR/OUTPUT-STEM.png, numbered where there are no stems. Of
+// or a file of one sample gave, as an image or stack each, DIR/OUTPUT-STEM.tif; what one file of
+// several gave, as one stack DIR/OUTPUT.tif. PNG: one per sample, DIR/OUTPUT-STEM.png, numbered
+// where there are no stems. Of
 // images of several sizes, each of these as DIR/OUTPUT-STEM and the extension. Integer pixels show
 // [0, 1], or else the output's own range, as black to white.
 #pragma once
@@ -21,7 +22,7 @@ struct Prediction {
   std::string name;
   std::vector<int64_t> shape; // of one sample: channels, spatial...
   std::vector<float> values;
-  std::vector<std::string> stems; // of the samples; empty: they came from one file
+  std::vector<std::string> stems; // of the samples; empty: one file of several
   std::string image;              // stem of the one image that this is of, if sizes differ
 };
 

@@ -113,6 +113,9 @@ def test_formats():
           "files of images of several sizes")
     same(np.load(into / "probability-b.npy")[0, 0], wanted[0], "one of several sizes")
     check(read_tiff(into / "probability-d.tif")[0].shape == (1, 30, 50), "the size of a smaller image")
+    write_tiff(directory / "alone.tif", image[:1])
+    into = predict(64, directory / "alone.tif", "--format=npy,tiff,png")
+    check({file.name for file in into.iterdir()} == {"probability.npy", "probability-alone.tif", "probability-alone.png"}, "one image")
     into = predict(64, stack, "--format=png,npy")
     check({file.name for file in into.iterdir()} == {"probability.npy"} | {f"probability-0000{i}.png" for i in range(3)}, "PNG")
 
