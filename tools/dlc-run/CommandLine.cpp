@@ -1,5 +1,7 @@
 #include "tools/dlc-run/CommandLine.h"
 
+#include "tools/UnknownOption.h"
+
 #include <CLI/CLI.hpp>
 #include <map>
 
@@ -24,6 +26,21 @@ CLI::Validator notNegative() {
 }
 CLI::Validator atLeastOne() {
   return number("1 or more", [](double value) { return value >= 1; });
+}
+
+/// One of the words, as its value. CLI11's own check prints its tables.
+template <typename Value> CLI::Validator oneOf(const std::map<std::string, Value> &words) {
+  auto convert = [words](std::string &text) {
+    if (auto found = words.find(text); found != words.end()) {
+      text = std::to_string(static_cast<int>(found->second));
+      return std::string();
+    }
+    std::string wanted;
+    for (const auto &[word, value] : words)
+      wanted += (wanted.empty() ? "" : ", ") + word;
+    return "wants one of " + wanted + ", got '" + text + "'";
+  };
+  return CLI::Validator(convert, "");
 }
 
 /// INPUT=PATH.
@@ -86,7 +103,7 @@ void addCommon(CLI::App &app, Command &command) {
   static const std::map<std::string, Bind> binds = {
       {"none", Bind::None}, {"compact", Bind::Compact}, {"spread", Bind::Spread}};
   app.add_option("--bind", command.bind, "How ranks pin themselves to cores")
-      ->transform(CLI::CheckedTransformer(binds))
+      ->transform(oneOf(binds))
       ->type_name("none|compact|spread");
   addCompileOptions(app, command.compileOptions);
 }
@@ -189,7 +206,7 @@ void addPredict(CLI::App &app, Command &command) {
       ->add_option("--format", command.predict.formats,
                    "Files to write, separated by commas: npy, png, tiff, tiff8, tiff16; default "
                    "npy, and tiff where tiff was read, else png")
-      ->transform(CLI::CheckedTransformer(formats))
+      ->transform(oneOf(formats))
       ->delimiter(',')
       ->type_name("LIST")
       ->type_size(1)
@@ -265,7 +282,7 @@ void addBench(CLI::App &app, Command &command) {
   bench
       ->add_flag("--profile{kinds}", options.profile,
                  "Split the step by kind of kernel; --profile=kernels: and by kernel")
-      ->transform(CLI::CheckedTransformer(profiles));
+      ->transform(oneOf(profiles));
   addSweep(bench, command.sweep);
   bench->callback([&] { command.verb = Verb::Bench; });
 }
@@ -322,7 +339,10 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
     bool isHelp = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
     if (isHelp)
       return {std::nullopt, app.exit(error)};
-    std::cerr << "dlc-run: error: " << error.what() << "; see dlc-run --help\n";
+    std::string unknown = unknownOption(app, command.file);
+    std::string text = unknown.empty() ? error.what() : unknown;
+    std::cerr << "dlc-run: error: " << text << (text.ends_with('?') ? " see" : "; see")
+              << " dlc-run --help\n";
     return {std::nullopt, 2};
   }
   return {command, 0};

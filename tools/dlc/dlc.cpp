@@ -2,6 +2,7 @@
 
 #include "frontend/Frontend.h"
 #include "runtime/core/Error.h"
+#include "tools/UnknownOption.h"
 #include "tools/dlc/Compile.h"
 #include "tools/dlc/InspectArtifact.h"
 
@@ -125,6 +126,8 @@ static int run(int argc, char **argv) {
     std::vector<std::string> unknown = app.remaining();
     if (app.get_subcommands().empty() && !unknown.empty())
       std::cerr << "dlc: there is no subcommand '" << unknown.front() << "' (see dlc --help)\n";
+    else if (std::string text = unknownOption(app, options.input); !text.empty())
+      std::cerr << "dlc: " << text << " (see dlc --help)\n";
     else
       std::cerr << "dlc: " << error.what() << " (see dlc --help)\n";
     return 2;
