@@ -99,7 +99,9 @@ static Poll passOn(pid_t child, const rt::StopSignal &stop) {
 }
 
 int runProcess(const std::vector<std::string> &arguments, const rt::StopSignal &stop) {
-  pid_t child = startProcess(arguments, {}, false);
+  int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  pid_t child = startProcess(arguments, {.output = null}, false);
+  ::close(null);
   return waitForProcess(child, passOn(child, stop));
 }
 

@@ -35,7 +35,7 @@ void readPipe(int pipe, const std::function<void(std::string_view)> &take, const
 /// Waits; the exit code, or 128 + the signal that ended it. Calls `poll` many times a second.
 int waitForProcess(pid_t process, const Poll &poll);
 
-/// Runs to the end; the exit code, or 128 + the signal that ended it.
+/// Runs to the end, without its stdout; the exit code, or 128 + the signal that ended it.
 int runProcess(const std::vector<std::string> &arguments, const rt::StopSignal &stop);
 
 /// As runProcess, with what the child writes to its stdout in `output`.

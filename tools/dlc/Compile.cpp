@@ -13,6 +13,7 @@
 #include "tools/dlc/Diagnostics.h"
 #include "tools/dlc/DumpPasses.h"
 #include "tools/dlc/InspectModel.h"
+#include "tools/dlc/Progress.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
@@ -75,6 +76,7 @@ private:
 
   CompileOptions options;
   llvm::raw_ostream &errors;
+  Progress progress;
   MLIRContext context;
   OneLineDiagnostics diagnostics;
   OwningOpRef<ModuleOp> module;
@@ -83,7 +85,7 @@ private:
 } // namespace
 
 Compilation::Compilation(const CompileOptions &given, llvm::raw_ostream &errors)
-    : options(given), errors(errors),
+    : options(given), errors(errors), progress(errors),
       context(registryOfDialects(), MLIRContext::Threading::DISABLED),
       diagnostics(context, errors) {
   if (options.threads == 0)
@@ -156,6 +158,7 @@ bool Compilation::lower() {
     }
     manager.addInstrumentation(std::make_unique<DumpPasses>(options.dumpPasses));
   }
+  manager.addInstrumentation(std::make_unique<PassProgress>(progress));
   addStagesUpTo(manager, stages[wanted], schedule);
   return succeeded(manager.run(*module));
 }
@@ -269,6 +272,7 @@ int Compilation::checkMemory() {
 int Compilation::writeArtifact() {
   if (int code = checkMemory())
     return code;
+  progress.show("compiling: code");
   std::unique_ptr<rt::KernelPlanner> planner = openPlanner(model);
   std::string code;
   if (!planner || !emitCode(code, nullptr, nullptr))
@@ -287,7 +291,11 @@ int Compilation::writeArtifact() {
   std::vector<uint8_t> file = exportArtifact(model, code, planner->target(), how);
   std::string path = options.output.empty() ? model.getSymName().str() + ".dlx" : options.output;
   std::string reason = rt::ArtifactWriter::writeFile(path, file);
-  return reason.empty() ? 0 : fail(reason);
+  if (!reason.empty())
+    return fail(reason);
+  progress.show("");
+  llvm::outs() << closingLine(path) << "\n";
+  return 0;
 }
 
 int Compilation::run() {
