@@ -53,6 +53,8 @@ std::string RunDirectory::make() {
 }
 
 void RunDirectory::create() {
+  // No rank is left that a signal would end at once, and rank 0 with it, an empty directory behind.
+  communicator.barrier("creation of the run directory");
   std::string problem;
   if (communicator.rank() == 0)
     problem = make();

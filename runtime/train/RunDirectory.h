@@ -21,8 +21,8 @@ public:
   RunDirectory(const RunDirectory &) = delete;
   RunDirectory &operator=(const RunDirectory &) = delete;
 
-  /// Makes it: no other process gets the same runs/MODEL-k. Throws Error on all ranks if it cannot
-  /// be created or written.
+  /// Requests to stop are noted already. Makes it: no other process gets the same runs/MODEL-k.
+  /// Throws Error on all ranks if it cannot be created or written.
   void create();
 
   /// Empty before create() where it was not given.

@@ -106,7 +106,7 @@ def others(directory, artifact, weights):
 def compiling(directory, weights):
     cache = directory / "cache"
     env = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    model = [MODELS / "unet2d.dl", "--set", "base=8"]
+    model = [MODELS / "unet2d.dl"]
     mark = str(cache)
     for command in (["bench", *model], ["bench", *model, "--batches", "2,4"], ["-np", 2, "bench", *model]):
         line, took = stop(start(*command, env=env), 0.4, mark)

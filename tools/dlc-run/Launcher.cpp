@@ -15,6 +15,7 @@
 #include <fstream>
 #include <regex>
 #include <unistd.h>
+#include <utility>
 
 namespace dlc::run {
 
@@ -53,18 +54,23 @@ bool ErrorLines::take(const std::string &line) {
 std::string ErrorLines::verdict(int exitCode, const rt::StopSignal &stop) const {
   // The ranks know of SIGUSR1 alone.
   if (!interruption.empty() && stop.received())
-    return std::regex_replace(interruption, std::regex("SIG[A-Z0-9]+"), stop.name(),
-                              std::regex_constants::format_first_only);
+    return std::regex_replace(interruption, std::regex("by (SIG[A-Z0-9]+|a signal)"),
+                              "by " + stop.name(), std::regex_constants::format_first_only);
   for (const std::string &line : {interruption, rankError})
     if (!line.empty())
       return line;
+  std::string kept =
+      training ? "; a checkpoint in the run directory is whole, continue from it with --resume"
+               : "";
+  // Ranks that have begun to train say how far they came, unless they are not let.
   if (stop.received())
-    return std::string(interruptedPrefix) + stop.name() + (training ? interruptedEarly : "");
-  if (mpirunReason.empty())
-    return std::string(errorPrefix) + "mpirun ended with exit code " + std::to_string(exitCode);
-  return std::string(errorPrefix) + mpirunReason +
-         (training ? "; a checkpoint in the run directory is whole, continue from it with --resume"
-                   : "");
+    return interruptedPrefix + stop.name() +
+           (stop.insists() ? kept
+            : training     ? interruptedEarly
+                           : "");
+  return errorPrefix + (mpirunReason.empty()
+                            ? "mpirun ended with exit code " + std::to_string(exitCode)
+                            : mpirunReason + kept);
 }
 
 int launchRanks(const Job &job, rt::StopSignal &stop) {
@@ -82,8 +88,9 @@ int launchRanks(const Job &job, rt::StopSignal &stop) {
   ::setenv("HWLOC_COMPONENTS", "-gl", /*overwrite=*/0);
   pid_t mpirun = startProcess(call, {.error = errorPipe[1]}, /*detached=*/true);
   ::close(errorPipe[1]);
+  bool ended = false; // a second SIGTERM makes mpirun leave its ranks behind
   auto passOn = [&] {
-    if (stop.insists())
+    if (stop.insists() && !std::exchange(ended, true))
       ::kill(mpirun, SIGTERM);
     else if (stop.received() && catches(mpirun, SIGUSR1))
       ::kill(mpirun, SIGUSR1);
