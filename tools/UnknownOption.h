@@ -55,7 +55,8 @@ inline std::string nearestOption(const std::vector<const CLI::App *> &commands,
     for (const CLI::Option *option : command->get_options())
       for (const std::string &known : option->get_lnames()) {
         size_t distance = editDistance(name, known);
-        if (option->get_group().empty() || distance > least || (distance == least && !nearest.empty()))
+        if (option->get_group().empty() || distance > least ||
+            (distance == least && !nearest.empty()))
           continue;
         nearest = known;
         least = distance;

@@ -33,8 +33,7 @@ static RankBatch rankBatch(const Session &session, int64_t pieces) {
           static_cast<int64_t>(requireProgram(session.artifact(), "train").batch()), pieces};
 }
 
-Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console,
-                 StopSignal &signals)
+Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, StopSignal &signals)
     : session(session), console(console), signals(signals),
       training(trainingOf(session.artifact())),
       directory(asked, session.artifact()->model()->str(), session.communicator()),
