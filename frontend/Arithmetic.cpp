@@ -152,6 +152,10 @@ static Value scaled(const Mean &mean, double factor) {
   Mean result = mean;
   for (Term &term : result.terms)
     term.weight *= factor;
+  if (factor < 0 && mean.better != Better::Unknown)
+    result.better = mean.better == Better::Lower ? Better::Higher : Better::Lower;
+  if (factor == 0)
+    result.better = Better::Unknown;
   return Value(std::move(result));
 }
 
@@ -170,6 +174,8 @@ FailureOr<Value> Operation::means(const Value &a, const Value &b) const {
     if (sum.terms.size() + terms.size() > maxTerms)
       return error("a loss of more than " + Twine(maxTerms) + " terms");
     sum.terms.insert(sum.terms.end(), terms.begin(), terms.end());
+    if (sum.better != right.asMean().better)
+      sum.better = Better::Unknown;
     sum.differentiable &= right.asMean().differentiable;
     if (!right.asMean().differentiable)
       sum.origin = right.asMean().origin;

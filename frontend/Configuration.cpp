@@ -341,7 +341,7 @@ FailureOr<Attribute> Configuration::scheduleAttr(const Expr &expr) {
 }
 
 FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
-                                                   ArrayRef<StringRef> metrics) {
+                                                   ArrayRef<MetricInfo> metrics) {
   if (entry.name == "optimizer")
     return callAttr(*entry.value, CallKind::Optimizer);
   if (entry.name == "schedule")
@@ -357,17 +357,44 @@ FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
     return diags.error(entry.loc, "'train' has no setting '" + entry.name + "'; it has " +
                                       listNames(known) + didYouMean(entry.name, known));
   }
-  SmallVector<StringRef> known(metrics);
-  known.push_back("loss");
-  const auto *name = dyn_cast<NameExpr>(entry.value.get());
-  if (!name || !is_contained(known, name->name))
-    return diags.error(entry.value->loc,
-                       "the monitor is a metric of the model or 'loss': " + listNames(known) +
-                           (name ? didYouMean(name->name, known) : ""));
-  return Attribute(builder.getStringAttr(name->name));
+  return monitorAttr(*entry.value, metrics);
 }
 
-FailureOr<Attribute> Configuration::trainAttr(ArrayRef<StringRef> metrics) {
+/// NAME, or max(NAME) or min(NAME). A bare name has the direction of its metric.
+FailureOr<Attribute> Configuration::monitorAttr(const Expr &expr, ArrayRef<MetricInfo> metrics) {
+  const auto *call = dyn_cast<CallExpr>(&expr);
+  const auto *goal = dyn_cast_if_present<NameExpr>(call ? call->callee.get() : nullptr);
+  bool isGoal = goal && (goal->name == "max" || goal->name == "min") &&
+                call->arguments.size() == 1 && call->arguments[0].keyword.empty();
+  const Expr &watched = isGoal ? *call->arguments[0].value : expr;
+  const auto *name = dyn_cast<NameExpr>(&watched);
+  SmallVector<MetricInfo> known(metrics);
+  known.push_back({"loss", Better::Lower});
+  auto found = find_if(known, [&](const MetricInfo &m) { return name && m.name == name->name; });
+  if (found == known.end()) {
+    auto names = map_to_vector(known, [](const MetricInfo &metric) { return metric.name; });
+    return diags.error(watched.loc, "the monitor is NAME, max(NAME) or min(NAME) of a metric of "
+                                    "the model or of the loss: " +
+                                        listNames(names) +
+                                        (name ? didYouMean(name->name, names) : ""));
+  }
+  if (!isGoal && found->better == Better::Unknown)
+    return diags.error(expr.loc, "whether a higher or a lower '" + found->name +
+                                     "' is better is not known; write monitor = max(" +
+                                     found->name + ") or monitor = min(" + found->name + ")");
+  bool isMax = isGoal ? goal->name == "max" : found->better == Better::Higher;
+  if (found->name == "loss" && isMax)
+    return diags.error(expr.loc, "training makes the loss small; write monitor = loss");
+  return monitor(found->name, isMax);
+}
+
+Attribute Configuration::monitor(StringRef name, bool isMax) {
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("name", builder.getStringAttr(name)),
+       builder.getNamedAttr("goal", builder.getStringAttr(isMax ? "max" : "min"))});
+}
+
+FailureOr<Attribute> Configuration::trainAttr(ArrayRef<MetricInfo> metrics) {
   mlir::NamedAttrList train;
   NameExpr adam{SMLoc()};
   adam.name = "adam";
@@ -378,7 +405,7 @@ FailureOr<Attribute> Configuration::trainAttr(ArrayRef<StringRef> metrics) {
   train.set("epochs", builder.getI64IntegerAttr(10));
   train.set("steps_per_epoch", builder.getI64IntegerAttr(0));
   train.set("schedule", builder.getArrayAttr({}));
-  train.set("monitor", builder.getStringAttr("loss"));
+  train.set("monitor", monitor("loss", /*isMax=*/false));
   for (const Entry &entry : file.train) {
     FailureOr<Attribute> attribute = trainEntryAttr(entry, metrics);
     if (failed(attribute))
@@ -389,7 +416,7 @@ FailureOr<Attribute> Configuration::trainAttr(ArrayRef<StringRef> metrics) {
 }
 
 LogicalResult Configuration::write(nn::ModelOp model, ArrayRef<InputInfo> inputs,
-                                   ArrayRef<StringRef> metrics) {
+                                   ArrayRef<MetricInfo> metrics) {
   builder = mlir::Builder(model.getContext());
   SmallVector<mlir::NamedAttribute> config;
   for (const auto &[name, value] : parameters)

@@ -5,7 +5,7 @@
 //   data   = {sources = [{name, axes}..], validation = 0.2,
 //             chains = [{inputs = [..], steps = [CALL..], outputs = [..]}..]}
 //   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..],
-//             early_stop = CALL, monitor = "iou"}
+//             early_stop = CALL, monitor = {name = "iou", goal = "max"}}
 //   CALL   = {name = "adam", lr = 1.0e-3, ...}
 //
 // Arguments are i64, f64, bool, string, or an array of one of these; all that have a value are
@@ -33,9 +33,9 @@ public:
   /// The block predict as values for parameters. Settings of it may be written as settings of the
   /// parameters themselves.
   llvm::LogicalResult evaluatePredict(Elaborator::Parameters &overrides);
-  /// Sets config, data and train, after @train has been elaborated.
+  /// Sets config, data and train. Inputs are those of @train, metrics those of @eval.
   llvm::LogicalResult write(nn::ModelOp model, llvm::ArrayRef<InputInfo> inputs,
-                            llvm::ArrayRef<llvm::StringRef> metrics);
+                            llvm::ArrayRef<MetricInfo> metrics);
 
 private:
   mlir::FailureOr<Value> predictValue(const Entry &entry, const Value &current);
@@ -44,9 +44,12 @@ private:
   mlir::FailureOr<mlir::Attribute> chainAttr(const ChainDecl &chain,
                                              std::vector<llvm::StringRef> &known,
                                              llvm::ArrayRef<InputInfo> inputs);
-  mlir::FailureOr<mlir::Attribute> trainAttr(llvm::ArrayRef<llvm::StringRef> metrics);
+  mlir::FailureOr<mlir::Attribute> trainAttr(llvm::ArrayRef<MetricInfo> metrics);
   mlir::FailureOr<mlir::Attribute> trainEntryAttr(const Entry &entry,
-                                                  llvm::ArrayRef<llvm::StringRef> metrics);
+                                                  llvm::ArrayRef<MetricInfo> metrics);
+  mlir::FailureOr<mlir::Attribute> monitorAttr(const Expr &expr,
+                                               llvm::ArrayRef<MetricInfo> metrics);
+  mlir::Attribute monitor(llvm::StringRef name, bool isMax);
   mlir::FailureOr<mlir::Attribute> scheduleAttr(const Expr &expr);
   mlir::FailureOr<mlir::Attribute> countAttr(const Entry &entry, int64_t low);
   /// A call or a bare name of the kind.

@@ -139,7 +139,7 @@ FailureOr<Value> Elaborator::evaluateWith(const Parameters &parameters, const Ex
 LogicalResult Elaborator::elaborate(ProgramKind kind, const Parameters &parameters) {
   inputInfos.clear();
   outputNames.clear();
-  metricNames.clear();
+  metricInfos.clear();
   lossLoc = SMLoc();
   Frame local;
   local.function = file.model.get();

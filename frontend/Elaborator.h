@@ -26,6 +26,11 @@ struct InputInfo {
   mlir::RankedTensorType type;
 };
 
+struct MetricInfo {
+  llvm::StringRef name;
+  Better better;
+};
+
 /// One activation of the model or of a function.
 struct Frame {
   const Function *function = nullptr;
@@ -51,7 +56,7 @@ public:
 
   /// Of the last program elaborated.
   llvm::ArrayRef<InputInfo> inputs() const { return inputInfos; }
-  llvm::ArrayRef<llvm::StringRef> metrics() const { return metricNames; }
+  llvm::ArrayRef<MetricInfo> metrics() const { return metricInfos; }
   bool hasOutputs() const { return !outputNames.empty(); }
 
   /// Evaluates an expression of a block beside the model, which sees the model's parameters.
@@ -74,8 +79,6 @@ private:
   llvm::LogicalResult executeLoss(const LossStmt &loss);
   llvm::LogicalResult executeMetric(const MetricStmt &metric);
   llvm::LogicalResult checkModelStatement(const Stmt &statement);
-  llvm::LogicalResult checkFreshName(std::vector<llvm::StringRef> &names, llvm::StringRef name,
-                                     llvm::SMLoc loc);
 
   // Expressions (Evaluate.cpp).
   mlir::FailureOr<Value> evaluate(const Expr &expr);
@@ -116,7 +119,7 @@ private:
   size_t emitted = 0;
   std::vector<InputInfo> inputInfos;
   std::vector<llvm::StringRef> outputNames;
-  std::vector<llvm::StringRef> metricNames;
+  std::vector<MetricInfo> metricInfos;
   llvm::SMLoc lossLoc;
 };
 

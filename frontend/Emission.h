@@ -62,6 +62,7 @@ public:
                                                           mlir::Value b) const;
   mlir::Location loc() const { return graph.loc; }
   llvm::StringRef name() const { return spec.name; }
+  Better better() const { return spec.better; }
 
 private:
   const BoundArgument &bound(llvm::StringRef argument) const;

@@ -12,6 +12,7 @@ static Mean makeMean(const Emission &call, mlir::Value numerator, mlir::Value de
   Mean mean;
   mean.terms.push_back({numerator, denominator, 1});
   mean.origin = call.name();
+  mean.better = call.better();
   return mean;
 }
 
@@ -126,7 +127,6 @@ Result emitAccuracy(Emission &call) {
   mlir::Value count = graph.sum(graph.toFloat(before), {1});
   mlir::Value limit = graph.constant(graph.f32(shapeOf(count)), *k);
   Mean mean = makeMean(call, graph.compare(nn::Comparison::LT, count, limit));
-  mean.higherIsBetter = true;
   mean.differentiable = false;
   return Value(std::move(mean));
 }
@@ -145,7 +145,6 @@ Result emitIou(Emission &call) {
   mlir::Value b = call["truth"].asTensor();
   Mean mean = makeMean(call, nn::AndOp::create(graph.builder, graph.loc, a, b),
                        nn::OrOp::create(graph.builder, graph.loc, a, b));
-  mean.higherIsBetter = true;
   mean.differentiable = false;
   return Value(std::move(mean));
 }

@@ -138,9 +138,11 @@ static LogicalResult elaboratePrograms(const ModelFile &file, MutableArrayRef<Se
       failed(checkSettingsUsed(file, settings, diags)) ||
       failed(elaborator.elaborate(ProgramKind::Train, parameters)))
     return failure();
+  std::vector<InputInfo> inputs = elaborator.inputs();
+  if (failed(elaborator.elaborate(ProgramKind::Eval, parameters)))
+    return failure();
   Configuration configuration(file, elaborator, diags, parameters);
-  if (failed(configuration.write(graph.model(), elaborator.inputs(), elaborator.metrics())) ||
-      failed(elaborator.elaborate(ProgramKind::Eval, parameters)))
+  if (failed(configuration.write(graph.model(), inputs, elaborator.metrics())))
     return failure();
   Elaborator::Parameters overrides, predictParameters;
   if (elaborator.hasOutputs() || !file.predict.empty()) {

@@ -161,8 +161,7 @@ LogicalResult Graph::addMetric(StringRef name, const Mean &mean, SMLoc where) {
   auto [sum, count] = *pair;
   if (term.weight != 1)
     sum = nn::MulOp::create(builder, loc, sum, constant(f32({}), term.weight));
-  nn::MetricOp::create(builder, loc, builder.getStringAttr(name), sum, count,
-                       builder.getBoolAttr(mean.higherIsBetter));
+  nn::MetricOp::create(builder, loc, builder.getStringAttr(name), sum, count);
   return success();
 }
 

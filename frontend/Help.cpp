@@ -41,6 +41,9 @@ static void printCall(const CallSpec &spec, raw_ostream &os) {
        << describe(argument) << ")\n";
   if (!spec.description.empty())
     os << "  " << spec.description << '\n';
+  if (spec.better != Better::Unknown)
+    os << "  As a monitor: " << (spec.better == Better::Higher ? "higher" : "lower")
+       << " is better.\n";
 }
 
 bool printHelp(StringRef name, raw_ostream &os) {

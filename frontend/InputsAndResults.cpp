@@ -43,13 +43,6 @@ FailureOr<mlir::RankedTensorType> Elaborator::evaluateType(const InputStmt &inpu
                                   didYouMean(input.element, {"f32", "i32"}));
 }
 
-LogicalResult Elaborator::checkFreshName(std::vector<StringRef> &names, StringRef name, SMLoc loc) {
-  if (is_contained(names, name))
-    return error(loc, "a second result named '" + name + "'");
-  names.push_back(name);
-  return success();
-}
-
 LogicalResult Elaborator::executeInput(const InputStmt &input) {
   FailureOr<mlir::RankedTensorType> type = evaluateType(input);
   if (failed(type))
@@ -70,8 +63,11 @@ LogicalResult Elaborator::executeInput(const InputStmt &input) {
 
 LogicalResult Elaborator::executeOutput(const OutputStmt &output) {
   FailureOr<Value> value = evaluate(*output.value);
-  if (failed(value) || failed(checkFreshName(outputNames, output.name, output.loc)))
+  if (failed(value))
     return failure();
+  if (is_contained(outputNames, output.name))
+    return error(output.loc, "a second output named '" + output.name + "'");
+  outputNames.push_back(output.name);
   if (!value->isTensor())
     return error(output.value->loc, "an output is a tensor, got " + describe(*value));
   ArrayRef<int64_t> shape = shapeOf(value->asTensor());
@@ -112,14 +108,17 @@ LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
 
 LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
   FailureOr<Value> value = evaluate(*metric.value);
-  if (failed(value) || failed(checkFreshName(metricNames, metric.name, metric.loc)))
+  if (failed(value))
     return failure();
+  if (any_of(metricInfos, [&](const MetricInfo &other) { return other.name == metric.name; }))
+    return error(metric.loc, "a second metric named '" + metric.name + "'");
   if (metric.name == "loss")
     return error(metric.loc, "'loss' is the name of the loss; a metric needs another");
   if (!value->isMean() || value->asMean().terms.size() != 1)
     return error(metric.value->loc, "a metric is one mean, such as accuracy(...), iou(...) or "
                                     "mean(x), got " +
                                         (value->isMean() ? "a sum of them" : describe(*value)));
+  metricInfos.push_back({metric.name, value->asMean().better});
   setLocation(metric.loc, metric.name);
   if (graph.program() != ProgramKind::Predict)
     return graph.addMetric(metric.name, value->asMean(), metric.value->loc);

@@ -48,6 +48,7 @@ struct CallSpec {
   llvm::ArrayRef<ArgumentSpec> arguments;
   llvm::StringLiteral description;
   mlir::FailureOr<Value> (*emit)(Emission &) = nullptr; // of operators
+  Better better = Better::Unknown;                      // of losses and metrics
 };
 
 /// Entries of a kind, in the order of the documentation.

@@ -36,12 +36,15 @@ struct Term {
   double weight = 1;
 };
 
+/// Which values of a loss or metric are better, as far as that is known.
+enum class Better { Unknown, Lower, Higher };
+
 /// What losses, metrics and `mean` of everything yield: a sum of terms that is not yet reduced,
 /// because rows that pad a batch and other ranks have to be taken into account.
 struct Mean {
   std::vector<Term> terms;
   llvm::StringRef origin; // the operator, for messages
-  bool higherIsBetter = false;
+  Better better = Better::Unknown;
   bool differentiable = true; // accuracy and iou are not
 };
 

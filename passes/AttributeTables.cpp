@@ -112,10 +112,12 @@ fb::Offset<artifact::Training> AttributeTables::training(DictionaryAttr block) {
   auto optimizer = call(block.getAs<DictionaryAttr>("optimizer"));
   auto schedule = calls(block.get("schedule"));
   auto earlyStop = call(block.getAs<DictionaryAttr>("early_stop"));
-  auto monitor = block.getAs<StringAttr>("monitor");
-  auto monitorName = builder.CreateString(monitor ? monitor.str() : "loss");
+  auto monitor = block.getAs<DictionaryAttr>("monitor");
+  auto name = builder.CreateString(monitor ? monitor.getAs<StringAttr>("name").str() : "loss");
+  bool isMax = monitor && monitor.getAs<StringAttr>("goal") == "max";
   return artifact::CreateTraining(builder, optimizer, integer("epochs"), integer("steps_per_epoch"),
-                                  schedule, earlyStop, monitorName);
+                                  schedule, earlyStop, name,
+                                  isMax ? artifact::Goal::Max : artifact::Goal::Min);
 }
 
 fb::Offset<artifact::Target> AttributeTables::target(const rt::PlannerTarget &planned,

@@ -4,11 +4,15 @@
 #include "dialects/NN/InputRange.h"
 #include "passes/ModelChecks.h"
 
+#include "dialects/Exec/Exec.h"
+
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace dlc;
 
 namespace {
-enum class Form { Flag, Integer, Integers, Real, Range, Text, Tensor, Dictionary, Call };
+enum class Form { Flag, Integer, Integers, Real, Range, Text, Tensor, Dictionary, Call, Monitor };
 
 /// An entry of a dictionary, or a list of such.
 struct Field {
@@ -28,7 +32,7 @@ constexpr Field dataFields[] = {{"sources", Form::Dictionary, true, false, sourc
                                 {"validation", Form::Real}};
 constexpr Field trainFields[] = {{"optimizer", Form::Call},          {"epochs", Form::Integer},
                                  {"steps_per_epoch", Form::Integer}, {"schedule", Form::Call, true},
-                                 {"early_stop", Form::Call},         {"monitor", Form::Text}};
+                                 {"early_stop", Form::Call},         {"monitor", Form::Monitor}};
 constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
                                   {"nanoseconds", Form::Integer, false, true},
                                   {"exceptions", Form::Integer, false, true}};
@@ -64,6 +68,12 @@ bool isArgument(Attribute value) {
   return isa<FloatAttr, StringAttr>(value) || isInteger(value);
 }
 
+/// The string of that name, empty if there is none.
+StringRef textOf(DictionaryAttr dictionary, StringRef name) {
+  auto text = dictionary.getAs<StringAttr>(name);
+  return text ? text.getValue() : StringRef();
+}
+
 bool hasForm(Attribute value, Form form) {
   auto dictionary = dyn_cast<DictionaryAttr>(value);
   switch (form) {
@@ -86,6 +96,9 @@ bool hasForm(Attribute value, Form form) {
   case Form::Call:
     return dictionary && dictionary.getAs<StringAttr>("name") &&
            llvm::all_of(dictionary, [](NamedAttribute a) { return isArgument(a.getValue()); });
+  case Form::Monitor:
+    return dictionary && dictionary.getAs<StringAttr>("name") &&
+           llvm::is_contained({"max", "min"}, textOf(dictionary, "goal"));
   }
   llvm_unreachable("all forms are listed");
 }
@@ -110,6 +123,8 @@ StringRef nameOf(Form form) {
     return "a dictionary";
   case Form::Call:
     return "a call {name = \"...\", argument = value}";
+  case Form::Monitor:
+    return "{name = a metric or \"loss\", goal = \"max\" or \"min\"}";
   }
   llvm_unreachable("all forms are listed");
 }
@@ -152,12 +167,54 @@ LogicalResult verifyFields(nn::ModelOp model, DictionaryAttr dictionary, ArrayRe
   }
   return success();
 }
+
+/// Metrics of the program, at any stage.
+llvm::SetVector<StringRef> metricsOf(Operation *program) {
+  llvm::SetVector<StringRef> names;
+  program->walk([&](Operation *op) {
+    if (auto metric = dyn_cast<nn::MetricOp>(op))
+      names.insert(metric.getMetric());
+    else if (auto read = dyn_cast<exec::HostReadOp>(op);
+             read && read.getKind() == exec::ResultKind::Metric)
+      names.insert(read.getResult());
+  });
+  return names;
+}
+
+/// The monitor is the loss, which training makes small, or a metric that evaluation has. @eval may
+/// still have to be derived from @train.
+LogicalResult verifyMonitor(nn::ModelOp model, DictionaryAttr monitor) {
+  StringRef name = textOf(monitor, "name");
+  if (name == "loss")
+    return textOf(monitor, "goal") == "min"
+               ? success()
+               : model.emitOpError("has train.monitor = ")
+                     << monitor << "; training makes the loss small, so its goal is \"min\"";
+  Operation *program = SymbolTable::lookupSymbolIn(model, "eval");
+  if (!program)
+    program = SymbolTable::lookupSymbolIn(model, "train");
+  if (!program)
+    return success();
+  llvm::SetVector<StringRef> known = metricsOf(program);
+  if (known.contains(name))
+    return success();
+  known.insert("loss");
+  InFlightDiagnostic error = model.emitOpError("has train.monitor = ")
+                             << monitor << ", but @" << SymbolTable::getSymbolName(program)
+                             << " has no such metric; there are ";
+  llvm::interleaveComma(known, error, [&](StringRef each) { error << "'" << each << "'"; });
+  return error;
+}
 } // namespace
 
 LogicalResult dlc::verifyAttributes(nn::ModelOp model) {
   DictionaryAttr attributes = model->getDiscardableAttrDictionary();
   if (failed(verifyFields(model, attributes, modelFields, "")))
     return failure();
+  auto train = attributes.getAs<DictionaryAttr>("train");
+  if (auto monitor = train ? train.getAs<DictionaryAttr>("monitor") : DictionaryAttr())
+    if (failed(verifyMonitor(model, monitor)))
+      return failure();
   if (auto config = attributes.getAs<DictionaryAttr>("config"))
     for (NamedAttribute entry : config)
       if (!isArgument(entry.getValue()))

@@ -239,7 +239,7 @@ fb::Offset<artifact::Result> Exporter::hostRead(exec::HostReadOp read) {
     places.push_back(indexOf(buffer));
   return artifact::CreateResultDirect(builder, read.getResult().str().c_str(),
                                       static_cast<artifact::ResultKind>(read.getKind()), &places,
-                                      read.getWeight().convertToDouble(), read.getHigherIsBetter());
+                                      read.getWeight().convertToDouble());
 }
 
 fb::Offset<artifact::Instruction> Exporter::instruction(Operation *op) {

@@ -348,19 +348,17 @@ void ProgramConverter::assignRemaining() {
 }
 
 void ProgramConverter::hostRead(Operation *op) {
-  auto create = [&](StringRef name, exec::ResultKind kind, ValueRange values, double weight,
-                    bool higher) {
+  auto create = [&](StringRef name, exec::ResultKind kind, ValueRange values, double weight) {
     SmallVector<Value> places =
         llvm::map_to_vector(values, [&](Value value) { return bufferOf(value); });
     exec::HostReadOp::create(instructions, op->getLoc(), name, kind, places, llvm::APFloat(weight),
-                             higher, exec::StreamAttr());
+                             exec::StreamAttr());
   };
   if (auto loss = dyn_cast<nn::LossOp>(op))
     create("loss", exec::ResultKind::Loss, {loss.getSum(), loss.getCount()},
-           loss.getWeight().convertToDouble(), false);
+           loss.getWeight().convertToDouble());
   else if (auto metric = dyn_cast<nn::MetricOp>(op))
-    create(metric.getMetric(), exec::ResultKind::Metric, {metric.getSum(), metric.getCount()}, 1.0,
-           metric.getHigherIsBetter());
+    create(metric.getMetric(), exec::ResultKind::Metric, {metric.getSum(), metric.getCount()}, 1.0);
   else if (auto output = dyn_cast<nn::OutputOp>(op))
-    create(output.getOutput(), exec::ResultKind::Output, {output.getValue()}, 1.0, true);
+    create(output.getOutput(), exec::ResultKind::Output, {output.getValue()}, 1.0);
 }

@@ -187,7 +187,7 @@ def Exec_HostReadOp : Exec_Instruction<"host_read"> {
   let summary = "a result of the program is final";
   let description = "Losses and metrics read (sum, count), an output one tensor.";
   let arguments = (ins StrAttr:$result, Exec_ResultKindAttr:$kind, Variadic<Exec_BufferType>:$buffers,
-                       DefaultValuedAttr<F64Attr, "1.0">:$weight, DefaultValuedAttr<BoolAttr, "true">:$higher_is_better,
+                       DefaultValuedAttr<F64Attr, "1.0">:$weight,
                        OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$result `(` $buffers `)` attr-dict `:` type($buffers)";
   let hasVerifier = 1;

@@ -18,7 +18,8 @@ def NN_ModelOp : NN_Op<"model", [IsolatedFromAbove, Symbol, SymbolTable, SingleB
     `train` and `data` are dictionaries; a call is the dictionary of its arguments and its `name`. Optimizers are sgd, adam and adamw (lr,
     beta1, beta2, eps, weight_decay, no_decay); what is absent has torch.optim's default.
     `train = {optimizer = {name = "sgd", lr = 0.01, momentum = 0.9, nesterov = false, weight_decay = 0.0, no_decay = ["*.bias"]},
-    epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor = "iou", early_stop = its call}`.
+    epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor = {name = "iou", goal = "max"}, early_stop = its call}`. The monitor is
+    a metric of @eval or "loss"; its goal, "max" or "min", says which of two epochs is the better one.
     `data = {sources = [ {name = "image", axes = "NYX"} ], chains = [ {inputs = ["image"], steps = [flip's call], outputs = ["image"]} ],
     validation = 0.2}`.
 
@@ -127,8 +128,7 @@ def NN_LossOp : NN_Op<"loss"> {
 
 def NN_MetricOp : NN_Op<"metric"> {
   let summary = "a metric: sum / count over rows and ranks";
-  let arguments = (ins StrAttr:$metric, NN_FloatTensor:$sum, NN_FloatTensor:$count,
-                       DefaultValuedAttr<BoolAttr, "true">:$higher_is_better);
+  let arguments = (ins StrAttr:$metric, NN_FloatTensor:$sum, NN_FloatTensor:$count);
   let assemblyFormat = "$metric `,` $sum `,` $count attr-dict `:` type($sum) `,` type($count)";
   let hasVerifier = 1;
 }

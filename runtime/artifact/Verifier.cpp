@@ -63,6 +63,7 @@ private:
   void verifyModules();
   void verifyKernels();
   void verifyInputs();
+  void verifyMonitor();
   void verifyOverlap(int32_t program);
 
   bool isData(const artifact::Span &span) const {
@@ -292,6 +293,26 @@ void TableVerifier::verifyOverlap(int32_t program) {
   }
 }
 
+/// The monitor is the loss or a metric of eval, and its goal is stated.
+void TableVerifier::verifyMonitor() {
+  if (!root.training() || countOf(root.training()->monitor()) == 0)
+    return;
+  std::string name = root.training()->monitor()->str();
+  artifact::Goal goal = root.training()->goal();
+  if (goal != artifact::Goal::Min && goal != artifact::Goal::Max)
+    faults.add("training", "monitor '" + name + "' without a goal, min or max");
+  bool known = name == "loss";
+  for (uint32_t i = 0; i < countOf(root.programs()); ++i) {
+    const artifact::Program &program = *root.programs()->Get(i);
+    for (uint32_t k = 0; program.name()->str() == "eval" && k < countOf(program.results()); ++k) {
+      const artifact::Result &result = *program.results()->Get(k);
+      known |= result.kind() == artifact::ResultKind::Metric && result.name()->str() == name;
+    }
+  }
+  if (!known)
+    faults.add("training", "monitor '" + name + "' is no metric of eval");
+}
+
 std::vector<std::string> TableVerifier::run() {
   constexpr uint32_t maxPrograms = 16;
   if (root.version() != 1)
@@ -317,6 +338,7 @@ std::vector<std::string> TableVerifier::run() {
     verifyOverlap(static_cast<int32_t>(i));
     verifyProgram(root, buffers, i, faults);
   }
+  verifyMonitor();
   return faults.take();
 }
 

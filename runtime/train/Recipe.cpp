@@ -91,6 +91,12 @@ static json scheduleLength(const artifact::TrainingT &training, const TrainOptio
                         : json::object({{"steps", options.steps.value_or(1)}});
 }
 
+/// As the graph language writes it: "max(iou)".
+static std::string monitorOf(const artifact::TrainingT &training) {
+  std::string name = training.monitor.empty() ? "loss" : training.monitor;
+  return (training.goal == artifact::Goal::Max ? "max(" : "min(") + name + ")";
+}
+
 static std::vector<Fact> factsOf(const Artifact &artifact, const TrainOptions &options) {
   artifact::ArtifactT content;
   artifact->UnPackTo(&content);
@@ -126,7 +132,7 @@ static std::vector<Fact> factsOf(const Artifact &artifact, const TrainOptions &o
       found("optimizer", callOf(training.optimizer)),
       found("schedule", callsOf(training.schedule)),
       found("steps_per_epoch", training.steps_per_epoch),
-      found("monitor", training.monitor),
+      found("monitor", monitorOf(training)),
       found("early_stop", callOf(training.early_stop)),
       found("math", content.target->math),
       found("precision", content.target->precision),

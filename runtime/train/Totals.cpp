@@ -11,7 +11,7 @@ std::vector<ResultInfo> resultsOf(const artifact::Program &program) {
     for (const artifact::Result *result : *program.results())
       if (result->kind() != artifact::ResultKind::Output)
         infos.push_back({result->name()->str(), result->kind() == artifact::ResultKind::Loss,
-                         result->weight(), result->higher_is_better()});
+                         result->weight()});
   return infos;
 }
 

@@ -18,7 +18,6 @@ struct ResultInfo {
   std::string name;
   bool isLoss = false;
   double weight = 1;
-  bool higherIsBetter = true;
 };
 
 std::vector<ResultInfo> resultsOf(const artifact::Program &program);

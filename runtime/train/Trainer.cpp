@@ -123,10 +123,7 @@ void Trainer::setSchedule() {
 }
 
 void Trainer::setMonitor() {
-  state.monitor.higherIsBetter = false;
-  for (const ResultInfo &result : totals.results())
-    if (monitorsMetric() && result.name == training.monitor && !result.isLoss)
-      state.monitor.higherIsBetter = result.higherIsBetter;
+  state.monitor.higherIsBetter = monitorsMetric() && training.goal == artifact::Goal::Max;
   if (training.early_stop)
     state.monitor.patience = std::llround(numberOf(*training.early_stop, "patience", 10));
 }

@@ -259,3 +259,13 @@ nn.model @contents attributes {stage = "exec"} {
     %c = nn.constant dense<1.0> : tensor<f32>
   }
 }
+
+// -----
+
+// expected-error @below {{but @eval has no such metric; there are 'iou', 'loss'}}
+nn.model @monitor attributes {stage = "exec", train = {monitor = {name = "dice", goal = "max"}}} {
+  exec.program @eval {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<f32>>
+    exec.host_read "iou"(%a, %a) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
+  }
+}

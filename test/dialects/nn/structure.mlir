@@ -14,14 +14,14 @@ nn.model @m attributes {stage = "train", batch = 2 : i64} {
   // CHECK: nn.program @train(%[[X:.*]]: tensor<3xf32> {nn.input = "x"}) {
   // CHECK: %[[W:.*]] = nn.read @w : tensor<3xf32>
   // CHECK: nn.loss %{{.*}}, %{{.*}} {weight = 5.000000e-01 : f64} : tensor<f32>, tensor<f32>
-  // CHECK: nn.metric "error", %{{.*}}, %{{.*}} {higher_is_better = false} : tensor<f32>, tensor<f32>
+  // CHECK: nn.metric "error", %{{.*}}, %{{.*}} : tensor<f32>, tensor<f32>
   // CHECK: nn.gradient @w, %[[X]] : tensor<3xf32>
   // CHECK: nn.assign @w, %[[X]] : tensor<3xf32>
   nn.program @train(%x: tensor<3xf32> {nn.input = "x"}) {
     %w = nn.read @w : tensor<3xf32>
     %lr = nn.read @lr : tensor<f32>
     nn.loss %lr, %lr {weight = 0.5} : tensor<f32>, tensor<f32>
-    nn.metric "error", %lr, %lr {higher_is_better = false} : tensor<f32>, tensor<f32>
+    nn.metric "error", %lr, %lr : tensor<f32>, tensor<f32>
     nn.gradient @w, %x : tensor<3xf32>
     nn.assign @w, %x : tensor<3xf32>
   }

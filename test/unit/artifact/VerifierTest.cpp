@@ -141,6 +141,19 @@ TEST_P(ArtifactFault, IsFoundAndNamed) {
 using artifact::DType;
 static const FaultCase faultCases[] = {
     {"Version", [](TinyArtifact &t) { t.root.version = 2; }, "version 2"},
+    {"MonitorWithoutGoal",
+     [](TinyArtifact &t) {
+       t.root.training = std::make_unique<artifact::TrainingT>();
+       t.root.training->monitor = "loss";
+     },
+     "monitor 'loss' without a goal"},
+    {"MonitorOfNothing",
+     [](TinyArtifact &t) {
+       t.root.training = std::make_unique<artifact::TrainingT>();
+       t.root.training->monitor = "dice";
+       t.root.training->goal = artifact::Goal::Max;
+     },
+     "monitor 'dice' is no metric of eval"},
     {"ArenaSize", [](TinyArtifact &t) { t.root.arenas[0]->bytes = 1000; }, "multiple of 64"},
     {"ArenaOfBuffer", [](TinyArtifact &t) { t.root.buffers[0]->arena = 9; }, "no arena 9"},
     {"Alignment", [](TinyArtifact &t) { t.root.buffers[1]->offset = 452; }, "not aligned"},

@@ -270,7 +270,7 @@ TEST(Configuration, SettingsReachParametersAndBlocks) {
                   "norm=batch",
                   "train.epochs=7",
                   "train.optimizer=sgd(lr=0.5, momentum=0.9, no_decay=[\"*.bias\"])",
-                  "train.monitor=level"};
+                  "train.monitor=max(level)"};
   Elaborated result(std::string(small) + "train { epochs = 2 }", options);
   ASSERT_TRUE(result.module) << result.diagnostics;
   EXPECT_EQ(textOf(result.model()->getAttr("config")),
@@ -278,10 +278,54 @@ TEST(Configuration, SettingsReachParametersAndBlocks) {
   EXPECT_EQ(textOf(result.model()->getAttr("batch")), "3 : i64");
   EXPECT_EQ(
       textOf(result.model()->getAttr("train")),
-      "{epochs = 7 : i64, monitor = \"level\", optimizer = {lr = 5.000000e-01 : f64, "
+      "{epochs = 7 : i64, monitor = {goal = \"max\", name = \"level\"}, optimizer = {lr = "
+      "5.000000e-01 : f64, "
       "momentum = 9.000000e-01 : f64, name = \"sgd\", nesterov = false, no_decay = [\"*.bias\"], "
       "weight_decay = 0.000000e+00 : f64}, schedule = [], steps_per_epoch = 0 : "
       "i64}");
+}
+
+/// A bare name has the direction of its metric, which a negative factor turns over.
+TEST(Configuration, MonitorsKnowTheirDirection) {
+  struct {
+    const char *metric, *monitor, *goal;
+  } cases[] = {
+      {"accuracy(y, label)", "watched", "max"},
+      {"100 * accuracy(y, label)", "watched", "max"},
+      {"-accuracy(y, label)", "watched", "min"},
+      {"iou(y > 0.0, x > 0.5)", "watched", "max"},
+      {"softmax_cross_entropy(y, label)", "watched", "min"},
+      {"bce_with_logits(y, x)", "watched", "min"},
+      {"mae(y, x)", "watched", "min"},
+      {"mse(y, x)", "watched", "min"},
+      {"mse(y, x) * -1.0", "watched", "max"},
+      {"mean(y)", "max(watched)", "max"},
+      {"mean(y)", "min(watched)", "min"},
+      {"mse(y, x)", "max(watched)", "max"},
+  };
+  for (const auto &each : cases) {
+    Elaborated result(
+        std::string(
+            "model m() {\n  input x : f32[2, 3]\n  input label : i32[2]\n"
+            "  y = dense(x, 3)\n  loss = softmax_cross_entropy(y, label)\n  metric watched = ") +
+        each.metric + "\n}\ntrain { monitor = " + each.monitor + " }");
+    ASSERT_TRUE(result.module) << result.diagnostics;
+    auto train = result.model()->getAttrOfType<mlir::DictionaryAttr>("train");
+    EXPECT_EQ(textOf(train.get("monitor")),
+              std::string("{goal = \"") + each.goal + "\", name = \"watched\"}")
+        << each.metric;
+  }
+}
+
+/// The monitor is a figure of the validation.
+TEST(Configuration, MonitorsWatchEvaluation) {
+  std::string model = "model m() {\n  input x : f32[2, 3]\n  y = dense(x, 1)\n  loss = mean(y)\n"
+                      "  if training { metric a = mse(y, 0) } else { metric b = mse(y, 0) }\n}\n";
+  Elaborated good(model + "train { monitor = b }"), bad(model + "train { monitor = a }");
+  EXPECT_TRUE(good.module) << good.diagnostics;
+  EXPECT_NE(bad.diagnostics.find("of a metric of the model or of the loss: 'b', 'loss'"),
+            std::string::npos)
+      << bad.diagnostics;
 }
 
 TEST(Configuration, DataChainsAreWritten) {

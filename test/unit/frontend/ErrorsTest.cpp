@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"  y = image\n  metric p = mean(y) + mean(mask)", "5:22", "one mean"},
         Case{"  y = image\n  metric loss = mean(y)", "5:3", "a metric needs another"},
         Case{"  y = image\n  metric a = mean(y)\n  metric a = mean(y)", "6:3",
-             "a second result named 'a'"},
+             "a second metric named 'a'"},
         Case{"  y = image\n  output q = sum(y)", "5:14", "first axis of an output is the batch"},
         Case{"  y = image\n  output q = mean(y)", "5:14", "an output is a tensor"},
         Case{"  input image : f32[batch]\n  y = image * mean(image)", "2:3", "never used"},
@@ -259,6 +259,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{DLC_MODEL "train { schedule = [warm_up(), cosin()] }", "test.dl:3:32",
              "did you mean 'cosine'?"},
         Case{DLC_MODEL "train { monitor = siz }", "test.dl:3:19", "did you mean 'size'?"},
+        Case{DLC_MODEL "train { monitor = size }", "test.dl:3:19",
+             "whether a higher or a lower 'size' is better is not known; write monitor = max(size) "
+             "or monitor = min(size)"},
+        Case{DLC_MODEL "train { monitor = max(siz) }", "test.dl:3:23", "did you mean 'size'?"},
+        Case{DLC_MODEL "train { monitor = maximum(size) }", "test.dl:3:19",
+             "the monitor is NAME, max(NAME) or min(NAME)"},
+        Case{DLC_MODEL "train { monitor = \"size\" }", "test.dl:3:19",
+             "the monitor is NAME, max(NAME) or min(NAME)"},
+        Case{DLC_MODEL "train { monitor = max(loss) }", "test.dl:3:19",
+             "training makes the loss small; write monitor = loss"},
         Case{DLC_MODEL "train { early_stop() }", "test.dl:3:9", "needs its argument 'patience'"},
         Case{DLC_MODEL "predict { bach = 1 }", "test.dl:3:11", "did you mean 'batch'?"},
         Case{DLC_MODEL "predict { batch = 1.5 }", "test.dl:3:19", "prediction cannot make it"},
@@ -314,6 +324,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SetCase{"train.epochs=five", "--set:1:14", "nothing named 'five' has a value"},
                     SetCase{"train.epoch=5", "--set:1:7", "did you mean 'epochs'?"},
                     SetCase{"train.optimizer=sgd(lr=0.1", "--set:1:27", "expected ',' or ')'"},
+                    SetCase{"train.monitor=max(x)", "--set:1:19", "max(NAME) or min(NAME)"},
                     SetCase{"predict.size=5", "--set:1:9", "has no 'size'"},
                     SetCase{"data.validation=2", "--set:1:17", "a share"}));
 

@@ -7,8 +7,7 @@ namespace dlc::rt {
 namespace {
 
 Totals example() {
-  return Totals(
-      {{"main", true, 1.0, true}, {"aux", true, 0.4, true}, {"accuracy", false, 1, true}});
+  return Totals({{"main", true, 1.0}, {"aux", true, 0.4}, {"accuracy", false, 1}});
 }
 
 TEST(Totals, LossIsTheWeightedSumOfTerms) {

@@ -450,7 +450,17 @@ TEST_F(TrainerTest, ALossOfNothingStopsTheRun) {
 }
 
 TEST_F(TrainerTest, SaysWhichEpochIsBest) {
-  edit = [](auto &artifact) { artifact.training->monitor = "accuracy"; };
+  auto watchAccuracy = [](artifact::ArtifactT &model) {
+    for (const auto &program : model.programs) {
+      auto metric = std::make_unique<artifact::ResultT>(*program->results[0]);
+      metric->kind = artifact::ResultKind::Metric;
+      metric->name = "accuracy";
+      program->results.push_back(std::move(metric));
+    }
+    model.training->monitor = "accuracy";
+    model.training->goal = artifact::Goal::Max;
+  };
+  edit = watchAccuracy;
   TrainOptions run = options("run");
   train(run);
   EXPECT_NE(printed().find("best is the epoch of the lowest training loss: there is no "
@@ -463,6 +473,12 @@ TEST_F(TrainerTest, SaysWhichEpochIsBest) {
   train(run);
   EXPECT_NE(printed().find("best is the epoch of the lowest val_loss\n"), std::string::npos)
       << printed();
+  edit = watchAccuracy;
+  run.runDirectory = directory / "watched";
+  train(run);
+  EXPECT_NE(printed().find("best is the epoch of the highest val_accuracy\n"), std::string::npos)
+      << printed();
+  EXPECT_EQ(configuration("watched")["recipe"]["monitor"], "max(accuracy)");
 }
 
 TEST_F(TrainerTest, LossIsExactOverRanks) {
