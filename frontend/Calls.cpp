@@ -21,24 +21,27 @@ static bool isPath(StringRef name) {
          });
 }
 
-/// The path of a call: the caller's, then `name = "..."` or the callee's name and number. Takes
-/// `name` out of the arguments.
+/// The path of a call: the caller's, then `name = "..."` or the callee's name and number; an empty
+/// name adds nothing. Takes `name` out of the arguments.
 FailureOr<std::string> Elaborator::callPath(const CallExpr &expr, StringRef callee,
                                             std::vector<GivenArgument> &arguments) {
   std::string own;
   auto given = find_if(arguments, [](const auto &argument) { return argument.keyword == "name"; });
   if (given != arguments.end()) {
-    if (!given->value.isString() || !isPath(given->value.asString()))
+    bool isName = given->value.isString() &&
+                  (given->value.asString().empty() || isPath(given->value.asString()));
+    if (!isName)
       return error(given->valueLoc,
                    "a name consists of letters, digits, '_' and '-', with dots between "
-                   "components, got " +
+                   "components, or is \"\", which adds no component, got " +
                        describe(given->value));
     own = given->value.asString();
     arguments.erase(given);
   } else {
-    own = (callee + "." + Twine(frame->counters[callee]++)).str();
+    own = (callee + "." + Twine((*frame->counters)[callee]++)).str();
   }
-  std::string path = frame->path.empty() ? own : frame->path + "." + own;
+  bool joins = !frame->path.empty() && !own.empty();
+  std::string path = frame->path + (joins ? "." : "") + own;
   constexpr size_t maxPath = 1024;
   if (path.size() > maxPath)
     return error(expr.loc, "the layer's name is longer than " + Twine(maxPath) + " letters");
@@ -61,7 +64,8 @@ FailureOr<Value> Elaborator::evaluateCall(const CallExpr &expr) {
   constexpr unsigned maxCalls = 64;
   if (calls >= maxCalls)
     return error(expr.loc, "calls nested deeper than " + Twine(maxCalls) +
-                               " levels; does a function call itself without end?");
+                               " levels; does a function call itself without end? An 'if' ends it, "
+                               "or 'for i in 0..n { x = f(x) }' repeats a call");
   Callable target = callee->asCallable();
   StringRef name = target.op ? StringRef(target.op->name) : target.function->name;
   FailureOr<std::string> path = callPath(expr, name, given);
@@ -108,6 +112,8 @@ FailureOr<Value> Elaborator::callFunction(const Function &function, const CallEx
                                           std::string path, ArrayRef<GivenArgument> given) {
   Frame callee;
   callee.function = &function;
+  if (path == frame->path)
+    callee.counters = frame->counters;
   callee.path = std::move(path);
   callee.site = hash_combine(frame->site, expr.loc.getPointer());
   unsigned errorsBefore = diags.errorCount();
@@ -120,9 +126,10 @@ FailureOr<Value> Elaborator::callFunction(const Function &function, const CallEx
     return std::move(callee.result);
   if (succeeded(executed))
     return error(expr.loc, "'" + function.name + "' ended without 'return'");
-  constexpr unsigned maxNotes = 8;
-  if (diags.errorCount() > errorsBefore && diags.noteCount() < maxNotes)
-    diags.note(expr.loc, "in this call of '" + function.name + "', layer " + callee.path);
+  constexpr unsigned maxNotes = 8; // of the outermost calls: a recursion shows where it began
+  if (diags.errorCount() > errorsBefore && calls <= maxNotes)
+    diags.note(expr.loc, "in this call of '" + function.name + "'" +
+                             (callee.path.empty() ? "" : ", layer " + callee.path));
   return failure();
 }
 

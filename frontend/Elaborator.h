@@ -34,9 +34,11 @@ struct MetricInfo {
 /// One activation of the model or of a function.
 struct Frame {
   const Function *function = nullptr;
-  std::string path;                   // of the layers made in it; empty in the model
-  size_t site = 0;                    // hash of the calls that led here
-  llvm::StringMap<unsigned> counters; // unnamed calls so far, per callee
+  std::string path; // of the layers made in it; empty in the model
+  size_t site = 0;  // hash of the calls that led here
+  /// Unnamed calls so far, per callee. A call that adds nothing to the path shares its caller's.
+  using Counters = llvm::StringMap<unsigned>;
+  std::shared_ptr<Counters> counters = std::make_shared<Counters>();
   llvm::StringMap<Value> variables;
   bool returned = false;
   Value result;

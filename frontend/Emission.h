@@ -66,7 +66,9 @@ public:
 
 private:
   const BoundArgument &bound(llvm::StringRef argument) const;
-  std::string variableName(llvm::StringRef leaf) const { return (path + "." + leaf).str(); }
+  std::string variableName(llvm::StringRef leaf) const {
+    return (path + (path.empty() ? "" : ".") + leaf).str();
+  }
 
   Diagnostics &diags;
   const CallSpec &spec;

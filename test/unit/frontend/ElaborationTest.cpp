@@ -205,6 +205,24 @@ TEST(Elaboration, UnnamedCallsAreNumberedPerFunction) {
     EXPECT_TRUE(result.variable(name)) << name;
 }
 
+/// A call with an empty name makes what it makes as if it stood where the call stands.
+TEST(Elaboration, AnEmptyNameAddsNoComponent) {
+  Elaborated result(
+      "fn pair(x) { return conv(conv(x, 1, kernel = 1), 1, kernel = 1, name = \"last\") }\n"
+      "fn stage(x) { return conv(pair(x, name = \"\"), 1, kernel = 1) }\n" +
+      withBody("  x = stage(pair(image, name = \"\"), name = \"layer1.0\")\n"
+               "  x = conv(x, 1, kernel = 1)\n  y = conv(x, 1, kernel = 1, name = \"\")"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  for (const char *name :
+       {"conv.0.weight", "last.weight", "layer1.0.conv.0.weight", "layer1.0.last.bias",
+        "layer1.0.conv.1.weight", "conv.1.weight", "weight", "bias"})
+    EXPECT_TRUE(result.variable(name)) << name;
+  Elaborated twice("fn f(x) { return conv(x, 1, kernel = 1, name = \"c\") }\n" +
+                   withBody("  y = f(f(image, name = \"\"), name = \"\")"));
+  EXPECT_NE(twice.diagnostics.find("a second variable named 'c.weight'"), std::string::npos)
+      << twice.diagnostics;
+}
+
 TEST(Elaboration, LocationsNameTheLayer) {
   Elaborated result("fn block(x) { return conv(x, 1, kernel = 1) }\n" +
                     withBody("  y = block(image, name = \"down\")"));
