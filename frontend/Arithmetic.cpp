@@ -20,7 +20,9 @@ struct Operation {
 
   LogicalResult error(const Twine &message) const { return diags.error(loc, message); }
   LogicalResult mismatch(const Value &a, const Value &b) const {
-    return error("'" + spelling(op) + "' does not apply to " + describe(a) + " and " + describe(b));
+    bool isText = a.isString() || b.isString();
+    return error("'" + spelling(op) + "' does not apply to " + describe(a) + " and " + describe(b) +
+                 (isText ? "; a string takes values in as \"{x}\"" : ""));
   }
 
   FailureOr<Value> ints(int64_t a, int64_t b) const;
@@ -166,6 +168,11 @@ FailureOr<Value> Operation::means(const Value &a, const Value &b) const {
     return scaled(b.asMean(), a.asDouble());
   if (op == Op::Divide && a.isMean() && b.isNumber() && b.asDouble() != 0)
     return scaled(a.asMean(), 1 / b.asDouble());
+  // So that a sum of losses may begin with the number 0.
+  if (op == Op::Add && a.isNumber() && a.asDouble() == 0)
+    return b;
+  if ((op == Op::Add || op == Op::Subtract) && b.isNumber() && b.asDouble() == 0)
+    return a;
   if (a.isMean() && b.isMean() && (op == Op::Add || op == Op::Subtract)) {
     constexpr size_t maxTerms = 1024;
     Mean sum = a.asMean();

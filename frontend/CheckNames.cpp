@@ -5,6 +5,7 @@
 // writing.
 #include "frontend/CheckNames.h"
 
+#include "frontend/Habits.h"
 #include "frontend/Operators.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -130,7 +131,7 @@ static LogicalResult checkDefined(const ModelFile &file, const Function &functio
   for (const NameExpr *read : definitions.reads)
     if (!names.contains(read->name))
       return diags.error(read->loc,
-                         "unknown name '" + read->name + "'" + didYouMean(read->name, known));
+                         "unknown name '" + read->name + "'" + nameHint(read->name, known));
   return success();
 }
 
@@ -218,6 +219,8 @@ void Liveness::visit(const Stmt &statement, Names &live) {
   }
 }
 
+static bool isResultWord(StringRef name) { return name == "output" || name == "metric"; }
+
 static LogicalResult checkUsed(const ModelFile &file, Diagnostics &diags) {
   Liveness liveness;
   for (const auto &function : file.functions) {
@@ -240,7 +243,9 @@ static LogicalResult checkUsed(const ModelFile &file, Diagnostics &diags) {
   sort(liveness.findings,
        [](const auto &a, const auto &b) { return a.loc.getPointer() < b.loc.getPointer(); });
   for (const Liveness::Finding &finding : ArrayRef(liveness.findings).take_front(10))
-    (void)diags.error(finding.loc, "the value of '" + finding.name + "' is never used");
+    (void)diags.error(finding.loc,
+                      "the value of '" + finding.name + "' is never used" +
+                          (isResultWord(finding.name) ? nameHint(finding.name, {}) : ""));
   return success(liveness.findings.empty());
 }
 

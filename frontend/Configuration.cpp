@@ -1,5 +1,6 @@
 #include "frontend/Configuration.h"
 
+#include "frontend/Habits.h"
 #include "frontend/Parser.h"
 
 #include <cmath>
@@ -10,8 +11,6 @@ using mlir::FailureOr;
 
 namespace dlc::fe {
 
-static constexpr StringLiteral trainEntries[] = {"optimizer", "epochs",     "steps_per_epoch",
-                                                 "schedule",  "early_stop", "monitor"};
 static constexpr StringLiteral dataEntries[] = {"validation"};
 
 //===- Settings -------------------------------------------------------------------------------===//
@@ -291,10 +290,10 @@ FailureOr<Attribute> Configuration::dataAttr(ArrayRef<InputInfo> inputs) {
   double validation = 0;
   for (const Entry &entry : file.data) {
     if (!is_contained(dataEntries, entry.name))
-      return diags.error(entry.loc,
-                         "'data' has no setting '" + entry.name + "'; it has " +
-                             listNames(to_vector_of<StringRef>(dataEntries)) +
-                             didYouMean(entry.name, to_vector_of<StringRef>(dataEntries)));
+      return diags.error(entry.loc, "'data' has no setting '" + entry.name + "'; it has " +
+                                        listNames(to_vector_of<StringRef>(dataEntries)) +
+                                        " and chains SOURCE -> step(...) -> INPUT" +
+                                        nameHint(entry.name, to_vector_of<StringRef>(dataEntries)));
     FailureOr<Value> value = elaborator.evaluateWith(parameters, *entry.value);
     if (failed(value))
       return failure();
@@ -353,9 +352,10 @@ FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
   if (entry.name == "steps_per_epoch")
     return countAttr(entry, 0);
   if (entry.name != "monitor") {
-    SmallVector<StringRef> known = to_vector_of<StringRef>(trainEntries);
+    auto known =
+        map_to_vector(trainSettings(), [](const SettingSpec &s) -> StringRef { return s.name; });
     return diags.error(entry.loc, "'train' has no setting '" + entry.name + "'; it has " +
-                                      listNames(known) + didYouMean(entry.name, known));
+                                      listNames(known) + nameHint(entry.name, known));
   }
   return monitorAttr(*entry.value, metrics);
 }

@@ -94,4 +94,17 @@ static constexpr CallSpec calls[] = {
 
 ArrayRef<CallSpec> configurationTable() { return calls; }
 
+static constexpr SettingSpec settings[] = {
+    {"optimizer", "OPTIMIZER(...)", "what updates the parameters; adam() if not given"},
+    {"epochs", "INT", "length of the run; 10 if not given"},
+    {"steps_per_epoch", "INT", "0, one pass over the data, if not given"},
+    {"schedule", "[SCHEDULE(...), ...]", "factors of the learning rate, multiplied"},
+    {"early_stop", "early_stop(...)", "when the run ends early"},
+    {"monitor", "max(NAME) | min(NAME) | NAME",
+     "metric or loss that best checkpoint, plateau and early stop watch, kept high or low; a bare "
+     "NAME where the direction is known; loss if not given"},
+};
+
+ArrayRef<SettingSpec> trainSettings() { return settings; }
+
 } // namespace dlc::fe

@@ -13,10 +13,7 @@ LogicalResult Diagnostics::error(SMLoc loc, const Twine &message) {
   return failure();
 }
 
-void Diagnostics::note(SMLoc loc, const Twine &message) {
-  ++notes;
-  print(loc, SourceMgr::DK_Note, message);
-}
+void Diagnostics::note(SMLoc loc, const Twine &message) { print(loc, SourceMgr::DK_Note, message); }
 
 void Diagnostics::print(SMLoc loc, SourceMgr::DiagKind kind, const Twine &message) {
   if (loc.isValid()) {
@@ -32,8 +29,9 @@ std::string didYouMean(StringRef name, ArrayRef<StringRef> candidates) {
   // which the name is the beginning.
   unsigned limit = name.size() / 3 + 1;
   for (StringRef candidate : candidates) {
-    unsigned distance = name.edit_distance(candidate, /*AllowReplacements=*/true, limit);
-    bool beginning = candidate.starts_with(name) && !best.starts_with(name);
+    unsigned distance =
+        name.edit_distance_insensitive(candidate, /*AllowReplacements=*/true, limit);
+    bool beginning = candidate.starts_with_insensitive(name) && !best.starts_with_insensitive(name);
     bool first = best.empty() && distance < name.size();
     if (distance < limit || (distance == limit && (first || beginning))) {
       best = candidate;

@@ -23,7 +23,6 @@ public:
   void note(llvm::SMLoc loc, const llvm::Twine &message);
 
   unsigned errorCount() const { return errors; }
-  unsigned noteCount() const { return notes; }
   llvm::SourceMgr &sourceManager() { return sources; }
 
 private:
@@ -32,7 +31,6 @@ private:
   llvm::SourceMgr &sources;
   llvm::raw_ostream &os;
   unsigned errors = 0;
-  unsigned notes = 0;
 };
 
 /// "; did you mean 'x'?" for the candidate nearest to `name` by edit distance, else "".

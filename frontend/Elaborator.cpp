@@ -150,8 +150,10 @@ LogicalResult Elaborator::elaborate(ProgramKind kind, const Parameters &paramete
   if (failed(execute(file.model->body)))
     return failure();
   if (!lossLoc.isValid())
-    return error(file.model->loc, "model '" + file.model->name + "' has no loss in @" +
-                                      programName(kind) + "; add 'loss = ...'");
+    return error(file.model->loc,
+                 "model '" + file.model->name + "' has no loss in @" + programName(kind) +
+                     "; add one, such as 'loss = softmax_cross_entropy(logits, label)' or "
+                     "'loss = mse(y, target)'");
   graph.endProgram();
   return success();
 }

@@ -243,7 +243,10 @@ Result emitMaxPool(Emission &call) {
   constexpr int64_t maxWindow = 127;
   if (elementCount(windows->kernel) > maxWindow)
     return call.error("kernel", "max_pool's window has at most " + Twine(maxWindow) +
-                                    " elements, got " + toText(call["kernel"]));
+                                    " elements (the place of its maximum is kept in a byte), got " +
+                                    toText(call["kernel"]) +
+                                    "; pool in steps: a window of 14 x 14 is max_pool(max_pool(x, "
+                                    "kernel = 7), kernel = 2)");
   for (size_t i = 0; i < spatial.size(); ++i)
     if (std::max(windows->low[i], windows->high[i]) >= windows->kernel[i])
       return call.error("padding", "padding must be smaller than the window, " +

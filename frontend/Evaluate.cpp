@@ -1,6 +1,7 @@
 // Expressions but for calls.
 #include "frontend/Arithmetic.h"
 #include "frontend/Elaborator.h"
+#include "frontend/Habits.h"
 
 #include "llvm/ADT/ScopeExit.h"
 
@@ -97,7 +98,7 @@ FailureOr<Value> Elaborator::evaluateName(const NameExpr &expr) {
   for (const auto &variable : frame->variables)
     known.push_back(variable.first());
   append_range(known, argumentWords());
-  return error(expr.loc, "nothing named '" + name + "' has a value here" + didYouMean(name, known));
+  return error(expr.loc, "nothing named '" + name + "' has a value here" + nameHint(name, known));
 }
 
 FailureOr<Value> Elaborator::evaluateMember(const MemberExpr &expr) {
@@ -108,7 +109,9 @@ FailureOr<Value> Elaborator::evaluateMember(const MemberExpr &expr) {
   SmallVector<StringRef> names(std::begin(members), std::end(members));
   if (!is_contained(names, expr.member))
     return error(expr.loc, "no member '" + expr.member + "'; tensors have " + listNames(names) +
-                               didYouMean(expr.member, names));
+                               (lookupCall(expr.member, CallKind::Operator)
+                                    ? ("; an operator is called: " + expr.member + "(x)").str()
+                                    : nameHint(expr.member, names)));
   if (!object->isTensor())
     return error(expr.loc, "only tensors have '." + expr.member + "', got " + describe(*object));
   ArrayRef<int64_t> shape = shapeOf(object->asTensor());

@@ -65,6 +65,16 @@ bool printHelp(StringRef name, raw_ostream &os) {
       }
   }
   if (name.empty())
+    os << "\nsettings of train:\n";
+  for (const SettingSpec &setting : trainSettings()) {
+    known.push_back(setting.name);
+    if (name.empty())
+      os << "  " << left_justify(setting.name, 24) << setting.doc << '\n';
+    else if (setting.name == name)
+      os << setting.name << " = " << setting.form << "\n  " << setting.doc << '\n';
+    found |= setting.name == name;
+  }
+  if (name.empty())
     os << "\n'dlc help NAME' prints the arguments of one. Every call of an operator or function "
           "also "
           "takes name = \"...\".\n";

@@ -85,7 +85,7 @@ LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
   if (failed(value))
     return failure();
   if (lossLoc.isValid()) {
-    (void)error(loss.loc, "a second loss; several losses are added: loss = a + 0.4 * b");
+    (void)error(loss.loc, "a second loss; a model has one, the sum of all: loss = a + 0.4 * b");
     diags.note(lossLoc, "the first one");
     return failure();
   }

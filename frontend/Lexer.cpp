@@ -1,5 +1,7 @@
 #include "frontend/Lexer.h"
 
+#include "frontend/Habits.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 #include <utility>
@@ -35,25 +37,24 @@ std::string describe(const Token &token) {
 
 static bool startsIdentifier(char c) { return isAlpha(c) || c == '_'; }
 
-/// Returns whether a newline was skipped.
-bool Lexer::skipBlanks() {
-  bool newline = false;
+void Lexer::skipBlanks() {
+  sawNewline = sawComment = false;
   while (!rest.empty()) {
     if (rest.starts_with("//")) {
+      sawComment |= !sawNewline;
       rest = rest.drop_until([](char c) { return c == '\n'; });
       continue;
     }
     char c = rest.front();
     if (c != ' ' && c != '\t' && c != '\r' && c != '\n')
       break;
-    newline |= c == '\n';
+    sawNewline |= c == '\n';
     rest = rest.drop_front();
   }
-  return newline;
 }
 
 Token Lexer::take(Kind kind, size_t length) {
-  Token token{kind, rest.take_front(length), sawNewline, nullptr};
+  Token token{kind, rest.take_front(length), sawNewline, sawComment, nullptr};
   rest = rest.drop_front(length);
   return token;
 }
@@ -65,10 +66,12 @@ Token Lexer::error(size_t length, const char *message) {
 }
 
 Token Lexer::next() {
-  sawNewline = skipBlanks();
+  skipBlanks();
   if (rest.empty())
     return take(Kind::EndOfFile, 0);
   char c = rest.front();
+  if (StringRef("bfr").contains(c) && rest.drop_front().starts_with("\""))
+    return error(1, "a string has no prefix; {expr} is replaced in every string");
   if (startsIdentifier(c))
     return take(Kind::Identifier,
                 rest.take_while([](char c) { return startsIdentifier(c) || isDigit(c); }).size());
@@ -87,6 +90,9 @@ Token Lexer::number() {
   if (rest.drop_front(length).starts_with(".") && digitsFrom(length + 1) > 0) {
     length += 1 + digitsFrom(length + 1);
     kind = Kind::Float;
+  } else if (rest.drop_front(length).starts_with(".") &&
+             !rest.drop_front(length).starts_with("..")) {
+    return error(length + 1, "digits follow the point of a float: 1.0");
   }
   StringRef tail = rest.drop_front(length);
   if (tail.starts_with_insensitive("e")) {
@@ -114,6 +120,11 @@ Token Lexer::string() {
 }
 
 Token Lexer::punctuation() {
+  size_t length = 0;
+  if (const char *message = foreignSign(rest, length))
+    return error(length, message);
+  if (rest.front() == '.' && rest.size() > 1 && isDigit(rest[1]))
+    return error(1, "digits precede the point of a float: 0.5");
   for (auto [spelling, kind] : spellings)
     if (rest.starts_with(spelling))
       return take(kind, spelling.size());

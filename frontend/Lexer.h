@@ -55,6 +55,7 @@ struct Token {
   Kind kind = Kind::EndOfFile;
   llvm::StringRef text;
   bool afterNewline = false;
+  bool afterComment = false; // at the end of the line before
   const char *message = nullptr;
 
   bool is(Kind k) const { return kind == k; }
@@ -72,7 +73,7 @@ public:
   Token next();
 
 private:
-  bool skipBlanks();
+  void skipBlanks();
   Token take(Token::Kind kind, size_t length);
   Token error(size_t length, const char *message);
   Token number();
@@ -80,7 +81,7 @@ private:
   Token punctuation();
 
   llvm::StringRef rest;
-  bool sawNewline = false;
+  bool sawNewline = false, sawComment = false;
 };
 
 } // namespace dlc::fe

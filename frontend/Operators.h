@@ -55,6 +55,14 @@ struct CallSpec {
 llvm::ArrayRef<CallSpec> operatorTable();
 llvm::ArrayRef<CallSpec> configurationTable();
 
+/// A setting of the block train.
+struct SettingSpec {
+  llvm::StringLiteral name;
+  llvm::StringLiteral form; // what stands behind '='
+  llvm::StringLiteral doc;
+};
+llvm::ArrayRef<SettingSpec> trainSettings();
+
 /// Null if there is none of this kind.
 const CallSpec *lookupCall(llvm::StringRef name, CallKind kind);
 std::vector<llvm::StringRef> callNames(CallKind kind);

@@ -1,4 +1,5 @@
 // Expressions by precedence climbing, with C's precedences; `..` binds weakest.
+#include "frontend/Habits.h"
 #include "frontend/Parser.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -135,7 +136,7 @@ ExprPtr Parser::parsePostfix() {
       if (!(index->index = parseExpression()))
         return nullptr;
       --openBrackets;
-      if (failed(expect(Kind::RightBracket, "']'")))
+      if (failed(expect(Kind::RightBracket, "']' (an index is one int)")))
         return nullptr;
       height = std::max(height, index->index->height);
       expr = finish(std::move(index), height);
@@ -184,6 +185,12 @@ LogicalResult Parser::parseArguments(CallExpr &call) {
   return success();
 }
 
+/// On the same line, so that two values would follow each other.
+static bool startsOperand(const Token &token) {
+  return !token.afterNewline && (token.is(Kind::Identifier) || token.is(Kind::Integer) ||
+                                 token.is(Kind::Float) || token.is(Kind::LeftParen));
+}
+
 ExprPtr Parser::parsePrimary() {
   SMLoc loc = token.loc();
   switch (token.kind) {
@@ -198,10 +205,13 @@ ExprPtr Parser::parsePrimary() {
     advance();
     ++openBrackets;
     ExprPtr inner = parseExpression();
-    --openBrackets;
-    if (!inner || failed(expect(Kind::RightParen, "')'")))
-      return nullptr;
-    return inner;
+    if (inner && token.is(Kind::Comma))
+      (void)errorExpected("')'", "; a list stands in brackets: [a, b]");
+    else if (inner && succeeded(expect(Kind::RightParen, "')'"))) {
+      --openBrackets;
+      return inner;
+    }
+    return nullptr;
   }
   case Kind::Identifier:
     break;
@@ -214,6 +224,10 @@ ExprPtr Parser::parsePrimary() {
     literal->value = token.text == "true";
     advance();
     return literal;
+  }
+  if (!syntaxHint(token.text).empty() && startsOperand(peek())) {
+    (void)errorExpected("a value");
+    return nullptr;
   }
   auto name = std::make_unique<NameExpr>(loc);
   if (token.text == "training") {

@@ -1,4 +1,5 @@
 // Statements and blocks of statements.
+#include "frontend/Habits.h"
 #include "frontend/Parser.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -30,7 +31,10 @@ LogicalResult Parser::parseBlock(Block &block) {
 
 std::unique_ptr<Stmt> Parser::parseStatement() {
   if (!token.is(Kind::Identifier)) {
-    (void)errorExpected("a statement or '}'");
+    (void)errorExpected("a statement or '}'",
+                        token.is(Kind::LeftBracket)
+                            ? "; only 'for' takes a list apart; its values are list[0], list[1]"
+                            : "");
     return nullptr;
   }
   Token following = peek();
@@ -58,6 +62,18 @@ std::unique_ptr<Stmt> Parser::parseStatement() {
   return parseAssign();
 }
 
+/// What to write instead of `name` and the token that follows.
+std::string Parser::assignHint(StringRef name) const {
+  std::string hint = nameHint(name, {});
+  if (!hint.empty())
+    return hint;
+  if (token.is(Kind::Comma))
+    return "; it assigns one: p = f(x), then a = p[0]";
+  if (token.is(Kind::LeftBracket))
+    return "; lists do not change: make a new one";
+  return "";
+}
+
 std::unique_ptr<Stmt> Parser::parseAssign() {
   auto assign = std::make_unique<AssignStmt>(token.loc());
   if (failed(expectName("a statement", assign->name)))
@@ -80,7 +96,8 @@ std::unique_ptr<Stmt> Parser::parseAssign() {
     op = BinaryOperator::Divide;
     break;
   default:
-    (void)errorExpected(("'=' after '" + assign->name + "' (a statement assigns a value)").str());
+    (void)errorExpected(("'=' after '" + assign->name + "' (a statement assigns a value)").str(),
+                        assignHint(assign->name));
     return nullptr;
   }
   advance();
@@ -162,7 +179,13 @@ std::unique_ptr<Stmt> Parser::parseReturn() {
     (void)errorExpected("the value to return");
     return nullptr;
   }
-  return (result->value = parseExpression()) ? std::move(result) : nullptr;
+  if (!(result->value = parseExpression()))
+    return nullptr;
+  if (token.is(Kind::Comma)) {
+    (void)errorExpected("one value to return", "; a list has several: return [a, b]");
+    return nullptr;
+  }
+  return result;
 }
 
 std::unique_ptr<Stmt> Parser::parseInput() {
@@ -189,10 +212,10 @@ std::unique_ptr<Stmt> Parser::parseInput() {
 
 template <typename Sink> std::unique_ptr<Stmt> Parser::parseSink(bool named) {
   auto sink = std::make_unique<Sink>(token.loc());
+  std::string form = (token.text + (named ? " NAME = value" : " = value")).str();
   advance();
-  if (named && failed(expectName("a name", sink->name)))
-    return nullptr;
-  if (failed(expect(Kind::Assign, "'='")))
+  if ((named && failed(expectName("a name", sink->name))) ||
+      failed(expect(Kind::Assign, "'=' of '" + form + "'")))
     return nullptr;
   return (sink->value = parseExpression()) ? std::move(sink) : nullptr;
 }

@@ -2,6 +2,8 @@
 // the rest.
 #include "frontend/Parser.h"
 
+#include "frontend/Habits.h"
+
 using namespace llvm;
 
 namespace dlc::fe {
@@ -41,10 +43,16 @@ LogicalResult Parser::expectName(StringRef what, StringRef &name) {
   return success();
 }
 
-LogicalResult Parser::errorExpected(StringRef what) {
+/// Without a hint, that for the token, unless it is a word that may well begin the line.
+LogicalResult Parser::errorExpected(StringRef what, StringRef hint) {
   if (token.is(Kind::Error))
     return diags.error(token.loc(), token.message);
-  return diags.error(token.loc(), "expected " + what + ", got " + describe(token));
+  std::string text = hint.str();
+  if (hint.empty() && !(token.afterNewline && isReserved(token.text)))
+    text = syntaxHint(token.text);
+  if (token.afterComment && (openBrackets > 0 || what == "'{'"))
+    text += "; '//' begins a comment, a quotient rounded down is 'a div b'";
+  return diags.error(token.loc(), "expected " + what + ", got " + describe(token) + text);
 }
 
 bool Parser::endsStatement() const {
@@ -254,7 +262,7 @@ LogicalResult Parser::parseChain(ModelFile &file) {
   if (failed(parseNames(chain.inputs, "a source, a setting or a chain SOURCE -> ... -> INPUT")))
     return failure();
   if (!token.is(Kind::Arrow))
-    return errorExpected("'->' or ','");
+    return errorExpected("'->' or ',' of a chain SOURCE -> step(...) -> INPUT");
   while (consumeIf(Kind::Arrow)) {
     Token following = token.is(Kind::Identifier) ? peek() : token;
     bool isStep = following.is(Kind::LeftParen) || following.is(Kind::Arrow);

@@ -34,7 +34,7 @@ private:
   llvm::LogicalResult expect(Token::Kind kind, llvm::StringRef what);
   llvm::LogicalResult expectName(llvm::StringRef what, llvm::StringRef &name);
   llvm::LogicalResult expectEndOfStatement();
-  llvm::LogicalResult errorExpected(llvm::StringRef what);
+  llvm::LogicalResult errorExpected(llvm::StringRef what, llvm::StringRef hint = "");
   bool endsStatement() const;
   bool isPunctuation(Token::Kind kind) const;
   Token peek() const;
@@ -56,6 +56,7 @@ private:
   llvm::LogicalResult parseBlock(Block &block);
   std::unique_ptr<Stmt> parseStatement();
   std::unique_ptr<Stmt> parseAssign();
+  std::string assignHint(llvm::StringRef name) const;
   std::unique_ptr<Stmt> parseFor();
   std::unique_ptr<Stmt> parseIf();
   std::unique_ptr<Stmt> parseRequire();

@@ -6,26 +6,6 @@
 
 using namespace dlc::fe;
 
-namespace {
-struct Case {
-  const char *text;
-  const char *where;
-  const char *message;
-};
-
-void expectError(const std::string &text, const Case &expected, const Options &options = {}) {
-  Elaborated result(text, options);
-  EXPECT_FALSE(result.module) << text;
-  std::string line = std::string(expected.where) + ": error: ";
-  EXPECT_TRUE(llvm::StringRef(result.diagnostics).starts_with(line))
-      << "expected at " << expected.where << ":\n"
-      << result.diagnostics;
-  EXPECT_NE(result.diagnostics.find(expected.message), std::string::npos) << result.diagnostics;
-}
-
-void PrintTo(const Case &c, std::ostream *os) { *os << c.text; }
-} // namespace
-
 /// Statements of a model, from line 4 on.
 class BodyError : public testing::TestWithParam<Case> {};
 TEST_P(BodyError, IsReported) {

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/raw_ostream.h"
+#include "gtest/gtest.h"
 
 #include <string>
 
@@ -48,5 +49,25 @@ inline std::string withBody(const std::string &statements) {
          "  loss = mse(y, mask)\n"
          "}\n";
 }
+
+/// An error of a text: where it points ("line:column") and what it says.
+struct Case {
+  const char *text;
+  const char *where;
+  const char *message;
+};
+
+inline void expectError(const std::string &text, const Case &expected,
+                        const Options &options = {}) {
+  Elaborated result(text, options);
+  EXPECT_FALSE(result.module) << text;
+  std::string line = std::string(expected.where) + ": error: ";
+  EXPECT_TRUE(llvm::StringRef(result.diagnostics).starts_with(line))
+      << "expected at " << expected.where << ":\n"
+      << result.diagnostics;
+  EXPECT_NE(result.diagnostics.find(expected.message), std::string::npos) << result.diagnostics;
+}
+
+inline void PrintTo(const Case &c, std::ostream *os) { *os << c.text; }
 
 } // namespace dlc::fe
