@@ -1,71 +1,80 @@
-// A hand-drawn chart: two polylines over the epochs in a fixed frame, with the extremes as labels.
+// A panel for the losses, one for the metrics that are shares, one for each other metric with its
+// validation, and one for the learning rate.
+#include "runtime/train/Chart.h"
 #include "runtime/train/RunLog.h"
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 namespace dlc::rt {
 
 namespace {
 
-constexpr double width = 640, height = 360, margin = 56;
+/// NaN is null in records that come from a file.
+bool isFigure(const Record &value) { return value.is_number() || value.is_null(); }
 
-struct Curve {
-  const char *key, *color;
-};
-
-struct Scale {
-  double low, high;
-  double y(double value) const {
-    double share = high > low ? (value - low) / (high - low) : 0.5;
-    return height - margin - share * (height - 2 * margin);
+ChartLine lineOf(const std::vector<Record> &epochs, const std::string &key) {
+  ChartLine line{key, {}};
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    if (!epochs[i].contains(key) || !isFigure(epochs[i][key]))
+      continue;
+    auto number = [&](const char *name, double missing) {
+      auto found = epochs[i].find(name);
+      return found != epochs[i].end() && found->is_number() ? found->get<double>() : missing;
+    };
+    line.points.push_back({number("epoch", static_cast<double>(i + 1)), number(key.c_str(), NAN)});
   }
-};
+  return line;
+}
 
-bool hasFigure(const Record &record, const char *key) {
-  return record.contains(key) && record[key].is_number() &&
-         std::isfinite(record[key].get<double>());
+bool isShare(const ChartLine &line) {
+  return std::all_of(line.points.begin(), line.points.end(), [](ChartPoint point) {
+    return !std::isfinite(point.y) || (point.y >= 0 && point.y <= 1);
+  });
+}
+
+/// The metrics' names without `val_`, in the order in which they appear.
+std::vector<std::string> metricsOf(const std::vector<Record> &epochs) {
+  std::vector<std::string> names;
+  for (const Record &record : epochs)
+    for (const auto &[key, value] : record.items()) {
+      std::string name = key.starts_with("val_") ? key.substr(4) : key;
+      bool isOther = name == "event" || name == "step" || name == "epoch" || name == "loss" ||
+                     name == "lr" || name == "seconds" || name == "samples_per_s";
+      if (!isOther && isFigure(value) && std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+    }
+  return names;
+}
+
+void addLine(ChartPanel &panel, ChartLine line) {
+  if (!line.points.empty())
+    panel.lines.push_back(std::move(line));
 }
 
 } // namespace
 
-std::string lossPicture(const std::vector<Record> &epochs) {
-  constexpr Curve curves[] = {{"loss", "#1f77b4"}, {"val_loss", "#d62728"}};
-  Scale scale{INFINITY, -INFINITY};
-  for (const Record &record : epochs)
-    for (Curve curve : curves)
-      if (hasFigure(record, curve.key)) {
-        scale.low = std::min(scale.low, record[curve.key].get<double>());
-        scale.high = std::max(scale.high, record[curve.key].get<double>());
-      }
-  std::ostringstream svg;
-  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height
-      << "\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      << "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<path d=\"M" << margin << ' '
-      << margin << "V" << height - margin << "H" << width - margin
-      << "\" fill=\"none\" stroke=\"black\"/>\n";
-  if (scale.low <= scale.high)
-    for (double value : {scale.low, scale.high})
-      svg << "<text x=\"4\" y=\"" << scale.y(value) + 4 << "\">" << value << "</text>\n";
-  svg << "<text x=\"" << width - margin << "\" y=\"" << height - margin + 18
-      << "\" text-anchor=\"end\">epoch " << epochs.size() << "</text>\n";
-  double label = margin - 20;
-  for (Curve curve : curves) {
-    std::ostringstream points;
-    for (size_t i = 0; i < epochs.size(); ++i)
-      if (hasFigure(epochs[i], curve.key))
-        points << margin + (width - 2 * margin) * static_cast<double>(i + 1) /
-                               static_cast<double>(epochs.size())
-               << ',' << scale.y(epochs[i][curve.key].get<double>()) << ' ';
-    if (points.str().empty())
-      continue;
-    svg << "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" << curve.color << "\" points=\""
-        << points.str() << "\"/>\n<text x=\"" << width - margin << "\" y=\"" << (label += 16)
-        << "\" text-anchor=\"end\" fill=\"" << curve.color << "\">" << curve.key << "</text>\n";
+std::string lossPicture(const std::string &title, const std::vector<Record> &epochs) {
+  Chart chart{title, "epoch", {{"loss", {}}}, {}};
+  ChartPanel shares{"metrics", {}, ChartRange::Share};
+  std::vector<ChartPanel> others;
+  for (const char *key : {"loss", "val_loss"})
+    addLine(chart.panels.front(), lineOf(epochs, key));
+  for (const std::string &name : metricsOf(epochs)) {
+    ChartLine training = lineOf(epochs, name), validation = lineOf(epochs, "val_" + name);
+    bool fits = isShare(training) && isShare(validation);
+    ChartPanel &panel = fits ? shares : others.emplace_back(ChartPanel{name, {}});
+    addLine(panel, std::move(training));
+    addLine(panel, std::move(validation));
   }
-  svg << "</svg>\n";
-  return svg.str();
+  if (!shares.lines.empty())
+    chart.panels.push_back(std::move(shares));
+  for (ChartPanel &panel : others)
+    chart.panels.push_back(std::move(panel));
+  ChartPanel rate{"learning rate", {lineOf(epochs, "lr")}, ChartRange::FromZero};
+  if (!rate.lines.front().points.empty())
+    chart.panels.push_back(std::move(rate));
+  return svgOf(chart);
 }
 
 } // namespace dlc::rt

@@ -67,6 +67,12 @@ void RunLog::overridden(const Record &record) {
     file << record.dump() << '\n';
 }
 
+/// The last part of a path.
+static std::string nameOf(const std::string &directory) {
+  std::filesystem::path path = std::filesystem::absolute(directory).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 void RunLog::epoch(const Record &record) {
   // What an epoch says of training its steps have said already.
   EventFile::Scalars validation = scalarsOf(record, "val_");
@@ -80,7 +86,7 @@ void RunLog::epoch(const Record &record) {
       throw writeError(directory + "/log.jsonl");
   }
   writeTable();
-  std::ofstream(directory + "/loss.svg") << lossPicture(epochs);
+  std::ofstream(directory + "/loss.svg") << lossPicture(nameOf(directory), epochs);
 }
 
 void RunLog::writeTable() const {

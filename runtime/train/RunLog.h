@@ -40,7 +40,7 @@ private:
   std::vector<Record> epochs;
 };
 
-/// Training and validation loss over the epochs as SVG.
-std::string lossPicture(const std::vector<Record> &epochs);
+/// Losses, metrics and the learning rate over the epochs as SVG.
+std::string lossPicture(const std::string &title, const std::vector<Record> &epochs);
 
 } // namespace dlc::rt

@@ -20,6 +20,8 @@ def main():
     check(rows == ["4", "16"], out)
     table = list(csv.DictReader((directory / "batches.csv").open()))
     check([row["batch_per_rank"] for row in table] == ["4", "16"], f"{table}")
+    picture = xml.parse(directory / "batches.svg").getroot()
+    check(len(picture.findall("{http://www.w3.org/2000/svg}circle")) == 6, "a point for each batch, in three panels")
     check(int(table[0]["planned_bytes"]) < int(table[1]["planned_bytes"]), "a larger batch needs more memory")
     check(len(list((directory / "cache" / "dlc").iterdir())) == 2, "a model is compiled once for each batch")
 
@@ -33,7 +35,7 @@ def main():
         wanted = row["img_per_s_total"] / row["ranks"] / record["rows"][0]["img_per_s_total"]
         check(abs(row["efficiency"] - wanted) < 1e-9, f"{row}")
     picture = xml.parse(directory / "strong.svg").getroot()
-    check(len(picture.findall("{http://www.w3.org/2000/svg}circle")) == 3, "a point for each number of ranks")
+    check(len(picture.findall("{http://www.w3.org/2000/svg}circle")) == 9, "a point for each number of ranks, in three panels")
 
     artifact = directory / "m.dlx"
     run("dlc", "compile", model, "--set", "batch=8", "--threads=1", "-o", artifact)

@@ -158,11 +158,9 @@ void Sweeper::keep() const {
     file.commit();
   };
   write(stem + ".csv", sweepCsv(sweep));
-  if (isScaling())
-    write(stem + ".svg", sweepPicture(sweep));
+  write(stem + ".svg", sweepPicture(sweep));
   if (!command.bench.json)
-    std::printf("wrote %s.csv%s\n", stem.c_str(),
-                isScaling() ? (" and " + stem + ".svg").c_str() : "");
+    std::printf("wrote %s.csv and %s.svg\n", stem.c_str(), stem.c_str());
 }
 
 int Sweeper::run() {

@@ -1,9 +1,11 @@
 #include "tools/dlc-run/SweepReport.h"
 
+#include "runtime/train/Chart.h"
 #include "runtime/train/Report.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -70,42 +72,59 @@ std::string sweepJson(const Sweep &sweep) {
   return json.dump();
 }
 
+static rt::ChartLine lineOf(const Sweep &sweep, const std::string &name,
+                            const std::function<double(const SweepRow &)> &figure) {
+  rt::ChartLine line{name, {}};
+  for (const SweepRow &row : sweep.rows)
+    line.points.push_back(
+        {static_cast<double>(sweep.kind == SweepKind::Batches ? row.batch : row.ranks),
+         figure(row)});
+  std::sort(line.points.begin(), line.points.end(),
+            [](rt::ChartPoint a, rt::ChartPoint b) { return a.x < b.x; });
+  return line;
+}
+
+static rt::Chart scalingChart(const Sweep &sweep) {
+  const SweepRow &first = sweep.rows.front();
+  auto ideal = [&](const SweepRow &row) {
+    return first.rate * static_cast<double>(row.ranks) / static_cast<double>(first.ranks);
+  };
+  rt::ChartLine reference = lineOf(sweep, "ideal", ideal);
+  reference.isReference = true;
+  auto rate = [](const SweepRow &row) { return row.rate; };
+  auto efficiency = [&](const SweepRow &row) { return sweep.efficiency(row); };
+  auto exposed = [](const SweepRow &row) { return row.exposedMilliseconds; };
+  return {sweep.model + ", " + nameOf(sweep.kind) + " scaling",
+          "ranks",
+          {{"images per second",
+            {lineOf(sweep, "measured", rate), reference},
+            rt::ChartRange::FromZero},
+           {"efficiency", {lineOf(sweep, "efficiency", efficiency)}, rt::ChartRange::Share},
+           {"exposed all-reduce, ms per step",
+            {lineOf(sweep, "exposed", exposed)},
+            rt::ChartRange::FromZero}},
+          {}};
+}
+
+static rt::Chart batchChart(const Sweep &sweep) {
+  auto rate = [](const SweepRow &row) { return row.rate; };
+  auto step = [](const SweepRow &row) { return row.stepMilliseconds; };
+  auto memory = [](const SweepRow &row) { return static_cast<double>(row.plannedBytes) / 1048576; };
+  return {sweep.model + ", batch sizes",
+          "batch per rank",
+          {{"images per second", {lineOf(sweep, "speed", rate)}, rt::ChartRange::FromZero},
+           {"ms per step", {lineOf(sweep, "step", step)}, rt::ChartRange::FromZero},
+           {"planned memory per rank, MiB",
+            {lineOf(sweep, "memory", memory)},
+            rt::ChartRange::FromZero}},
+          {}};
+}
+
 std::string sweepPicture(const Sweep &sweep) {
-  constexpr double width = 640, height = 400, left = 72, bottom = 52, top = 48, right = 24;
-  double perRank = sweep.rows.front().rate / static_cast<double>(sweep.rows.front().ranks);
-  double mostRanks = 1, mostRate = 0;
-  for (const SweepRow &row : sweep.rows) {
-    mostRanks = std::max(mostRanks, static_cast<double>(row.ranks));
-    mostRate = std::max({mostRate, row.rate, perRank * static_cast<double>(row.ranks)});
-  }
-  auto x = [&](double ranks) { return left + (width - left - right) * ranks / mostRanks; };
-  auto y = [&](double rate) { return height - bottom - (height - top - bottom) * rate / mostRate; };
-  std::ostringstream svg;
-  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height
-      << "\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      << "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"" << left
-      << "\" y=\"24\" font-size=\"14\">" << sweep.model << ", " << nameOf(sweep.kind)
-      << " scaling</text>\n<path d=\"M" << left << ' ' << top << "V" << height - bottom << "H"
-      << width - right << "\" fill=\"none\" stroke=\"black\"/>\n<text x=\"" << (width + left) / 2
-      << "\" y=\"" << height - 12 << "\" text-anchor=\"middle\">ranks</text>\n<text x=\"4\" y=\""
-      << top - 8 << "\">img/s</text>\n<path d=\"M" << x(0) << ' ' << y(0) << "L" << x(mostRanks)
-      << ' ' << y(perRank * mostRanks)
-      << "\" fill=\"none\" stroke=\"#999999\" stroke-dasharray=\"5 4\"/>\n";
-  std::ostringstream points;
-  for (const SweepRow &row : sweep.rows) {
-    double px = x(static_cast<double>(row.ranks)), py = y(row.rate);
-    points << px << ',' << py << ' ';
-    bool onLeft = px < (left + width - right) / 2; // labels stay inside the picture
-    svg << "<circle cx=\"" << px << "\" cy=\"" << py << "\" r=\"4\" fill=\"#1f77b4\"/>\n<text x=\""
-        << px + (onLeft ? 8 : -8) << "\" y=\"" << py + 18 << "\" text-anchor=\""
-        << (onLeft ? "start" : "end") << "\">"
-        << format("%.1f img/s, %.0f %%", row.rate, 100 * sweep.efficiency(row))
-        << "</text>\n<text x=\"" << px << "\" y=\"" << height - bottom + 16
-        << "\" text-anchor=\"middle\">" << row.ranks << "</text>\n";
-  }
-  svg << "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"#1f77b4\" points=\"" << points.str()
-      << "\"/>\n</svg>\n";
-  return svg.str();
+  rt::Chart chart = sweep.kind == SweepKind::Batches ? batchChart(sweep) : scalingChart(sweep);
+  for (rt::ChartPoint point : chart.panels.front().lines.front().points)
+    chart.ticks.push_back(point.x);
+  return rt::svgOf(chart);
 }
 
 } // namespace dlc::run

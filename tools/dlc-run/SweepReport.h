@@ -30,7 +30,8 @@ std::string sweepTable(const Sweep &sweep);
 std::string sweepCsv(const Sweep &sweep);
 /// One object: model, sweep, threads, rows.
 std::string sweepJson(const Sweep &sweep);
-/// SVG: measured and ideal images a second over ranks, the efficiency at each point.
+/// SVG: images a second over ranks, measured and ideal, with efficiency and exposed all-reduces;
+/// over batches with the step's time and memory.
 std::string sweepPicture(const Sweep &sweep);
 
 } // namespace dlc::run

@@ -30,7 +30,7 @@ TEST(RunLog, WritesLinesTableAndPicture) {
             "{\"event\":\"epoch\",\"step\":1,\"epoch\":1,\"loss\":0.5,\"val_loss\":null}\n");
   EXPECT_EQ(contentOf(directory / "copy.jsonl"), contentOf(directory / "log.jsonl"));
   EXPECT_EQ(contentOf(directory / "log.csv"), "step,epoch,loss,val_loss\n1,1,0.5,\n");
-  EXPECT_NE(contentOf(directory / "loss.svg").find("<polyline"), std::string::npos);
+  EXPECT_NE(contentOf(directory / "loss.svg").find("class=\"line s0\""), std::string::npos);
 }
 
 /// A run that was killed after its checkpoint has logged steps that are about to be repeated.
