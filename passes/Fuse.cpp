@@ -44,8 +44,7 @@ public:
           results.push_back(result);
     OpBuilder builder(group.back());
     builder.setInsertionPointAfter(group.back());
-    // A cluster is named after what it yields last: that is what the layer is known by.
-    auto fused = nn::FusedOp::create(builder, results.back().getLoc(),
+    auto fused = nn::FusedOp::create(builder, locationOf(results.back()),
                                      TypeRange(ValueRange(results)), ValueRange());
     body = &fused.getBody().emplaceBlock();
     inner = std::make_unique<OpBuilder>(OpBuilder::atBlockEnd(body));
@@ -62,6 +61,19 @@ public:
   }
 
 private:
+  /// A cluster is named after what it yields last: that is what the layer is known by. A constant
+  /// that folding made belongs to no layer; then it is its first reader's.
+  Location locationOf(Value result) const {
+    if (!nn::layerName(result.getLoc()).empty())
+      return result.getLoc();
+    Operation *first = nullptr;
+    for (Operation *user : usersThroughCasts(result))
+      if (!inGroup.contains(user) && !nn::layerName(user->getLoc()).empty() &&
+          (!first || user->isBeforeInBlock(first)))
+        first = user;
+    return first ? first->getLoc() : result.getLoc();
+  }
+
   void copy(Operation *op) {
     if (mapping.contains(op->getResult(0)))
       return;

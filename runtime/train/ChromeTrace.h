@@ -1,9 +1,10 @@
-// A trace of the first steps for chrome://tracing and Perfetto: one process per rank, one lane per
-// stream.
+// A trace of the first steps for chrome://tracing and Perfetto: one process per rank.
 //
-// Compute, waiting and data waiting are lanes of complete events; all-reduces may overlap each
-// other and are asynchronous events, from start to completion. Clocks are aligned at a barrier. One
-// thread at a time; write() is collective.
+// Steps, their phases, kernels and waits are lanes of complete events, none of which overlaps
+// another of its lane, in the order of time; all-reduces may overlap each other and are
+// asynchronous events, from start to completion. The category of an event is its phase: forward,
+// backward, update, communication or data. Clocks are aligned at a barrier. One thread at a time;
+// write() is collective.
 #pragma once
 
 #include "runtime/core/Session.h"
@@ -16,7 +17,8 @@ namespace dlc::rt {
 class ChromeTrace {
 public:
   /// Collective: all ranks meet here to set their clocks.
-  ChromeTrace(const artifact::Program &program, Communicator &communicator);
+  ChromeTrace(const artifact::Artifact &root, const artifact::Program &program,
+              Communicator &communicator);
 
   /// Steps beyond this are not kept.
   static constexpr size_t maximumSteps = 32;
@@ -35,6 +37,7 @@ private:
   };
   std::string render() const;
 
+  const artifact::Artifact &root;
   const artifact::Program &program;
   Communicator &communicator;
   int64_t origin;

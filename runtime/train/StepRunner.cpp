@@ -15,7 +15,7 @@ StepRunner::StepRunner(Session &session, uint64_t seed, int64_t pieces)
 }
 
 void StepRunner::startTrace() {
-  trace = std::make_unique<ChromeTrace>(program, session.communicator());
+  trace = std::make_unique<ChromeTrace>(session.artifact().root(), program, session.communicator());
 }
 
 void StepRunner::writeTrace(const std::string &path) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace dlc::rt {
 namespace {
@@ -14,12 +15,22 @@ class StepProfileTest : public ::testing::Test {
 protected:
   StepProfileTest() {
     using namespace artifact;
-    ProgramT program;
+    ArtifactT root;
+    root.model = "m";
+    root.target = std::make_unique<TargetT>();
+    root.target->name = "cpu:avx2";
+    root.kernels.push_back(std::make_unique<KernelT>());
+    root.kernels.back()->name = "conv_0";
+    root.kernels.back()->category = "conv.forward";
+    root.kernels.back()->implementation = "jit:avx2";
+    root.kernels.back()->flops = 20'000'000;
+    root.programs.push_back(std::make_unique<ProgramT>());
+    ProgramT &program = *root.programs.back();
     program.name = "train";
     auto add = [&](Phase phase, auto operation) {
       program.instructions.push_back(std::make_unique<InstructionT>());
       program.instructions.back()->phase = phase;
-      program.instructions.back()->location = "layer";
+      program.instructions.back()->location = phase == Phase::Optimizer ? "" : "layer";
       program.instructions.back()->operation.Set(std::move(operation));
     };
     CollectiveStartT start0, start1;
@@ -34,11 +45,30 @@ protected:
     add(Phase::Optimizer, DispatchT());
     for (int i = 0; i < 2; ++i)
       program.collectives.push_back(std::make_unique<CollectiveT>());
-    builder.Finish(Program::Pack(builder, &program));
+    builder.Finish(Artifact::Pack(builder, &root));
   }
 
-  const artifact::Program &program() const {
-    return *flatbuffers::GetRoot<artifact::Program>(builder.GetBufferPointer());
+  const artifact::Artifact &root() const {
+    return *flatbuffers::GetRoot<artifact::Artifact>(builder.GetBufferPointer());
+  }
+  const artifact::Program &program() const { return *root().programs()->Get(0); }
+
+  /// The events of a trace of two ranks and two steps.
+  nlohmann::json trace() const {
+    test::TemporaryDirectory directory;
+    runInProcess(2, [&](Communicator &communicator) {
+      ChromeTrace trace(root(), program(), communicator);
+      std::vector<TraceEvent> later = events;
+      for (TraceEvent &event : later) {
+        event.begin += 60 * ms;
+        event.end += 60 * ms;
+      }
+      trace.add(0, events, 0, 0);
+      trace.add(1, later, 56 * ms, 60 * ms);
+      trace.write(directory / "trace.json");
+    });
+    std::ifstream file(directory / "trace.json");
+    return nlohmann::json::parse(file)["traceEvents"];
   }
 
   flatbuffers::FlatBufferBuilder builder;
@@ -58,23 +88,60 @@ TEST_F(StepProfileTest, SplitsByPhaseAndCountsOverlappingFlightsOnce) {
 }
 
 TEST_F(StepProfileTest, TracesOneProcessPerRankAndOneLanePerStream) {
-  test::TemporaryDirectory directory;
-  runInProcess(2, [&](Communicator &communicator) {
-    ChromeTrace trace(program(), communicator);
-    trace.add(0, events, 0, ms);
-    trace.write(directory / "trace.json");
-  });
-  std::ifstream file(directory / "trace.json");
-  nlohmann::json trace = nlohmann::json::parse(file)["traceEvents"];
   std::map<std::string, int> counts;
-  for (const nlohmann::json &event : trace)
+  for (const nlohmann::json &event : trace())
     ++counts[std::to_string(event["pid"].get<int>()) + event["ph"].get<std::string>()];
   for (const char *rank : {"0", "1"}) {
-    EXPECT_EQ(counts[std::string(rank) + "M"], 4); // its name and three lanes
-    EXPECT_EQ(counts[std::string(rank) + "X"], 6); // three dispatches, two waits, one for data
-    EXPECT_EQ(counts[std::string(rank) + "b"], 2);
-    EXPECT_EQ(counts[std::string(rank) + "e"], 2);
+    EXPECT_EQ(counts[std::string(rank) + "M"], 12); // name and place of it and of five lanes
+    // A step: itself, three phases, three dispatches, two waits, one for data.
+    EXPECT_EQ(counts[std::string(rank) + "X"], 2 * 10);
+    EXPECT_EQ(counts[std::string(rank) + "b"], 2 * 2);
+    EXPECT_EQ(counts[std::string(rank) + "e"], 2 * 2);
   }
+}
+
+TEST_F(StepProfileTest, EventsOfALaneFollowEachOther) {
+  std::map<std::pair<int, int>, double> ends; // by process and lane
+  for (const nlohmann::json &event : trace())
+    if (event["ph"] == "X") {
+      auto lane = std::pair(event["pid"].get<int>(), event["tid"].get<int>());
+      double begin = event["ts"], duration = event["dur"];
+      EXPECT_GE(duration, 0);
+      if (ends.contains(lane)) {
+        EXPECT_GE(begin, ends[lane] - 1e-3) << event;
+      }
+      ends[lane] = begin + duration;
+    }
+  EXPECT_EQ(ends.size(), 2u * 5);
+}
+
+TEST_F(StepProfileTest, EventsSayWhatTheyAreAndOfWhichPhase) {
+  std::set<std::pair<std::string, std::string>> found;
+  nlohmann::json kernel;
+  for (const nlohmann::json &event : trace())
+    if (event["ph"] == "X") {
+      found.emplace(event["name"], event["cat"]);
+      if (event["name"] == "layer backward")
+        kernel = event["args"];
+    }
+  std::set<std::pair<std::string, std::string>> wanted = {
+      {"step 0", "step"},
+      {"step 1", "step"},
+      {"data", "data"},
+      {"forward", "forward"},
+      {"backward", "backward"},
+      {"update", "update"},
+      {"layer", "forward"},
+      {"layer backward", "backward"},
+      {"conv.forward", "update"}, // a kernel of no layer
+      {"all-reduce 0", "communication"},
+      {"all-reduce 1", "communication"}};
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(kernel["kernel"], "conv_0");
+  EXPECT_EQ(kernel["kind"], "conv.forward");
+  EXPECT_EQ(kernel["implementation"], "jit:avx2");
+  EXPECT_EQ(kernel["flops"], 20'000'000);
+  EXPECT_DOUBLE_EQ(kernel["gflop_per_s"], 20e6 / 30e6);
 }
 
 } // namespace
