@@ -77,6 +77,7 @@ private:
   llvm::LogicalResult executeReturn(const ReturnStmt &result);
   llvm::LogicalResult executeInput(const InputStmt &input);
   mlir::FailureOr<mlir::RankedTensorType> evaluateType(const InputStmt &input);
+  std::vector<std::string> extentNames(const InputStmt &input);
   llvm::LogicalResult executeOutput(const OutputStmt &output);
   llvm::LogicalResult executeLoss(const LossStmt &loss);
   llvm::LogicalResult executeMetric(const MetricStmt &metric);

@@ -57,11 +57,16 @@ void Graph::beginProgram(ProgramKind which) {
   rows = 0;
 }
 
-mlir::Value Graph::addInput(StringRef name, RankedTensorType type) {
+mlir::Value Graph::addInput(StringRef name, RankedTensorType type, ArrayRef<std::string> extents) {
   unsigned index = programOp.getNumArguments();
-  auto named =
-      builder.getDictionaryAttr(builder.getNamedAttr("nn.input", builder.getStringAttr(name)));
-  (void)programOp.insertArgument(index, type, named, loc); // fails as eraseArguments does
+  mlir::NamedAttrList attributes;
+  attributes.set("nn.input", builder.getStringAttr(name));
+  // Only the size of what prediction reads is for its user to choose.
+  if (kind == ProgramKind::Predict)
+    attributes.set("nn.parameters",
+                   builder.getStrArrayAttr(SmallVector<StringRef>(extents.begin(), extents.end())));
+  (void)programOp.insertArgument(index, type, attributes.getDictionary(builder.getContext()),
+                                 loc); // fails as eraseArguments does
   rows = type.getShape().front();
   return programOp.getArgument(index);
 }

@@ -43,7 +43,9 @@ public:
   void beginProgram(ProgramKind kind);
   ProgramKind program() const { return kind; }
   bool isTraining() const { return kind == ProgramKind::Train; }
-  mlir::Value addInput(llvm::StringRef name, mlir::RankedTensorType type);
+  /// `extents` names the model's parameters that set the type's extents, empty where none does.
+  mlir::Value addInput(llvm::StringRef name, mlir::RankedTensorType type,
+                       llvm::ArrayRef<std::string> extents);
   int64_t batch() const { return rows; }
   /// One term of the loss per term; the rows that pad a batch are left out of evaluation, or an
   /// error is reported at `where`.

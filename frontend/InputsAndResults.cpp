@@ -43,6 +43,26 @@ FailureOr<mlir::RankedTensorType> Elaborator::evaluateType(const InputStmt &inpu
                                   didYouMean(input.element, {"f32", "i32"}));
 }
 
+/// Per dimension: the parameter of the model that is its extent, `patch[1]` for an item of a list
+/// whose items are all extents, else empty.
+std::vector<std::string> Elaborator::extentNames(const InputStmt &input) {
+  std::vector<std::string> names;
+  for (const Dimension &dimension : input.dimensions) {
+    const auto *name = dyn_cast<NameExpr>(dimension.value.get());
+    bool isParameter = name && any_of(file.model->parameters, [&](const Parameter &parameter) {
+                         return parameter.name == name->name;
+                       });
+    if (!dimension.splice) {
+      names.push_back(isParameter ? name->name.str() : "");
+      continue;
+    }
+    size_t count = evaluate(*dimension.value)->asList().size();
+    for (size_t i = 0; i < count; ++i)
+      names.push_back(isParameter ? name->name.str() + "[" + std::to_string(i) + "]" : "");
+  }
+  return names;
+}
+
 LogicalResult Elaborator::executeInput(const InputStmt &input) {
   FailureOr<mlir::RankedTensorType> type = evaluateType(input);
   if (failed(type))
@@ -57,7 +77,7 @@ LogicalResult Elaborator::executeInput(const InputStmt &input) {
   }
   inputInfos.push_back({input.name, input.loc, *type});
   setLocation(input.loc, "");
-  frame->variables[input.name] = Value(graph.addInput(input.name, *type));
+  frame->variables[input.name] = Value(graph.addInput(input.name, *type, extentNames(input)));
   return success();
 }
 

@@ -41,12 +41,14 @@ constexpr Field inputFields[] = {{"name", Form::Text, false, true},
                                  {"range", Form::Range},
                                  {"needed_by_predict", Form::Flag}};
 constexpr Field tilingFields[] = {{"alignment", Form::Integers, false, true},
-                                  {"overlap", Form::Integers, false, true}};
+                                  {"overlap", Form::Integers, false, true},
+                                  {"parameters", Form::Text, true}};
 constexpr Field modelFields[] = {{"batch", Form::Integer},
                                  {"config", Form::Dictionary},
                                  {"train", Form::Dictionary, false, false, trainFields},
                                  {"data", Form::Dictionary, false, false, dataFields},
                                  {"tiling", Form::Dictionary, false, false, tilingFields},
+                                 {"untiled", Form::Text},
                                  {"target", Form::Text},
                                  {"threads", Form::Integer},
                                  {"math", Form::Text},

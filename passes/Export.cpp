@@ -262,7 +262,9 @@ fb::Offset<artifact::Tiling> Exporter::tiling(exec::ProgramOp program) {
     return std::vector<uint64_t>(list.begin(), list.end());
   };
   std::vector<uint64_t> overlap = numbers("overlap"), alignment = numbers("alignment");
-  return artifact::CreateTilingDirect(builder, &overlap, &alignment);
+  auto parameters = tables.strings(found.get("parameters"));
+  return artifact::CreateTiling(builder, builder.CreateVector(overlap),
+                                builder.CreateVector(alignment), parameters);
 }
 
 void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
@@ -291,9 +293,11 @@ void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   auto forecast =
       artifact::CreateForecast(builder, nanoseconds("compute_ns"), nanoseconds("communication_ns"),
                                nanoseconds("exposed_ns"));
+  auto obstacle = model->getAttrOfType<StringAttr>("untiled");
+  std::string untiled = obstacle && program.getSymName() == "predict" ? obstacle.str() : "";
   programs.push_back(artifact::CreateProgramDirect(
       builder, program.getSymName().str().c_str(), batch, &programInputs, &results, &instructions,
-      &collectives, events, forecast, tiling(program)));
+      &collectives, events, forecast, tiling(program), untiled.c_str()));
 }
 
 //===- The whole file -------------------------------------------------------------------------===//

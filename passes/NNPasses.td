@@ -35,11 +35,15 @@ def PlanTiling : Pass<"dlc-plan-tiling", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: stage nn, programs derived. Effect: if every output element of @predict depends on a window of the input alone, the
     model gets `tiling`, per spatial dimension: tiles start at multiples of `alignment`, the total stride; what lies `overlap` pixels
-    (the receptive field's reach, rounded up to the alignment) off an edge inside the image is exact.
+    (the receptive field's reach, rounded up to the alignment) off an edge inside the image is exact. `parameters` names
+    the model's parameters that set a tile's extents, where they are known. Else the model gets `untiled`, a text that
+    names the op that prevents it, also as a remark (dlc-tiling).
 
     ```mlir
     // one 3 x 3 convolution between a max_pool and a conv_transpose of stride 2
     tiling = {alignment = array<i64: 2, 2>, overlap = array<i64: 4, 4>}
+    // a sum over all pixels
+    untiled = "gate.dl:12:9: gate reads the whole image along axis 2"
     ```
   }];
 }

@@ -7,7 +7,8 @@
 
 #include "dialects/NN/NN.h"
 
-#include <optional>
+#include <string>
+#include <variant>
 
 namespace dlc {
 
@@ -18,8 +19,14 @@ struct Tiling {
   llvm::SmallVector<int64_t> overlap, alignment;
 };
 
-/// Of a program's outputs; nothing if the inputs or outputs are no images of one size, or an output
-/// element depends on the whole input or on where in the image it lies.
-std::optional<Tiling> tilingOf(nn::ProgramOp program);
+/// What keeps a program from being computed tile by tile.
+struct TilingObstacle {
+  mlir::Location loc; // of the op, or of the input or output that is no image
+  std::string text;   // says of it what it does
+};
+
+/// Of a program's outputs; nothing, and the obstacle, if the inputs or outputs are no images of one
+/// size, or an output element depends on the whole input or on where in the image it lies.
+std::variant<Tiling, TilingObstacle> tilingOf(nn::ProgramOp program);
 
 } // namespace dlc

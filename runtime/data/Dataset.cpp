@@ -226,7 +226,8 @@ void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &sour
     throw Error(ErrorCode::BadInput, "'" + array.path() + "' (" + shapeText(array.shape()) +
                                          ") gives samples of shape " + shapeText(got) +
                                          ", but the model's input " + spec.name + " takes " +
-                                         shapeText(wanted));
+                                         shapeText(wanted) +
+                                         (spec.sizeReason.empty() ? "" : "; " + spec.sizeReason));
   if (spec.dtype != artifact::DType::F32 && !isInteger(array.type()))
     throw Error(ErrorCode::BadInput,
                 "'" + array.path() + "' holds " + std::string(nameOf(array.type())) +

@@ -23,6 +23,7 @@ struct InputSpec {
   std::vector<int64_t> shape;      // logical, batch first; anyExtent where data decides
   std::optional<ValueRange> range; // of the data as the steps leave them
   bool neededByPredict = false;
+  std::string sizeReason = {}; // why the extents cannot differ, for messages; may be empty
 };
 
 /// INPUT=PATH of the command line, in order.

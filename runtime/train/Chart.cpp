@@ -89,8 +89,8 @@ std::string numberText(double value, int digits = 4, double most = 0) {
     size_t zeros = number.find_first_not_of("+0", sign + 1), minus = number.find('-', sign);
     if (minus != std::string::npos)
       zeros = number.find_first_not_of('0', minus + 1);
-    number = number.substr(0, sign + 1) + (minus != std::string::npos ? "-" : "") +
-             number.substr(zeros);
+    number =
+        number.substr(0, sign + 1) + (minus != std::string::npos ? "-" : "") + number.substr(zeros);
   }
   return number + unit;
 }
@@ -236,11 +236,11 @@ void Drawing::grid(const ChartPanel &panel, const Scale &scale, double height) {
     ticks.clear();
   for (double tick : ticks) {
     double y = bottom - height * scale.share(tick);
-    std::string text =
-        panel.range == ChartRange::Share ? numberText(100 * tick) + "%" : numberText(tick, 4, ticks.back());
+    std::string text = panel.range == ChartRange::Share ? numberText(100 * tick) + "%"
+                                                        : numberText(tick, 4, ticks.back());
     svg << "<path class=\"grid\" d=\"M" << pixels(left) << ' ' << pixels(y) << 'h'
-        << pixels(plotWidth) << "\"/>\n<text x=\"" << pixels(left - 8) << "\" y=\""
-        << pixels(y + 4) << "\" text-anchor=\"end\">" << text << "</text>\n";
+        << pixels(plotWidth) << "\"/>\n<text x=\"" << pixels(left - 8) << "\" y=\"" << pixels(y + 4)
+        << "\" text-anchor=\"end\">" << text << "</text>\n";
   }
   svg << "<path class=\"axis\" d=\"M" << pixels(left) << ' ' << pixels(bottom) << 'h'
       << pixels(plotWidth) << "\"/>\n<text class=\"label\" x=\"" << pixels(left) << "\" y=\""
@@ -268,8 +268,9 @@ void Drawing::line(const ChartLine &line, const std::string &style, const std::s
     std::string px = pixels(x(points[i].x));
     if (!isDrawn(i)) {
       if (!line.isReference)
-        marks << "<path class=\"cross " << style << "\" d=\"M" << px << ' ' << pixels(bottom - 8 - 9 * row)
-              << "m-3 -3l6 6m0 -6l-6 6\">" << hint(line, points[i]) << "</path>\n";
+        marks << "<path class=\"cross " << style << "\" d=\"M" << px << ' '
+              << pixels(bottom - 8 - 9 * row) << "m-3 -3l6 6m0 -6l-6 6\">" << hint(line, points[i])
+              << "</path>\n";
       continue;
     }
     std::string py = pixels(bottom - height * scale.share(points[i].y));
@@ -354,14 +355,14 @@ void Drawing::axis() {
         << "\" text-anchor=\"middle\">" << text << "</text>\n";
   }
   svg << "<text class=\"label\" x=\"" << pixels(left + plotWidth / 2) << "\" y=\""
-      << pixels(bottom + 36) << "\" text-anchor=\"middle\">" << escaped(chart.axis)
-      << "</text>\n";
+      << pixels(bottom + 36) << "\" text-anchor=\"middle\">" << escaped(chart.axis) << "</text>\n";
 }
 
 std::string Drawing::run() {
   for (size_t i = 0; i < chart.panels.size(); ++i)
-    panel(chart.panels[i], std::max(i ? shortPanel : tallPanel,
-                                    nameDistance * static_cast<double>(chart.panels[i].lines.size())));
+    panel(chart.panels[i],
+          std::max(i ? shortPanel : tallPanel,
+                   nameDistance * static_cast<double>(chart.panels[i].lines.size())));
   if (chart.panels.empty())
     top += tallPanel + gap;
   axis();

@@ -61,7 +61,7 @@ static std::vector<int64_t> tileExtents(const Artifact &artifact) {
 
 Predictor::Predictor(Session &session, const Dataset &dataset)
     : session(session), dataset(dataset), program(requireProgram(session.artifact(), "predict")),
-      tiling(program, tileExtents(session.artifact())),
+      tiling(program.tiling(), tileExtents(session.artifact())),
       inputMemory(destinationsOf(session, "predict", dataset.inputs())) {
   if (program.results())
     for (const artifact::Result *result : *program.results())
@@ -147,10 +147,15 @@ std::vector<Prediction> Predictor::run() {
 
 /// What the data has to look like: images that can be tiled may have any size.
 static std::vector<InputSpec> acceptedInputs(const Artifact &artifact) {
+  const artifact::Program &program = requireProgram(artifact, "predict");
   std::vector<InputSpec> specs = inputSpecs(artifact, "predict");
-  if (requireProgram(artifact, "predict").tiling())
-    for (InputSpec &spec : specs)
+  for (InputSpec &spec : specs) {
+    if (program.tiling())
       std::fill(spec.shape.begin() + 2, spec.shape.end(), anyExtent);
+    else if (program.untiled() && program.untiled()->size() && spec.shape.size() > 2)
+      spec.sizeReason = "images of other sizes would need tiles, which the model rules out: " +
+                        program.untiled()->str();
+  }
   return specs;
 }
 

@@ -3,11 +3,11 @@
 #include "runtime/train/Tiling.h"
 
 #include "runtime/artifact/Align.h"
-#include "runtime/core/Error.h"
 #include "runtime/data/Array.h"
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 
 namespace dlc::rt {
@@ -69,12 +69,53 @@ static Offsets channels(int64_t count) {
   return offsets;
 }
 
-Tiling::Tiling(const artifact::Program &program, std::vector<int64_t> tileExtents)
+Tiling::Tiling(const artifact::Tiling *planned, std::vector<int64_t> tileExtents)
     : tile(std::move(tileExtents)) {
-  if (const artifact::Tiling *planned = program.tiling()) {
-    overlap.assign(planned->overlap()->begin(), planned->overlap()->end());
-    alignment.assign(planned->alignment()->begin(), planned->alignment()->end());
+  if (!planned)
+    return;
+  overlap.assign(planned->overlap()->begin(), planned->overlap()->end());
+  alignment.assign(planned->alignment()->begin(), planned->alignment()->end());
+  if (planned->parameters() && planned->parameters()->size() == overlap.size())
+    for (const flatbuffers::String *name : *planned->parameters())
+      parameters.push_back(name->str());
+}
+
+/// The options that make tiles of which about half is kept, or that hold the whole image if that is
+/// less; empty if some extent is no parameter.
+std::string Tiling::setting(std::span<const int64_t> extents) const {
+  if (parameters.empty())
+    return "";
+  std::map<std::string, int64_t> numbers;
+  std::map<std::string, std::string> lists;
+  for (size_t dim = 0; dim < tile.size(); ++dim) {
+    bool fits = !tilesAlong(extents[dim], tile[dim], overlap[dim], alignment[dim]).empty();
+    int64_t whole = alignUp(extents[dim], alignment[dim]);
+    int64_t wanted = fits ? tile[dim] : std::min(whole, 4 * overlap[dim]);
+    const std::string &name = parameters[dim];
+    if (name.empty())
+      return "";
+    if (size_t bracket = name.find('['); bracket != std::string::npos) {
+      std::string &items = lists[name.substr(0, bracket)];
+      items += (items.empty() ? "" : ",") + std::to_string(wanted);
+    } else
+      numbers[name] = std::max(numbers[name], wanted);
   }
+  std::string text;
+  for (const auto &[name, number] : numbers)
+    text += " --set predict." + name + "=" + std::to_string(number);
+  for (const auto &[name, items] : lists)
+    text += " --set 'predict." + name + "=[" + items + "]'";
+  return text;
+}
+
+Error Tiling::noInterior(std::span<const int64_t> extents) const {
+  int64_t most = *std::max_element(overlap.begin(), overlap.end());
+  std::string options = setting(extents);
+  return Error(ErrorCode::BadInput,
+               "tiles of " + shapeText(tile) + " have no interior beside the network's reach of " +
+                   shapeText(overlap) + " to each side, which images of " + shapeText(extents) +
+                   " need; compile for larger tiles" +
+                   (options.empty() ? ", above " + std::to_string(2 * most) : ":" + options));
 }
 
 std::vector<Tile> Tiling::tiles(std::span<const int64_t> extents) const {
@@ -84,11 +125,7 @@ std::vector<Tile> Tiling::tiles(std::span<const int64_t> extents) const {
   for (size_t dim = 0; dim < tile.size(); ++dim) {
     std::vector<TileSpan> spans = tilesAlong(extents[dim], tile[dim], overlap[dim], alignment[dim]);
     if (spans.empty())
-      throw Error(
-          ErrorCode::BadInput,
-          "tiles of " + shapeText(tile) + " have no interior beside the network's reach of " +
-              shapeText(overlap) + " to each side, which images of " + shapeText(extents) +
-              " need; compile for a predict size above " + std::to_string(2 * overlap[dim]));
+      throw noInterior(extents);
     std::vector<Tile> longer;
     for (const Tile &each : all)
       for (const TileSpan &span : spans) {
@@ -124,8 +161,9 @@ std::vector<float> Tiling::cut(const Sample &sample, const Tile &at) const {
 std::vector<int64_t> Tiling::outputShape(std::span<const int64_t> tileShape,
                                          std::span<const int64_t> extents) const {
   std::vector<int64_t> shape(tileShape.begin(), tileShape.end());
+  size_t leading = shape.size() - overlap.size();
   for (size_t dim = 0; dim < overlap.size(); ++dim)
-    shape[dim + 1] = (extents[dim] * tileShape[dim + 1] + tile[dim] - 1) / tile[dim];
+    shape[dim + leading] = (extents[dim] * tileShape[dim + leading] + tile[dim] - 1) / tile[dim];
   return shape;
 }
 
@@ -136,12 +174,15 @@ void Tiling::paste(std::span<const float> result, std::span<const int64_t> tileS
     std::copy(result.begin(), result.end(), image.begin());
     return;
   }
-  std::vector<Offsets> tables = {channels(tileShape[0])};
+  size_t leading = tileShape.size() - tile.size();
+  std::vector<Offsets> tables;
+  if (leading)
+    tables.push_back(channels(tileShape[0]));
   for (size_t dim = 0; dim < tile.size(); ++dim) {
     // Spans are aligned, so that they are whole elements of an output of another resolution, too;
     // only the image's end need not be.
     auto element = [&](int64_t pixel) {
-      return (pixel * tileShape[dim + 1] + tile[dim] - 1) / tile[dim];
+      return (pixel * tileShape[dim + leading] + tile[dim] - 1) / tile[dim];
     };
     Offsets &table = tables.emplace_back();
     for (int64_t i = element(at[dim].keepBegin); i < element(at[dim].keepEnd); ++i)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/core/Error.h"
 #include "runtime/data/Sample.h"
 
 #include <span>
@@ -30,14 +31,14 @@ using Tile = std::vector<TileSpan>;
 class Tiling {
 public:
   /// Of a program with one tile size. Without the artifact's `tiling` images have that size.
-  Tiling(const artifact::Program &program, std::vector<int64_t> tileExtents);
+  Tiling(const artifact::Tiling *planned, std::vector<int64_t> tileExtents);
 
   /// Covers an image. Throws Error(BadInput) if it cannot.
   std::vector<Tile> tiles(std::span<const int64_t> extents) const;
   /// The part of a sample [channels, spatial...] under a tile.
   std::vector<float> cut(const Sample &sample, const Tile &tile) const;
-  /// An output's shape [channels, spatial...] for an image of `extents`, if it is `tileShape` for a
-  /// tile.
+  /// An output's shape [channels, spatial...] or [spatial...] for an image of `extents`, if it is
+  /// `tileShape` for a tile.
   std::vector<int64_t> outputShape(std::span<const int64_t> tileShape,
                                    std::span<const int64_t> extents) const;
   /// Writes what counts of a tile's result of `tileShape` to its place in the image's.
@@ -45,6 +46,10 @@ public:
              std::span<float> image, std::span<const int64_t> imageShape) const;
 
 private:
+  Error noInterior(std::span<const int64_t> extents) const;
+  std::string setting(std::span<const int64_t> extents) const;
+
+  std::vector<std::string> parameters;           // that set the tile's extents, or empty
   std::vector<int64_t> tile, overlap, alignment; // empty overlap: one size
 };
 

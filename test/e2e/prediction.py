@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Images of any size are predicted by tiles as a program of their size would; what predict writes, TIFF for ImageJ included."""
 import os
+import re
 
 from images import read_tiff, write_tiff
 from support import MODELS, check, run, without_data, workspace
@@ -19,6 +20,10 @@ runs = 0
 
 def predict(tile, image, *options, expect=0):
     """The artifact that takes `tile` square images, on an array [n, height, width] or a path; the output directory."""
+    return predict_by(model, weights, [*small, "--set", "predict.batch=3", "--set", f"predict.size={tile}"], image, *options, expect=expect)
+
+
+def predict_by(file, start, settings, image, *options, expect=0):
     global runs
     runs += 1
     path, into = directory / f"input-{runs}.npy", directory / f"output-{runs}"
@@ -26,9 +31,7 @@ def predict(tile, image, *options, expect=0):
         np.save(path, image)
     else:
         path = image
-    batch = ["--set", "predict.batch=3", "--set", f"predict.size={tile}"]
-    _, err = run("dlc-run", "predict", model, *small, *batch, "--data", f"image={path}", "--init", weights, "-o", into, *options,
-                 expect=expect)
+    _, err = run("dlc-run", "predict", file, *settings, "--data", f"image={path}", "--init", start, "-o", into, *options, expect=expect)
     return err if expect else into
 
 
@@ -64,16 +67,59 @@ def test_tiles():
     same(smaller, mirrored[..., :40, :], "an image smaller than a tile")
 
 
+# A gate of one channel made of features of two resolutions, after Oktay et al. 2018, and sums, means and shares over channels.
+GATES = """
+model gates(batch = 4, patch = [32, 32]) {
+  input image : f32[batch, 1, patch...]
+  input mask  : f32[batch, 1, patch...]
+  skip = relu(conv(image, 8, kernel = 3, padding = 1, name = "down"))
+  deep = relu(conv(max_pool(skip, kernel = 2), 8, kernel = 3, padding = 1, name = "bottom"))
+  both = relu(conv(skip, 4, kernel = 2, stride = 2, name = "theta") + conv(deep, 4, kernel = 1, name = "phi"))
+  gate = sigmoid(conv(both, 1, kernel = 1, name = "psi"))
+  gate = conv_transpose(gate, 1, kernel = 2, stride = 2, name = "spread")
+  x = concat(skip * gate, conv_transpose(deep, 8, kernel = 2, stride = 2, name = "up"))
+  x = x - mean(x, axes = [1], keep = true)
+  share = softmax(conv(x, 3, kernel = 3, padding = 1, name = "classes"))
+  logits = conv(share, 1, kernel = 1, name = "head") + sum(x * x, axes = [1], keep = true)
+  output probability = sigmoid(logits)
+  output energy = sum(x * x, axes = [1])
+  loss = bce_with_logits(logits, mask)
+}
+"""
+
+
+def test_gates():
+    file, start = directory / "gates.dl", directory / "gates.safetensors"
+    file.write_text(GATES)
+    run("dlc-run", "train", file, "--threads", 1, "--data", f"image={directory}/image.npy", "--data", f"mask={directory}/mask.npy", "--steps", 4,
+        "--run", directory / "gates", "--save", start)
+
+    def by(patch, image, expect=0):
+        return predict_by(file, start, ["--threads", 1, "--set", f"predict.patch=[{patch}]"], image, expect=expect)
+
+    image = random.normal(size=(2, 70, 100)).astype(np.float32)
+    whole, tiled = by("70,100", image), by("32,48", image)
+    for output, shape in (("probability", (2, 1, 70, 100)), ("energy", (2, 70, 100))):
+        check(np.load(whole / f"{output}.npy").shape == shape, f"the shape of {output}")
+        check(np.load(whole / f"{output}.npy").std() > 0.01, f"{output} says nothing")
+        same(np.load(tiled / f"{output}.npy"), np.load(whole / f"{output}.npy"), f"{output} in tiles")
+    err = by("32,8", image, expect=1)
+    setting = re.search(r"--set 'predict\.patch=\[([\d,]+)\]'", err)
+    check("tiles of 32 x 8 have no interior" in err and setting and setting.group(1).startswith("32,"), err)
+    same(np.load(by(setting.group(1), image) / "probability.npy"), np.load(whole / "probability.npy"), "tiles as the message advises")
+
+
 def test_refusals():
     err = predict(2 * reach, np.zeros((1, 100, 100), np.float32), expect=1)
-    check("tiles of 48 x 48 have no interior" in err and "above 48" in err and err.count("\n") == 1, err)
+    check("tiles of 48 x 48 have no interior" in err and "--set predict.size=96" in err and err.count("\n") == 1, err)
     digits = directory / "digits.npy"
     np.save(digits, np.zeros((1, 30, 30), np.uint8))
     run("dlc-run", "train", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={model_images()}", "--data",
         f"label={directory}/label.npy", "--steps", 1, "--run", directory / "mnist", "--save", directory / "mnist.safetensors")
     _, err = run("dlc-run", "predict", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={digits}", "--init",
                  directory / "mnist.safetensors", "-o", directory / "none", expect=1)
-    check("1 x 30 x 30" in err and "1 x 28 x 28" in err, err)
+    check("1 x 30 x 30" in err and "1 x 28 x 28" in err and err.count("\n") == 1, err)
+    check(re.search(r"mnist_cnn\.dl:\d+:\d+: fc1 mixes the axes of the image with others", err), err)
     err = predict(64, np.zeros((1, 64, 64), np.float32), "--format=jpeg", expect=2)
     check("jpeg" in err, err)
 
@@ -122,5 +168,6 @@ def test_formats():
 
 train()
 test_tiles()
+test_gates()
 test_refusals()
 test_formats()

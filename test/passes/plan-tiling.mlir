@@ -1,4 +1,5 @@
 // RUN: dlc-opt %s --split-input-file --dlc-plan-tiling | FileCheck %s
+// RUN: dlc-opt %s --split-input-file --dlc-plan-tiling --remarks-filter=dlc-tiling 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 // A level of a U-Net: 1 + 1 (convolutions at full and half resolution, the latter counting twice) and 1 of the pooling's window
 // reach 4 pixels; the total stride is 2.
@@ -68,9 +69,10 @@ nn.model @repeated attributes {stage = "nn"} {
 
 // -----
 
-// Without padding the output is smaller than the input; a stale attribute goes.
+// Without padding the output is smaller than the input; a stale attribute goes, and the convolution is named.
 // CHECK-LABEL: nn.model @unpadded
-// CHECK-NOT: tiling
+// CHECK-NOT: tiling =
+// CHECK-SAME: untiled = "plan-tiling.mlir:{{[0-9]+:[0-9]+}}: makes 6 elements of 8 pixels; padding could keep the size"
 nn.model @unpadded attributes {stage = "nn", tiling = {alignment = array<i64: 1>, overlap = array<i64: 1>}} {
   nn.variable @w : tensor<1x1x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @predict(%x: tensor<2x1x8xf32> {nn.input = "image"}) {
@@ -83,12 +85,14 @@ nn.model @unpadded attributes {stage = "nn", tiling = {alignment = array<i64: 1>
 
 // -----
 
+// REMARK: remark: [Missed] untiled {{.*}}model.dl:12:7: gate reads the whole image along axis 2
 // A mean over all pixels depends on the whole image, also where it is combined with each pixel.
 // CHECK-LABEL: nn.model @global
-// CHECK-NOT: tiling
+// CHECK-NOT: tiling =
+// CHECK-SAME: untiled = "model.dl:12:7: gate reads the whole image along axis 2"
 nn.model @global attributes {stage = "nn"} {
   nn.program @predict(%x: tensor<2x1x8xf32> {nn.input = "image"}) {
-    %sum = nn.reduce_sum %x {dims = array<i64: 2>} : (tensor<2x1x8xf32>) -> tensor<2x1xf32>
+    %sum = nn.reduce_sum %x {dims = array<i64: 2>} : (tensor<2x1x8xf32>) -> tensor<2x1xf32> loc("gate"("models/model.dl":12:7))
     %all = nn.broadcast %sum {dims = array<i64: 0, 1>} : (tensor<2x1xf32>) -> tensor<2x1x8xf32>
     %y = nn.sub %x, %all : (tensor<2x1x8xf32>, tensor<2x1x8xf32>) -> tensor<2x1x8xf32>
     nn.output "y", %y : tensor<2x1x8xf32>
@@ -99,12 +103,48 @@ nn.model @global attributes {stage = "nn"} {
 
 // A variable that differs from pixel to pixel.
 // CHECK-LABEL: nn.model @position
-// CHECK-NOT: tiling
+// CHECK-NOT: tiling =
+// CHECK-SAME: combines pixels with values that have fixed places in the image"
 nn.model @position attributes {stage = "nn"} {
   nn.variable @p : tensor<2x1x8xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @predict(%x: tensor<2x1x8xf32> {nn.input = "image"}) {
     %p = nn.read @p : tensor<2x1x8xf32>
     %y = nn.add %x, %p : (tensor<2x1x8xf32>, tensor<2x1x8xf32>) -> tensor<2x1x8xf32>
     nn.output "y", %y : tensor<2x1x8xf32>
+  }
+}
+
+// -----
+
+// A gate of one channel multiplies every channel: dimensions of extent 1 come and go.
+// CHECK-LABEL: nn.model @gate
+// CHECK-SAME: tiling = {alignment = array<i64: 1, 1>, overlap = array<i64: 0, 0>, parameters = ["height", "width"]}
+nn.model @gate attributes {stage = "nn", untiled = "stale"} {
+  nn.program @predict(%x: tensor<2x4x8x8xf32> {nn.input = "image", nn.parameters = ["batch", "", "height", "width"]}) {
+    %sum = nn.reduce_sum %x {dims = array<i64: 1>} : (tensor<2x4x8x8xf32>) -> tensor<2x8x8xf32>
+    %kept = nn.reshape %sum : (tensor<2x8x8xf32>) -> tensor<2x1x8x8xf32>
+    %gate = nn.sigmoid %kept : (tensor<2x1x8x8xf32>) -> tensor<2x1x8x8xf32>
+    %plane = nn.reshape %gate : (tensor<2x1x8x8xf32>) -> tensor<2x8x8xf32>
+    %all = nn.broadcast %plane {dims = array<i64: 0, 2, 3>} : (tensor<2x8x8xf32>) -> tensor<2x4x8x8xf32>
+    %y = nn.mul %x, %all : (tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+    nn.output "y", %y : tensor<2x4x8x8xf32>
+    nn.output "plane", %plane : tensor<2x8x8xf32>
+  }
+}
+
+// -----
+
+// Rows of the image are no channels, although a convolution takes them for such.
+// CHECK-LABEL: nn.model @rows
+// CHECK-NOT: tiling =
+// CHECK-SAME: takes an axis of the image for its channels"
+nn.model @rows attributes {stage = "nn"} {
+  nn.variable @w : tensor<8x8x1xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @predict(%x: tensor<2x4x8x8xf32> {nn.input = "image"}) {
+    %sum = nn.reduce_sum %x {dims = array<i64: 1>} : (tensor<2x4x8x8xf32>) -> tensor<2x8x8xf32>
+    %w = nn.read @w : tensor<8x8x1xf32>
+    %y = nn.conv %sum, %w {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 1>}
+        : (tensor<2x8x8xf32>, tensor<8x8x1xf32>) -> tensor<2x8x8xf32>
+    nn.output "y", %y : tensor<2x8x8xf32>
   }
 }

@@ -335,6 +335,10 @@ int dlc::inspectModel(const CompileOptions &options, bool json) {
   if (compilation.model.getBody().getOps<nn::ProgramOp>().empty())
     return compilation.fail("'" + options.input + "' has no program of nn ops to inspect");
   nlohmann::ordered_json description = describeModel(compilation.model);
+  compilation.options.emit = "nn";
+  if (compilation.model.getStage() == "nn" && !compilation.lower())
+    return 1;
+  describeTiling(compilation.model, description);
   if (json)
     std::cout << description.dump(2) << "\n";
   else

@@ -191,6 +191,7 @@ ordered_json describeProgram(const artifact::Artifact &root, const artifact::Pro
   return {{"name", text(program.name())},
           {"batch", program.batch()},
           {"tiling", tiling},
+          {"untiled", text(program.untiled())},
           {"instructions", program.instructions()->size()},
           {"flops", flops},
           {"bytes_moved", bytes},
@@ -255,6 +256,8 @@ void printProgram(const ordered_json &program, std::ostream &out) {
     out << "  larger images by tiles that are exact " << tiling["overlap"].dump()
         << " pixels off their edges and start at multiples of " << tiling["alignment"].dump()
         << "\n";
+  if (std::string untiled = program["untiled"]; !untiled.empty())
+    out << "  images of this size only, as no tiles can be cut: " << untiled << "\n";
   out << "  " << padded("layer", 28) << padded("kernel", 22) << padded("kind", 16)
       << padded("implementation", 30) << "   GFLOP       MB       ms\n";
   for (const ordered_json &dispatch : program["dispatches"])

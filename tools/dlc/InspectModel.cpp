@@ -84,6 +84,15 @@ ordered_json dlc::describeModel(nn::ModelOp model) {
           {"parameters", parameters}};
 }
 
+void dlc::describeTiling(nn::ModelOp model, ordered_json &description) {
+  description["tiling"] = nullptr;
+  if (auto tiling = model->getAttrOfType<DictionaryAttr>("tiling"))
+    for (StringRef name : {"overlap", "alignment"})
+      description["tiling"][name.str()] = tiling.getAs<DenseI64ArrayAttr>(name).asArrayRef().vec();
+  auto untiled = model->getAttrOfType<StringAttr>("untiled");
+  description["untiled"] = untiled ? untiled.str() : "";
+}
+
 //===- Text -----------------------------------------------------------------------------------===//
 
 /// 1199882 -> "1,199,882".
@@ -133,4 +142,10 @@ void dlc::printModel(const ordered_json &description, std::ostream &out) {
   if (description["state_count"] != 0)
     out << ", " << number(description["state_count"]) << " numbers of state";
   out << "\n";
+  if (const ordered_json &tiling = description["tiling"]; !tiling.is_null())
+    out << "  prediction of larger images by tiles that are exact " << tiling["overlap"].dump()
+        << " pixels off their edges and start at multiples of " << tiling["alignment"].dump()
+        << "\n";
+  if (std::string untiled = description["untiled"]; !untiled.empty())
+    out << "  prediction of images of one size only, as no tiles can be cut: " << untiled << "\n";
 }

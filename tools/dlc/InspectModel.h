@@ -13,6 +13,10 @@ namespace dlc {
 /// Of @train, else of the first program.
 nlohmann::ordered_json describeModel(nn::ModelOp model);
 
+/// Adds how images larger than the predict program's are put together, of a model that has been
+/// through stage nn.
+void describeTiling(nn::ModelOp model, nlohmann::ordered_json &description);
+
 /// The description as tables for people.
 void printModel(const nlohmann::ordered_json &description, std::ostream &out);
 

@@ -65,8 +65,9 @@ class ReceptiveFieldTest : public testing::TestWithParam<Network> {};
 
 TEST_P(ReceptiveFieldTest, TilesGiveTheWholeImage) {
   Program whole(GetParam(), wholeSize), part(GetParam(), tileSize);
-  std::optional<Tiling> tiling = tilingOf(part.predict);
-  ASSERT_TRUE(tiling);
+  std::variant<Tiling, TilingObstacle> found = tilingOf(part.predict);
+  const auto *tiling = std::get_if<Tiling>(&found);
+  ASSERT_TRUE(tiling) << std::get<TilingObstacle>(found).text;
   EXPECT_EQ(tiling->overlap.front(), GetParam().overlap);
   EXPECT_EQ(tiling->alignment.front(), GetParam().alignment);
 
@@ -120,6 +121,23 @@ const Network networks[] = {
      "  v = concat(a, conv_transpose(u, 2, kernel = 2, stride = 2, name = \"f\"))\n"
      "  y = conv(v, 1, kernel = 3, padding = 1, name = \"g\")",
      16, 4},
+    // Oktay et al. 2018: a gate of one channel, made at half resolution, for all channels.
+    {"AttentionGate",
+     "a = relu(conv(image, 4, kernel = 3, padding = 1, name = \"a\"))\n"
+     "  b = relu(conv(max_pool(a, kernel = 2), 4, kernel = 3, padding = 1, name = \"b\"))\n"
+     "  both = relu(conv(a, 2, kernel = 2, stride = 2, name = \"theta\") +\n"
+     "              conv(b, 2, kernel = 1, name = \"phi\"))\n"
+     "  gate = sigmoid(conv(both, 1, kernel = 1, name = \"psi\"))\n"
+     "  gate = conv_transpose(gate, 1, kernel = 2, stride = 2, name = \"up\")\n"
+     "  y = conv(a * gate, 1, kernel = 3, padding = 1, name = \"c\")",
+     6, 2},
+    {"ReductionsOverChannels",
+     "a = conv(image, 4, kernel = 3, padding = 1, name = \"a\")\n"
+     "  a = softmax(a) * (a - mean(a, axes = [1], keep = true))\n"
+     "  y = sum(a, axes = [1], keep = true) * image",
+     1, 1},
+    {"NoChannelsLeft", "y = sum(conv(image, 3, kernel = 5, padding = 2, name = \"a\"), axes = [1])",
+     2, 1},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, ReceptiveFieldTest, testing::ValuesIn(networks),

@@ -35,9 +35,17 @@ TEST(Chart, TicksAreRound) {
 }
 
 TEST(Chart, AnyNumberOfPointsOfAnyValue) {
-  for (const std::vector<double> &values : std::vector<std::vector<double>>{
-           {}, {0}, {7}, {NAN}, {3, 3, 3}, {-1, 1}, {INFINITY, 1}, {1e-30, 1e30}, {1e300, -1e300},
-           std::vector<double>(500, 0.5)})
+  for (const std::vector<double> &values :
+       std::vector<std::vector<double>>{{},
+                                        {0},
+                                        {7},
+                                        {NAN},
+                                        {3, 3, 3},
+                                        {-1, 1},
+                                        {INFINITY, 1},
+                                        {1e-30, 1e30},
+                                        {1e300, -1e300},
+                                        std::vector<double>(500, 0.5)})
     for (ChartRange range : {ChartRange::Tight, ChartRange::FromZero, ChartRange::Share}) {
       std::string svg = svgOf(chartOf(values, range));
       EXPECT_TRUE(isFinite(svg)) << svg;
@@ -76,12 +84,13 @@ TEST(Chart, FollowsTheReadersScheme) {
 }
 
 TEST(LossPicture, DrawsLossesMetricsAndLearningRate) {
-  Record first = {{"event", "epoch"}, {"step", 5},           {"epoch", 3},    {"loss", 1.0},
-                  {"lr", 0.1},        {"iou", 0.5},          {"psnr", 20.0},  {"val_loss", nullptr},
-                  {"val_iou", 0.4},   {"samples_per_s", 9.0}, {"seconds", 1.0}};
+  Record first = {{"event", "epoch"},     {"step", 5},           {"epoch", 3},
+                  {"loss", 1.0},          {"lr", 0.1},           {"iou", 0.5},
+                  {"psnr", 20.0},         {"val_loss", nullptr}, {"val_iou", 0.4},
+                  {"samples_per_s", 9.0}, {"seconds", 1.0}};
   std::string svg = lossPicture("runs", {first});
-  for (const char *label : {">loss</text>", ">metrics</text>", ">psnr</text>", ">learning rate</text>",
-                            ">epoch</text>", ">3</text>", ">runs</text>"})
+  for (const char *label : {">loss</text>", ">metrics</text>", ">psnr</text>",
+                            ">learning rate</text>", ">epoch</text>", ">3</text>", ">runs</text>"})
     EXPECT_NE(svg.find(label), std::string::npos) << label;
   EXPECT_EQ(countOf(svg, "<circle"), 5u); // loss, iou, val_iou, psnr, lr
   EXPECT_EQ(countOf(svg, "class=\"cross"), 1u);

@@ -15,17 +15,17 @@ class StepProfileTest : public ::testing::Test {
 protected:
   StepProfileTest() {
     using namespace artifact;
-    ArtifactT root;
-    root.model = "m";
-    root.target = std::make_unique<TargetT>();
-    root.target->name = "cpu:avx2";
-    root.kernels.push_back(std::make_unique<KernelT>());
-    root.kernels.back()->name = "conv_0";
-    root.kernels.back()->category = "conv.forward";
-    root.kernels.back()->implementation = "jit:avx2";
-    root.kernels.back()->flops = 20'000'000;
-    root.programs.push_back(std::make_unique<ProgramT>());
-    ProgramT &program = *root.programs.back();
+    ArtifactT all;
+    all.model = "m";
+    all.target = std::make_unique<TargetT>();
+    all.target->name = "cpu:avx2";
+    all.kernels.push_back(std::make_unique<KernelT>());
+    all.kernels.back()->name = "conv_0";
+    all.kernels.back()->category = "conv.forward";
+    all.kernels.back()->implementation = "jit:avx2";
+    all.kernels.back()->flops = 20'000'000;
+    all.programs.push_back(std::make_unique<ProgramT>());
+    ProgramT &program = *all.programs.back();
     program.name = "train";
     auto add = [&](Phase phase, auto operation) {
       program.instructions.push_back(std::make_unique<InstructionT>());
@@ -45,7 +45,7 @@ protected:
     add(Phase::Optimizer, DispatchT());
     for (int i = 0; i < 2; ++i)
       program.collectives.push_back(std::make_unique<CollectiveT>());
-    builder.Finish(Artifact::Pack(builder, &root));
+    builder.Finish(artifact::Artifact::Pack(builder, &all));
   }
 
   const artifact::Artifact &root() const {

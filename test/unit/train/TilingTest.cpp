@@ -2,6 +2,8 @@
 
 #include "runtime/train/Tiling.h"
 
+#include "test/unit/ErrorOf.h"
+
 #include <gtest/gtest.h>
 
 using namespace dlc::rt;
@@ -40,4 +42,31 @@ TEST(Tiling, CoversEveryPixelOnceAndExactly) {
         EXPECT_EQ(next, extent);
         EXPECT_LT(spans.back().start + tile - extent, std::max(alignment, tile - extent + 1));
       }
+}
+
+/// What tiles() says of an image that a tile of [32, 40] with reach 16 and stride 4 cannot cover.
+static std::string refusal(const std::vector<std::string> &parameters,
+                           const std::vector<int64_t> &extents) {
+  dlc::artifact::TilingT tiling;
+  tiling.overlap = {16, 16};
+  tiling.alignment = {4, 4};
+  tiling.parameters = parameters;
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(dlc::artifact::Tiling::Pack(builder, &tiling));
+  const auto *planned = flatbuffers::GetRoot<dlc::artifact::Tiling>(builder.GetBufferPointer());
+  return test::errorOf([&] { (void)Tiling(planned, {32, 40}).tiles(extents); });
+}
+
+TEST(Tiling, ARefusalSaysWhichSizeWouldDo) {
+  std::string lists = refusal({"patch[0]", "patch[1]"}, {500, 500});
+  EXPECT_NE(lists.find("tiles of 32 x 40 have no interior"), std::string::npos) << lists;
+  EXPECT_NE(lists.find("larger tiles: --set 'predict.patch=[64,40]'"), std::string::npos) << lists;
+  std::string numbers = refusal({"height", "width"}, {500, 500});
+  EXPECT_NE(numbers.find("--set predict.height=64 --set predict.width=40"), std::string::npos);
+  // One parameter for both; no larger than the image, but a multiple of the stride.
+  std::string one = refusal({"size", "size"}, {49, 60});
+  EXPECT_NE(one.find("--set predict.size=52"), std::string::npos) << one;
+  // Sizes that no parameter sets.
+  std::string none = refusal({"size", ""}, {500, 500});
+  EXPECT_NE(none.find("larger tiles, above 32"), std::string::npos) << none;
 }
