@@ -2,8 +2,7 @@
 
 #include "frontend/Habits.h"
 #include "frontend/Parser.h"
-
-#include <cmath>
+#include "runtime/artifact/Ranges.h"
 
 using namespace llvm;
 using mlir::Attribute;
@@ -85,18 +84,12 @@ static Attribute toAttr(mlir::Builder &builder, const Value &value, bool asFloat
   return builder.getArrayAttr(attributes);
 }
 
-/// No optimizer, schedule or data step has a use for negative or non-finite numbers, but for
-/// `mean`.
+/// Numbers are in the range that makes sense of them; texts are what their step reads.
 LogicalResult Configuration::checkArguments(const CallSpec &spec, SMLoc loc,
                                             ArrayRef<BoundArgument> bound) {
   for (auto [argument, value] : zip(spec.arguments, bound)) {
-    auto isGood = [&, name = StringRef(argument.name)](const Value &number) {
-      double v = number.asDouble();
-      bool isShare = name.starts_with("beta");
-      bool isDivisor = name == "std";
-      return std::isfinite(v) && (name == "mean" || v >= 0) && !(isShare && v >= 1) &&
-             !(isDivisor && v <= 0);
-    };
+    rt::Range range = rt::rangeOf(std::string(spec.name), std::string(argument.name));
+    auto isGood = [&](const Value &number) { return range.contains(number.asDouble()); };
     SMLoc where = value.loc.isValid() ? value.loc : loc;
     bool good = true;
     if (value.value.isNumber())
@@ -106,7 +99,7 @@ LogicalResult Configuration::checkArguments(const CallSpec &spec, SMLoc loc,
         good &= !item.isNumber() || isGood(item);
     if (!good)
       return diags.error(where, "argument '" + argument.name + "' of " + spec.name + " cannot be " +
-                                    toText(value.value));
+                                    toText(value.value) + ", expected a number " + range.text());
   }
   if (spec.name == "flip" && bound[0].value.isString() &&
       StringRef(bound[0].value.asString()).find_first_not_of("ZYX") != StringRef::npos)

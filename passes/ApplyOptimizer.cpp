@@ -5,6 +5,7 @@
 
 #include "passes/Passes.h"
 #include "passes/Scalars.h"
+#include "runtime/artifact/Ranges.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/GlobPattern.h"
@@ -66,10 +67,10 @@ private:
       if (Attribute value = call.get(key); value && !isa<FloatAttr>(value))
         return model.emitOpError("has the optimizer's ")
                << key << " = " << value << ", expected a float";
-    for (StringRef key : {"momentum", "beta1", "beta2"})
-      if (double value = number(key, 0); !(value >= 0 && value < 1))
+    for (StringRef key : {"lr", "momentum", "beta1", "beta2", "eps", "weight_decay"})
+      if (rt::Range range = rt::rangeOf(name(), key); !range.contains(number(key, 0)))
         return model.emitOpError("has the optimizer's ")
-               << key << " = " << value << ", expected 0 <= " << key << " < 1";
+               << key << " = " << number(key, 0) << ", expected a number " << range.text();
     if (flag("nesterov") && number("momentum", 0) == 0)
       return model.emitOpError("has the optimizer's nesterov without a momentum");
     return success();

@@ -1,12 +1,13 @@
 // One schema for the model's attributes, walked together with what is there. Missing entries are
 // fine unless their reader has no default.
 
+#include "dialects/Exec/Exec.h"
 #include "dialects/NN/InputRange.h"
 #include "passes/ModelChecks.h"
-
-#include "dialects/Exec/Exec.h"
+#include "runtime/artifact/Ranges.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -21,7 +22,20 @@ struct Field {
   bool isList = false;
   bool isNeeded = false;
   ArrayRef<Field> fields = {}; // of a dictionary
+  rt::Range range = {};        // of a number
+  StringLiteral choices = "";  // of a text, divided by |; empty: any
 };
+
+constexpr Field integer(StringLiteral name, rt::Range range, bool isNeeded = false) {
+  return {name, Form::Integer, false, isNeeded, {}, range};
+}
+constexpr Field real(StringLiteral name, rt::Range range, bool isNeeded = false) {
+  return {name, Form::Real, false, isNeeded, {}, range};
+}
+constexpr Field choice(StringLiteral name, StringLiteral choices) {
+  return {name, Form::Text, false, false, {}, {}, choices};
+}
+constexpr rt::Range sixtyThreeBits = {0, 0x1p63, false, true};
 
 constexpr Field sourceFields[] = {{"name", Form::Text, false, true}, {"axes", Form::Text}};
 constexpr Field chainFields[] = {{"inputs", Form::Text, true, true},
@@ -29,13 +43,16 @@ constexpr Field chainFields[] = {{"inputs", Form::Text, true, true},
                                  {"outputs", Form::Text, true, true}};
 constexpr Field dataFields[] = {{"sources", Form::Dictionary, true, false, sourceFields},
                                 {"chains", Form::Dictionary, true, false, chainFields},
-                                {"validation", Form::Real}};
-constexpr Field trainFields[] = {{"optimizer", Form::Call},          {"epochs", Form::Integer},
-                                 {"steps_per_epoch", Form::Integer}, {"schedule", Form::Call, true},
-                                 {"early_stop", Form::Call},         {"monitor", Form::Monitor}};
+                                real("validation", rt::ranges::share)};
+constexpr Field trainFields[] = {{"optimizer", Form::Call},
+                                 integer("epochs", rt::ranges::positiveCount),
+                                 integer("steps_per_epoch", rt::ranges::count),
+                                 {"schedule", Form::Call, true},
+                                 {"early_stop", Form::Call},
+                                 {"monitor", Form::Monitor}};
 constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
-                                  {"nanoseconds", Form::Integer, false, true},
-                                  {"exceptions", Form::Integer, false, true}};
+                                  integer("nanoseconds", sixtyThreeBits, true),
+                                  integer("exceptions", rt::ranges::count, true)};
 constexpr Field inputFields[] = {{"name", Form::Text, false, true},
                                  {"type", Form::Tensor, false, true},
                                  {"range", Form::Range},
@@ -43,6 +60,8 @@ constexpr Field inputFields[] = {{"name", Form::Text, false, true},
 constexpr Field tilingFields[] = {{"alignment", Form::Integers, false, true},
                                   {"overlap", Form::Integers, false, true},
                                   {"parameters", Form::Text, true}};
+constexpr Field linkFields[] = {real("gbit_per_s", rt::ranges::positive, true),
+                                real("latency_us", rt::ranges::positive, true)};
 constexpr Field modelFields[] = {{"batch", Form::Integer},
                                  {"config", Form::Dictionary},
                                  {"train", Form::Dictionary, false, false, trainFields},
@@ -50,9 +69,13 @@ constexpr Field modelFields[] = {{"batch", Form::Integer},
                                  {"tiling", Form::Dictionary, false, false, tilingFields},
                                  {"untiled", Form::Text},
                                  {"target", Form::Text},
-                                 {"threads", Form::Integer},
-                                 {"math", Form::Text},
-                                 {"precision", Form::Text},
+                                 integer("threads", rt::ranges::threads),
+                                 choice("math", "strict|fast"),
+                                 choice("precision", "f32|bf16"),
+                                 choice("wire", "f32|bf16"),
+                                 integer("bucket_size", sixtyThreeBits),
+                                 {"link", Form::Dictionary, false, false, linkFields},
+                                 {"no_overlap", Form::Flag},
                                  {"layouts", Form::Dictionary, true, false, layoutFields},
                                  {"inputs", Form::Dictionary, true, false, inputFields}};
 
@@ -131,6 +154,43 @@ StringRef nameOf(Form form) {
   llvm_unreachable("all forms are listed");
 }
 
+/// Reports a number, or a number of a list, outside of its range.
+LogicalResult verifyRange(nn::ModelOp model, Attribute value, const rt::Range &range,
+                          const std::string &path) {
+  if (auto list = dyn_cast<ArrayAttr>(value))
+    return success(llvm::all_of(
+        list, [&](Attribute entry) { return succeeded(verifyRange(model, entry, range, path)); }));
+  double number = 0;
+  if (auto real = dyn_cast<FloatAttr>(value))
+    number = real.getValueAsDouble();
+  else if (auto integer = dyn_cast<IntegerAttr>(value); integer && !isa<BoolAttr>(value))
+    number = static_cast<double>(integer.getInt());
+  else
+    return success();
+  if (range.contains(number))
+    return success();
+  return model.emitOpError("has ")
+         << path << " = " << value << ", expected a number " << range.text();
+}
+
+LogicalResult verifyCall(nn::ModelOp model, DictionaryAttr call, const std::string &path) {
+  StringRef name = call.getAs<StringAttr>("name").getValue();
+  for (NamedAttribute argument : call)
+    if (failed(verifyRange(model, argument.getValue(),
+                           rt::rangeOf(name, argument.getName().getValue()),
+                           path + "." + argument.getName().str())))
+      return failure();
+  return success();
+}
+
+LogicalResult verifyChoice(nn::ModelOp model, Attribute value, StringRef choices,
+                           const std::string &path) {
+  if (choices.empty() ||
+      llvm::is_contained(llvm::split(choices, '|'), cast<StringAttr>(value).getValue()))
+    return success();
+  return model.emitOpError("has ") << path << " = " << value << ", expected one of " << choices;
+}
+
 LogicalResult verifyFields(nn::ModelOp model, DictionaryAttr dictionary, ArrayRef<Field> fields,
                            const std::string &path);
 
@@ -139,9 +199,16 @@ LogicalResult verifyValue(nn::ModelOp model, Attribute value, const Field &field
   if (!hasForm(value, field.form))
     return model.emitOpError("has ")
            << path << " = " << value << ", expected " << nameOf(field.form);
-  if (field.form == Form::Dictionary)
+  switch (field.form) {
+  case Form::Dictionary:
     return verifyFields(model, cast<DictionaryAttr>(value), field.fields, path + ".");
-  return success();
+  case Form::Call:
+    return verifyCall(model, cast<DictionaryAttr>(value), path);
+  case Form::Text:
+    return verifyChoice(model, value, field.choices, path);
+  default:
+    return verifyRange(model, value, field.range, path);
+  }
 }
 
 LogicalResult verifyFields(nn::ModelOp model, DictionaryAttr dictionary, ArrayRef<Field> fields,

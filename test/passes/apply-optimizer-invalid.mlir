@@ -30,7 +30,7 @@ nn.model @type attributes {stage = "train", batch = 2 : i64, train = {optimizer 
 
 // -----
 
-// expected-error @below {{has the optimizer's beta2 = 1.000000e+00, expected 0 <= beta2 < 1}}
+// expected-error @below {{has the optimizer's beta2 = 1.000000e+00, expected a number from 0 to below 1}}
 nn.model @range attributes {stage = "train", batch = 2 : i64, train = {optimizer = {name = "adam", beta2 = 1.0 : f64}}} {
   nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%g: tensor<2xf32> {nn.input = "x"}) {

@@ -1,0 +1,74 @@
+// Which numbers of the blocks train and data make sense: one table for the compiler, which refuses
+// others in text, and for the verifier of artifacts. Header-only and free of dependencies.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace dlc::rt {
+
+/// From `low` to `high`, both inside unless open. What is not a number is in no range.
+struct Range {
+  double low = -std::numeric_limits<float>::max(), high = std::numeric_limits<float>::max();
+  bool isLowOpen = false, isHighOpen = false;
+
+  constexpr bool contains(double value) const {
+    return (isLowOpen ? value > low : value >= low) && (isHighOpen ? value < high : value <= high);
+  }
+  /// "from 0 to below 1", "above 0", "finite"
+  std::string text() const {
+    constexpr double most = std::numeric_limits<float>::max();
+    if (low == -most && high == most)
+      return "finite";
+    auto number = [](double value) { // exact for what the table holds
+      return std::to_string(static_cast<long long>(value));
+    };
+    if (high == most)
+      return (isLowOpen ? "finite and above " : "finite and at least ") + number(low);
+    return (isLowOpen ? "above " : "from ") + number(low) + (isHighOpen ? " to below " : " to ") +
+           number(high);
+  }
+};
+
+namespace ranges {
+inline constexpr double mostCount = 1e9;
+inline constexpr Range finite{};
+inline constexpr Range notNegative{0};
+inline constexpr Range positive{0, Range{}.high, /*isLowOpen=*/true};
+inline constexpr Range share{0, 1, false, /*isHighOpen=*/true};
+inline constexpr Range count{0, mostCount};
+inline constexpr Range positiveCount{1, mostCount};
+inline constexpr Range threads{1, 1024};
+} // namespace ranges
+
+/// The range of an argument of a call in the blocks train and data: an optimizer, a schedule entry,
+/// early_stop or a data step. For a list, of each of its numbers.
+constexpr Range rangeOf(std::string_view call, std::string_view argument) {
+  struct Entry {
+    std::string_view call, argument; // an empty call: any
+    Range range;
+  };
+  constexpr Entry table[] = {
+      {"", "lr", ranges::notNegative},
+      {"", "momentum", ranges::share},
+      {"", "beta1", ranges::share},
+      {"", "beta2", ranges::share},
+      {"", "eps", ranges::notNegative},
+      {"", "weight_decay", ranges::notNegative},
+      {"warm_up", "epochs", ranges::count},
+      {"warm_up", "steps", ranges::count},
+      {"step", "at", ranges::count},
+      {"", "factor", ranges::notNegative},
+      {"cosine", "floor", ranges::notNegative},
+      {"", "patience", ranges::count},
+      {"normalize", "std", ranges::positive},
+  };
+  for (const Entry &entry : table)
+    if ((entry.call.empty() || entry.call == call) && entry.argument == argument)
+      return entry.range;
+  return ranges::finite;
+}
+
+} // namespace dlc::rt
