@@ -6,6 +6,7 @@
 #include "dialects/Comm/Comm.h"
 #include "passes/Scalars.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -107,9 +108,13 @@ private:
     for (BlockArgument input : program.getBody().getArguments())
       if (failed(verifyInput(program, input)))
         return failure();
-    for (Operation &op : program.getBody().front())
+    outputNames.clear();
+    for (Operation &op : program.getBody().front()) {
       if (failed(verifyKind(&op)) || failed(verifySink(program, &op)))
         return failure();
+      if (auto output = dyn_cast<OutputOp>(op); output && failed(verifyOutput(program, output)))
+        return failure();
+    }
     if (isNN() && program.getSymName() == "train" && program.getBody().getOps<LossOp>().empty())
       return program.emitOpError("has no nn.loss, so there is nothing to train");
     return verifyCopies(program);
@@ -182,6 +187,11 @@ private:
       return program.emitOpError("has input '")
              << name << "' of type " << type << "; dimension 0 must be the batch"
              << (batch ? " of " + std::to_string(*batch) : std::string());
+    auto first = tensorType(program.getBody().getArgument(0));
+    if (type.getDimSize(0) != first.getDimSize(0))
+      return program.emitOpError("has input '")
+             << name << "' of type " << type << ", but input '" << program.getInputName(0)
+             << "' of " << first << "; dimension 0 of all inputs must be the batch";
     for (auto [other, otherName, otherType, otherSized] : inputTypes) {
       if (otherName != name)
         continue;
@@ -199,6 +209,20 @@ private:
     return success();
   }
 
+  /// Outputs are taken apart by rows, and told apart by name.
+  LogicalResult verifyOutput(ProgramOp program, OutputOp output) {
+    auto type = tensorType(output.getValue());
+    if (!outputNames.insert(output.getOutput()).second)
+      return output.emitOpError("is the second one of @") << program.getSymName();
+    if (program.getBody().getNumArguments() == 0)
+      return success();
+    int64_t rows = tensorType(program.getBody().getArgument(0)).getDimSize(0);
+    if (type.getRank() > 0 && type.getDimSize(0) == rows)
+      return success();
+    return output.emitOpError("has type ") << type << "; dimension 0 must be the batch of @"
+                                           << program.getSymName() << ", " << rows;
+  }
+
   struct Input {
     ProgramOp program;
     StringRef name;
@@ -209,6 +233,7 @@ private:
   ProgramForm form;
   std::optional<int64_t> batch;
   SmallVector<Input> inputTypes;
+  llvm::StringSet<> outputNames; // of the program being checked
 };
 } // namespace
 

@@ -60,7 +60,8 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     written before it is read, unless it is a variable or input. 4. Collectives start in the order of their numbers and are
     waited for once. 5. No instruction touches a bucket in flight. 6. Every instruction has a stream. 7. A buffer of several variables is as large as they
     are, none of them is in another one, and each lies at its place in it. 8. The model holds variables, arenas, clusters, kernels and
-    programs, and a program buffers and instructions; attributes and variables are as dlc-verify-nn demands. 9. There is one arena of a
+    programs, and a program buffers and instructions; attributes and variables are as dlc-verify-nn demands; dimension 0 of all inputs and
+    outputs of a program is one batch, and inputs lie in the arena inputs. 9. An arena ends where what lies in it ends; there is one of a
     kind. 10. Each variable has a place of its own, and its buffers are there. 11. A generated kernel has the function, extent, chunk,
     types and accesses of its stage of its cluster.
   }];

@@ -24,6 +24,7 @@ public:
   void runOnOperation() override {
     nn::ModelOp model = getOperation();
     sizes.clear();
+    reached.clear();
     if (failed(requireStage(model, "exec")) || failed(verifyAttributes(model)) ||
         failed(verifyVariables(model)) || failed(verifyContents(model))) // 8.
       return signalPassFailure();
@@ -41,6 +42,8 @@ public:
         if (failed(aliases.verify(instruction)))
           return signalPassFailure();
     }
+    if (failed(verifySizes()))
+      return signalPassFailure();
   }
 
 private:
@@ -56,9 +59,40 @@ private:
       for (Operation &inner : program.getBody().front())
         if (!isInstruction(&inner) && !isa<BufferOp, ViewOp>(inner))
           return inner.emitOpError("is neither a buffer nor an instruction");
-      for (auto buffer : program.getBody().getOps<BufferOp>())
-        if (buffer.getInput() && buffer.getType().getTensor().getRank() == 0)
-          return buffer.emitOpError("holds an input without rows");
+      if (failed(verifyRows(program)))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Inputs and outputs have the rows of one batch.
+  static LogicalResult verifyRows(exec::ProgramOp program) { // 8.
+    std::optional<int64_t> batch;
+    auto hasBatch = [&](RankedTensorType type) {
+      return type.getRank() > 0 && type.getDimSize(0) == batch.value_or(type.getDimSize(0));
+    };
+    auto batchText = [&] { return batch ? " of " + std::to_string(*batch) : std::string(); };
+    for (auto buffer : program.getBody().getOps<BufferOp>()) {
+      if (!buffer.getInput())
+        continue;
+      RankedTensorType type = buffer.getType().getTensor();
+      if (!hasBatch(type) || buffer.getArena() != ArenaKind::Inputs)
+        return buffer.emitOpError("holds input '")
+               << *buffer.getInput() << "' of type " << type << " in the arena "
+               << stringifyArenaKind(buffer.getArena())
+               << "; inputs lie in the arena inputs and dimension 0 must be the batch"
+               << batchText();
+      batch = type.getDimSize(0);
+    }
+    for (auto read : program.getBody().getOps<HostReadOp>()) {
+      if (read.getKind() != ResultKind::Output)
+        continue;
+      RankedTensorType type =
+          cast<exec::BufferType>(read.getBuffers().front().getType()).getTensor();
+      if (!hasBatch(type))
+        return read.emitOpError("gives output '")
+               << read.getResult() << "' of type " << type << "; dimension 0 must be the batch"
+               << batchText();
     }
     return success();
   }
@@ -71,9 +105,19 @@ private:
     return success();
   }
 
+  LogicalResult verifySizes() { // 9.
+    for (auto arena : getOperation().getBody().getOps<ArenaOp>())
+      if (sizes[arena.getKind()] > reached[arena.getKind()])
+        return arena.emitOpError("has ")
+               << sizes[arena.getKind()] << " bytes, but what lies in it ends at "
+               << reached[arena.getKind()];
+    return success();
+  }
+
   /// A range of an arena: aligned and inside.
   LogicalResult verifyPlace(Operation *op, ArenaKind arena, int64_t begin, int64_t bytes) { // 1.
     int64_t size = sizes.lookup(arena);
+    reached[arena] = std::max(reached[arena], begin + alignUp(bytes));
     if (begin < 0 || begin % bufferAlignment != 0 || begin > size || bytes > size - begin)
       return op->emitOpError("lies at [")
              << begin << ", " << begin + bytes << "), expected a multiple of " << bufferAlignment
@@ -190,6 +234,9 @@ private:
         bytes += rangeBytes(cast<RankedTensorType>(variable.getType()));
       }
       int64_t size = nn::physicalBytes(buffer.getType().getTensor());
+      if (failed(verifyPlace(buffer, buffer.getArena(), static_cast<int64_t>(*buffer.getOffset()),
+                             size))) // 1.
+        return failure();
       if (bytes > size)
         return buffer.emitOpError("has ") << size << " bytes for variables of " << bytes;
       return WalkResult::advance();
@@ -307,6 +354,6 @@ private:
     return success();
   }
 
-  DenseMap<ArenaKind, int64_t> sizes;
+  DenseMap<ArenaKind, int64_t> sizes, reached; // of what lies there
 };
 } // namespace

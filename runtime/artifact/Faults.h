@@ -44,6 +44,9 @@ bool numbersAreAligned(const artifact::Artifact &root);
 /// True if both describe the same physical tensor.
 bool sameType(const artifact::TensorType &a, const artifact::TensorType &b);
 
+/// Checks the numbers of the blocks data and train.
+void verifyConfiguration(const artifact::Artifact &root, Faults &faults);
+
 /// Checks the program at `index`; every buffer, kernel and arena of `root` has been checked.
 void verifyProgram(const artifact::Artifact &root, const std::vector<CheckedBuffer> &buffers,
                    uint32_t index, Faults &faults);

@@ -2,8 +2,10 @@
 // collectives have in flight is kept by address; nothing else may touch it between start and wait.
 
 #include "runtime/artifact/Faults.h"
+#include "runtime/artifact/Ranges.h"
 
 #include <map>
+#include <optional>
 #include <set>
 
 namespace dlc::rt {
@@ -23,6 +25,9 @@ private:
   using Place = std::pair<uint32_t, uint64_t>;
 
   void verifySignature();
+  void verifyInputs();
+  void verifyResults();
+  std::optional<int64_t> rowsOf(uint32_t buffer) const;
   void verifyTiling();
   void verifyCollectives();
   void verifyInstruction(uint32_t at, const artifact::Instruction &instruction);
@@ -59,16 +64,44 @@ private:
   std::map<Place, uint64_t> inFlight; // begin -> end
 };
 
-void ProgramVerifier::verifySignature() {
-  if (program.batch() < 1)
-    faultInSignature("batch 0");
+/// Rows of a tensor, nothing if it has no dimensions.
+std::optional<int64_t> ProgramVerifier::rowsOf(uint32_t buffer) const {
+  const auto *shape = root.buffers()->Get(buffer)->type()->shape();
+  return countOf(shape) > 0 ? std::optional(shape->Get(0)) : std::nullopt;
+}
+
+void ProgramVerifier::verifyInputs() {
+  std::set<std::string_view> names;
   for (uint32_t i = 0; i < countOf(program.inputs()); ++i) {
     const artifact::ProgramInput *input = program.inputs()->Get(i);
-    if (!isVisible(input->buffer()))
-      faultInSignature("input '" + input->name()->str() + "' has no buffer");
-    else if (buffers[input->buffer()].liveBegin > 0)
-      faultInSignature("input '" + input->name()->str() + "' does not live from the start");
+    std::string name = "input '" + input->name()->str() + "'";
+    if (!names.insert(input->name()->string_view()).second)
+      faultInSignature(name + " is defined twice");
+    if (!isVisible(input->buffer())) {
+      faultInSignature(name + " has no buffer");
+      continue;
+    }
+    const CheckedBuffer &buffer = buffers[input->buffer()];
+    if (buffer.liveBegin > 0)
+      faultInSignature(name + " does not live from the start");
+    if (root.arenas()->Get(buffer.arena)->kind() != artifact::ArenaKind::Inputs)
+      faultInSignature(name + " does not lie in the arena of inputs");
+    if (rowsOf(input->buffer()) != program.batch())
+      faultInSignature(name + " has no rows of its own for a batch of " +
+                       std::to_string(program.batch()));
+    for (uint32_t k = 0; k < countOf(root.inputs()); ++k) {
+      const artifact::InputSignature *known = root.inputs()->Get(k);
+      const artifact::TensorType *type = root.buffers()->Get(input->buffer())->type();
+      if (known->name()->string_view() == input->name()->string_view() &&
+          (known->type()->dtype() != type->dtype() ||
+           countOf(known->type()->shape()) != countOf(type->shape())))
+        faultInSignature(name + " has another type than the model's input of that name");
+    }
   }
+}
+
+void ProgramVerifier::verifyResults() {
+  std::set<std::string_view> outputs;
   for (uint32_t i = 0; i < countOf(program.results()); ++i) {
     const artifact::Result *result = program.results()->Get(i);
     std::string name = "result '" + result->name()->str() + "'";
@@ -81,15 +114,31 @@ void ProgramVerifier::verifySignature() {
       faultInSignature(name + " has the wrong number of buffers");
       continue;
     }
+    if (!ranges::finite.contains(result->weight()))
+      faultInSignature(name + " has a weight that is not finite");
+    if (output && !outputs.insert(result->name()->string_view()).second)
+      faultInSignature(name + " is defined twice");
     for (uint32_t buffer : *result->buffers())
       if (!isVisible(buffer))
         faultInSignature(name + " has no buffer");
       else if (uint64_t{buffers[buffer].liveEnd} + 1 < countOf(program.instructions()))
         faultInSignature(name + " does not live to the end");
+      else if (output && rowsOf(buffer) != program.batch())
+        faultInSignature(name + " has no rows of its own for a batch of " +
+                         std::to_string(program.batch()));
       else if (!output && (buffers[buffer].elements != 1 ||
                            root.buffers()->Get(buffer)->type()->dtype() != artifact::DType::F32))
         faultInSignature(name + " is not a pair of f32 scalars");
   }
+}
+
+void ProgramVerifier::verifySignature() {
+  if (program.batch() < 1)
+    faultInSignature("batch 0");
+  if (countOf(program.instructions()) == 0)
+    faultInSignature("has no instructions");
+  verifyInputs();
+  verifyResults();
 }
 
 /// Tiles of all inputs lie alike, and every one begins with a whole element of every output.
@@ -136,6 +185,9 @@ void ProgramVerifier::verifyCollectives() {
     else if (buffers[collective->buffer()].elements != collective->elements() ||
              root.buffers()->Get(collective->buffer())->type()->dtype() != artifact::DType::F32)
       faultInSignature(name + " is not as large as its buffer or not f32");
+    else if (root.arenas()->Get(buffers[collective->buffer()].arena)->kind() !=
+             artifact::ArenaKind::Gradients)
+      faultInSignature(name + " does not lie in the arena of gradients");
   }
 }
 

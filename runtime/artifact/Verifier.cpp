@@ -7,6 +7,7 @@
 #include "runtime/artifact/Align.h"
 #include "runtime/artifact/Faults.h"
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/artifact/Ranges.h"
 
 #include <algorithm>
 #include <limits>
@@ -64,6 +65,9 @@ private:
   void verifyKernels();
   void verifyInputs();
   void verifyMonitor();
+  void verifySizes();
+  void verifyPlaces();
+  void verifyTarget();
   void verifyOverlap(int32_t program);
 
   bool isData(const artifact::Span &span) const {
@@ -141,6 +145,19 @@ void TableVerifier::verifyBuffers() {
   }
 }
 
+/// Memory is taken for what lies in it, not for what a damaged size says.
+void TableVerifier::verifySizes() {
+  std::vector<uint64_t> reached(countOf(root.arenas()), 0);
+  for (const CheckedBuffer &buffer : buffers)
+    if (buffer.valid)
+      reached[buffer.arena] = std::max(reached[buffer.arena], alignUp(buffer.end, uint64_t{64}));
+  for (uint32_t i = 0; i < reached.size(); ++i)
+    if (root.arenas()->Get(i)->bytes() > reached[i])
+      faults.add(at("arena", i, nullptr), "has " + std::to_string(root.arenas()->Get(i)->bytes()) +
+                                              " bytes, but what lies in it ends at " +
+                                              std::to_string(reached[i]));
+}
+
 void TableVerifier::verifyAliases() {
   for (uint32_t i = 0; i < buffers.size(); ++i) {
     CheckedBuffer &buffer = buffers[i];
@@ -191,8 +208,14 @@ void TableVerifier::verifyVariables() {
       faults.add(where, "no buffer " + std::to_string(variable->buffer()));
       continue;
     }
+    artifact::ArenaKind arena = root.arenas()->Get(buffers[variable->buffer()].arena)->kind();
     if (buffers[variable->buffer()].program >= 0)
       faults.add(where, "its buffer belongs to one program");
+    if (arena != artifact::ArenaKind::Variables && arena != artifact::ArenaKind::Slots)
+      faults.add(where, "does not lie in the arena of variables or of slots");
+    if (variable->kind() == artifact::VariableKind::Scalar &&
+        buffers[variable->buffer()].elements != 1)
+      faults.add(where, "is a scalar of several elements");
     if (variable->parameter() < -1 ||
         variable->parameter() >= static_cast<int64_t>(root.variables()->size()))
       faults.add(where, "slot of no variable");
@@ -206,6 +229,31 @@ void TableVerifier::verifyVariables() {
              (!start->data() || !isData(*start->data()) ||
               start->data()->bytes() != logicalElements(*type) * sizeOf(type->dtype())))
       faults.add(where, "its initial data are not in the file");
+  }
+}
+
+/// No two variables share a byte, wherever they lie in a buffer of several.
+void TableVerifier::verifyPlaces() {
+  std::map<std::pair<uint32_t, uint64_t>, std::pair<uint64_t, uint32_t>> places; // end, variable
+  for (uint32_t i = 0; i < countOf(root.variables()); ++i) {
+    const artifact::Variable *variable = root.variables()->Get(i);
+    if (variable->buffer() >= buffers.size() || !buffers[variable->buffer()].valid)
+      continue;
+    const CheckedBuffer &buffer = buffers[variable->buffer()];
+    auto above = places.lower_bound({buffer.arena, buffer.begin});
+    auto meets = [&](auto other) {
+      return other->first.first == buffer.arena && other->first.second < buffer.end &&
+             buffer.begin < other->second.first;
+    };
+    auto clash = above;
+    if (clash == places.end() || !meets(clash))
+      clash = above == places.begin() ? places.end() : std::prev(above);
+    if (clash != places.end() && meets(clash))
+      faults.add(at("variable", i, variable->name()),
+                 "shares memory with " + at("variable", clash->second.second,
+                                            root.variables()->Get(clash->second.second)->name()));
+    else
+      places.emplace(std::pair(buffer.arena, buffer.begin), std::pair(buffer.end, i));
   }
 }
 
@@ -246,13 +294,29 @@ void TableVerifier::verifyKernels() {
 }
 
 void TableVerifier::verifyInputs() {
+  std::set<std::string_view> names;
   for (uint32_t i = 0; i < countOf(root.inputs()); ++i) {
     const artifact::InputSignature *input = root.inputs()->Get(i);
+    std::string where = at("input", i, input->name());
+    if (!names.insert(input->name()->string_view()).second)
+      faults.add(where, "defined twice");
     if (!elementsOf(*input->type()))
-      faults.add(at("input", i, input->name()), "malformed type");
+      faults.add(where, "malformed type");
     if (input->range() && !(input->range()->low() <= input->range()->high()))
-      faults.add(at("input", i, input->name()), "its range is empty");
+      faults.add(where, "its range is empty");
   }
+}
+
+void TableVerifier::verifyTarget() {
+  const artifact::Target &target = *root.target();
+  if (!ranges::threads.contains(target.threads()))
+    faults.add("target", "planned for " + std::to_string(target.threads()) +
+                             " threads, expected a number " + ranges::threads.text());
+  for (double number : {target.link() ? target.link()->gbit_per_s() : 1.0,
+                        target.link() ? target.link()->latency_us() : 1.0})
+    if (!ranges::positive.contains(number))
+      faults.add("target", "a link of " + std::to_string(number) + ", expected a number " +
+                               ranges::positive.text());
 }
 
 // Of the buffers that this program sees, no two may share a byte at any instruction.
@@ -328,13 +392,20 @@ std::vector<std::string> TableVerifier::run() {
   verifyBuffers();
   verifyAliases();
   verifyVariables();
+  verifyPlaces();
   verifyModules();
   verifyKernels();
   verifyInputs();
+  verifyTarget();
+  verifyConfiguration(root, faults);
+  verifySizes();
   found = faults.take();
   if (!found.empty())
     return found; // programs are judged against sound tables only
+  std::set<std::string_view> names;
   for (uint32_t i = 0; i < countOf(root.programs()); ++i) {
+    if (!names.insert(root.programs()->Get(i)->name()->string_view()).second)
+      faults.add(at("program", i, root.programs()->Get(i)->name()), "defined twice");
     verifyOverlap(static_cast<int32_t>(i));
     verifyProgram(root, buffers, i, faults);
   }

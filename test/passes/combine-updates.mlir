@@ -12,19 +12,19 @@ nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : 
   // PLACES-DAG: nn.variable @b {{.*}}offset = 0 : i64
   // PLACES-DAG: nn.variable @mean {{.*}}offset = 256 : i64
   nn.variable @a : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
-  nn.variable @b : tensor<5x5xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @b : tensor<4x5xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @mean : tensor<4xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @ma : tensor<4xf32> {kind = #nn<kind slot>, owner = @a, slot = "m", init = #nn.init<constant, 0.0, 0.0>}
-  nn.variable @mb : tensor<5x5xf32> {kind = #nn<kind slot>, owner = @b, slot = "m", init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @mb : tensor<4x5xf32> {kind = #nn<kind slot>, owner = @b, slot = "m", init = #nn.init<constant, 0.0, 0.0>}
   // CHECK: exec.program @train
-  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<5x5xf32> {nn.input = "y"}) {
+  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<4x5xf32> {nn.input = "y"}) {
     // CHECK-DAG: %[[P:.*]] = exec.buffer {{.*}}variables>, variables = [@b, @a]} : <tensor<64xf32>>
     // CHECK-DAG: %[[M:.*]] = exec.buffer {{.*}}slots>, variables = [@mb, @ma]} : <tensor<64xf32>>
-    // CHECK-DAG: exec.view %[[P]][0] {{.*}} -> <tensor<5x5xf32>>
+    // CHECK-DAG: exec.view %[[P]][0] {{.*}} -> <tensor<4x5xf32>>
     // CHECK-DAG: exec.view %[[P]][128] {{.*}} -> <tensor<4xf32>>
     // CHECK-DAG: %[[BUCKET:.*]] = exec.buffer {{.*}}gradients>} : <tensor<96xf32>>
-    // CHECK-DAG: %[[GB:.*]] = exec.view %[[BUCKET]][0] {{.*}} -> <tensor<5x5xf32>>
+    // CHECK-DAG: %[[GB:.*]] = exec.view %[[BUCKET]][0] {{.*}} -> <tensor<4x5xf32>>
     // CHECK-DAG: %[[S:.*]] = exec.view %[[BUCKET]][256] {{.*}} -> <tensor<4xf32>>
     // CHECK-DAG: %[[GA:.*]] = exec.view %[[BUCKET]][128] {{.*}} -> <tensor<4xf32>>
     // CHECK-DAG: %[[G:.*]] = exec.view %[[BUCKET]][0] {{.*}} -> <tensor<64xf32>>
@@ -34,9 +34,9 @@ nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : 
     // CHECK: exec.dispatch @pointwise_1({{.*}}, %[[S]])
     // CHECK: exec.dispatch @pointwise_1({{.*}}, %[[GA]])
     // CHECK: exec.start {{.*}}members = ["y", "x", "s"]
-    %gb = nn.fused (%i = %y) : (tensor<5x5xf32>) -> tensor<5x5xf32> {
-      %0 = nn.exp %i : (tensor<5x5xf32>) -> tensor<5x5xf32>
-      nn.yield %0 : tensor<5x5xf32>
+    %gb = nn.fused (%i = %y) : (tensor<4x5xf32>) -> tensor<4x5xf32> {
+      %0 = nn.exp %i : (tensor<4x5xf32>) -> tensor<4x5xf32>
+      nn.yield %0 : tensor<4x5xf32>
     } loc("y")
     %s = nn.fused (%i = %x) : (tensor<4xf32>) -> tensor<4xf32> {
       %0 = nn.exp %i : (tensor<4xf32>) -> tensor<4xf32>
@@ -46,27 +46,27 @@ nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : 
       %0 = nn.exp %i : (tensor<4xf32>) -> tensor<4xf32>
       nn.yield %0 : tensor<4xf32>
     } loc("x")
-    %f = comm.start %gb, %s, %ga {bucket = 0 : i64} : tensor<5x5xf32>, tensor<4xf32>, tensor<4xf32>
-      -> !comm.future<tensor<5x5xf32>, tensor<4xf32>, tensor<4xf32>>
-    %rb, %rs, %ra = comm.wait %f : !comm.future<tensor<5x5xf32>, tensor<4xf32>, tensor<4xf32>>
-      -> tensor<5x5xf32>, tensor<4xf32>, tensor<4xf32>
+    %f = comm.start %gb, %s, %ga {bucket = 0 : i64} : tensor<4x5xf32>, tensor<4xf32>, tensor<4xf32>
+      -> !comm.future<tensor<4x5xf32>, tensor<4xf32>, tensor<4xf32>>
+    %rb, %rs, %ra = comm.wait %f : !comm.future<tensor<4x5xf32>, tensor<4xf32>, tensor<4xf32>>
+      -> tensor<4x5xf32>, tensor<4xf32>, tensor<4xf32>
     %lr = nn.read @lr : tensor<f32>
     %a = nn.read @a : tensor<4xf32>
-    %b = nn.read @b : tensor<5x5xf32>
+    %b = nn.read @b : tensor<4x5xf32>
     %ma = nn.read @ma : tensor<4xf32>
-    %mb = nn.read @mb : tensor<5x5xf32>
+    %mb = nn.read @mb : tensor<4x5xf32>
     %mean = nn.read @mean : tensor<4xf32>
     // CHECK: exec.wait
     // CHECK: exec.dispatch @optimizer_1(%[[MEAN]], %[[S]], %[[MEAN]])
     // CHECK: exec.dispatch @optimizer_range_0(%[[M]], %[[G]], %[[P]], %[[LR]], %[[M]], %[[P]])
     // CHECK-NOT: exec.dispatch @optimizer
     %nmb, %nb = nn.fused (%v = %b, %m = %mb, %g = %rb, %l = %lr)
-        : (tensor<5x5xf32>, tensor<5x5xf32>, tensor<5x5xf32>, tensor<f32>) -> (tensor<5x5xf32>, tensor<5x5xf32>) {
-      %0 = nn.add %m, %g : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
-      %1 = nn.broadcast %l {dims = array<i64>} : (tensor<f32>) -> tensor<5x5xf32>
-      %2 = nn.mul %0, %1 : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
-      %3 = nn.sub %v, %2 : (tensor<5x5xf32>, tensor<5x5xf32>) -> tensor<5x5xf32>
-      nn.yield %0, %3 : tensor<5x5xf32>, tensor<5x5xf32>
+        : (tensor<4x5xf32>, tensor<4x5xf32>, tensor<4x5xf32>, tensor<f32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {
+      %0 = nn.add %m, %g : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+      %1 = nn.broadcast %l {dims = array<i64>} : (tensor<f32>) -> tensor<4x5xf32>
+      %2 = nn.mul %0, %1 : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+      %3 = nn.sub %v, %2 : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+      nn.yield %0, %3 : tensor<4x5xf32>, tensor<4x5xf32>
     }
     %nmean = nn.fused (%v = %mean, %g = %rs) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
       %0 = nn.add %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -81,9 +81,9 @@ nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : 
       nn.yield %0, %3 : tensor<4xf32>, tensor<4xf32>
     }
     nn.assign @a, %na : tensor<4xf32>
-    nn.assign @b, %nb : tensor<5x5xf32>
+    nn.assign @b, %nb : tensor<4x5xf32>
     nn.assign @ma, %nma : tensor<4xf32>
-    nn.assign @mb, %nmb : tensor<5x5xf32>
+    nn.assign @mb, %nmb : tensor<4x5xf32>
     nn.assign @mean, %nmean : tensor<4xf32>
   }
   // CHECK: exec.program @predict
@@ -110,48 +110,48 @@ nn.model @copies attributes {stage = "schedule", target = "test", threads = 1 : 
   // PLACES-DAG: nn.variable @b.bf16 : {{.*}}offset = 64 : i64
   nn.variable @a : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @a.bf16 : tensor<4xbf16> {kind = #nn<kind copy>, owner = @a, init = #nn.init<constant, 0.0, 0.0>}
-  nn.variable @b : tensor<5xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
-  nn.variable @b.bf16 : tensor<5xbf16> {kind = #nn<kind copy>, owner = @b, init = #nn.init<constant, 0.0, 0.0>}
-  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<5xf32> {nn.input = "y"}) {
+  nn.variable @b : tensor<4x5xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @b.bf16 : tensor<4x5xbf16> {kind = #nn<kind copy>, owner = @b, init = #nn.init<constant, 0.0, 0.0>}
+  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<4x5xf32> {nn.input = "y"}) {
     // CHECK-DAG: %[[P:.*]] = exec.buffer {{.*}}variables = [@a, @b]} : <tensor<64xf32>>
     // CHECK-DAG: %[[C:.*]] = exec.buffer {{.*}}variables = [@a.bf16, @b.bf16]} : <tensor<64xbf16>>
     // CHECK-DAG: %[[CA:.*]] = exec.view %[[C]][0] {{.*}} -> <tensor<4xbf16>>
-    // CHECK-DAG: %[[CB:.*]] = exec.view %[[C]][64] {{.*}} -> <tensor<5xbf16>>
+    // CHECK-DAG: %[[CB:.*]] = exec.view %[[C]][64] {{.*}} -> <tensor<4x5xbf16>>
     // CHECK: exec.dispatch @pointwise_{{.*}}(%{{.*}}, %[[CA]], %{{.*}})
     // CHECK: exec.dispatch @pointwise_{{.*}}(%{{.*}}, %[[CB]], %{{.*}})
     // CHECK: exec.wait
     // CHECK: exec.dispatch @optimizer_range_0(%[[P]], %{{.*}}, %[[P]], %[[C]])
     // CHECK-NOT: exec.dispatch
     %ca = nn.read @a.bf16 : tensor<4xbf16>
-    %cb = nn.read @b.bf16 : tensor<5xbf16>
+    %cb = nn.read @b.bf16 : tensor<4x5xbf16>
     %ga = nn.fused (%i = %x, %c = %ca) : (tensor<4xf32>, tensor<4xbf16>) -> tensor<4xf32> {
       %w = nn.cast %c : (tensor<4xbf16>) -> tensor<4xf32>
       %0 = nn.mul %i, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %0 : tensor<4xf32>
     }
-    %gb = nn.fused (%i = %y, %c = %cb) : (tensor<5xf32>, tensor<5xbf16>) -> tensor<5xf32> {
-      %w = nn.cast %c : (tensor<5xbf16>) -> tensor<5xf32>
-      %0 = nn.mul %i, %w : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
-      nn.yield %0 : tensor<5xf32>
+    %gb = nn.fused (%i = %y, %c = %cb) : (tensor<4x5xf32>, tensor<4x5xbf16>) -> tensor<4x5xf32> {
+      %w = nn.cast %c : (tensor<4x5xbf16>) -> tensor<4x5xf32>
+      %0 = nn.mul %i, %w : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+      nn.yield %0 : tensor<4x5xf32>
     }
-    %f = comm.start %ga, %gb {bucket = 0 : i64} : tensor<4xf32>, tensor<5xf32> -> !comm.future<tensor<4xf32>, tensor<5xf32>>
-    %ra, %rb = comm.wait %f : !comm.future<tensor<4xf32>, tensor<5xf32>> -> tensor<4xf32>, tensor<5xf32>
+    %f = comm.start %ga, %gb {bucket = 0 : i64} : tensor<4xf32>, tensor<4x5xf32> -> !comm.future<tensor<4xf32>, tensor<4x5xf32>>
+    %ra, %rb = comm.wait %f : !comm.future<tensor<4xf32>, tensor<4x5xf32>> -> tensor<4xf32>, tensor<4x5xf32>
     %a = nn.read @a : tensor<4xf32>
-    %b = nn.read @b : tensor<5xf32>
+    %b = nn.read @b : tensor<4x5xf32>
     %na, %nca = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xbf16>) {
       %0 = nn.sub %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.cast %0 : (tensor<4xf32>) -> tensor<4xbf16>
       nn.yield %0, %1 : tensor<4xf32>, tensor<4xbf16>
     }
-    %nb, %ncb = nn.fused (%v = %b, %g = %rb) : (tensor<5xf32>, tensor<5xf32>) -> (tensor<5xf32>, tensor<5xbf16>) {
-      %0 = nn.sub %v, %g : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
-      %1 = nn.cast %0 : (tensor<5xf32>) -> tensor<5xbf16>
-      nn.yield %0, %1 : tensor<5xf32>, tensor<5xbf16>
+    %nb, %ncb = nn.fused (%v = %b, %g = %rb) : (tensor<4x5xf32>, tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4x5xbf16>) {
+      %0 = nn.sub %v, %g : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+      %1 = nn.cast %0 : (tensor<4x5xf32>) -> tensor<4x5xbf16>
+      nn.yield %0, %1 : tensor<4x5xf32>, tensor<4x5xbf16>
     }
     nn.assign @a, %na : tensor<4xf32>
     nn.assign @a.bf16, %nca : tensor<4xbf16>
-    nn.assign @b, %nb : tensor<5xf32>
-    nn.assign @b.bf16, %ncb : tensor<5xbf16>
+    nn.assign @b, %nb : tensor<4x5xf32>
+    nn.assign @b.bf16, %ncb : tensor<4x5xbf16>
   }
 }
 

@@ -269,3 +269,50 @@ nn.model @monitor attributes {stage = "exec", train = {monitor = {name = "dice",
     exec.host_read "iou"(%a, %a) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
   }
 }
+
+// -----
+
+// Inputs and outputs have the rows of one batch.
+nn.model @rows attributes {stage = "exec"} {
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 128 : i64}
+  exec.program @predict {
+    %a = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "a"} : <tensor<2x4xf32>>
+    // expected-error @below {{holds input 'b' of type 'tensor<3x4xf32>' in the arena inputs; inputs lie in the arena inputs and dimension 0 must be the batch of 2}}
+    %b = exec.buffer {arena = #exec<arena_kind inputs>, offset = 64 : i64, input = "b"} : <tensor<3x4xf32>>
+  }
+}
+
+// -----
+
+nn.model @scalar_output attributes {stage = "exec"} {
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.program @predict {
+    %a = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "a"} : <tensor<2x4xf32>>
+    %y = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<f32>>
+    // expected-error @below {{gives output 'y' of type 'tensor<f32>'; dimension 0 must be the batch of 2}}
+    exec.host_read "y"(%y) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>
+  }
+}
+
+// -----
+
+nn.model @elsewhere attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.program @predict {
+    // expected-error @below {{inputs lie in the arena inputs}}
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64, input = "a"} : <tensor<2x4xf32>>
+  }
+}
+
+// -----
+
+// Memory is taken for what lies in it.
+nn.model @spacious attributes {stage = "exec"} {
+  // expected-error @below {{has 4096 bytes, but what lies in it ends at 64}}
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 4096 : i64}
+  exec.program @predict {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<16xf32>>
+    exec.fill %a {phase = #exec<phase forward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+  }
+}

@@ -271,3 +271,46 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64} {
     nn.loss %s, %s : tensor<f64>, tensor<f64>
   }
 }
+
+// -----
+
+// Rows are what a batch is made of: all inputs of a program have as many.
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  // expected-error @below {{has input 'b' of type 'tensor<3x4xf32>', but input 'a' of 'tensor<2x4xf32>'; dimension 0 of all inputs must be the batch}}
+  nn.program @predict(%a: tensor<2x4xf32> {nn.input = "a"}, %b: tensor<3x4xf32> {nn.input = "b"}) {
+    nn.output "y", %a : tensor<2x4xf32>
+  }
+}
+
+// -----
+
+// An output has a row for each of the batch.
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  nn.program @predict(%x: tensor<2x4xf32> {nn.input = "x"}) {
+    %s = nn.reduce_sum %x {dims = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    // expected-error @below {{has type 'tensor<f32>'; dimension 0 must be the batch of @predict, 2}}
+    nn.output "y", %s : tensor<f32>
+  }
+}
+
+// -----
+
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  nn.variable @w : tensor<3x4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @predict(%x: tensor<2x4xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<3x4xf32>
+    // expected-error @below {{has type 'tensor<3x4xf32>'; dimension 0 must be the batch of @predict, 2}}
+    nn.output "y", %w : tensor<3x4xf32>
+  }
+}
+
+// -----
+
+// Outputs are told apart by name.
+nn.model @m attributes {stage = "nn", batch = 2 : i64} {
+  nn.program @predict(%x: tensor<2x4xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2x4xf32>
+    // expected-error @below {{is the second one of @predict}}
+    nn.output "y", %x : tensor<2x4xf32>
+  }
+}

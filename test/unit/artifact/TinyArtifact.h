@@ -27,9 +27,9 @@ struct TinyArtifact {
     root.target->name = "cpu:avx2";
     root.target->features = {"avx2"};
     root.target->threads = 2;
-    addArena(ArenaKind::Variables, 1024);
-    addArena(ArenaKind::Inputs, 512);
-    addArena(ArenaKind::Transient, 512);
+    addArena(ArenaKind::Variables, 512);
+    addArena(ArenaKind::Inputs, 448);
+    addArena(ArenaKind::Transient, 128);
     addArena(ArenaKind::Gradients, 448);
     addBuffer("weight", 0, 0, {tinyElements}, -1, 0, 0);
     addBuffer("lr", 0, 448, {}, -1, 0, 0);
@@ -100,10 +100,11 @@ struct TinyArtifact {
     variable->initializer->b = b;
     root.variables.push_back(std::move(variable));
   }
-  /// A parameter's copy in bf16, in the last 256 bytes of the variables.
+  /// A parameter's copy in bf16, in 256 more bytes of variables.
   artifact::VariableT &addCopy(int32_t parameter) {
     const artifact::BufferT &whole = *root.buffers[root.variables[size_t(parameter)]->buffer];
-    uint32_t buffer = addBuffer("copy", 0, 768, whole.type->shape, -1, 0, 0);
+    uint32_t buffer = addBuffer("copy", 0, 512, whole.type->shape, -1, 0, 0);
+    root.arenas[0]->bytes = 768;
     root.buffers[buffer]->type =
         copy(*root.buffers[root.variables[size_t(parameter)]->buffer]->type);
     root.buffers[buffer]->type->dtype = artifact::DType::BF16;
@@ -140,7 +141,7 @@ private:
     using namespace artifact;
     root.programs.push_back(std::make_unique<ProgramT>());
     program().name = "train";
-    program().batch = 1;
+    program().batch = tinyElements;
     program().events = 1;
     auto input = std::make_unique<ProgramInputT>();
     input->name = "image";

@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <string>
 
 using namespace dlc::rt;
@@ -52,6 +53,8 @@ static void giveTiling(TinyArtifact &tiny, std::vector<uint64_t> alignment,
     for (size_t i = 0; i < kernel->operands.size(); ++i)
       if (kernel->name == "gradient" && i == 1)
         kernel->operands[i]->shape = {1, 1, 10, 10};
+  tiny.root.inputs[0]->type->shape = {1, 1, 10, 10};
+  tiny.program().batch = 1;
   tiny.program().tiling = std::make_unique<artifact::TilingT>();
   tiny.program().tiling->alignment = std::move(alignment);
   tiny.program().tiling->overlap = std::move(overlap);
@@ -125,6 +128,25 @@ TEST(Artifact, WriteFailureNamesTheReason) {
   EXPECT_NE(ArtifactWriter::writeFile("/nonexistent/x.dlx", TinyArtifact().pack()), "");
 }
 
+/// A buffer as an output.
+static void giveOutput(TinyArtifact &tiny, uint32_t buffer) {
+  auto output = std::make_unique<artifact::ResultT>();
+  output->name = "y";
+  output->kind = artifact::ResultKind::Output;
+  output->buffers = {buffer};
+  tiny.program().results.push_back(std::move(output));
+}
+
+static void giveOptimizer(TinyArtifact &tiny, const char *argument, double value) {
+  tiny.root.training = std::make_unique<artifact::TrainingT>();
+  tiny.root.training->optimizer = std::make_unique<artifact::CallT>();
+  tiny.root.training->optimizer->name = "sgd";
+  auto number = std::make_unique<artifact::ArgumentT>();
+  number->name = argument;
+  number->floats = {value};
+  tiny.root.training->optimizer->arguments.push_back(std::move(number));
+}
+
 struct FaultCase {
   const char *name;
   void (*change)(TinyArtifact &);
@@ -157,6 +179,8 @@ static const FaultCase faultCases[] = {
     {"ArenaSize", [](TinyArtifact &t) { t.root.arenas[0]->bytes = 1000; }, "multiple of 64"},
     {"ArenaOfBuffer", [](TinyArtifact &t) { t.root.buffers[0]->arena = 9; }, "no arena 9"},
     {"Alignment", [](TinyArtifact &t) { t.root.buffers[1]->offset = 452; }, "not aligned"},
+    {"ArenaTooLarge", [](TinyArtifact &t) { t.root.arenas[2]->bytes *= 512; },
+     "has 65536 bytes, but what lies in it ends at 128"},
     {"BeyondArena", [](TinyArtifact &t) { t.root.buffers[0]->offset = 960; }, "exceeds its arena"},
     {"NegativeExtent", [](TinyArtifact &t) { t.root.buffers[0]->type->shape = {-1}; },
      "malformed type"},
@@ -186,11 +210,11 @@ static const FaultCase faultCases[] = {
     {"LivesBackwards",
      [](TinyArtifact &t) { t.root.buffers[2]->live_end = 0, t.root.buffers[2]->live_begin = 1; },
      "lives backwards"},
-    {"Overlap", [](TinyArtifact &t) { t.root.buffers[4]->offset = 0; }, "shares memory"},
+    {"Overlap", [](TinyArtifact &t) { t.root.buffers[3]->offset = 64; }, "shares memory"},
     {"OverlapWithVariable", [](TinyArtifact &t) { t.addBuffer("x", 0, 384, {}, 0, 0, 0); },
      "shares memory"},
     {"AliasOutside",
-     [](TinyArtifact &t) { t.root.buffers[t.addBuffer("x", 2, 128, {}, 0, 0, 0)]->alias_of = 3; },
+     [](TinyArtifact &t) { t.root.buffers[t.addBuffer("x", 2, 64, {}, 0, 0, 0)]->alias_of = 3; },
      "exceeds the buffer"},
     {"AliasOutlives",
      [](TinyArtifact &t) { t.root.buffers[t.addBuffer("x", 2, 0, {}, 0, 0, 21)]->alias_of = 3; },
@@ -203,6 +227,18 @@ static const FaultCase faultCases[] = {
     {"VariableBuffer", [](TinyArtifact &t) { t.root.variables[1]->buffer = 99; }, "no buffer 99"},
     {"VariableOfProgram", [](TinyArtifact &t) { t.root.variables[1]->buffer = 3; },
      "belongs to one program"},
+    {"VariableTransient",
+     [](TinyArtifact &t) { t.root.buffers[1]->arena = 2, t.root.buffers[1]->offset = 64; },
+     "does not lie in the arena of variables"},
+    {"VariablesOverlap",
+     [](TinyArtifact &t) {
+       t.root.buffers[1]->alias_of = 0;
+       t.root.buffers[1]->offset = 8;
+       t.root.arenas[0]->bytes = 448;
+     },
+     "shares memory with variable 0 'weight'"},
+    {"ScalarOfSeveral", [](TinyArtifact &t) { t.root.buffers[1]->type->shape = {2}; },
+     "a scalar of several elements"},
     {"CopyOfNothing", [](TinyArtifact &t) { t.addCopy(0).parameter = -1; }, "no narrower copy"},
     {"CopyOfScalar", [](TinyArtifact &t) { t.addCopy(0).parameter = 1; }, "no narrower copy"},
     {"CopyInIntegers",
@@ -224,6 +260,76 @@ static const FaultCase faultCases[] = {
     {"KernelAccess", [](TinyArtifact &t) { t.root.kernels[0]->access[0] = artifact::Access(9); },
      "unknown access"},
     {"Batch", [](TinyArtifact &t) { t.program().batch = 0; }, "batch 0"},
+    {"BatchOfMoreRows", [](TinyArtifact &t) { t.program().batch = 4096; },
+     "input 'image' has no rows of its own for a batch of 4096"},
+    {"InputsOfTwoBatches",
+     [](TinyArtifact &t) {
+       t.program().inputs.push_back(std::make_unique<artifact::ProgramInputT>());
+       t.program().inputs[1]->name = "second";
+       t.program().inputs[1]->buffer = t.addBuffer("second", 1, 448, {5}, 0, 0, 20);
+       t.root.arenas[1]->bytes = 512;
+     },
+     "input 'second' has no rows"},
+    {"InputInTransient",
+     [](TinyArtifact &t) {
+       t.root.buffers[2]->arena = 3;
+       t.root.buffers[2]->offset = 448;
+       t.root.arenas[1]->bytes = 0;
+       t.root.arenas[3]->bytes = 896;
+     },
+     "does not lie in the arena of inputs"},
+    {"InputTwice",
+     [](TinyArtifact &t) {
+       t.program().inputs.push_back(
+           std::make_unique<artifact::ProgramInputT>(*t.program().inputs[0]));
+     },
+     "input 'image' is defined twice"},
+    {"InputOfAnotherType", [](TinyArtifact &t) { t.root.inputs[0]->type->dtype = DType::I64; },
+     "another type than the model's input"},
+    {"OutputOfNoRows", [](TinyArtifact &t) { giveOutput(t, 3); }, "result 'y' has no rows"},
+    {"OutputsOfOneName", [](TinyArtifact &t) { giveOutput(t, 2), giveOutput(t, 2); },
+     "result 'y' is defined twice"},
+    {"ResultWeight",
+     [](TinyArtifact &t) {
+       t.program().results[0]->weight = std::numeric_limits<double>::quiet_NaN();
+     },
+     "a weight that is not finite"},
+    {"NoInstructions", [](TinyArtifact &t) { t.program().instructions.clear(); },
+     "has no instructions"},
+    {"ProgramTwice",
+     [](TinyArtifact &t) {
+       t.root.programs.push_back(std::make_unique<artifact::ProgramT>());
+       t.root.programs[1]->name = "train";
+     },
+     "defined twice"},
+    {"Threads", [](TinyArtifact &t) { t.root.target->threads = 0; },
+     "planned for 0 threads, expected a number from 1 to 1024"},
+    {"LinkOfNothing",
+     [](TinyArtifact &t) { t.root.target->link = std::make_unique<artifact::LinkT>(); },
+     "a link of 0.000000"},
+    {"LabelRange", [](TinyArtifact &t) { t.root.inputs[0]->label_range = -1; },
+     "a negative range of labels"},
+    {"Validation",
+     [](TinyArtifact &t) {
+       t.root.data = std::make_unique<artifact::DataPipelineT>();
+       t.root.data->validation = 5;
+     },
+     "data.validation: is 5.000000, expected a number from 0 to below 1"},
+    {"ValidationNan",
+     [](TinyArtifact &t) {
+       t.root.data = std::make_unique<artifact::DataPipelineT>();
+       t.root.data->validation = std::numeric_limits<double>::quiet_NaN();
+     },
+     "data.validation: is nan"},
+    {"Epochs",
+     [](TinyArtifact &t) {
+       t.root.training = std::make_unique<artifact::TrainingT>();
+       t.root.training->epochs = 4'000'000'000;
+     },
+     "train.epochs: is 4000000000.000000, expected a number from 0 to 1000000000"},
+    {"Momentum", [](TinyArtifact &t) { giveOptimizer(t, "momentum", 1); },
+     "train.optimizer.momentum: is 1.000000, expected a number from 0 to below 1"},
+    {"LearningRate", [](TinyArtifact &t) { giveOptimizer(t, "lr", 1e300); }, "train.optimizer.lr"},
     {"ResultPair", [](TinyArtifact &t) { t.program().results[0]->buffers = {3}; },
      "wrong number of buffers"},
     {"ResultType", [](TinyArtifact &t) { t.program().results[0]->buffers = {3, 2}; },
@@ -234,6 +340,14 @@ static const FaultCase faultCases[] = {
      "does not live from the start"},
     {"CollectiveSize", [](TinyArtifact &t) { t.program().collectives[0]->elements = 101; },
      "not as large as its buffer"},
+    {"CollectiveElsewhere",
+     [](TinyArtifact &t) {
+       t.root.buffers[5]->arena = 2;
+       t.root.buffers[5]->offset = 128;
+       t.root.arenas[2]->bytes = 576;
+       t.root.arenas[3]->bytes = 0;
+     },
+     "does not lie in the arena of gradients"},
     {"CollectiveWire", [](TinyArtifact &t) { t.program().collectives[0]->wire = DType::I64; },
      "wire type"},
     {"DispatchKernel", [](TinyArtifact &t) { t.addDispatch(7, {}); }, "no kernel 7"},

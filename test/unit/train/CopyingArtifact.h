@@ -26,8 +26,8 @@ public:
     content.target->name = "cpu:avx2";
     content.target->threads = 1;
     root.addArena(ArenaKind::Variables, 256);
-    root.addArena(ArenaKind::Inputs, 256);
-    root.addArena(ArenaKind::Gradients, 64);
+    root.addArena(ArenaKind::Inputs, 128);
+    root.addArena(ArenaKind::Gradients, how == Copying::Diverging ? 0 : 64);
     root.addBuffer("weight", 0, 0, {1, copiedElements}, -1, 0, 0);
     root.addBuffer("slot", 0, 64, {1, copiedElements}, -1, 0, 0);
     root.addBuffer("lr", 0, 128, {}, -1, 0, 0);
