@@ -1,9 +1,11 @@
 // Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors, then all
 // of them together LLVM IR, an object and a shared object.
 
+#include "passes/AttributeTables.h"
 #include "passes/KernelEmitter.h"
 #include "passes/Passes.h"
 #include "passes/ProductPlan.h"
+#include "runtime/artifact/Contract.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +18,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -40,6 +43,27 @@ static void markStreams(ClusterPlan &plan, exec::ClusterOp cluster) {
   for (StagePlan &stage : plan.stages)
     for (ClusterWrite &write : stage.writes)
       write.streams = !write.reduction && llvm::is_contained(results, write.buffer - operands);
+}
+
+/// Beside each function what it may be called for (runtime/artifact/Contract.h).
+static void addContracts(nn::ModelOp model, ModuleOp module) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  llvm::StringSet<> seen;
+  for (auto kernel : model.getOps<exec::KernelOp>()) {
+    std::optional<StringRef> function = kernel.getFunction();
+    if (!function || !seen.insert(*function).second)
+      continue;
+    rt::KernelContract contract(static_cast<int64_t>(kernel.getExtent()),
+                                static_cast<int64_t>(kernel.getChunk()));
+    for (Type type : kernel.getTypes().getAsValueRange<TypeAttr>()) {
+      auto tensor = cast<RankedTensorType>(type);
+      contract.add(dtypeOf(tensor.getElementType()), tensor.getShape().vec(), nn::layoutOf(tensor));
+    }
+    // Every object gets a copy; the linker keeps one.
+    LLVM::GlobalOp::create(builder, kernel.getLoc(), builder.getI64Type(), /*isConstant=*/true,
+                           LLVM::Linkage::WeakODR, (*function + rt::contractSuffix).str(),
+                           builder.getI64IntegerAttr(static_cast<int64_t>(contract.value())));
+  }
 }
 
 LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
@@ -81,8 +105,10 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     replaced->erase();
   std::string reason;
   FailureOr<Objects> objects = failure();
-  if (succeeded(lowerToLlvm(*module, target)))
+  if (succeeded(lowerToLlvm(*module, target))) {
+    addContracts(model, *module);
     objects = emitObjects(*module, target, llvmText);
+  }
   if (failed(objects))
     return failure();
   if (failed(linkSharedObject(*objects, sharedObject, reason)))

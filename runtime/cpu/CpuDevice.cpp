@@ -1,5 +1,7 @@
 #include "runtime/cpu/CpuDevice.h"
 
+#include "runtime/artifact/Contract.h"
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/HostFeatures.h"
 #include "runtime/core/ParallelFor.h"
@@ -29,6 +31,21 @@ CpuTarget targetOf(const artifact::Target &target, unsigned threads) {
   return {target.name()->str(), threads};
 }
 
+/// Code written by hand has no contract.
+void requireContract(const GeneratedCode &code, const artifact::Kernel &kernel) {
+  KernelContract contract(kernel.extent(), kernel.chunk());
+  for (uint32_t i = 0; kernel.operands() && i < kernel.operands()->size(); ++i) {
+    const artifact::TensorType &type = *kernel.operands()->Get(i);
+    contract.add(type.dtype(), readShape(type), *readLayout(type));
+  }
+  std::optional<uint64_t> made = code.contract(kernel.symbol()->str());
+  if (made && *made != contract.value())
+    throw Error(ErrorCode::Artifact,
+                "kernel " + kernel.name()->str() +
+                    ": its code was generated for other iterations or buffers than the artifact "
+                    "says; compile the model again");
+}
+
 } // namespace
 
 CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads) {
@@ -50,12 +67,14 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
   if (kernel.kind() == artifact::KernelKind::Library) {
     std::string name = kernel.name()->str();
     CpuPlan plan = CpuPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
+    plan.requireOperands(kernel);
     kernels.emplace_back(OneDnnKernel(engine, name, plan));
   } else {
     const artifact::Span &code = *artifact->modules()->Get(kernel.module_())->code();
     std::unique_ptr<GeneratedCode> &module = modules[code.offset()];
     if (!module)
       module = std::make_unique<GeneratedCode>(artifact.data(code));
+    requireContract(*module, kernel);
     kernels.emplace_back(
         Generated{module->function(kernel.symbol()->str()), kernel.extent(), kernel.chunk()});
   }

@@ -4,6 +4,8 @@
 #include "runtime/core/Error.h"
 #include "runtime/cpu/plan_generated.h"
 
+#include <algorithm>
+
 namespace dlc::rt {
 namespace {
 
@@ -33,8 +35,56 @@ std::vector<int64_t> toVector(const flatbuffers::Vector<int64_t> *values) {
 
 } // namespace
 
+std::vector<OperandType> CpuPlan::buffers() const {
+  std::vector<OperandType> buffers = request.operands;
+  if (workspaceBytes > 0)
+    buffers.push_back({DType::U8, {static_cast<int64_t>(workspaceBytes)}, Layout::rowMajor(1)});
+  return buffers;
+}
+
+/// How the operation uses operand `index`, in KernelOp's order; a workspace is written.
+static artifact::Access accessOf(const KernelRequest &request, size_t index) {
+  bool hasIndex = request.op == KernelOp::MaxPool && request.training;
+  size_t firstResult = request.operands.size() - (hasIndex ? 2 : 1);
+  return index < firstResult ? artifact::Access::Read : artifact::Access::Write;
+}
+
+void CpuPlan::requireOperands(const artifact::Kernel &kernel) const {
+  std::vector<OperandType> wanted = buffers();
+  uint32_t count = kernel.operands() ? kernel.operands()->size() : 0;
+  auto refuse = [&](const std::string &what) {
+    throw Error(ErrorCode::Artifact, "kernel " + kernel.name()->str() + " was planned for " + what +
+                                         "; compile the model again");
+  };
+  if (count != wanted.size())
+    refuse(std::to_string(wanted.size()) + " buffers, the artifact gives it " +
+           std::to_string(count));
+  for (uint32_t i = 0; i < count; ++i) {
+    const artifact::TensorType &type = *kernel.operands()->Get(i);
+    if (type.dtype() != wanted[i].dtype || readShape(type) != wanted[i].shape ||
+        readLayout(type) != wanted[i].layout)
+      refuse("another type of buffer " + std::to_string(i) + " than the artifact gives it");
+    if (kernel.access()->Get(i) != accessOf(request, i))
+      refuse("another access to buffer " + std::to_string(i) + " than the artifact says");
+  }
+}
+
+/// True if every number is at least `least` and small enough that sums do not overflow.
+static bool areBounded(const std::vector<int64_t> &values, int64_t least) {
+  constexpr int64_t most = int64_t{1} << 40;
+  return std::ranges::all_of(values,
+                             [&](int64_t value) { return value >= least && value <= most; });
+}
+
 bool CpuPlan::isConsistent(const KernelRequest &request) {
   if (request.operands.size() != operandCount(request) || request.groups < 1)
+    return false;
+  for (const OperandType &operand : request.operands)
+    if (!areBounded(operand.shape, 1))
+      return false;
+  if (!areBounded(request.kernel, 1) || !areBounded(request.strides, 1) ||
+      !areBounded(request.dilations, 1) || !areBounded(request.paddingLow, 0) ||
+      !areBounded(request.paddingHigh, 0))
     return false;
   size_t rank = request.operands[0].shape.size();
   for (size_t i = 0; i < request.operands.size(); ++i) {
@@ -46,6 +96,9 @@ bool CpuPlan::isConsistent(const KernelRequest &request) {
     return rank >= 1 && rank <= 5;
   if (request.op == KernelOp::Matmul)
     return rank == 2;
+  size_t weight = request.op == KernelOp::ConvGradFilter ? 2 : 1;
+  if (request.groups > 1 && request.operands[weight].shape[0] % request.groups != 0)
+    return false;
   bool pool = request.op == KernelOp::MaxPool || request.op == KernelOp::MaxPoolGrad;
   return rank >= 3 && rank <= 5 && request.strides.size() == rank - 2 &&
          request.paddingLow.size() == rank - 2 && request.paddingHigh.size() == rank - 2 &&

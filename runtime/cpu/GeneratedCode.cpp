@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/GeneratedCode.h"
 
+#include "runtime/artifact/Contract.h"
 #include "runtime/core/Error.h"
 
 #include <atomic>
@@ -60,6 +61,15 @@ GeneratedFunction GeneratedCode::function(const std::string &symbol) const {
   if (!address)
     throw Error(ErrorCode::Artifact, "the generated code has no kernel '" + symbol + "'");
   return reinterpret_cast<GeneratedFunction>(address);
+}
+
+std::optional<uint64_t> GeneratedCode::contract(const std::string &symbol) const {
+  const void *address = dlsym(handle, (symbol + contractSuffix).c_str());
+  uint64_t value = 0;
+  if (!address)
+    return std::nullopt;
+  std::memcpy(&value, address, sizeof value);
+  return value;
 }
 
 } // namespace dlc::rt

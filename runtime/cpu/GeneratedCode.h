@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -20,6 +21,8 @@ public:
 
   /// Throws Error(Artifact) if there is no such function.
   GeneratedFunction function(const std::string &symbol) const;
+  /// What the function may be called for (Contract.h); nothing if the code does not say.
+  std::optional<uint64_t> contract(const std::string &symbol) const;
 
 private:
   void *handle = nullptr;

@@ -4,9 +4,11 @@
 
 #include "test/unit/cpu/ReferenceKernels.h"
 
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/Writer.h"
 #include "runtime/core/TensorIo.h"
 #include "runtime/cpu/CpuDevice.h"
+#include "runtime/cpu/CpuPlan.h"
 #include "runtime/cpu/CpuPlanner.h"
 
 #include <gtest/gtest.h>
@@ -33,17 +35,35 @@ protected:
         *flatbuffers::GetRoot<dlc::artifact::Target>(builder.GetBufferPointer()), teamThreads);
   }
 
+  static void giveOperands(dlc::artifact::KernelT &kernel, const CpuPlan &plan) {
+    std::vector<OperandType> buffers = plan.buffers();
+    auto results = plan.request.op == KernelOp::MaxPool && plan.request.training ? 2u : 1u;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      flatbuffers::FlatBufferBuilder builder;
+      builder.Finish(
+          writeTensorType(builder, buffers[i].dtype, buffers[i].shape, *buffers[i].layout));
+      kernel.operands.emplace_back(
+          flatbuffers::GetRoot<dlc::artifact::TensorType>(builder.GetBufferPointer())->UnPack());
+      kernel.access.push_back(i < plan.request.operands.size() - results
+                                  ? dlc::artifact::Access::Read
+                                  : dlc::artifact::Access::Write);
+    }
+  }
+
   /// An artifact with this one kernel.
-  static Artifact wrap(const std::vector<uint8_t> &plan, const std::string &implementation) {
+  static Artifact wrap(const std::vector<uint8_t> &plan, const std::string &implementation,
+                       const CpuPlan &operandsOf) {
     ArtifactWriter writer;
     dlc::artifact::ArtifactT root;
     root.model = "kernel";
     root.target = std::make_unique<dlc::artifact::TargetT>();
     root.target->name = "cpu:native";
+    root.target->threads = teamThreads;
     root.kernels.push_back(std::make_unique<dlc::artifact::KernelT>());
     root.kernels[0]->name = "conv.1";
     root.kernels[0]->plan = plan;
     root.kernels[0]->implementation = implementation;
+    giveOperands(*root.kernels[0], operandsOf);
     return Artifact(writer.finish(dlc::artifact::Artifact::Pack(writer.builder(), &root)), "test");
   }
 
@@ -54,7 +74,7 @@ protected:
     std::string reason;
     std::vector<uint8_t> plan = planner->finalise(request, candidate, reason);
     ASSERT_FALSE(plan.empty()) << reason;
-    Artifact artifact = wrap(plan, candidate.implementation);
+    Artifact artifact = wrap(plan, candidate.implementation, CpuPlan::deserialize(plan, "conv.1"));
     Device::Kernel kernel = device->load(artifact, *artifact->kernels()->Get(0));
     std::vector<void *> buffers;
     std::vector<PhysicalType> types;

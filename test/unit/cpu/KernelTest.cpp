@@ -1,6 +1,7 @@
 // Every kind of library kernel, from request to result: each candidate is finalised, rebuilt by the
 // device and run, and compared with plain loops over the logical tensors.
 
+#include "test/unit/ErrorOf.h"
 #include "test/unit/cpu/KernelFixture.h"
 
 #include "runtime/core/Error.h"
@@ -255,7 +256,7 @@ TEST_F(CpuKernel, AnotherImplementationThanPlannedIsRefused) {
   CpuPlan plan{request, false, "jit:avx9999", candidate.workspaceBytes};
   for (size_t i = 0; i < 3; ++i)
     plan.request.operands[i].layout = candidate.layouts[i];
-  Artifact artifact = wrap(plan.serialize(), plan.implementation);
+  Artifact artifact = wrap(plan.serialize(), plan.implementation, plan);
   try {
     device->load(artifact, *artifact->kernels()->Get(0));
     FAIL();
@@ -264,8 +265,56 @@ TEST_F(CpuKernel, AnotherImplementationThanPlannedIsRefused) {
     EXPECT_NE(message.find("conv.1"), std::string::npos) << message;
     EXPECT_NE(message.find("jit:avx9999"), std::string::npos) << message;
   }
-  Artifact garbage = wrap({1, 2, 3}, "x");
+  Artifact garbage = wrap({1, 2, 3}, "x", {});
   EXPECT_THROW(device->load(garbage, *garbage->kernels()->Get(0)), Error);
+}
+
+// The library takes sizes on trust: a plan of more than its buffers hold must not be loaded.
+TEST_F(CpuKernel, APlanForOtherBuffersIsRefused) {
+  KernelRequest request = convRequest(convCases[0], KernelOp::Conv);
+  request.operands =
+      operandsOf({Tensor({2, 32, 12, 12}), Tensor({48, 32, 3, 3}), Tensor({2, 48, 12, 12})});
+  KernelCandidate candidate = planner->candidates(request).candidates.at(0);
+  CpuPlan plan{request, candidate.implementation.find("wino") != std::string::npos,
+               candidate.implementation, candidate.workspaceBytes};
+  for (size_t i = 0; i < 3; ++i)
+    plan.request.operands[i].layout = candidate.layouts[i];
+  auto messageOf = [&](auto change) {
+    CpuPlan given = plan;
+    change(given);
+    Artifact artifact = wrap(plan.serialize(), plan.implementation, given);
+    return test::errorOf([&] { device->load(artifact, *artifact->kernels()->Get(0)); });
+  };
+  EXPECT_EQ(messageOf([](CpuPlan &) {}), "no error");
+  const std::string another = "kernel conv.1 was planned for another type of buffer 0";
+  EXPECT_EQ(messageOf([](CpuPlan &p) { p.request.operands[0].shape[0] = 1; }).find(another), 0u);
+  EXPECT_EQ(messageOf([](CpuPlan &p) { p.request.operands[0].dtype = DType::BF16; }).find(another),
+            0u);
+  EXPECT_EQ(messageOf([](CpuPlan &p) {
+              p.request.operands[0].layout = Layout{{1, 0, 2, 3}, {}};
+            }).find(another),
+            0u);
+  EXPECT_NE(messageOf([](CpuPlan &p) { p.workspaceBytes += 64; }).find("was planned for"),
+            std::string::npos);
+  EXPECT_NE(messageOf([](CpuPlan &p) { p.request.op = KernelOp::MaxPool; }) // writes two
+                .find("another access to buffer 1"),
+            std::string::npos);
+}
+
+TEST_F(CpuKernel, PlansThatNoOperationCanHaveAreRefused) {
+  KernelRequest request = convRequest(convCases[0], KernelOp::Conv);
+  request.operands =
+      operandsOf({Tensor({2, 32, 12, 12}), Tensor({48, 32, 3, 3}), Tensor({2, 48, 12, 12})});
+  EXPECT_TRUE(CpuPlan::isConsistent(request));
+  for (auto change : std::initializer_list<void (*)(KernelRequest &)>{
+           [](KernelRequest &r) { r.strides[0] = 0; }, [](KernelRequest &r) { r.dilations[0] = 0; },
+           [](KernelRequest &r) { r.paddingLow[1] = -1; }, [](KernelRequest &r) { r.groups = 5; },
+           [](KernelRequest &r) { r.operands[1].shape[0] = 0; },
+           [](KernelRequest &r) { r.paddingHigh[0] = INT64_MAX; }}) {
+    KernelRequest changed = request;
+    change(changed);
+    EXPECT_FALSE(CpuPlan::isConsistent(changed));
+  }
 }
 
 TEST_F(CpuKernel, TargetsAreNamedAndChecked) {

@@ -39,7 +39,7 @@ static Artifact wrap(const KernelRequest &request, const KernelCandidate &candid
   tiny.root.kernels.clear();
   tiny.root.programs.push_back(std::make_unique<artifact::ProgramT>());
   tiny.program().name = "predict";
-  tiny.program().batch = 1;
+  tiny.program().batch = 2;
   artifact::KernelT kernel;
   kernel.name = "conv";
   kernel.implementation = candidate.implementation;
@@ -51,7 +51,7 @@ static Artifact wrap(const KernelRequest &request, const KernelCandidate &candid
     tiny.addArena(kind, (bytes + 63) / 64 * 64);
     uint32_t buffer = tiny.addBuffer(name, arena, 0, {}, program, 0, 9);
     kernel.operands.push_back(TinyArtifact::copy(*type));
-    kernel.access.push_back(artifact::Access::ReadWrite);
+    kernel.access.push_back(buffers.size() < 2 ? artifact::Access::Read : artifact::Access::Write);
     tiny.root.buffers[buffer]->type = std::move(type);
     buffers.push_back(buffer);
   };
