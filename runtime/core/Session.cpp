@@ -39,7 +39,10 @@ unsigned chooseThreads(const artifact::Target &target, const Communicator &commu
   return wanted ? wanted : std::clamp(share, 1u, planned);
 }
 
-std::unique_ptr<Device> openDevice(const Artifact &artifact, unsigned threads) {
+std::unique_ptr<Device> openDevice(const Artifact &artifact, unsigned threads,
+                                   const SessionOptions &options) {
+  if (options.makeDevice)
+    return options.makeDevice(*artifact->target(), threads);
   std::string reason;
   const BackEnd *backEnd = findBackEnd(artifact->target()->name()->str(), reason);
   if (!backEnd)
@@ -91,7 +94,7 @@ Session::Impl::Impl(const Artifact &artifact, Communicator &communicator,
                     const SessionOptions &options)
     : artifact(artifact), communicator(communicator),
       threads(chooseThreads(*artifact->target(), communicator, options.threads)),
-      device(openDevice(artifact, threads)) {
+      device(openDevice(artifact, threads, options)) {
   compareSchedules(artifact, communicator);
   residentBefore = residentBytes().now;
   arenas = std::make_unique<Arenas>(artifact, communicator, *device);

@@ -23,6 +23,9 @@ namespace dlc::rt {
 struct SessionOptions {
   unsigned threads = 0; // 0: min(planned threads, cores / local ranks)
   uint64_t seed = 0;    // for initialisers
+  /// Makes the device; by default the back end of the artifact's target does.
+  std::function<std::unique_ptr<Device>(const artifact::Target &, unsigned threads)> makeDevice =
+      nullptr;
 };
 
 /// (sum, count) of this rank after a run, in the order of the program's results.

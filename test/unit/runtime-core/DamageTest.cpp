@@ -1,0 +1,77 @@
+// Damage that the hash does not show: sessions of damaged artifacts end in an error or run, and
+// never touch memory that is not theirs (the build with AddressSanitizer would say so).
+
+#include "test/fuzz/IdleDevice.h"
+#include "test/fuzz/RunPrograms.h"
+#include "test/unit/ErrorOf.h"
+#include "test/unit/artifact/TinyArtifact.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+using namespace dlc::rt;
+using dlc::rt::test::errorOf;
+using dlc::rt::test::TinyArtifact;
+namespace artifact = dlc::artifact;
+
+static SessionOptions idle() {
+  SessionOptions options;
+  options.threads = 1;
+  options.makeDevice = [](const artifact::Target &, unsigned) {
+    return std::make_unique<test::IdleDevice>();
+  };
+  return options;
+}
+
+TEST(DamagedArtifact, RunsOnADeviceThatExecutesNothing) {
+  std::vector<uint8_t> sound = TinyArtifact().pack();
+  std::mt19937_64 random(11);
+  int ran = 0, refused = 0;
+  for (int round = 0; round < 5000; ++round) {
+    std::vector<uint8_t> file = sound;
+    for (uint64_t edits = 1 + random() % 3; edits > 0; --edits)
+      file[12 + random() % (file.size() - 20)] ^= static_cast<uint8_t>(1 << random() % 8);
+    sealArtifact(file);
+    std::string error = errorOf([&] { test::runPrograms(Artifact(std::move(file), "x"), idle()); });
+    ++(error == "no error" ? ran : refused);
+  }
+  EXPECT_GT(ran, 100);
+  EXPECT_GT(refused, 1000);
+}
+
+// Generated code takes its iterations and its buffers' sizes on trust; it says what they must be.
+TEST(DamagedArtifact, GeneratedCodeIsCalledForWhatItWasMadeFor) {
+  std::string compiler = DLC_TEST_COMPILER, path = testing::TempDir() + "contract-test.dlx";
+  if (!std::filesystem::exists(compiler))
+    GTEST_SKIP() << "this build has no compiler";
+  std::string command =
+      compiler + " compile " DLC_TEST_MODELS "/mnist_cnn.dl --set batch=2 --threads=1 -o " + path;
+  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  Artifact sound(path);
+  auto errorAfter = [&](auto change) {
+    artifact::ArtifactT root;
+    sound->UnPackTo(&root);
+    for (auto &kernel : root.kernels)
+      if (kernel->kind == artifact::KernelKind::Generated) {
+        change(*kernel);
+        break;
+      }
+    ArtifactWriter writer;
+    *root.modules[0]->code = writer.addData(sound.data(*sound->modules()->Get(0)->code()));
+    Artifact changed(writer.finish(artifact::Artifact::Pack(writer.builder(), &root)), "changed");
+    SessionOptions options;
+    options.threads = 1;
+    return errorOf([&] { test::runPrograms(changed, options); });
+  };
+  EXPECT_EQ(errorAfter([](artifact::KernelT &) {}), "no error");
+  const std::string message = "its code was generated for other iterations or buffers";
+  EXPECT_NE(errorAfter([](auto &kernel) { kernel.extent *= 512; }).find(message),
+            std::string::npos);
+  EXPECT_NE(errorAfter([](auto &kernel) { kernel.chunk += 1; }).find(message), std::string::npos);
+}
