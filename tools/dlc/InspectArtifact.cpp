@@ -2,6 +2,7 @@
 
 #include "tools/dlc/InspectArtifact.h"
 
+#include "runtime/artifact/Align.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/Error.h"
 
@@ -14,6 +15,15 @@ using nlohmann::ordered_json;
 
 namespace {
 std::string text(const flatbuffers::String *string) { return string ? string->str() : ""; }
+
+/// The elements of a vector that may be missing.
+template <typename Element>
+std::vector<const Element *>
+listOf(const flatbuffers::Vector<flatbuffers::Offset<Element>> *vector) {
+  if (!vector)
+    return {};
+  return {vector->begin(), vector->end()};
+}
 
 std::string typeText(const artifact::TensorType &type) {
   std::string result;
@@ -29,7 +39,7 @@ ordered_json describeVariables(const artifact::Artifact &root) {
   ordered_json parameters = ordered_json::array();
   int64_t count = 0;
   uint64_t copies = 0, copiedBytes = 0;
-  for (const artifact::Variable *variable : *root.variables()) {
+  for (const artifact::Variable *variable : listOf(root.variables())) {
     const artifact::TensorType &type = *root.buffers()->Get(variable->buffer())->type();
     if (variable->kind() == artifact::VariableKind::Copy) {
       ++copies;
@@ -49,29 +59,60 @@ ordered_json describeVariables(const artifact::Artifact &root) {
           {"copies", {{"count", copies}, {"bytes", copiedBytes}}}};
 }
 
+/// Inputs are double-buffered.
+uint64_t instancesOf(const artifact::Arena &arena) {
+  return arena.kind() == artifact::ArenaKind::Inputs ? 2 : 1;
+}
+
+/// The most bytes that are live at one time, over all arenas. Variables always are, and so are a
+/// program's inputs in both instances: the host fills the one while the program reads the other.
+uint64_t mostLiveBytes(const artifact::Artifact &root) {
+  std::map<int32_t, std::map<uint64_t, int64_t>> changes; // by program and instruction
+  for (const artifact::Buffer *buffer : listOf(root.buffers())) {
+    if (buffer->alias_of() >= 0)
+      continue;
+    const artifact::TensorType &type = *buffer->type();
+    const artifact::Arena &arena = *root.arenas()->Get(buffer->arena());
+    auto bytes = static_cast<int64_t>(
+        instancesOf(arena) *
+        rt::alignUp(rt::physicalBytes(type.dtype(), rt::readShape(type), *rt::readLayout(type)),
+                    uint64_t{64}));
+    bool isAlways = buffer->program() < 0 || arena.kind() == artifact::ArenaKind::Inputs;
+    std::map<uint64_t, int64_t> &change = changes[buffer->program()];
+    change[isAlways ? 0 : buffer->live_begin()] += bytes;
+    if (!isAlways)
+      change[uint64_t{buffer->live_end()} + 1] -= bytes;
+  }
+  int64_t always = 0, most = 0;
+  for (const auto &[program, change] : changes) {
+    int64_t live = 0, peak = 0;
+    for (auto [time, delta] : change)
+      peak = std::max(peak, live += delta);
+    (program < 0 ? always : most) = std::max(program < 0 ? always : most, peak);
+  }
+  return static_cast<uint64_t>(always + most);
+}
+
 ordered_json describeArenas(const artifact::Artifact &root) {
   ordered_json arenas = ordered_json::array();
-  uint64_t bytes = 0, bound = 0;
-  for (const artifact::Arena *arena : *root.arenas()) {
-    // Inputs are double-buffered.
-    uint64_t instances = arena->kind() == artifact::ArenaKind::Inputs ? 2 : 1;
+  uint64_t bytes = 0;
+  for (const artifact::Arena *arena : listOf(root.arenas())) {
+    uint64_t instances = instancesOf(*arena);
     bytes += instances * arena->bytes();
-    bound += instances * arena->lower_bound();
     arenas.push_back({{"kind", artifact::EnumNameArenaKind(arena->kind())},
                       {"instances", instances},
                       {"bytes", arena->bytes()},
                       {"lower_bound", arena->lower_bound()}});
   }
-  return {{"bytes", bytes}, {"lower_bound", bound}, {"arenas", arenas}};
+  return {{"bytes", bytes}, {"lower_bound", mostLiveBytes(root)}, {"arenas", arenas}};
 }
 
 ordered_json describeLayouts(const artifact::Target &target) {
   ordered_json layouts = ordered_json::array();
-  if (target.layouts())
-    for (const artifact::LayoutCost *cost : *target.layouts())
-      layouts.push_back({{"family", text(cost->family())},
-                         {"nanoseconds", cost->nanoseconds()},
-                         {"exceptions", cost->exceptions()}});
+  for (const artifact::LayoutCost *cost : listOf(target.layouts()))
+    layouts.push_back({{"family", text(cost->family())},
+                       {"nanoseconds", cost->nanoseconds()},
+                       {"exceptions", cost->exceptions()}});
   return layouts;
 }
 
@@ -105,7 +146,7 @@ ordered_json describeKernels(const artifact::Artifact &root, const artifact::Pro
     if (const auto *dispatch = instruction->operation_as_Dispatch()) {
       const artifact::Kernel &kernel = *root.kernels()->Get(dispatch->kernel());
       ordered_json operands = ordered_json::array();
-      for (const artifact::TensorType *type : *kernel.operands())
+      for (const artifact::TensorType *type : listOf(kernel.operands()))
         operands.push_back(typeText(*type));
       dispatches.push_back({{"layer", text(instruction->location())},
                             {"phase", artifact::EnumNamePhase(instruction->phase())},
@@ -123,10 +164,11 @@ ordered_json describeKernels(const artifact::Artifact &root, const artifact::Pro
 
 ordered_json describeBuckets(const artifact::Program &program, const OverlapForecast &forecast) {
   ordered_json buckets = ordered_json::array();
-  for (size_t i = 0; i < program.collectives()->size(); ++i) {
-    const artifact::Collective &collective = *program.collectives()->Get(static_cast<unsigned>(i));
+  std::vector<const artifact::Collective *> collectives = listOf(program.collectives());
+  for (size_t i = 0; i < collectives.size(); ++i) {
+    const artifact::Collective &collective = *collectives[i];
     ordered_json members = ordered_json::array();
-    for (const flatbuffers::String *member : *collective.members())
+    for (const flatbuffers::String *member : listOf(collective.members()))
       members.push_back(member->str());
     const BucketForecast &times = forecast.buckets[i];
     buckets.push_back({{"bytes", collective.elements() * rt::sizeOf(collective.wire())},
@@ -164,7 +206,9 @@ ordered_json describeKinds(const ordered_json &dispatches) {
 
 ordered_json describeProgram(const artifact::Artifact &root, const artifact::Program &program,
                              const InspectOptions &options) {
-  Link planned{root.target()->link()->gbit_per_s(), root.target()->link()->latency_us()};
+  Link planned;
+  if (const artifact::Link *link = root.target()->link())
+    planned = {link->gbit_per_s(), link->latency_us()};
   OverlapSimulator simulator(options.link.value_or(planned), options.ranks);
   static const std::vector<uint64_t> none;
   bool isMeasured = program.name()->string_view() == "train" && !options.trainTimes.empty();
@@ -304,7 +348,7 @@ ordered_json dlc::describeArtifact(const rt::Artifact &artifact, const InspectOp
   description["memory"] = describeArenas(root);
   description["layouts"] = describeLayouts(target);
   description["programs"] = ordered_json::array();
-  for (const artifact::Program *program : *root.programs())
+  for (const artifact::Program *program : listOf(root.programs()))
     description["programs"].push_back(describeProgram(root, *program, options));
   return description;
 }
