@@ -109,9 +109,8 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
       return signalPassFailure();
     }
     // Later passes are to price with the same table.
-    const rt::PlannerTarget &description = planner->target();
-    PlanningTarget planned{description.table.empty() ? description.name : description.table,
-                           threads, math == "strict" ? rt::Math::Strict : rt::Math::Fast};
+    PlanningTarget planned{PlanningTarget::nameOf(planner->target()), threads,
+                           math == "strict" ? rt::Math::Strict : rt::Math::Fast};
     FailureOr<LayoutSolution> solution =
         LayoutSolver(model, *planner, planned.math, threads).solve();
     if (failed(solution))

@@ -1,5 +1,8 @@
 #include "passes/AttributeTables.h"
 
+#include "passes/Decisions.h"
+#include "passes/KernelRequests.h"
+#include "passes/OverlapSimulator.h"
 #include "runtime/artifact/LayoutIo.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -121,23 +124,26 @@ fb::Offset<artifact::Training> AttributeTables::training(DictionaryAttr block) {
 }
 
 fb::Offset<artifact::Target> AttributeTables::target(const rt::PlannerTarget &planned,
-                                                     const ExportOptions &options,
-                                                     ArrayAttr layouts) {
-  auto link = artifact::CreateLink(builder, options.linkGbit, options.linkMicroseconds);
+                                                     nn::ModelOp model) {
+  Link plan = plannedLink(model);
+  auto link = artifact::CreateLink(builder, plan.gbitPerSecond, plan.latencyMicroseconds);
   auto name = builder.CreateString(planned.name);
   auto features = builder.CreateVectorOfStrings(planned.features);
   auto library = builder.CreateString(planned.library);
-  auto math = builder.CreateString(options.math);
-  auto precision = builder.CreateString(options.precision);
+  auto math = builder.CreateString(model->getAttrOfType<StringAttr>("math").str());
+  auto narrow = model->getAttrOfType<StringAttr>("precision");
+  auto precision =
+      builder.CreateString(narrow ? narrow.str() : std::string(DefaultDecisions::precision));
   std::vector<fb::Offset<artifact::LayoutCost>> costs;
-  if (layouts)
+  if (auto layouts = model->getAttrOfType<ArrayAttr>("layouts"))
     for (auto cost : layouts.getAsRange<DictionaryAttr>())
       costs.push_back(artifact::CreateLayoutCostDirect(
           builder, cost.getAs<StringAttr>("family").str().c_str(),
           static_cast<uint64_t>(cost.getAs<IntegerAttr>("nanoseconds").getInt()),
           static_cast<uint32_t>(cost.getAs<IntegerAttr>("exceptions").getInt())));
-  return artifact::CreateTarget(builder, name, features, library, options.threads, math, precision,
-                                link, builder.CreateVector(costs));
+  return artifact::CreateTarget(builder, name, features, library,
+                                PlanningTarget::of(model)->threads, math, precision, link,
+                                builder.CreateVector(costs));
 }
 
 AttributeTables::List<artifact::InputSignature> AttributeTables::inputs(ArrayAttr entries) {

@@ -24,9 +24,8 @@ public:
   List<artifact::InputSignature> inputs(mlir::ArrayAttr entries);
   flatbuffers::Offset<artifact::DataPipeline> data(mlir::DictionaryAttr block);
   flatbuffers::Offset<artifact::Training> training(mlir::DictionaryAttr block);
-  /// `layouts`: what the choice of layouts costs.
-  flatbuffers::Offset<artifact::Target>
-  target(const rt::PlannerTarget &planned, const ExportOptions &options, mlir::ArrayAttr layouts);
+  /// The target as its planner describes it, and what else the model says that it was planned for.
+  flatbuffers::Offset<artifact::Target> target(const rt::PlannerTarget &planned, nn::ModelOp model);
 
 private:
   flatbuffers::Offset<artifact::Call> call(mlir::DictionaryAttr dictionary);

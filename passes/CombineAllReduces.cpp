@@ -60,6 +60,7 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     limits = limitsFor(*parsed);
     if (bucketSize)
       limits.bytes = bucketSize;
+    getOperation()->setAttr("bucket_size", Builder(&getContext()).getI64IntegerAttr(bucketSize));
     Planner opened;
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       if (failed(combine(program.getBody().front(), opened)))

@@ -19,9 +19,8 @@ namespace fb = flatbuffers;
 namespace {
 class Exporter {
 public:
-  Exporter(nn::ModelOp model, const rt::PlannerTarget &target, const ExportOptions &options)
-      : model(model), target(target), options(options), builder(writer.builder()), tables(builder) {
-  }
+  Exporter(nn::ModelOp model, const rt::PlannerTarget &target)
+      : model(model), target(target), builder(writer.builder()), tables(builder) {}
 
   std::vector<uint8_t> run(const std::string &code);
 
@@ -42,7 +41,6 @@ private:
 
   nn::ModelOp model;
   const rt::PlannerTarget &target;
-  const ExportOptions &options;
   rt::ArtifactWriter writer;
   fb::FlatBufferBuilder &builder;
   AttributeTables tables;
@@ -331,7 +329,7 @@ std::vector<uint8_t> Exporter::run(const std::string &code) {
   auto signature = tables.inputs(model->getAttrOfType<ArrayAttr>("inputs"));
   auto pipeline = tables.data(model->getAttrOfType<DictionaryAttr>("data"));
   auto training = tables.training(model->getAttrOfType<DictionaryAttr>("train"));
-  auto targetTable = tables.target(target, options, model->getAttrOfType<ArrayAttr>("layouts"));
+  auto targetTable = tables.target(target, model);
   auto producer = builder.CreateString("dlc 0.1");
   auto name = builder.CreateString(model.getSymName().str());
   auto config = builder.CreateVector(configuration);
@@ -360,7 +358,6 @@ std::vector<uint8_t> Exporter::run(const std::string &code) {
 }
 
 std::vector<uint8_t> dlc::exportArtifact(nn::ModelOp model, const std::string &code,
-                                         const rt::PlannerTarget &target,
-                                         const ExportOptions &options) {
-  return Exporter(model, target, options).run(code);
+                                         const rt::PlannerTarget &target) {
+  return Exporter(model, target).run(code);
 }

@@ -181,6 +181,7 @@ public:
     reduceGradients(train,
                     rounded ? TypeAttr::get(BFloat16Type::get(model.getContext())) : TypeAttr());
     averageStatistics(model, train);
+    model->setAttr("wire", StringAttr::get(model.getContext(), wire));
   }
 };
 } // namespace

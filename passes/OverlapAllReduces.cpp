@@ -76,6 +76,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
             {builder.getNamedAttr("gbit_per_s", builder.getF64FloatAttr(parsed->gbitPerSecond)),
              builder.getNamedAttr("latency_us",
                                   builder.getF64FloatAttr(parsed->latencyMicroseconds))}));
+    getOperation()->setAttr("no_overlap", builder.getBoolAttr(noOverlap));
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       schedule(program, OverlapSimulator(*parsed));
   }

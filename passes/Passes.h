@@ -4,6 +4,7 @@
 #include "dialects/Comm/Comm.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
+#include "passes/Decisions.h"
 
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -23,18 +24,19 @@ struct Link;
 /// passes' own options.
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..., test"),
-                             llvm::cl::init("cpu:native")};
+                             llvm::cl::init(DefaultDecisions::target)};
   Option<unsigned> threads{*this, "threads", llvm::cl::desc("plan for teams of 1..threads"),
                            llvm::cl::init(1)};
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
-                                llvm::cl::init("f32")};
-  Option<std::string> math{*this, "math", llvm::cl::desc("strict or fast"), llvm::cl::init("fast")};
+                                llvm::cl::init(DefaultDecisions::precision)};
+  Option<std::string> math{*this, "math", llvm::cl::desc("strict or fast"),
+                           llvm::cl::init(DefaultDecisions::math)};
   Option<std::string> link{*this, "link", llvm::cl::desc("GBIT[:US] or shm"),
-                           llvm::cl::init("10:30")};
+                           llvm::cl::init(DefaultDecisions::link)};
   Option<uint64_t> bucketSize{*this, "bucket-size", llvm::cl::desc("bytes; 0: from the link"),
                               llvm::cl::init(0)};
   Option<std::string> wire{*this, "wire", llvm::cl::desc("type of gradients between ranks"),
-                           llvm::cl::init("f32")};
+                           llvm::cl::init(DefaultDecisions::wire)};
   Option<bool> noOverlap{*this, "no-overlap", llvm::cl::desc("wait right behind every start"),
                          llvm::cl::init(false)};
 };

@@ -132,7 +132,7 @@ def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {
     Precondition: kernels planned. Effect: one variadic comm.all_reduce per bucket, right behind the producer of its last operand.
     Buckets are runs of the operands in the order in which they become ready; the last is at most 1 MB. Operands that depend on another
     all-reduce are never in its bucket. An operand that has other users, or that no kernel writes, is copied by a cluster,
-    so that every operand can be computed in place.
+    so that every operand can be computed in place. The model gets `bucket_size`.
 
     ```mlir
     %0 = comm.all_reduce %a : tensor<3xf32>
@@ -156,7 +156,7 @@ def OverlapAllReduces : Pass<"dlc-overlap-all-reduces", "::dlc::nn::ModelOp"> {
     take far more memory than what they are computed from stand where the wire would run dry, as few at a time as delay the step by next
     to nothing, whether the wire is as fast beside compute as forecast or up to four times as fast. Buckets are numbered in the order of
     their starts. Each program gets its `forecast` {compute_ns, communication_ns, exposed_ns} for many ranks on the given link, the model
-    its `link`.
+    its `link` and `no_overlap`.
     Remarks of the category dlc-overlap say for each bucket whether it is hidden, and why not.
 
     ```mlir

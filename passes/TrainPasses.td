@@ -30,7 +30,7 @@ def InsertAllReduce : Pass<"dlc-insert-all-reduce", "::dlc::nn::ModelOp"> {
     Precondition: differentiated. Effect on @train: each gradient is the sum over ranks (the optimizer divides by their number); batch
     statistics on their way to a variable are the mean over ranks; a loss count that depends on data is the mean over ranks
     where the backward pass divides by it, so that the sum of the ranks' gradients over their number is exact. `wire` is the type in
-    which gradients travel; statistics and counts travel in f32.
+    which gradients travel; statistics and counts travel in f32. The model gets `wire`.
     ```mlir
     nn.gradient @w, %g : tensor<3xf32>
     // becomes

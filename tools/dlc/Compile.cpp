@@ -5,9 +5,11 @@
 
 #include "frontend/Frontend.h"
 #include "passes/BatchSearch.h"
+#include "passes/Decisions.h"
 #include "passes/Export.h"
 #include "passes/GeneratedKernels.h"
 #include "passes/KernelRequests.h"
+#include "passes/ModelChecks.h"
 #include "passes/Passes.h"
 #include "runtime/artifact/Writer.h"
 #include "tools/dlc/Diagnostics.h"
@@ -88,11 +90,48 @@ Compilation::Compilation(const CompileOptions &given, llvm::raw_ostream &errors)
     : options(given), errors(errors), progress(errors),
       context(registryOfDialects(), MLIRContext::Threading::DISABLED),
       diagnostics(context, errors) {
-  if (options.threads == 0)
-    options.threads = std::max(1u, std::thread::hardware_concurrency());
+  // A table of costs is a CPU's.
+  if (options.target && StringRef(*options.target).ends_with(".json") &&
+      !StringRef(*options.target).contains(':'))
+    options.target = "cpu:" + *options.target;
 }
 
 //===- Loading and lowering -------------------------------------------------------------------===//
+
+static std::vector<GivenOption> givenOptions(const CompileOptions &options) {
+  std::vector<GivenOption> given;
+  auto addText = [&](const char *name, const std::optional<std::string> &value) {
+    if (value)
+      given.push_back({name, *value});
+  };
+  addText("precision", options.precision);
+  addText("wire", options.wire);
+  addText("target", options.target);
+  addText("math", options.math);
+  addText("link", options.link);
+  if (options.threads)
+    given.push_back({"threads", std::to_string(*options.threads)});
+  if (options.bucketSize)
+    given.push_back({"bucket-size", std::to_string(*options.bucketSize)});
+  if (options.noOverlap)
+    given.push_back({"no-overlap", *options.noOverlap ? "true" : "false"});
+  return given;
+}
+
+static void setOptions(ScheduleOptions &schedule, const CompileOptions &options) {
+  auto set = [](auto &option, const auto &given) {
+    if (given)
+      option = *given;
+  };
+  set(schedule.target, options.target);
+  set(schedule.math, options.math);
+  set(schedule.precision, options.precision);
+  set(schedule.link, options.link);
+  set(schedule.bucketSize, options.bucketSize);
+  set(schedule.noOverlap, options.noOverlap);
+  set(schedule.wire, options.wire);
+  schedule.threads = options.threads.value_or(std::max(1u, std::thread::hardware_concurrency()));
+}
 
 bool Compilation::load() {
   if (!llvm::sys::fs::exists(options.input)) {
@@ -134,22 +173,14 @@ bool Compilation::lower() {
          options.emit);
     return false;
   }
-  if (present > stageNumber("nn") && options.wire != "f32") {
-    fail("'" + options.input + "' is at stage " + model.getStage() +
-         " already: --wire is decided before that");
+  if (failed(verifyAttributes(model)))
+    return false;
+  if (std::string reason = findContradiction(model, givenOptions(options)); !reason.empty()) {
+    fail("'" + options.input + "' " + reason);
     return false;
   }
   ScheduleOptions schedule;
-  bool isTable =
-      StringRef(options.target).ends_with(".json") && !StringRef(options.target).contains(':');
-  schedule.target = (isTable ? "cpu:" : "") + options.target;
-  schedule.threads = options.threads;
-  schedule.math = options.math;
-  schedule.precision = options.precision;
-  schedule.link = options.link;
-  schedule.bucketSize = options.bucketSize;
-  schedule.noOverlap = options.noOverlap;
-  schedule.wire = options.wire;
+  setOptions(schedule, options);
   PassManager manager(&context);
   if (!options.dumpPasses.empty()) {
     if (std::error_code error = llvm::sys::fs::create_directories(options.dumpPasses)) {
@@ -277,18 +308,7 @@ int Compilation::writeArtifact() {
   std::string code;
   if (!planner || !emitCode(code, nullptr, nullptr))
     return 1;
-  // Text from the schedule stage on was planned already, whatever the options say now.
-  std::optional<PlanningTarget> planned = PlanningTarget::of(model);
-  ExportOptions how;
-  how.threads = planned->threads;
-  how.math = planned->math == rt::Math::Strict ? "strict" : "fast";
-  if (auto precision = model->getAttrOfType<StringAttr>("precision"))
-    how.precision = precision.str();
-  if (std::optional<Link> link = Link::parse(options.link)) {
-    how.linkGbit = link->gbitPerSecond;
-    how.linkMicroseconds = link->latencyMicroseconds;
-  }
-  std::vector<uint8_t> file = exportArtifact(model, code, planner->target(), how);
+  std::vector<uint8_t> file = exportArtifact(model, code, planner->target());
   std::string path = options.output.empty() ? model.getSymName().str() + ".dlx" : options.output;
   std::string reason = rt::ArtifactWriter::writeFile(path, file);
   if (!reason.empty())

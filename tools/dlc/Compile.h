@@ -4,6 +4,7 @@
 #include "passes/OverlapSimulator.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,15 @@ struct CompileOptions {
   std::string output;       // "-" or empty: standard output for text, MODEL.dlx for an artifact
   std::string emit = "dlx"; // nn, train, schedule, exec, linalg, llvm, dlx
   std::vector<std::string> sets; // name=value
-  std::string target = "cpu:native";
-  std::string math = "fast";
-  std::string precision = "f32";
-  std::string wire = "f32";
-  std::string link = "10:30";
-  std::string dumpPasses;   // directory for the IR after each pass
-  unsigned threads = 0;     // 0: this host's cores
-  uint64_t bucketSize = 0;  // bytes; 0: from the link
-  uint64_t memoryLimit = 0; // bytes; 0: none
-  bool noOverlap = false;
+  std::string dumpPasses;        // directory for the IR after each pass
+  uint64_t memoryLimit = 0;      // bytes; 0: none
+
+  // What is planned for. Nothing where the user says nothing: then it is the model's to say, and
+  // the default (Decisions.h) where it is not decided yet.
+  std::optional<std::string> target, math, precision, wire, link;
+  std::optional<unsigned> threads;    // by default this host's cores
+  std::optional<uint64_t> bucketSize; // bytes; 0, the default: from the link
+  std::optional<bool> noOverlap;
 };
 
 /// Compiles and writes; diagnostics go to standard error, one line each. Returns the exit code.

@@ -1,6 +1,7 @@
 // dlc: the compiler's command line.
 
 #include "frontend/Frontend.h"
+#include "passes/Decisions.h"
 #include "runtime/core/Error.h"
 #include "tools/UnknownOption.h"
 #include "tools/dlc/Compile.h"
@@ -37,30 +38,32 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       ->capture_default_str();
   command
       .add_option("--target", options.target, "cpu:native|avx2|avx512|avx512-bf16|amx|FILE.json")
-      ->capture_default_str();
+      ->default_str(DefaultDecisions::target);
   command.add_option("--math", options.math, "strict: direct algorithms only; fast: Winograd too")
       ->check(CLI::IsMember({"strict", "fast"}))
-      ->capture_default_str();
+      ->default_str(DefaultDecisions::math);
   command
       .add_option("--precision", options.precision,
                   "storage of activations and of weights as convolutions read them: f32 or bf16")
       ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
+      ->default_str(DefaultDecisions::precision);
   command
       .add_option("--wire", options.wire,
                   "type of gradients between ranks; sums are f32, rounded once on each way")
       ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
+      ->default_str(DefaultDecisions::wire);
   command
       .add_option("--threads", options.threads,
                   "plan for 1..T threads per rank (default: this host's cores)")
       ->check(CLI::Range(1, 1024));
   command.add_option("--link", options.link, "assumed link between ranks: GBIT[:US] or shm")
       ->check(linkValidator())
-      ->capture_default_str();
+      ->default_str(DefaultDecisions::link);
   command.add_option("--bucket-size", options.bucketSize,
                      "bytes of a gradient bucket (default: from the link)");
-  command.add_flag("--no-overlap", options.noOverlap, "wait for each all-reduce where it starts");
+  command.add_flag_function(
+      "--no-overlap", [&options](int64_t count) { options.noOverlap = count > 0; },
+      "wait for each all-reduce where it starts");
   command
       .add_option("--memory-limit", options.memoryLimit,
                   "refuse a plan that needs more bytes per rank")
