@@ -1,0 +1,189 @@
+// The proof of order against the closure of "happens before", computed by brute force over random
+// programs.
+
+#include "runtime/artifact/OrderProof.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace dlc::rt;
+using Stream = dlc::artifact::Stream;
+
+namespace {
+
+struct Step {
+  enum Kind { Record, Wait, Access, Start, Finish } kind = Access;
+  Stream stream = Stream::Compute;
+  uint32_t number = 0; // of the event or collective
+  ArenaRange range;
+  bool writes = false;
+};
+using Steps = std::vector<Step>;
+
+ArenaRange randomRange(std::mt19937 &random) {
+  auto begin = random() % 24;
+  return {static_cast<uint32_t>(random() % 2), begin, begin + 1 + random() % 8};
+}
+
+/// Every event is recorded before it is waited for, every collective started before it is finished;
+/// otherwise anything goes.
+Steps randomSteps(std::mt19937 &random, size_t count) {
+  Steps steps;
+  uint32_t events = 0, collectives = 0;
+  std::vector<uint32_t> open;
+  while (steps.size() < count) {
+    Step step;
+    step.stream = static_cast<Stream>(random() % 3);
+    switch (random() % 8) {
+    case 0:
+    case 1:
+      step.kind = Step::Record;
+      step.number = events++;
+      break;
+    case 2:
+    case 3:
+      if (events == 0)
+        continue;
+      step.kind = Step::Wait;
+      step.number = random() % 2 ? events - 1 : static_cast<uint32_t>(random() % events);
+      break;
+    case 4:
+      step.kind = Step::Start;
+      step.number = collectives++;
+      step.range = randomRange(random);
+      open.push_back(step.number);
+      break;
+    case 5:
+      if (open.empty())
+        continue;
+      step.kind = Step::Finish;
+      step.number = open.back();
+      open.pop_back();
+      break;
+    default:
+      step.range = randomRange(random);
+      step.writes = random() % 3 == 0;
+    }
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+/// The first step that is not ordered with a conflicting one before it, as the proof says.
+std::optional<uint32_t> provenFault(const Steps &steps) {
+  OrderProof proof;
+  for (uint32_t i = 0; i < steps.size(); ++i) {
+    const Step &step = steps[i];
+    std::optional<uint32_t> found;
+    proof.begin(i, step.stream);
+    switch (step.kind) {
+    case Step::Record:
+      proof.record(step.number);
+      break;
+    case Step::Wait:
+      proof.wait(step.number);
+      break;
+    case Step::Access:
+      found = step.writes ? proof.write(step.range) : proof.read(step.range);
+      break;
+    case Step::Start:
+      found = proof.start(step.number, step.range);
+      break;
+    case Step::Finish:
+      proof.finish(step.number);
+      break;
+    }
+    if (found)
+      return i;
+  }
+  return std::nullopt;
+}
+
+/// reaches[i][j]: i is complete before j begins, in every order that is allowed.
+std::vector<std::vector<bool>> closureOf(const Steps &steps) {
+  size_t count = steps.size();
+  std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count));
+  for (size_t j = 0; j < count; ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      bool sameStream = steps[i].stream == steps[j].stream;
+      bool pair = (steps[i].kind == Step::Record && steps[j].kind == Step::Wait) ||
+                  (steps[i].kind == Step::Start && steps[j].kind == Step::Finish);
+      if (!sameStream && !(pair && steps[i].number == steps[j].number))
+        continue;
+      reaches[i][j] = true;
+      for (size_t before = 0; before < i; ++before)
+        if (reaches[before][i])
+          reaches[before][j] = true;
+    }
+  }
+  return reaches;
+}
+
+/// The same by comparing all pairs.
+std::optional<uint32_t> bruteForceFault(const Steps &steps) {
+  auto reaches = closureOf(steps);
+  auto touches = [](const Step &step) {
+    return step.kind == Step::Access || step.kind == Step::Start;
+  };
+  for (uint32_t j = 0; j < steps.size(); ++j)
+    for (uint32_t i = 0; i < j; ++i) {
+      const Step &first = steps[i], &second = steps[j];
+      if (!touches(first) || !touches(second) || first.range.arena != second.range.arena ||
+          first.range.begin >= second.range.end || second.range.begin >= first.range.end)
+        continue;
+      if (first.kind == Step::Access && second.kind == Step::Access && !first.writes &&
+          !second.writes)
+        continue;
+      // A collective is complete with its wait.
+      uint32_t end = i;
+      if (first.kind == Step::Start) {
+        while (end < j && (steps[end].kind != Step::Finish || steps[end].number != first.number))
+          ++end;
+        if (end == j)
+          return j;
+      }
+      if (!reaches[end][j])
+        return j;
+    }
+  return std::nullopt;
+}
+
+} // namespace
+
+TEST(OrderProof, AgreesWithTheClosureOnRandomPrograms) {
+  size_t faulty = 0, sound = 0;
+  for (unsigned seed = 0; seed < 20000; ++seed) {
+    std::mt19937 random(seed);
+    Steps steps = randomSteps(random, 2 + seed % 24);
+    std::optional<uint32_t> wanted = bruteForceFault(steps);
+    ASSERT_EQ(provenFault(steps), wanted) << "seed " << seed;
+    (wanted ? faulty : sound) += 1;
+  }
+  EXPECT_GT(faulty, 2000u);
+  EXPECT_GT(sound, 2000u);
+}
+
+// A bucket filled by many kernels, sent, and applied in one piece, for many buckets.
+TEST(OrderProof, TakesLinearTime) {
+  constexpr uint32_t buckets = 2000, slices = 50;
+  OrderProof proof;
+  uint32_t instruction = 0;
+  for (uint32_t bucket = 0; bucket < buckets; ++bucket) {
+    uint64_t base = uint64_t{bucket} * slices * 64;
+    for (uint32_t slice = 0; slice < slices; ++slice) {
+      proof.begin(instruction++, Stream::Compute);
+      ASSERT_FALSE(proof.write({0, base + slice * 64, base + slice * 64 + 60}));
+    }
+    proof.begin(instruction++, Stream::Compute);
+    proof.record(bucket);
+    proof.begin(instruction++, Stream::Comm);
+    proof.wait(bucket);
+    proof.begin(instruction++, Stream::Comm);
+    ASSERT_FALSE(proof.start(bucket, {0, base, base + slices * 64}));
+    proof.begin(instruction++, Stream::Compute);
+    proof.finish(bucket);
+    proof.begin(instruction++, Stream::Compute);
+    ASSERT_FALSE(proof.read({0, base, base + slices * 64}));
+  }
+}
