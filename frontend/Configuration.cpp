@@ -154,7 +154,9 @@ FailureOr<Value> Configuration::predictValue(const Entry &entry, const Value &cu
       (current.isString() && !text.starts_with("\"")))
     return convertSetting({entry.name, text}, current, diags);
   ExprPtr value = Parser(entry.setting, diags).parseWholeExpression();
-  return value ? elaborator.evaluateWith(parameters, *value) : failure();
+  if (!value)
+    return failure();
+  return elaborator.evaluateWith(parameters, *value);
 }
 
 LogicalResult Configuration::evaluatePredict(Elaborator::Parameters &overrides) {

@@ -3,9 +3,9 @@
 //
 // Instructions are fed in the artifact's order, which is one of those allowed. A stream runs its
 // instructions one after the other; what follows a wait on a stream follows all that stood before
-// the event's record on its stream. A collective reads and writes its buffer at any time between its
-// start and its wait, and what follows the wait follows what stood before the start. Near linear in
-// the number of accesses.
+// the event's record on its stream. A collective reads and writes its buffer at any time between
+// its start and its wait, and what follows the wait follows what stood before the start. Near
+// linear in the number of accesses.
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
