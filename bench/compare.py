@@ -1,10 +1,12 @@
 """Step time of dlc beside PyTorch's best mode, interleaved in one run; one table.
 
 PyTorch runs eager and compiled, contiguous and channels_last, with its fused and its foreach optimizer; the fastest in this run is
-the peer. Then peer, peer with jemalloc preloaded and dlc's variants alternate, and the ratios of medians are printed, beside them
-each side's peak resident memory less what was resident before its arenas or its model. Both train the same network: unless
-parameter counts and, with equal weights and dropout masks, first losses agree, nothing is timed. Batch, threads, SGD with momentum
-and flushed denormals are the same. PyTorch and numpy come from bench/peers, jemalloc from the system.
+the peer. Then peer, peer with jemalloc preloaded and dlc's variants alternate, and the ratios of medians are printed, and of peak
+resident memory less what was resident before the arenas or the model: PyTorch's is that of the timed steps, which leaves out what
+torch.compile took before them, in the fastest mode and in the one that takes least. Both train the same network: unless parameter
+counts and, with equal weights and dropout masks, first losses agree, nothing is timed. Batch, threads, SGD with momentum and
+flushed denormals are the same. bf16 is left out where the processor lacks its instructions. PyTorch and numpy come from
+bench/peers, jemalloc from the system.
 
     build/peers/bin/python bench/compare.py [--bin build/release/bin] [--rounds 5] [--threads 2] [--no-compile] [MODEL...]
 """
@@ -23,10 +25,11 @@ import tempfile
 
 import torch
 
+from peer_step import MODES
 from torch_cases import ROOT, SEED, mnist_cnn, run, settings, torch_results, unet2d, vgg16, write_batch
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
-from support import without_data  # noqa: E402
+from support import has, without_data  # noqa: E402
 
 # name: (the case, steps a round)
 MODELS = {
@@ -38,16 +41,16 @@ MODELS = {
 # variant of dlc: (options of dlc compile, precision of the peer, how far the first losses may be apart)
 VARIANTS = {"f32 fast": (["--math=fast"], "f32", 1e-4), "f32 strict": (["--math=strict"], "f32", 1e-5),
             "bf16": (["--precision=bf16"], "bf16", 1e-2)}
-MODES = ("eager", "channels_last", "compile", "compile channels_last")
 
 
 class Peer:
     """A process that runs PyTorch's steps."""
 
-    def __init__(self, model, mode, precision, optimizer, threads, jemalloc=None):
+    def __init__(self, model, mode, precision, optimizer, threads, cache, jemalloc=None):
+        """cache: an empty folder for what torch.compile generates."""
         self.name = f"{mode}, {optimizer} SGD, {precision}"
-        self.arguments = model, mode, precision, optimizer, threads
-        environment = dict(os.environ)
+        self.arguments, self.cache = (model, mode, precision, optimizer, threads), cache
+        environment = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(cache))
         if jemalloc:
             environment |= {"LD_PRELOAD": jemalloc, "MALLOC_CONF": "dirty_decay_ms:-1,thp:always"}
         command = [sys.executable, pathlib.Path(__file__).with_name("peer_step.py"), *self.arguments]
@@ -56,43 +59,53 @@ class Peer:
         ready = self.process.stdout.readline().split()
         if not ready:
             sys.exit(f"PyTorch {self.name} ended before its first step")
-        self.parameters, self.seconds, self.bytes = int(ready[1]), float(ready[2]), float(ready[3])
+        self.parameters, self.seconds, self.bytes_at_first = int(ready[1]), float(ready[2]), float(ready[3])
 
     def with_jemalloc(self, library):
-        return Peer(*self.arguments, jemalloc=library)
+        return Peer(*self.arguments, self.cache, jemalloc=library)
 
     def step_ms(self, steps):
         print(steps, file=self.process.stdin, flush=True)
-        return float(self.process.stdout.readline())
+        ms, self.bytes = map(float, self.process.stdout.readline().split())
+        return ms
+
+    def memory(self):
+        return f"{mebibytes(self.bytes)} above the start, {mebibytes(self.bytes_at_first)} until the second step"
 
     def stop(self):
         self.process.stdin.close()
         self.process.wait()
 
 
-def best_peer(model, precision, steps, arguments):
-    """The fastest mode, then the faster of the two optimizers in it."""
+def mebibytes(count):
+    return f"{count / 2**20:.0f} MiB"
+
+
+def best_peer(model, precision, steps, arguments, folder):
+    """The fastest mode, then the faster of the two optimizers in it; and the least memory that any of them took."""
     modes = [mode for mode in MODES if not (arguments.no_compile and "compile" in mode)]
-    best, best_ms = None, float("inf")
+    best, best_ms, least = None, float("inf"), float("inf")
 
     def consider(mode, optimizer):
-        nonlocal best, best_ms
-        peer = Peer(model, mode, precision, optimizer, arguments.threads)
+        nonlocal best, best_ms, least
+        peer = Peer(model, mode, precision, optimizer, arguments.threads, tempfile.mkdtemp(dir=folder))
         ms = min(peer.step_ms(steps) for _ in range(2))
-        print(f"  PyTorch {peer.name}: {ms:.1f} ms, first step after {peer.seconds:.1f} s", flush=True)
+        print(f"  PyTorch {peer.name}: {ms:.1f} ms, first step after {peer.seconds:.1f} s, {peer.memory()}", flush=True)
+        least = min(least, peer.bytes)
         worse, best, best_ms = (best, peer, ms) if ms < best_ms else (peer, best, best_ms)
         if worse:
             worse.stop()
     for mode in modes:
         consider(mode, "fused")
     consider(best.arguments[1], "foreach")
-    return best
+    return best, least
 
 
 class Ours:
     """A compiled variant."""
 
-    def __init__(self, case, options, arguments, folder):
+    def __init__(self, case, variant, arguments, folder):
+        options, self.precision, self.tolerance = VARIANTS[variant]
         self.bin, self.threads = arguments.bin, arguments.threads
         self.artifact = folder / ("-".join(options).strip("-").replace("=", "-") + ".dlx")
         run(self.bin / "dlc", "compile", without_data(f"{case.name}.dl", folder), *settings(case, 1), "--set",
@@ -121,13 +134,16 @@ class Ours:
         self.bytes = record["peak_resident_bytes"] - record["resident_before_bytes"]
         return record["step_ms"]
 
+    def memory(self):
+        return f"{mebibytes(self.bytes)} above the start"
+
 
 def require_same_network(name, case, ours, peer, inputs, folder):
     if ours[0].parameters() != peer.parameters:
         sys.exit(f"{name}: dlc has {ours[0].parameters()} parameters, PyTorch {peer.parameters}: not the same network")
     loss = float(torch_results(case, 1, torch.float32)["loss"])
-    for variant, (_, _, tolerance) in zip(ours, VARIANTS.values()):
-        mine = variant.first_loss(inputs, folder)
+    for variant in ours:
+        mine, tolerance = variant.first_loss(inputs, folder), variant.tolerance
         if not abs(mine - loss) <= tolerance * abs(loss):
             sys.exit(f"{name}: the first loss is {mine} in {variant.artifact.name}, {loss} in PyTorch: not the same network")
 
@@ -137,18 +153,18 @@ def spread(values):
 
 
 def compare(name, arguments, folder):
-    """Yields (variant, ratio, ratio to PyTorch with jemalloc or None)."""
+    """Yields (variant, its cell of the table of times, of the table of memory)."""
     make, steps = MODELS[name]
     torch.manual_seed(0)
     case = make()
     inputs = write_batch(case, folder)
     print(f"{name}: {case.name} {' '.join(settings(case, 1))}", flush=True)
-    ours = [Ours(case, options, arguments, folder) for options, _, _ in VARIANTS.values()]
-    timed = dict(zip(VARIANTS, ours))
-    for precision in dict.fromkeys(precision for _, precision, _ in VARIANTS.values()):
-        peer = best_peer(name, precision, steps, arguments)
+    ours = {variant: Ours(case, variant, arguments, folder) for variant in arguments.variants}
+    timed, least = dict(ours), {}
+    for precision in dict.fromkeys(variant.precision for variant in ours.values()):
+        peer, least[precision] = best_peer(name, precision, steps, arguments, folder)
         if precision == "f32":
-            require_same_network(name, case, ours, peer, inputs, folder)
+            require_same_network(name, case, list(ours.values()), peer, inputs, folder)
         timed[f"PyTorch {precision}"] = peer
         if arguments.jemalloc:
             timed[f"PyTorch {precision} jemalloc"] = peer.with_jemalloc(arguments.jemalloc)
@@ -157,26 +173,22 @@ def compare(name, arguments, folder):
         for label, side in timed.items():
             times[label].append(side.step_ms(steps))
     for label, side in timed.items():
-        name = ""
+        print(f"  {label:22} {spread(times[label])}  {side.memory()}{f'   ({side.name})' if isinstance(side, Peer) else ''}", flush=True)
         if isinstance(side, Peer):
             side.stop()
-            name = f"   ({side.name})"
-        print(f"  {label:22} {spread(times[label])}  {side.bytes / 2**20:.0f} MiB above the start{name}", flush=True)
     median = {label: statistics.median(values) for label, values in times.items()}
-    for label, (_, precision, _) in VARIANTS.items():
-        jemalloc = median.get(f"PyTorch {precision} jemalloc")
-        yield label, median[f"PyTorch {precision}"] / median[label], jemalloc and jemalloc / median[label]
+    for label, variant in ours.items():
+        peer = f"PyTorch {variant.precision}"
+        speed = f"{median[peer] / median[label]:.2f}"
+        if arguments.jemalloc:
+            speed += f" ({median[peer + ' jemalloc'] / median[label]:.2f})"
+        yield label, speed, f"{timed[peer].bytes / variant.bytes:.2f} ({least[variant.precision] / variant.bytes:.2f})"
 
 
-def print_table(rows):
-    print("\nPyTorch's step over dlc's (in brackets: PyTorch with jemalloc)")
-    print(" " * 12 + "".join(f"{name:>16}" for name in rows))
-    for variant in VARIANTS:
-        cells = []
-        for ratios in rows.values():
-            ratio, jemalloc = ratios[variant]
-            cells.append(f"{ratio:.2f}" + (f" ({jemalloc:.2f})" if jemalloc else ""))
-        print(f"{variant:12}" + "".join(f"{cell:>16}" for cell in cells))
+def print_table(what, rows, number):
+    print(f"\n{what}\n" + " " * 12 + "".join(f"{name:>16}" for name in rows))
+    for variant in next(iter(rows.values())):
+        print(f"{variant:12}" + "".join(f"{cells[variant][number]:>16}" for cells in rows.values()))
 
 
 def cpu_name():
@@ -199,11 +211,15 @@ def main():
     arguments.jemalloc = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None)
     print(f"{cpu_name()}; {arguments.threads} threads; PyTorch {torch.__version__}"
           + ("" if arguments.jemalloc else "; no jemalloc here: install libjemalloc2"))
+    arguments.variants = [name for name, (_, precision, _) in VARIANTS.items() if precision == "f32" or has("avx512_bf16")]
+    if len(arguments.variants) < len(VARIANTS):
+        print("skipped in bf16: this processor has no bf16 instructions")
     rows = {}
     for name in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
-            rows[name] = {variant: ratios for variant, *ratios in compare(name, arguments, pathlib.Path(folder))}
-    print_table(rows)
+            rows[name] = {variant: cells for variant, *cells in compare(name, arguments, pathlib.Path(folder))}
+    print_table("PyTorch's step over dlc's (in brackets: PyTorch with jemalloc)", rows, 0)
+    print_table("PyTorch's memory over dlc's (in brackets: of its mode that takes least)", rows, 1)
 
 
 main()

@@ -1,13 +1,14 @@
 """PyTorch's training step of one model in one mode, as a process that times steps on demand.
 
-Prints "ready PARAMETERS SECONDS BYTES" after the first step: the network's parameters, seconds from the model's making to the end
-of that step, and the process's peak resident memory above what was resident before. Then each line of standard input is a number
-of steps to run, answered by milliseconds per step. Started by bench/compare.py.
+Prints "ready PARAMETERS SECONDS BYTES" after two steps: the network's parameters, seconds from the model's making to the end of the
+first step, and the process's peak resident memory until then above what was resident before: with torch.compile that is the
+compiler's. Then each line of standard input is a number of steps to run, answered by milliseconds per step and the peak since
+"ready", which is the steps' own. Started by bench/compare.py.
 
     peer_step.py MODEL MODE PRECISION OPTIMIZER THREADS
 """
 
-import resource
+import pathlib
 import sys
 import time
 
@@ -27,56 +28,66 @@ def unet(base, batch, norm):
     return UNet2d(base=base, norm=norm), image, lambda logits: F.binary_cross_entropy_with_logits(logits, mask)
 
 
-def vgg():
-    image, label = torch.rand(8, 3, 224, 224), torch.randint(1000, (8,))
+def vgg(batch):
+    image, label = torch.rand(batch, 3, 224, 224), torch.randint(1000, (batch,))
     return Vgg16(), image, lambda logits: F.cross_entropy(logits, label)
 
 
-MODELS = {"mnist": mnist, "unet16": lambda: unet(16, 8, True), "unet32": lambda: unet(32, 4, False), "vgg16": vgg}
+MODELS = {"mnist": mnist, "unet16": lambda: unet(16, 8, True), "unet32": lambda: unet(32, 4, False), "vgg16": lambda: vgg(8)}
+MODES = ("eager", "channels_last", "compile", "compile channels_last")
 
 
-def resident():
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * resource.getpagesize()
+def resident(field):
+    """VmRSS or VmHWM, the peak, of this program in bytes. What getrusage calls the peak is the parent's, too: exec keeps it."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.split(field + ":")[1].split()[0]) * 1024
+
+
+def forget_peak():
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
 
 
 class Peer:
-    """`mode` names what is used of channels_last and compile; `optimizer` is fused or foreach."""
+    """`mode` names what is used of channels_last and compile; `optimizer` is fused or foreach; `wrap` is done to the model."""
 
-    def __init__(self, make, mode, precision, optimizer):
+    def __init__(self, make, mode, precision, optimizer, wrap=lambda model: model):
         torch.manual_seed(0)
         self.model, self.image, self.loss = make()
         if "channels_last" in mode:
             self.model = self.model.to(memory_format=torch.channels_last)
             self.image = self.image.contiguous(memory_format=torch.channels_last)
+        self.model = wrap(self.model)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, **{optimizer: True})
         self.forward = torch.compile(self.model) if "compile" in mode else self.model
         self.autocast = torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
 
     def run(self, steps):
+        """Milliseconds per step."""
+        begin = time.perf_counter()
         for _ in range(steps):
             self.optimizer.zero_grad()
             with self.autocast:
                 logits = self.forward(self.image)
             self.loss(logits.float()).backward()
             self.optimizer.step()
+        return (time.perf_counter() - begin) / steps * 1e3
 
 
 def main():
     model, mode, precision, optimizer, threads = sys.argv[1:]
     torch.set_num_threads(int(threads))
     torch.set_flush_denormal(True)
-    before, begin = resident(), time.perf_counter()
+    forget_peak()
+    before, begin = resident("VmRSS"), time.perf_counter()
     peer = Peer(MODELS[model], mode, precision, optimizer)
     peer.run(1)
     seconds = time.perf_counter() - begin
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
-    print("ready", sum(p.numel() for p in peer.model.parameters()), seconds, memory, flush=True)
+    peer.run(1)
+    print("ready", sum(p.numel() for p in peer.model.parameters()), seconds, resident("VmHWM") - before, flush=True)
+    forget_peak()
     for line in sys.stdin:
-        steps = int(line)
-        begin = time.perf_counter()
-        peer.run(steps)
-        print((time.perf_counter() - begin) / steps * 1e3, flush=True)
+        print(peer.run(int(line)), resident("VmHWM") - before, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -32,7 +32,7 @@ class DoubleConv(nn.Module):
 
     def forward(self, x):
         for conv, norm in zip(self.conv, self.norm):
-            x = F.relu(norm(conv(x)))
+            x = F.relu(norm(conv(x)), inplace=True)
         return x
 
 
