@@ -120,15 +120,15 @@ Token Lexer::string() {
 }
 
 Token Lexer::punctuation() {
-  size_t length = 0;
-  if (const char *message = foreignSign(rest, length))
-    return error(length, message);
   if (rest.front() == '.' && rest.size() > 1 && isDigit(rest[1]))
     return error(1, "digits precede the point of a float: 0.5");
-  for (auto [spelling, kind] : spellings)
-    if (rest.starts_with(spelling))
-      return take(kind, spelling.size());
-  return error(1, "this character has no meaning here");
+  const auto *own = find_if(spellings, [&](const auto &s) { return rest.starts_with(s.first); });
+  size_t ownLength = own == std::end(spellings) ? 0 : own->first.size(), foreignLength = 0;
+  // "**" is foreign, but "||" is not.
+  if (const char *message = foreignSign(rest, foreignLength); foreignLength > ownLength)
+    return error(foreignLength, message);
+  return ownLength > 0 ? take(own->second, ownLength)
+                       : error(1, "this character has no meaning here");
 }
 
 } // namespace dlc::fe

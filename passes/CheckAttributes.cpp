@@ -269,7 +269,8 @@ LogicalResult verifyMonitor(nn::ModelOp model, DictionaryAttr monitor) {
     return success();
   known.insert("loss");
   InFlightDiagnostic error = model.emitOpError("has train.monitor = ")
-                             << monitor << ", but @" << SymbolTable::getSymbolName(program)
+                             << monitor << ", but @"
+                             << SymbolTable::getSymbolName(program).getValue()
                              << " has no such metric; there are ";
   llvm::interleaveComma(known, error, [&](StringRef each) { error << "'" << each << "'"; });
   return error;

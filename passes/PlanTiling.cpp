@@ -48,11 +48,13 @@ private:
     return entries.getDictionary(&getContext());
   }
 
-  /// The file's name without its folder: where a model lies is no part of an artifact.
+  /// The file's name without its folder: where a model lies is no part of an artifact. A place in
+  /// IR's own text is left out: the next text has others.
   void report(const TilingObstacle &obstacle) {
     std::string text;
     llvm::raw_string_ostream stream(text);
-    if (auto place = obstacle.loc->findInstanceOf<FileLineColLoc>())
+    auto place = obstacle.loc->findInstanceOf<FileLineColLoc>();
+    if (place && place.getFilename().strref().ends_with(".dl"))
       stream << llvm::sys::path::filename(place.getFilename()) << ":" << place.getLine() << ":"
              << place.getColumn() << ": ";
     if (StringRef layer = layerName(obstacle.loc); !layer.empty())

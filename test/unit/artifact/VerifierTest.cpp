@@ -307,8 +307,6 @@ static const FaultCase faultCases[] = {
     {"LinkOfNothing",
      [](TinyArtifact &t) { t.root.target->link = std::make_unique<artifact::LinkT>(); },
      "a link of 0.000000"},
-    {"LabelRange", [](TinyArtifact &t) { t.root.inputs[0]->label_range = -1; },
-     "a negative range of labels"},
     {"Validation",
      [](TinyArtifact &t) {
        t.root.data = std::make_unique<artifact::DataPipelineT>();

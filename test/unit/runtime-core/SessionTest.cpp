@@ -145,6 +145,7 @@ TEST_F(SessionOfTiny, LayoutsAreInvisibleOutside) {
   blocked.root.buffers[0]->type->shape = {4, 25};
   blocked.root.buffers[0]->type->layout = std::make_unique<artifact::LayoutT>(*layout);
   blocked.root.buffers[1]->offset = 512;
+  blocked.root.arenas[0]->bytes = blocked.root.arenas[0]->lower_bound = 576;
   for (auto &kernel : blocked.root.kernels)
     kernel->operands[0] = TinyArtifact::copy(*blocked.root.buffers[0]->type);
   Artifact other = load(blocked);

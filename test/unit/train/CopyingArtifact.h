@@ -10,8 +10,9 @@ namespace dlc::rt::test {
 inline constexpr int64_t copiedElements = 4;
 
 /// Diverging: a wrong artifact, in which each rank keeps its own sample. Counted: the loss is the
-/// input `loss` over itself, a mean of nothing where it is 0.
-enum class Copying { Reduced, Diverging, Counted };
+/// input `loss` over itself, a mean of nothing where it is 0. Overflowing: the loss is 1e300 times
+/// as large.
+enum class Copying { Reduced, Diverging, Counted, Overflowing };
 
 class CopyingArtifact {
 public:
@@ -53,6 +54,8 @@ public:
     if (how == Copying::Counted)
       content.programs.back()->results.back()->buffers[1] =
           content.programs.back()->results.back()->buffers[0];
+    if (how == Copying::Overflowing)
+      content.programs.back()->results.back()->weight = 1e300;
     addProgram("eval");
     addInstruction(HostReadT());
   }

@@ -504,14 +504,14 @@ TEST_F(TrainerTest, ValidationCountsEverySampleOnce) {
 }
 
 TEST_F(TrainerTest, ANonFiniteLossStopsTheRun) {
-  writeData({1, NAN, 3, 4, 5, 6, 7});
+  writeData({1, 1e20F, 3, 4, 5, 6, 7});
   TrainOptions run = options("run");
   run.shuffle = false;
-  std::string message = failure(run, 2);
-  EXPECT_NE(message.find("the loss is nan in step 1 (epoch 1)"), std::string::npos) << message;
+  std::string message = failure(run, 2, test::Copying::Overflowing);
+  EXPECT_NE(message.find("the loss is inf in step 1 (epoch 1)"), std::string::npos) << message;
   TrainOptions persistent = options("other");
   persistent.stopOnNan = false;
-  EXPECT_EQ(failure(persistent), "no error");
+  EXPECT_EQ(failure(persistent, 1, test::Copying::Overflowing), "no error");
 }
 
 TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
