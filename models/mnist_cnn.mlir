@@ -1,7 +1,7 @@
 #loc7 = loc("models/mnist_cnn.dl":14:3)
 #loc8 = loc("models/mnist_cnn.dl":15:3)
 module {
-  nn.model @mnist_cnn attributes {batch = 64 : i64, config = {batch = 64 : i64, classes = 10 : i64}, data = {chains = [{inputs = ["image"], outputs = ["image"], steps = [{mean = 33.318421000000001 : f64, name = "normalize", std = 78.567490000000006 : f64}]}], sources = [{axes = "NYX", name = "image"}, {axes = "N", name = "label"}], validation = 0.000000e+00 : f64}, stage = "nn", train = {epochs = 5 : i64, monitor = {goal = "max", name = "accuracy"}, optimizer = {lr = 5.000000e-02 : f64, momentum = 9.000000e-01 : f64, name = "sgd", nesterov = false, no_decay = [], weight_decay = 0.000000e+00 : f64}, schedule = [{epochs = 5.000000e-01 : f64, name = "warm_up"}, {floor = 1.000000e-02 : f64, name = "cosine"}], steps_per_epoch = 0 : i64}} {
+  nn.model @mnist_cnn attributes {batch = 64 : i64, config = {batch = 64 : i64, classes = 10 : i64}, data = {chains = [{inputs = ["image"], outputs = ["image"], steps = [{mean = 33.318421000000001 : f64, name = "normalize", std = 78.567490000000006 : f64}]}], sources = [{axes = "NYX", name = "image"}, {axes = "N", name = "label"}], validation = 0.000000e+00 : f64}, stage = "nn", train = {epochs = 5 : i64, monitor = {goal = "max", name = "accuracy"}, optimizer = {lr = 5.000000e-02 : f64, momentum = 9.000000e-01 : f64, name = "sgd", nesterov = false, no_decay = [], weight_decay = 0.000000e+00 : f64}, schedule = [{epochs = 5.000000e-01 : f64, name = "warm_up"}, {floor = 1.000000e-02 : f64, name = "cosine"}], steps_per_epoch = 0 : i64}, untiled = "mnist_cnn.dl:20:18: flatten.0 mixes the axes of the image with others"} {
     nn.variable @conv1.weight : tensor<32x1x3x3xf32> {init = #nn.init<normal, 0.000000e+00, 0.47140452079103168>, kind = #nn<kind parameter>} loc(#loc20)
     nn.variable @conv1.bias : tensor<32xf32> {init = #nn.init<constant, 0.000000e+00, 0.000000e+00>, kind = #nn<kind parameter>} loc(#loc20)
     nn.variable @conv2.weight : tensor<64x32x3x3xf32> {init = #nn.init<normal, 0.000000e+00, 0.083333333333333329>, kind = #nn<kind parameter>} loc(#loc21)
@@ -112,7 +112,7 @@ module {
       %44 = nn.reduce_sum %43 {dims = array<i64: 0>} : (tensor<64xf32>) -> tensor<f32> loc(#loc34)
       nn.metric "accuracy", %44, %26 : tensor<f32>, tensor<f32> loc(#loc34)
     } loc(#loc)
-    nn.program @predict(%arg0: tensor<64x1x28x28xf32> {nn.input = "image"} loc("models/mnist_cnn.dl":14:3)) {
+    nn.program @predict(%arg0: tensor<64x1x28x28xf32> {nn.input = "image", nn.parameters = ["batch", "", "", ""]} loc("models/mnist_cnn.dl":14:3)) {
       %0 = nn.read @conv1.weight : tensor<32x1x3x3xf32> loc(#loc20)
       %1 = nn.read @conv1.bias : tensor<32xf32> loc(#loc20)
       %2 = nn.conv %arg0, %0, %1 {dilations = array<i64: 1, 1>, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>, strides = array<i64: 1, 1>} : (tensor<64x1x28x28xf32>, tensor<32x1x3x3xf32>, tensor<32xf32>) -> tensor<64x32x26x26xf32> loc(#loc20)

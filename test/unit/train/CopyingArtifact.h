@@ -10,9 +10,9 @@ namespace dlc::rt::test {
 inline constexpr int64_t copiedElements = 4;
 
 /// Diverging: a wrong artifact, in which each rank keeps its own sample. Counted: the loss is the
-/// input `loss` over itself, a mean of nothing where it is 0. Overflowing: the loss is 1e300 times
-/// as large.
-enum class Copying { Reduced, Diverging, Counted, Overflowing };
+/// input `loss` over itself, a mean of nothing where it is 0. Summed: the loss is the parameter's
+/// first element, which overflows where the ranks' inputs are large.
+enum class Copying { Reduced, Diverging, Counted, Summed };
 
 class CopyingArtifact {
 public:
@@ -54,8 +54,11 @@ public:
     if (how == Copying::Counted)
       content.programs.back()->results.back()->buffers[1] =
           content.programs.back()->results.back()->buffers[0];
-    if (how == Copying::Overflowing)
-      content.programs.back()->results.back()->weight = 1e300;
+    if (how == Copying::Summed) {
+      uint32_t first = root.addBuffer("first", 0, 0, {}, 0, 0, lastInstruction);
+      content.buffers[first]->alias_of = 0;
+      content.programs.back()->results.back()->buffers[0] = first;
+    }
     addProgram("eval");
     addInstruction(HostReadT());
   }
