@@ -1,11 +1,12 @@
 // Collectives become start and wait; then whole orders of the program, which differ in where a
-// layer's weight gradient stands, are compared in the simulator. In the best one, as many updates
-// as cost nothing move up to where their bucket has arrived, and gradients that take much memory
-// stand where the wire is free for them: the memory of a bucket can be used again once it is
-// applied.
+// layer's weight gradient stands, are compared in the simulator. In the best one, updates move up
+// to where their bucket has arrived, and gradients that take much memory stand where the wire is
+// free for them: the memory of a bucket can be used again once it is applied. As much as costs no
+// more time than the memory is worth.
 
 #include "passes/BlockOrder.h"
 #include "passes/Interleaver.h"
+#include "passes/LiveBytes.h"
 #include "passes/MemoryPrice.h"
 #include "passes/Passes.h"
 #include "passes/ProgramScheduler.h"
@@ -14,7 +15,6 @@
 
 #include <array>
 #include <limits>
-#include <span>
 
 using namespace mlir;
 using namespace dlc;
@@ -23,10 +23,6 @@ namespace dlc {
 #define GEN_PASS_DEF_OVERLAPALLREDUCES
 #include "passes/Passes.h.inc"
 } // namespace dlc
-
-/// The share of a step that computing large gradients late may cost: all in memory at a time, they
-/// would be about a quarter of the plan of a network that has such.
-static constexpr double priceOfGradients = memoryPrice / 4;
 
 /// An order must do as well where the wire is faster beside compute than forecast: two ranks move
 /// half of what many do, and kernels may take twice as long as the target's table says.
@@ -77,11 +73,18 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
              builder.getNamedAttr("latency_us",
                                   builder.getF64FloatAttr(parsed->latencyMicroseconds))}));
     getOperation()->setAttr("no_overlap", builder.getBoolAttr(noOverlap));
-    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
-      schedule(program, OverlapSimulator(*parsed));
+    auto programs = getOperation().getBody().getOps<nn::ProgramOp>();
+    // Programs share their memory, in which gradients have a part of their own.
+    uint64_t peak = 0;
+    SharingTable clusters;
+    for (nn::ProgramOp program : programs)
+      peak = std::max(peak, LiveBytes(program.getBody().front(), clusters).peak());
+    for (nn::ProgramOp program : programs)
+      schedule(program, OverlapSimulator(*parsed), variableBytes(getOperation()) + peak);
   }
 
-  void schedule(nn::ProgramOp program, const OverlapSimulator &simulator) {
+  /// `held` is what the plan takes besides the gradients, in bytes.
+  void schedule(nn::ProgramOp program, const OverlapSimulator &simulator, uint64_t held) {
     Block &block = program.getBody().front();
     splitCollectives(block);
     ProgramScheduler scheduler(block, !noOverlap);
@@ -100,7 +103,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
       fastest = trial.total();
       chosen = kind;
     }
-    best = interleave(scheduler, simulator, best);
+    best = interleave(scheduler, simulator, best, held);
     OverlapForecast forecast = simulator.run(scheduler.itemsOf(best));
     applyOrder(block, best);
     number(block);
@@ -112,52 +115,83 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
     explain(block, forecast);
   }
 
-  /// A way of interleaving, and how many times the base's time it takes at the worst pace.
+  /// A way of interleaving, how many times the base's time it takes at the worst pace, and by which
+  /// share of a step that is more than what the memory that it saves is worth.
   struct Trial {
     std::vector<Operation *> order;
     double slowdown = std::numeric_limits<double>::infinity();
+    double loss = std::numeric_limits<double>::infinity();
   };
 
-  /// The order with as few large gradients in memory, and then as many updates moved up, as cost
-  /// next to nothing at any pace of the wire.
+  /// What trials are made of, and measured against. Memory counts where there are large gradients:
+  /// moving up nothing but updates must be free.
+  struct Base {
+    Base(const ProgramScheduler &scheduler, const OverlapSimulator &simulator,
+         ArrayRef<Operation *> order, uint64_t held)
+        : scheduler(scheduler), order(order), gradientBytes(scheduler.gradientBytes(order)),
+          plan(held + gradientBytes) {
+      std::vector<ScheduleItem> items = scheduler.itemsOf(order);
+      for (double pace : wirePaces) {
+        paces.push_back(simulator.faster(pace));
+        totals.push_back(paces.back().run(items).total());
+      }
+    }
+
+    Trial judge(std::vector<Operation *> trial) const {
+      double slowdown = 0;
+      std::vector<ScheduleItem> items = scheduler.itemsOf(trial);
+      for (auto [pace, total] : llvm::zip(paces, totals))
+        slowdown = std::max(slowdown, static_cast<double>(pace.run(items).total()) /
+                                          static_cast<double>(total));
+      double worth = 0;
+      if (scheduler.largeGradientCount()) {
+        uint64_t bytes = std::min(gradientBytes, scheduler.gradientBytes(trial));
+        worth = worthOf(gradientBytes - bytes, plan);
+      }
+      return {std::move(trial), slowdown, slowdown - 1 - worth};
+    }
+
+    const ProgramScheduler &scheduler;
+    ArrayRef<Operation *> order;
+    uint64_t gradientBytes, plan;
+    std::vector<OverlapSimulator> paces;
+    std::vector<uint64_t> totals; // nanoseconds of the order by pace
+  };
+
+  /// The order with as few large gradients in memory, and then as many updates moved up, as cost no
+  /// more than that is worth, at any pace of the wire.
   static std::vector<Operation *> interleave(const ProgramScheduler &scheduler,
                                              const OverlapSimulator &simulator,
-                                             const std::vector<Operation *> &order) {
+                                             const std::vector<Operation *> &order, uint64_t held) {
+    Base base(scheduler, simulator, order, held);
     size_t gradients = scheduler.largeGradientCount();
-    double limit = gradients ? 1 + priceOfGradients : 1;
-    auto paces =
-        llvm::map_to_vector(wirePaces, [&](double pace) { return simulator.faster(pace); });
     for (size_t inFlight = 2;; inFlight += inFlight / 2) {
       Trial best;
-      for (size_t pace = 0; pace < paces.size(); ++pace) {
-        Trial trial = moveUp(scheduler, paces, order, {inFlight, pace, 0}, limit);
-        if (trial.slowdown < best.slowdown)
+      for (size_t pace = 0; pace < base.paces.size(); ++pace) {
+        Trial trial = moveUp(base, {inFlight, pace, 0});
+        if (trial.loss < best.loss)
           best = std::move(trial);
       }
-      if (best.slowdown <= limit)
+      if (best.loss <= 0)
         return best.order;
       if (inFlight >= gradients)
         return order;
     }
   }
 
-  /// With as many updates moved up as keep to the limit; if none do, the last trial.
-  static Trial moveUp(const ProgramScheduler &scheduler, std::span<const OverlapSimulator> paces,
-                      const std::vector<Operation *> &order, Interleaver::Choice choice,
-                      double limit) {
-    std::vector<ScheduleItem> base = scheduler.itemsOf(order);
-    auto baseTimes = llvm::map_to_vector(
-        paces, [&](const OverlapSimulator &pace) { return pace.run(base).total(); });
-    Trial trial;
-    for (; choice.atEnd < scheduler.bucketCount() && trial.slowdown > limit; ++choice.atEnd) {
-      trial.order = Interleaver(scheduler, order, paces, choice).run();
-      trial.slowdown = 0;
-      std::vector<ScheduleItem> items = scheduler.itemsOf(trial.order);
-      for (auto [pace, baseTime] : llvm::zip(paces, baseTimes))
-        trial.slowdown = std::max(trial.slowdown, static_cast<double>(pace.run(items).total()) /
-                                                      static_cast<double>(baseTime));
+  /// With the updates moved up that are worth most. Those that cost nothing end the search: with
+  /// fewer, more memory is held.
+  static Trial moveUp(const Base &base, Interleaver::Choice choice) {
+    Trial best;
+    for (; choice.atEnd < base.scheduler.bucketCount(); ++choice.atEnd) {
+      Trial trial = base.judge(Interleaver(base.scheduler, base.order, base.paces, choice).run());
+      bool isFree = trial.slowdown <= 1;
+      if (trial.loss < best.loss)
+        best = std::move(trial);
+      if (isFree)
+        break;
     }
-    return trial;
+    return best;
   }
 
   static void number(Block &block) {

@@ -143,6 +143,34 @@ size_t ProgramScheduler::largeGradientCount() const {
   return llvm::count_if(facts, [](const auto &entry) { return entry.second.isLargeGradient; });
 }
 
+uint64_t ProgramScheduler::gradientBytes(ArrayRef<Operation *> order) const {
+  llvm::DenseMap<Operation *, size_t> places;
+  for (auto [place, op] : llvm::enumerate(order))
+    places[op] = place;
+  std::vector<uint64_t> born(order.size()), dying(order.size());
+  for (comm::WaitOp wait : waits) {
+    auto start = wait.getFuture().getDefiningOp<comm::StartOp>();
+    size_t first = places.lookup(start), last = places.lookup(wait);
+    uint64_t bytes = 0;
+    for (Value input : start.getInputs()) {
+      bytes += static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(input)));
+      if (Operation *kernel = input.getDefiningOp())
+        first = std::min(first, places.lookup(kernel));
+    }
+    for (Operation *user : wait->getUsers())
+      last = std::max(last, places.lookup(user));
+    born[first] += bytes;
+    dying[last] += bytes;
+  }
+  uint64_t live = 0, most = 0;
+  for (auto [more, less] : llvm::zip(born, dying)) {
+    live += more;
+    most = std::max(most, live);
+    live -= less;
+  }
+  return most;
+}
+
 //===- Orders ---------------------------------------------------------------------------------===//
 
 OrderKey ProgramScheduler::keyOf(Operation *op, GradientOrder kind) const {

@@ -33,6 +33,8 @@ public:
 
   unsigned bucketCount() const { return static_cast<unsigned>(waits.size()); }
   size_t largeGradientCount() const;
+  /// The most that buckets take at a time, each from its first kernel to its last reader.
+  uint64_t gradientBytes(llvm::ArrayRef<mlir::Operation *> order) const;
 
 private:
   friend class Interleaver;

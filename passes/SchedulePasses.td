@@ -151,10 +151,11 @@ def OverlapAllReduces : Pass<"dlc-overlap-all-reduces", "::dlc::nn::ModelOp"> {
   let summary = "hides communication behind compute";
   let description = [{
     Precondition: all-reduces combined, kernels planned. Effect: comm.start right behind the last producer of a bucket, comm.wait in front
-    of its first user, optimizer updates at the end in the order of the buckets, or where their bucket has arrived if that delays
-    nothing. Weight gradients stand before or behind the data gradient of their layer, whichever exposes less in the simulator; those that
-    take far more memory than what they are computed from stand where the wire would run dry, as few at a time as delay the step by next
-    to nothing, whether the wire is as fast beside compute as forecast or up to four times as fast. Buckets are numbered in the order of
+    of its first user, optimizer updates at the end in the order of the buckets, or where their bucket has arrived. Weight gradients stand
+    before or behind the data gradient of their layer, whichever exposes less in the simulator; those that take far more memory than what
+    they are computed from stand where the wire would run dry, as few at a time as possible. Neither may delay the step by more than the
+    memory of gradients that it saves is worth (passes/MemoryPrice.h), whether the wire is as fast beside compute as forecast or up to four
+    times as fast. Buckets are numbered in the order of
     their starts. Each program gets its `forecast` {compute_ns, communication_ns, exposed_ns} for many ranks on the given link, the model
     its `link` and `no_overlap`.
     Remarks of the category dlc-overlap say for each bucket whether it is hidden, and why not.
