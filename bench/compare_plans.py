@@ -5,7 +5,7 @@ what differs, the first values of the description that do and the first byte. A 
 alike. With --emit=STAGE among the options the text is compared instead, for targets that this machine cannot run. --keep DIR keeps what
 the first build wrote and reads it there the next time.
 
-    python3 bench/compare_plans.py BEFORE AFTER [MODEL.dl[:NAME=VALUE...]...] [--options "--math=strict"]... [--keep DIR] [--show 3]
+    python3 bench/compare_plans.py BEFORE AFTER [MODEL.dl[:NAME=VALUE...]...] [--options="--math=strict"]... [--keep DIR] [--show 3]
 
 BEFORE and AFTER are directories with the program dlc in them. Without models: all of models/. Without options: f32 fast and strict, and
 bf16, each with gradients in f32 and bf16 on the wire.
@@ -99,7 +99,8 @@ def compare(args, case, options, scratch):
     found = [f"{where}: {left} -> {right}" for where, left, right in differences(*described) if where != "producer"]
     if difference := first_difference(*contents):
         found.append(difference)
-    return found, contents[1].decode().splitlines()[0] if contents[1].startswith(REFUSED) else f"{len(contents[1])} bytes"
+    refusals = [content.decode().splitlines()[0] for content in contents if content.startswith(REFUSED)]
+    return found, refusals[0] if refusals else f"{len(contents[1])} bytes"
 
 
 def main():

@@ -2,6 +2,7 @@
 """Damaged artifacts through the program: an error in one line or a sound step, never a signal; undamaged memory is as planned."""
 import json
 import random
+import re
 import struct
 import subprocess
 
@@ -43,7 +44,7 @@ def corruptions(directory, artifact):
     sound = artifact.read_bytes()
     generator = random.Random(3)
     path = directory / "damaged.dlx"
-    ran = 0
+    ran = refused = 0
     for number in range(ROUNDS):
         damaged, renewed = damage(sound, generator)
         if damaged == sound:
@@ -57,7 +58,8 @@ def corruptions(directory, artifact):
         if done.returncode == 1:
             check(len(done.stderr.strip().split("\n")) == 1, f"round {number}: more than one line\n{done.stderr}")
         ran += done.returncode == 0
-    check(ran > 0, "no damaged artifact was found sound: nothing has run")
+        refused += renewed and done.returncode == 1
+    check(ran > 0 and refused > 0, f"of the damaged artifacts whose hash fits {ran} ran and {refused} were refused")
 
 
 def mutations(directory, sample):
@@ -66,7 +68,10 @@ def mutations(directory, sample):
     model.write_text(SMALL)
     artifact = directory / "small.dlx"
     run("dlc", "compile", model, "--threads=1", "-o", artifact)
-    print(run("dlc-mutate", artifact, "--every", sample, "--seed", 1)[0], end="")
+    figures = run("dlc-mutate", artifact, "--every", sample, "--seed", 1)[0]
+    print(figures, end="")
+    tried, accepted, ran = (int(number) for number in re.findall(r"\d+", figures)[:3])
+    check(tried > 500 and ran > 50 and accepted < tried, f"too few mutants: {figures}")
 
 
 def memory(artifact):

@@ -89,6 +89,11 @@ std::vector<test::FieldMutation> allMutations(const std::vector<uint8_t> &file) 
   return mutations;
 }
 
+/// Exit code of a child that an Error ended. A sanitizer's report ends one with 1.
+constexpr int refused = 3;
+
+bool endedWith(int status, int code) { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
+
 /// Runs `body` in a child of its own, which may take some seconds. Returns how it ended, as
 /// waitpid() says.
 template <typename Body> int inChild(Body body) {
@@ -100,7 +105,7 @@ template <typename Body> int inChild(Body body) {
     try {
       body();
     } catch (const Error &) {
-      code = 1;
+      code = refused;
     }
     _exit(code);
   }
@@ -128,19 +133,19 @@ void tryMutant(const test::FieldMutation &mutation, std::vector<uint8_t> file,
   std::memcpy(file.data() + mutation.at, mutation.bytes.data(), mutation.bytes.size());
   sealArtifact(file);
   int verified = inChild([&] { Artifact(file, "mutant"); });
-  if (WIFEXITED(verified) && WEXITSTATUS(verified) == 1)
+  if (endedWith(verified, refused))
     return;
   ++figures.accepted;
   SessionOptions session;
   session.threads = 1;
   int ran = verified;
-  if (WIFEXITED(verified))
+  if (endedWith(verified, 0))
     ran = inChild([&] { test::runPrograms(Artifact(file, "mutant"), session); });
-  if (WIFEXITED(ran) && WEXITSTATUS(ran) == 0)
-    ++figures.ran;
-  if (WIFEXITED(ran) && !options.inspect.empty())
+  figures.ran += endedWith(ran, 0);
+  bool isClean = endedWith(ran, 0) || endedWith(ran, refused);
+  if (isClean && !options.inspect.empty())
     ran = inChild([&] { inspect(options.inspect, file); });
-  if (WIFEXITED(ran) && WEXITSTATUS(ran) <= 1)
+  if (endedWith(ran, 0) || endedWith(ran, refused))
     return;
   ++figures.crashed;
   std::printf("%s: %s %d\n", mutation.path.c_str(),

@@ -165,7 +165,7 @@ TEST(OrderProof, AgreesWithTheClosureOnRandomPrograms) {
 }
 
 // A bucket filled by many kernels, sent, and applied in one piece, for many buckets.
-TEST(OrderProof, TakesLinearTime) {
+TEST(OrderProof, OrdersManyBucketsOfManySlices) {
   constexpr uint32_t buckets = 2000, slices = 50;
   OrderProof proof;
   uint32_t instruction = 0;

@@ -43,36 +43,40 @@ std::string mutated(std::string bytes, uint32_t round) {
 
 class Mutations : public ::testing::TestWithParam<const char *> {
 protected:
-  /// One line of BadInput, or nothing.
-  void read(const std::string &bytes, const std::string &what) {
+  /// Whether the bytes are read; if not, one line of BadInput says why.
+  bool read(const std::string &bytes, const std::string &what) {
+    bool isRead = true;
     int file = ::memfd_create("input", MFD_CLOEXEC); // readers take paths, and disks are slow
     std::string path = "/proc/self/fd/" + std::to_string(file);
-    ASSERT_EQ(::write(file, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(::write(file, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     try {
       if (std::string_view(GetParam()) == "safetensors")
         readSafetensors(path);
       else
         readArray(path);
     } catch (const Error &error) {
+      isRead = false;
       EXPECT_EQ(error.code, ErrorCode::BadInput) << what;
       EXPECT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos) << what;
     }
     ::close(file);
+    return isRead;
   }
 };
 
 TEST_P(Mutations, AreReadOrRefused) {
   ::testing::internal::CaptureStderr();
-  int seeds = 0;
+  int seeds = 0, sound = 0;
   for (const fs::directory_entry &seed : fs::directory_iterator(fs::path(DLC_SEEDS) / GetParam())) {
     std::string bytes = contentOf(seed.path()), name = seed.path().filename().string();
     ++seeds;
-    for (size_t size = 0; size <= bytes.size(); ++size)
+    sound += read(bytes, name);
+    for (size_t size = 0; size < bytes.size(); ++size)
       read(bytes.substr(0, size), name + " cut to " + std::to_string(size) + " bytes");
     for (uint32_t round = 0; round < 500; ++round)
       read(mutated(bytes, round), name + " in round " + std::to_string(round));
   }
-  EXPECT_GT(seeds, 0);
+  EXPECT_GT(sound, seeds / 2) << "of " << seeds << " seeds; some are damaged on purpose";
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), ""); // of libraries
 }
 
