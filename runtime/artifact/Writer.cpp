@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dlc::rt {
@@ -27,19 +28,26 @@ std::vector<uint8_t> ArtifactWriter::finish(flatbuffers::Offset<artifact::Artifa
   return file;
 }
 
+bool isReplaceable(const std::string &path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+}
+
 std::string ArtifactWriter::writeFile(const std::string &path, std::span<const uint8_t> file) {
-  std::string temporary = path + ".partial";
+  bool replaces = isReplaceable(path);
+  std::string temporary = replaces ? path + ".partial" : path;
   std::FILE *stream = std::fopen(temporary.c_str(), "wb");
   if (!stream)
     return "cannot create " + temporary + ": " + std::strerror(errno);
   bool whole = std::fwrite(file.data(), 1, file.size(), stream) == file.size();
   whole = std::fflush(stream) == 0 && whole;
-  whole = fsync(fileno(stream)) == 0 && whole;
+  whole = (!replaces || fsync(fileno(stream)) == 0) && whole;
   whole = std::fclose(stream) == 0 && whole;
-  if (whole && std::rename(temporary.c_str(), path.c_str()) == 0)
+  if (whole && (!replaces || std::rename(temporary.c_str(), path.c_str()) == 0))
     return "";
   std::string reason = "cannot write " + path + ": " + std::strerror(errno);
-  std::remove(temporary.c_str());
+  if (replaces)
+    std::remove(temporary.c_str());
   return reason;
 }
 

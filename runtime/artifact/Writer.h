@@ -24,13 +24,17 @@ public:
   std::vector<uint8_t> finish(flatbuffers::Offset<artifact::Artifact> root);
 
   /// Writes a finished file under a temporary name and renames it, so that `path` is whole or
-  /// untouched. Returns the reason if that fails, else an empty string.
+  /// untouched; what isReplaceable denies is written as it is. Returns the reason if that fails,
+  /// else an empty string.
   static std::string writeFile(const std::string &path, std::span<const uint8_t> file);
 
 private:
   flatbuffers::FlatBufferBuilder flatBuffer;
   std::vector<uint8_t> data;
 };
+
+/// False for devices and pipes, which a rename would put a file in the place of.
+bool isReplaceable(const std::string &path);
 
 /// Bytes from the begin of a file to its data section, given the FlatBuffer's bytes with prefix.
 constexpr uint64_t dataSectionBegin(uint64_t flatBufferBytes) {

@@ -1,5 +1,6 @@
 #include "runtime/data/AtomicFile.h"
 
+#include "runtime/artifact/Writer.h"
 #include "runtime/core/Error.h"
 
 #include <algorithm>
@@ -12,8 +13,9 @@
 namespace dlc::rt {
 
 AtomicFile::AtomicFile(const std::string &path)
-    : path(path), temporary(path + ".partial"), leftover(temporary) {
-  descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    : path(path), temporary(path + ".partial"), replaces(isReplaceable(path)), leftover(temporary) {
+  descriptor =
+      ::open((replaces ? temporary : path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0)
     fail(errno);
 }
@@ -21,7 +23,8 @@ AtomicFile::AtomicFile(const std::string &path)
 AtomicFile::~AtomicFile() {
   if (descriptor >= 0) {
     ::close(descriptor);
-    ::unlink(temporary.c_str());
+    if (replaces)
+      ::unlink(temporary.c_str());
   }
 }
 
@@ -52,10 +55,15 @@ static void syncDirectory(const std::filesystem::path &directory) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor) != 0)
+  if (replaces && ::fsync(descriptor) != 0)
     fail(errno);
   int closing = descriptor;
   descriptor = -1;
+  if (!replaces) {
+    if (::close(closing) != 0)
+      fail(errno);
+    return;
+  }
   if (::close(closing) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
     int error = errno;
     ::unlink(temporary.c_str());

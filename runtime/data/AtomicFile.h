@@ -2,7 +2,7 @@
 //
 // Bytes go to a temporary file in the target's directory; commit() makes them durable and renames.
 // Without commit the temporary file is removed and the old target stays, also where a signal ends
-// the process. One thread at a time.
+// the process. Devices and pipes are written as they are. One thread at a time.
 #pragma once
 
 #include "runtime/core/Leftover.h"
@@ -28,6 +28,7 @@ private:
   [[noreturn]] void fail(int error) const;
 
   std::string path, temporary;
+  bool replaces; // the target by the temporary file
   Leftover leftover;
   int descriptor = -1;
 };
