@@ -18,14 +18,24 @@ CLI::Validator number(const std::string &wanted, bool (*isGood)(double)) {
   };
   return CLI::Validator(check, "");
 }
+/// Beyond it, numbers are mistakes, and whole ones soon no longer fit.
+constexpr double most = 1e15;
 CLI::Validator aboveZero() {
-  return number("a number above 0", [](double value) { return value > 0; });
+  return number("a number above 0, up to 1e15",
+                [](double value) { return value > 0 && value <= most; });
 }
 CLI::Validator notNegative() {
-  return number("0 or more", [](double value) { return value >= 0; });
+  return number("0 or more, up to 1e15", [](double value) { return value >= 0 && value <= most; });
 }
 CLI::Validator atLeastOne() {
-  return number("1 or more", [](double value) { return value >= 1; });
+  return number("1 or more, up to 1e15", [](double value) { return value >= 1 && value <= most; });
+}
+/// A seed has 64 bits.
+CLI::Validator seedNumber() {
+  return number("0 or more, below 2^64", [](double value) { return value >= 0 && value < 0x1p64; });
+}
+CLI::Validator rankCount() {
+  return number("1 to 4096 ranks", [](double value) { return value >= 1 && value <= 4096; });
 }
 
 /// One of the words, as its value. CLI11's own check prints its tables.
@@ -127,7 +137,7 @@ void addTraining(CLI::App *train, rt::TrainOptions &options) {
           "--scale-lr", [&](const std::string &how) { options.scaleRate = how == "linear"; },
           "Multiply the learning rate by the number of ranks, times --accumulate")
       ->check(CLI::IsMember({"none", "linear"}));
-  addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws", notNegative());
+  addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws", seedNumber());
   train
       ->add_flag_callback(
           "--shuffle", [&] { options.shuffle = true; }, "Shuffle samples anew in every epoch")
@@ -304,7 +314,7 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
   bool check = false;
   // MPI's spelling has one dash, which CLI11 takes for two short options.
   app.add_option("--np", command.ranks, "Ranks to start on this machine (also -np N)")
-      ->check(aboveZero())
+      ->check(rankCount())
       ->type_name("N");
   // What the launching process tells its ranks.
   app.add_option("--artifact", command.artifact)->group("");

@@ -47,6 +47,7 @@ bool ErrorLines::take(const std::string &line) {
   // mpirun's own account of an end says less than the lines above.
   bool isSummary = line.starts_with("mpirun: Forwarding signal") ||
                    line.find("help message") != std::string::npos ||
+                   line.find("ORTE_ERROR_LOG") != std::string::npos ||
                    line.find("orte_base_help_aggregate") != std::string::npos;
   return !inBlock && !isSummary && !line.empty();
 }
@@ -56,7 +57,8 @@ std::string ErrorLines::verdict(int exitCode, const rt::StopSignal &stop) const 
   if (!interruption.empty() && stop.received())
     return std::regex_replace(interruption, std::regex("by (SIG[A-Z0-9]+|a signal)"),
                               "by " + stop.name(), std::regex_constants::format_first_only);
-  for (const std::string &line : {interruption, rankError})
+  // Where a rank fails, mpirun ends the others by SIGTERM: what they say of it is not the cause.
+  for (const std::string &line : {rankError, interruption})
     if (!line.empty())
       return line;
   std::string kept =

@@ -45,7 +45,9 @@ TEST_F(AtomicFileTest, APipeIsWrittenAndStays) {
   }
   EXPECT_TRUE(fs::is_fifo(pipe));
   EXPECT_EQ(readPipe(), "bytes");
-  { AtomicFile abandoned(pipe); }
+  {
+    AtomicFile abandoned(pipe);
+  }
   EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
