@@ -13,11 +13,7 @@ void OrderProof::begin(uint32_t instruction, Stream stream) {
   now = {instruction, ++clocks[index][index], index};
 }
 
-void OrderProof::record(uint32_t event) {
-  if (event >= events.size())
-    events.resize(event + 1);
-  events[event] = clocks[now.stream];
-}
+void OrderProof::record(uint32_t event) { events[event] = clocks[now.stream]; }
 
 void OrderProof::join(const Clock &clock) {
   Clock &own = clocks[now.stream];
@@ -25,7 +21,7 @@ void OrderProof::join(const Clock &clock) {
     own[i] = std::max(own[i], clock[i]);
 }
 
-void OrderProof::wait(uint32_t event) { join(events[event]); }
+void OrderProof::wait(uint32_t event) { join(events.at(event)); }
 
 std::optional<uint32_t> OrderProof::conflict(const Stretch &stretch, bool writes) const {
   auto races = [&](const Point &earlier) { return earlier.number > 0 && !follows(earlier); };

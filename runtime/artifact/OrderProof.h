@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <vector>
 
 namespace dlc::rt {
 
@@ -76,7 +75,7 @@ private:
   void join(const Clock &clock);
 
   std::array<Clock, streams> clocks = {};
-  std::vector<Clock> events;
+  std::map<uint32_t, Clock> events;
   struct InFlight {
     ArenaRange range;
     Clock clock; // of its start

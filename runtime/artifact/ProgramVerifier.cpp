@@ -1,10 +1,10 @@
-// One walk over the instructions in artifact order, which is the order that a rank replays. What
-// collectives have in flight is kept by address; nothing else may touch it between start and wait.
+// One walk over the instructions in artifact order. That whatever touches the same memory is
+// ordered, on devices whose streams run side by side, too, is OrderProof's to say.
 
 #include "runtime/artifact/Faults.h"
+#include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
 
-#include <map>
 #include <optional>
 #include <set>
 
@@ -22,7 +22,6 @@ public:
 
 private:
   enum class State : uint8_t { Idle, Started, Done };
-  using Place = std::pair<uint32_t, uint64_t>;
 
   void verifySignature();
   void verifyInputs();
@@ -36,7 +35,12 @@ private:
   void verifyWait(uint32_t collective);
 
   /// Reports and says no if the buffer is not usable by the instruction being checked.
-  bool verifyUse(uint32_t buffer);
+  bool verifyUse(uint32_t buffer, artifact::Access access);
+  /// Reports an earlier instruction that nothing orders before this one.
+  void verifyOrder(uint32_t buffer, std::optional<uint32_t> earlier);
+  ArenaRange rangeOf(uint32_t buffer) const {
+    return {buffers[buffer].arena, buffers[buffer].begin, buffers[buffer].end};
+  }
   bool isVisible(uint32_t buffer) const {
     return buffer < buffers.size() && buffers[buffer].valid &&
            (buffers[buffer].program < 0 || buffers[buffer].program == index);
@@ -44,7 +48,6 @@ private:
   bool isLiveHere(uint32_t buffer) const {
     return buffers[buffer].liveBegin <= position && position <= buffers[buffer].liveEnd;
   }
-  bool isInFlight(const CheckedBuffer &buffer) const;
   void fault(const std::string &what) {
     faults.add("program '" + program.name()->str() + "' instruction " + std::to_string(position),
                what);
@@ -60,8 +63,8 @@ private:
   Faults &faults;
   uint32_t position = 0;
   std::vector<State> collectives;
-  std::set<uint32_t> recorded;        // events
-  std::map<Place, uint64_t> inFlight; // begin -> end
+  std::set<uint32_t> recorded; // events
+  OrderProof order;
 };
 
 /// Rows of a tensor, nothing if it has no dimensions.
@@ -191,24 +194,27 @@ void ProgramVerifier::verifyCollectives() {
   }
 }
 
-bool ProgramVerifier::isInFlight(const CheckedBuffer &buffer) const {
-  auto above = inFlight.lower_bound({buffer.arena, buffer.begin});
-  if (above != inFlight.end() && above->first.first == buffer.arena &&
-      above->first.second < buffer.end)
-    return true;
-  return above != inFlight.begin() && std::prev(above)->first.first == buffer.arena &&
-         std::prev(above)->second > buffer.begin;
+void ProgramVerifier::verifyOrder(uint32_t buffer, std::optional<uint32_t> earlier) {
+  if (!earlier)
+    return;
+  std::string name = "buffer " + std::to_string(buffer);
+  if (program.instructions()->Get(*earlier)->operation_type() ==
+      artifact::Operation::CollectiveStart)
+    fault(name + " is in flight in a collective");
+  else
+    fault(name + " meets memory of instruction " + std::to_string(*earlier) +
+          ", and nothing orders the two");
 }
 
-bool ProgramVerifier::verifyUse(uint32_t buffer) {
+bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
   if (!isVisible(buffer)) {
     fault("no buffer " + std::to_string(buffer));
     return false;
   }
   if (!isLiveHere(buffer))
     fault("buffer " + std::to_string(buffer) + " is not live here");
-  if (isInFlight(buffers[buffer]))
-    fault("buffer " + std::to_string(buffer) + " is in flight in a collective");
+  verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
+                                                       : order.write(rangeOf(buffer)));
   return true;
 }
 
@@ -222,7 +228,9 @@ void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
                  std::to_string(countOf(dispatch.buffers())));
   for (uint32_t i = 0; i < countOf(dispatch.buffers()); ++i) {
     uint32_t buffer = dispatch.buffers()->Get(i);
-    if (verifyUse(buffer) &&
+    // A kernel whose accesses are fewer has been reported.
+    bool known = i < countOf(kernel->access());
+    if (verifyUse(buffer, known ? kernel->access()->Get(i) : artifact::Access::ReadWrite) &&
         !sameType(*root.buffers()->Get(buffer)->type(), *kernel->operands()->Get(i)))
       fault("buffer " + std::to_string(buffer) + " is not of the type of operand " +
             std::to_string(i) + " of kernel '" + kernel->name()->str() + "'");
@@ -234,8 +242,11 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
     return fault("starts collective " + std::to_string(collective) + ", unknown or started before");
   collectives[collective] = State::Started;
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
-  if (verifyUse(buffer))
-    inFlight[{buffers[buffer].arena, buffers[buffer].begin}] = buffers[buffer].end;
+  if (!isVisible(buffer))
+    return fault("no buffer " + std::to_string(buffer));
+  if (!isLiveHere(buffer))
+    fault("buffer " + std::to_string(buffer) + " is not live here");
+  verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
 }
 
 void ProgramVerifier::verifyWait(uint32_t collective) {
@@ -245,14 +256,16 @@ void ProgramVerifier::verifyWait(uint32_t collective) {
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
   if (!isVisible(buffer))
     return;
-  inFlight.erase({buffers[buffer].arena, buffers[buffer].begin});
-  verifyUse(buffer);
+  order.finish(collective);
+  if (!isLiveHere(buffer))
+    fault("buffer " + std::to_string(buffer) + " is not live here");
 }
 
 void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction &instruction) {
   position = at;
   if (instruction.stream() > artifact::Stream::MAX || instruction.phase() > artifact::Phase::MAX)
-    fault("unknown stream or phase");
+    return fault("unknown stream or phase");
+  order.begin(at, instruction.stream());
   switch (instruction.operation_type()) {
   case artifact::Operation::Dispatch:
     return verifyDispatch(*instruction.operation_as_Dispatch());
@@ -263,30 +276,36 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
   case artifact::Operation::RecordEvent: {
     uint32_t event = instruction.operation_as_RecordEvent()->event();
     if (event >= program.events() || !recorded.insert(event).second)
-      fault("records event " + std::to_string(event) + ", unknown or recorded before");
-    return;
+      return fault("records event " + std::to_string(event) + ", unknown or recorded before");
+    return order.record(event);
   }
   case artifact::Operation::WaitEvent: {
     uint32_t event = instruction.operation_as_WaitEvent()->event();
     if (!recorded.contains(event))
-      fault("waits for event " + std::to_string(event) + " before it is recorded");
-    return;
+      return fault("waits for event " + std::to_string(event) + " before it is recorded");
+    return order.wait(event);
   }
   case artifact::Operation::Copy: {
     const artifact::Copy *copy = instruction.operation_as_Copy();
-    if (verifyUse(copy->source()) && verifyUse(copy->destination()) &&
+    if (verifyUse(copy->source(), artifact::Access::Read) &&
+        verifyUse(copy->destination(), artifact::Access::Write) &&
         !sameType(*root.buffers()->Get(copy->source())->type(),
                   *root.buffers()->Get(copy->destination())->type()))
       fault("copies between different types");
     return;
   }
   case artifact::Operation::Fill:
-    verifyUse(instruction.operation_as_Fill()->buffer());
+    verifyUse(instruction.operation_as_Fill()->buffer(), artifact::Access::Write);
     return;
-  case artifact::Operation::HostRead:
-    if (instruction.operation_as_HostRead()->result() >= countOf(program.results()))
-      fault("no such result");
+  case artifact::Operation::HostRead: {
+    uint32_t result = instruction.operation_as_HostRead()->result();
+    if (result >= countOf(program.results()))
+      return fault("no such result");
+    const auto *read = program.results()->Get(result)->buffers();
+    for (uint32_t i = 0; i < countOf(read); ++i)
+      verifyUse(read->Get(i), artifact::Access::Read);
     return;
+  }
   default:
     fault("unknown operation");
   }

@@ -388,9 +388,35 @@ static const FaultCase faultCases[] = {
        artifact::CopyT copy;
        copy.source = 2;
        copy.destination = 1;
-       t.addInstruction(artifact::Stream::Copy, copy);
+       t.addInstruction(artifact::Stream::Compute, copy);
      },
      "different types"},
+    {"CopyBesideItsReader",
+     [](TinyArtifact &t) {
+       artifact::CopyT copy;
+       copy.source = 1;
+       copy.destination = 1;
+       t.addInstruction(artifact::Stream::Copy, copy);
+     },
+     "buffer 1 meets memory of instruction 7, and nothing orders the two"},
+    {"NothingWaitsForTheGradient",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       list.erase(list.begin() + 4);
+     },
+     "buffer 5 meets memory of instruction 2, and nothing orders the two"},
+    {"GradientAfterTheEvent",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::swap(list[2], list[3]);
+     },
+     "buffer 5 meets memory of instruction 3, and nothing orders the two"},
+    {"UpdateBesideTheWait",
+     [](TinyArtifact &t) { t.program().instructions[6]->stream = artifact::Stream::Copy; },
+     "buffer 5 meets memory of instruction 6, and nothing orders the two"},
+    {"ResultReadBesideItsWriter",
+     [](TinyArtifact &t) { t.program().instructions[8]->stream = artifact::Stream::Copy; },
+     "buffer 3 meets memory of instruction 0, and nothing orders the two"},
     {"HostRead", [](TinyArtifact &t) { t.program().results.clear(); }, "no such result"},
     {"TilingOfNoImage",
      [](TinyArtifact &t) {
