@@ -3,6 +3,7 @@
 #include "tools/UnknownOption.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <map>
 
 namespace dlc::run {
@@ -29,6 +30,10 @@ CLI::Validator notNegative() {
 }
 CLI::Validator atLeastOne() {
   return number("1 or more, up to 1e15", [](double value) { return value >= 1 && value <= most; });
+}
+CLI::Validator finiteRate() {
+  return number("a finite number, 0 or more",
+                [](double value) { return value >= 0 && std::isfinite(value); });
 }
 /// A seed has 64 bits.
 CLI::Validator seedNumber() {
@@ -129,7 +134,7 @@ void addOptional(CLI::App &app, const std::string &name, std::optional<Value> &v
 void addTraining(CLI::App *train, rt::TrainOptions &options) {
   addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", aboveZero());
   addOptional(*train, "--steps", options.steps, "N", "Total steps", aboveZero());
-  addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate", notNegative());
+  addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate", finiteRate());
   addOptional(*train, "--accumulate", options.accumulate, "K",
               "Batches that a rank sums gradients over before an update", atLeastOne());
   train
