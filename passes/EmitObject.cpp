@@ -119,8 +119,8 @@ LogicalResult Share::compile(bool print) {
   return success();
 }
 
-/// Runs of functions, in the module's order, of about the same number of operations. An entry is
-/// followed by its body.
+/// Runs of functions, in the module's order, of about the same number of operations. A body is
+/// followed by its entries.
 static std::vector<llvm::StringSet<>> shareFunctions(ModuleOp module) {
   int64_t all = 0, before = 0, share = 0;
   module.walk([&](Operation *) { ++all; });
@@ -128,7 +128,7 @@ static std::vector<llvm::StringSet<>> shareFunctions(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     if (function.isExternal())
       continue;
-    if (function.getLinkage() == LLVM::Linkage::External)
+    if (function.getLinkage() == LLVM::Linkage::Internal)
       share = before * mostShares / all;
     shares[share].insert(function.getName());
     function.walk([&](Operation *) { ++before; });

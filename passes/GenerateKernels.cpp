@@ -1,5 +1,6 @@
-// Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors, then all
-// of them together LLVM IR, an object and a shared object.
+// Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors; those
+// that differ in sizes only become one; then all of them together LLVM IR, objects and a shared
+// object.
 
 #include "passes/AttributeTables.h"
 #include "passes/KernelEmitter.h"
@@ -105,7 +106,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     replaced->erase();
   std::string reason;
   FailureOr<Objects> objects = failure();
-  if (succeeded(lowerToLlvm(*module, target))) {
+  if (succeeded(lowerToLlvm(*module, mergeKernels(*module), target))) {
     addContracts(model, *module);
     objects = emitObjects(*module, target, llvmText);
   }

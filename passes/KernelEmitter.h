@@ -77,9 +77,20 @@ LinalgStage buildLinalgStage(mlir::OpBuilder &builder, mlir::Location loc, llvm:
 /// `lanes` is a power of two.
 void vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lanes);
 
-/// Lowers the module's functions to LLVM's dialect, each with an entry of the kernels' ABI.
+/// A kernel's name and the function that it calls, with the sizes that follow its range of items.
+struct KernelEntry {
+  std::string name, body;
+  llvm::SmallVector<int64_t> sizes = {};
+};
+
+/// Leaves of functions that differ only in sizes one, which takes these as arguments. All functions
+/// get the names of bodies; returns what calls them, a body's entries together.
+std::vector<KernelEntry> mergeKernels(mlir::ModuleOp module);
+
+/// Lowers the module's functions to LLVM's dialect and adds the entries, in the kernels' ABI.
 /// Roundings that the target has no instruction for become integer code.
-llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module, const CodeTarget &target);
+llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries,
+                                const CodeTarget &target);
 
 /// Object files; how many there are and what is in each depends on the module alone.
 using Objects = std::vector<llvm::SmallVector<char, 0>>;

@@ -1,6 +1,6 @@
 // From loops over vectors to LLVM's dialect. f32 functions are MLIR's polynomials; f64 ones, which
 // only scalars and tests need, are calls of libm. A kernel's entry unpacks the array of buffers and
-// calls the body, which LLVM inlines.
+// calls a body, which other entries may share.
 
 #include "passes/KernelEmitter.h"
 
@@ -150,31 +150,32 @@ static void splitNontemporalStores(ModuleOp module) {
 
 //===- Lowering -------------------------------------------------------------------------------===//
 
-/// Adds `NAME(buffers, begin, end)` that calls the function under another name.
-static void addEntry(LLVM::LLVMFuncOp body) {
-  ImplicitLocOpBuilder b(body.getLoc(), body);
-  std::string name = body.getName().str();
-  body.setName(name + ".body");
-  body.setLinkage(LLVM::Linkage::Internal);
-  body.setAlwaysInline(true);
+/// Adds `NAME(buffers, begin, end)` behind the body that it calls.
+static void addEntry(const KernelEntry &entry, LLVM::LLVMFuncOp body) {
+  ImplicitLocOpBuilder b(body.getLoc(), body.getContext());
+  b.setInsertionPointAfter(body);
   Type pointer = LLVM::LLVMPointerType::get(b.getContext()), index = b.getI64Type();
   auto type =
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, index, index});
-  auto entry = LLVM::LLVMFuncOp::create(b, name, type);
-  b.setInsertionPointToStart(entry.addEntryBlock(b));
+  auto function = LLVM::LLVMFuncOp::create(b, entry.name, type);
+  b.setInsertionPointToStart(function.addEntryBlock(b));
   SmallVector<Value> operands;
-  for (unsigned i = 0; i + 2 < body.getNumArguments(); ++i) {
-    Value slot = LLVM::GEPOp::create(b, pointer, pointer, entry.getArgument(0),
+  size_t buffers = body.getNumArguments() - 2 - entry.sizes.size();
+  for (size_t i = 0; i < buffers; ++i) {
+    Value slot = LLVM::GEPOp::create(b, pointer, pointer, function.getArgument(0),
                                      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
     operands.push_back(LLVM::LoadOp::create(b, pointer, slot));
   }
-  operands.push_back(entry.getArgument(1));
-  operands.push_back(entry.getArgument(2));
+  operands.push_back(function.getArgument(1));
+  operands.push_back(function.getArgument(2));
+  for (int64_t size : entry.sizes)
+    operands.push_back(LLVM::ConstantOp::create(b, index, b.getI64IntegerAttr(size)));
   LLVM::CallOp::create(b, body, operands);
   LLVM::ReturnOp::create(b, ValueRange());
 }
 
-LogicalResult dlc::lowerToLlvm(ModuleOp module, const CodeTarget &target) {
+LogicalResult dlc::lowerToLlvm(ModuleOp module, ArrayRef<KernelEntry> entries,
+                               const CodeTarget &target) {
   if (failed(approximateMath(module)) || failed(expandBFloat16(module, target)))
     return failure();
   PassManager manager(module.getContext());
@@ -196,8 +197,15 @@ LogicalResult dlc::lowerToLlvm(ModuleOp module, const CodeTarget &target) {
   if (failed(manager.run(module)))
     return failure();
   splitNontemporalStores(module);
-  for (auto function : llvm::to_vector(module.getOps<LLVM::LLVMFuncOp>()))
-    if (!function.isExternal())
-      addEntry(function);
+  SymbolTable symbols(module);
+  for (const KernelEntry &entry : llvm::reverse(entries)) {
+    auto body = symbols.lookup<LLVM::LLVMFuncOp>(entry.body);
+    // Of some entries the first comes last.
+    bool isShared = body.getLinkage() == LLVM::Linkage::Internal;
+    body.setLinkage(LLVM::Linkage::Internal);
+    body.setAlwaysInline(!isShared);
+    body.setNoInline(isShared);
+    addEntry(entry, body);
+  }
   return success();
 }

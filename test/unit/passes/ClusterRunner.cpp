@@ -34,7 +34,8 @@ CodeTarget dlc::test::hostCodeTarget() {
 }
 
 static std::string programText(const std::vector<Argument> &arguments, const std::string &ops,
-                               const std::vector<std::pair<std::string, std::string>> &results) {
+                               const std::vector<std::pair<std::string, std::string>> &results,
+                               const std::string &beside) {
   std::string inputs, blockArguments, outputs, names, types;
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     std::string separator = i ? ", " : "", name = std::to_string(i);
@@ -49,19 +50,19 @@ static std::string programText(const std::vector<Argument> &arguments, const std
     types += separator + result.second;
   }
   return "nn.model @m attributes {stage = \"nn\", batch = 2 : i64} {\nnn.program @predict(" +
-         inputs + ") {\n" + ops + "\n" + outputs + "}\nexec.cluster @c {\n^bb0(" + blockArguments +
-         "):\n" + ops + "\nnn.yield " + names + " : " + types + "\n}\n}\n";
+         inputs + ") {\n" + ops + "\n" + outputs + "}\n" + beside + "exec.cluster @c {\n^bb0(" +
+         blockArguments + "):\n" + ops + "\nnn.yield " + names + " : " + types + "\n}\n}\n";
 }
 
 ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
                              std::vector<std::pair<std::string, std::string>> results,
-                             CodeTarget target)
+                             CodeTarget target, const std::string &beside)
     : arguments(arguments), results(results) {
   context.loadDialect<nn::NNDialect, comm::CommDialect, exec::ExecDialect>();
   std::string text;
   for (auto &[name, type] : aliases)
     text += name + " = " + type + "\n";
-  text += programText(arguments, ops, results);
+  text += programText(arguments, ops, results, beside);
   module = parseSourceString<ModuleOp>(text, ParserConfig(&context)).release().getOperation();
   EXPECT_TRUE(module) << text;
   if (module)
@@ -86,15 +87,16 @@ static nn::ModelOp modelOf(Operation *module) {
 }
 
 Block &ClusterRunner::cluster() {
-  return (*modelOf(*module).getOps<exec::ClusterOp>().begin()).getBody().front();
+  return modelOf(*module).lookupSymbol<exec::ClusterOp>("c").getBody().front();
 }
 
 GeneratedKernel ClusterRunner::plan() { return *planGeneratedKernel(cluster()); }
 
 void ClusterRunner::compile(const CodeTarget &target) {
   std::string object;
-  llvm::raw_string_ostream linalg(linalgText);
-  ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, &linalg))) << linalgText;
+  llvm::raw_string_ostream linalg(linalgText), llvm(llvmText);
+  ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, &linalg, &llvm)))
+      << linalgText;
   const auto *bytes = reinterpret_cast<const uint8_t *>(object.data());
   code = std::make_unique<rt::GeneratedCode>(std::span(bytes, object.size()));
 }

@@ -31,10 +31,11 @@ CodeTarget hostCodeTarget();
 class ClusterRunner {
 public:
   /// `ops` is the cluster's text with arguments %0, %1...; `results` are pairs of value and type;
-  /// `aliases` are pairs of a name like !t and the type it stands for.
+  /// `aliases` are pairs of a name like !t and the type it stands for; `beside` are clusters that
+  /// are compiled with it, and come first.
   ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
                 std::vector<std::pair<std::string, std::string>> results,
-                CodeTarget target = hostCodeTarget());
+                CodeTarget target = hostCodeTarget(), const std::string &beside = "");
 
   /// A cluster of a program; there is no reference for it.
   explicit ClusterRunner(nn::FusedOp op);
@@ -51,7 +52,7 @@ public:
   mlir::Block &cluster();
   /// The compiled function of a stage.
   rt::GeneratedFunction function(unsigned stage);
-  std::string linalgText;
+  std::string linalgText, llvmText;
 
 private:
   void compile(const CodeTarget &target);
