@@ -9,8 +9,6 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace dlc;
 
@@ -137,8 +135,6 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
     SmallVector<std::pair<double, Attribute>> costs;
     for (auto [index, alone] : llvm::enumerate(solution.nanoseconds)) {
       auto family = static_cast<LayoutFamily>(index);
-      if (std::isinf(alone))
-        continue;
       bool isChosen = family == solution.family;
       double cost = isChosen ? solution.plan.nanoseconds : alone;
       auto exceptions = static_cast<int64_t>(isChosen ? solution.flips.size() : 0);

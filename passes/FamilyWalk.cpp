@@ -2,6 +2,9 @@
 // data movement; everything that wants logical order gets row-major. A value that is made from
 // scalars or small tensors (constants, broadcasts, iota, and elementwise ops on those) is flexible:
 // it is made anew in the layout that a user wants.
+//
+// A visit depends on the layouts of operands and on which reorders of them earlier ops have paid;
+// of what is recomputed, on those of what it is recomputed from.
 
 #include "passes/FamilyWalk.h"
 
@@ -9,7 +12,10 @@
 #include "dialects/NN/Elementwise.h"
 #include "passes/KernelRequests.h"
 
-#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace dlc;
@@ -52,11 +58,121 @@ StringRef FamilyWalk::parameterOf(nn::ReadOp read) const {
 
 bool FamilyWalk::isFree(Value value) const { return !context.variables && variableBehind(value); }
 
-bool FamilyWalk::run(nn::ProgramOp program) {
-  return llvm::all_of(program.getBody().front(), [&](Operation &op) { return visit(&op); });
+FamilyWalk::FamilyWalk(const FamilyWalkContext &context, nn::ProgramOp program, LayoutPlan &plan)
+    : context(context), plan(plan), family(context.family) {
+  for (Operation &op : program.getBody().front()) {
+    positions[&op] = ops.size();
+    ops.push_back(&op);
+  }
+  costs.resize(ops.size());
+  changed.resize(ops.size());
 }
 
-bool FamilyWalk::visit(Operation *op) {
+bool FamilyWalk::run() {
+  return llvm::all_of(llvm::seq(ops.size()), [&](size_t position) { return visit(position); });
+}
+
+double FamilyWalk::nanoseconds() const { return std::accumulate(costs.begin(), costs.end(), 0.0); }
+
+llvm::StringMap<Layout> FamilyWalk::wishes() const {
+  llvm::StringMap<Layout> result;
+  for (Operation *op : ops) {
+    auto weight = weights.find(op);
+    if (weight == weights.end())
+      continue;
+    Value value = positional(op, static_cast<size_t>(weightPosition(op)));
+    if (nn::ReadOp read = variableBehind(value))
+      result.try_emplace(parameterOf(read), weight->second);
+    else if (StringRef name = context.filterGradients.lookup(value); !name.empty())
+      result[name] = weight->second;
+  }
+  return result;
+}
+
+//===- Changes --------------------------------------------------------------------------------===//
+
+void FamilyWalk::update(Operation *flipped, const llvm::StringMap<Layout> &former) {
+  changed.set(positions.lookup(flipped));
+  if (context.variables && *context.variables != former)
+    for (auto [position, op] : llvm::enumerate(ops))
+      if (StringRef name = variableOf(op);
+          !name.empty() && context.variables->lookup(name) != former.lookup(name))
+        changed.set(position);
+  for (int position = changed.find_first(); position >= 0; position = changed.find_next(position)) {
+    Operation *op = ops[position];
+    SmallVector<Layout> before = layoutsAt(op);
+    current = position;
+    forget(op);
+    [[maybe_unused]] bool visited = visit(position);
+    assert(visited && "the library refuses an op in any layouts or in none");
+    for (auto [index, old, now] : llvm::enumerate(before, layoutsAt(op)))
+      if (old != now)
+        markReaders(positional(op, index));
+  }
+  changed.reset();
+}
+
+/// The layouts that an op wants for its operands and gives its results, where the plan has an
+/// entry.
+SmallVector<Layout> FamilyWalk::layoutsAt(Operation *op) const {
+  SmallVector<Layout> layouts;
+  for (OpOperand &operand : op->getOpOperands())
+    layouts.push_back(plan.operands.lookup(&operand));
+  for (Value result : op->getResults())
+    layouts.push_back(plan.values.lookup(result));
+  return layouts;
+}
+
+/// Removes from the plan what visiting an op has put there.
+void FamilyWalk::forget(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (plan.operands.erase(&operand))
+      takeBack(operand.get());
+  for (Value result : op->getResults())
+    plan.values.erase(result);
+}
+
+/// Removes the reorders of a value that the op being visited has paid.
+void FamilyWalk::takeBack(Value value) {
+  if (isRecomputed(value))
+    for (Value operand : nn::fullOperands(value.getDefiningOp()))
+      takeBack(operand);
+  else
+    llvm::erase_if(paid[value], [&](const Reorder &reorder) { return reorder.payer == current; });
+}
+
+/// Marks the ops behind the one being visited that read a value, what it is recomputed from, or
+/// what is recomputed from that.
+void FamilyWalk::markReaders(Value value) {
+  llvm::SmallSetVector<Value, 8> related;
+  related.insert(value);
+  for (size_t i = 0; i < related.size(); ++i) {
+    if (isRecomputed(related[i]))
+      related.insert_range(nn::fullOperands(related[i].getDefiningOp()));
+    for (Operation *user : related[i].getUsers()) {
+      if (size_t position = positions.lookup(user); position > current)
+        changed.set(position);
+      related.insert_range(llvm::make_filter_range(user->getResults(), isRecomputed));
+    }
+  }
+}
+
+/// The variable that an op reads, assigns or has the filter gradient of; else empty.
+StringRef FamilyWalk::variableOf(Operation *op) const {
+  if (auto read = dyn_cast<nn::ReadOp>(op))
+    return read.getVariable();
+  if (auto assign = dyn_cast<nn::AssignOp>(op))
+    return assign.getVariable();
+  return isa<nn::ConvGradFilterOp>(op) ? context.filterGradients.lookup(op->getResult(0))
+                                       : StringRef();
+}
+
+//===- Visits ---------------------------------------------------------------------------------===//
+
+bool FamilyWalk::visit(size_t position) {
+  Operation *op = ops[position];
+  current = position;
+  costs[current] = 0;
   auto flipped = context.flips.find(op);
   family = flipped == context.flips.end() ? context.family : flipped->second;
   if (auto read = dyn_cast<nn::ReadOp>(op))
@@ -70,7 +186,7 @@ bool FamilyWalk::visit(Operation *op) {
   else if (isa<comm::AllReduceOp>(op))
     visitCollective(op);
   else if (isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op))
-    plan.nanoseconds += passCost(op->getOperand(0), plan.layoutOf(op->getOperand(0)), 1);
+    costs[current] += passCost(op->getOperand(0), plan.layoutOf(op->getOperand(0)), 1);
   else if (auto assign = dyn_cast<nn::AssignOp>(op)) {
     if (context.variables)
       use(op->getOpOperand(0), context.variables->contains(assign.getVariable())
@@ -97,8 +213,11 @@ double FamilyWalk::reorderCost(Value value, const Layout &to) {
       cost += reorderCost(operand, to);
     return cost;
   }
-  if (auto made = paid.find(value); made != paid.end() && llvm::is_contained(made->second, to))
-    return 0;
+  if (auto made = paid.find(value); made != paid.end())
+    if (llvm::any_of(made->second, [&](const Reorder &reorder) {
+          return reorder.payer <= current && reorder.to == to;
+        }))
+      return 0;
   return context.planner.generatedCost(
       static_cast<uint64_t>(bytesIn(value, from) + bytesIn(value, to)), 0);
 }
@@ -111,7 +230,7 @@ void FamilyWalk::pay(Value value, const Layout &to) {
     for (Value operand : nn::fullOperands(value.getDefiningOp()))
       pay(operand, to);
   else
-    paid[value].push_back(to);
+    paid[value].push_back({to, current});
 }
 
 /// Time to move `tensors` tensors of this type, without a kernel's overhead: passes are fused.
@@ -155,7 +274,7 @@ void FamilyWalk::use(OpOperand &operand, const Layout &layout) {
   Value value = operand.get();
   if (isFree(value))
     return;
-  plan.nanoseconds += reorderCost(value, layout);
+  costs[current] += reorderCost(value, layout);
   if (plan.layoutOf(value) == layout)
     return;
   plan.operands[&operand] = layout;
@@ -238,20 +357,14 @@ bool FamilyWalk::visitLibrary(Operation *op) {
     refused = op;
     return false;
   }
-  plan.nanoseconds += kernelCost(op, *best);
+  costs[current] += kernelCost(op, *best);
   size_t operands = op->getNumOperands();
   for (size_t i = 0; i < operands; ++i)
     use(op->getOpOperand(static_cast<unsigned>(i)), best->layouts[i]);
   for (size_t i = operands; i < best->layouts.size(); ++i)
     define(op->getResult(static_cast<unsigned>(i - operands)), best->layouts[i]);
-  if (int weight = weightPosition(op); weight >= 0) {
-    auto position = static_cast<size_t>(weight);
-    if (nn::ReadOp read = variableBehind(positional(op, position)))
-      wishes.try_emplace(parameterOf(read), best->layouts[position]);
-    else if (StringRef name = context.filterGradients.lookup(positional(op, position));
-             !name.empty())
-      wishes[name] = best->layouts[position];
-  }
+  if (int weight = weightPosition(op); weight >= 0)
+    weights[op] = best->layouts[static_cast<size_t>(weight)];
   return true;
 }
 
@@ -284,7 +397,7 @@ Layout FamilyWalk::commonLayout(Operation *op, ValueRange operands,
       best = layout;
     }
   }
-  plan.nanoseconds += passCost(op->getResult(0), best, operands.size() + 1);
+  costs[current] += passCost(op->getResult(0), best, operands.size() + 1);
   return best;
 }
 

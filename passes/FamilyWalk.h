@@ -1,11 +1,14 @@
 // One walk over a program that fixes the layout of each value where it is defined, in one family.
+// After a change it visits again only the ops that the change can reach.
 #pragma once
 
 #include "passes/LayoutSolver.h"
 
+#include "llvm/ADT/BitVector.h"
+
 namespace dlc {
 
-/// What a walk needs and leaves behind.
+/// What a walk needs.
 struct FamilyWalkContext {
   rt::KernelPlanner &planner;
   rt::Math math;
@@ -22,19 +25,34 @@ struct FamilyWalkContext {
 
 class FamilyWalk {
 public:
-  FamilyWalk(const FamilyWalkContext &context, LayoutPlan &plan)
-      : context(context), family(context.family), plan(plan) {}
+  FamilyWalk(const FamilyWalkContext &context, nn::ProgramOp program, LayoutPlan &plan);
 
-  /// False if the library refuses an op whatever the layouts.
-  bool run(nn::ProgramOp program);
+  /// Visits all ops. False if the library refuses an op whatever the layouts.
+  bool run();
+  /// Brings the plan to what `run` would make of it since the family of an op has changed, and the
+  /// layouts of variables from `former`.
+  void update(mlir::Operation *flipped, const llvm::StringMap<rt::Layout> &former);
+
+  double nanoseconds() const;
+  /// Layout that each variable's filter gradient, else its first user, would like.
+  llvm::StringMap<rt::Layout> wishes() const;
 
   mlir::Operation *refused = nullptr;
   std::string reason;
-  /// Layout that each variable's filter gradient, else its first user, would like (first round).
-  llvm::StringMap<rt::Layout> wishes;
 
 private:
-  bool visit(mlir::Operation *op);
+  /// A value that is brought into a layout, from the op at a position on.
+  struct Reorder {
+    rt::Layout to;
+    size_t payer;
+  };
+
+  bool visit(size_t position);
+  llvm::SmallVector<rt::Layout> layoutsAt(mlir::Operation *op) const;
+  void forget(mlir::Operation *op);
+  void takeBack(mlir::Value value);
+  void markReaders(mlir::Value value);
+  llvm::StringRef variableOf(mlir::Operation *op) const;
   void visitRead(nn::ReadOp op);
   bool visitLibrary(mlir::Operation *op);
   void visitElementwise(mlir::Operation *op);
@@ -58,9 +76,15 @@ private:
   llvm::StringRef parameterOf(nn::ReadOp read) const;
 
   FamilyWalkContext context;
-  LayoutFamily family; // of the op being visited
   LayoutPlan &plan;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<rt::Layout, 1>> paid; // reorders made already
+  std::vector<mlir::Operation *> ops; // in their order
+  llvm::DenseMap<mlir::Operation *, size_t> positions;
+  std::vector<double> costs;                             // by position
+  llvm::DenseMap<mlir::Operation *, rt::Layout> weights; // that convolutions would like
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Reorder, 1>> paid;
+  llvm::BitVector changed; // ops to visit again
+  size_t current = 0;      // position of the op being visited
+  LayoutFamily family;     // of that op
 };
 
 } // namespace dlc

@@ -97,10 +97,10 @@ const Layout &LayoutPlan::layoutOf(Value value) const {
 /// Follows a new value of a parameter back through the optimizer's arithmetic and the all-reduce to
 /// the filter gradients it derives from.
 void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
+  SymbolTable symbols(model);
   for (auto assign : program.getBody().getOps<nn::AssignOp>()) {
     ArrayRef<int64_t> shape = nn::tensorType(assign.getValue()).getShape();
-    auto variable =
-        SymbolTable::lookupNearestSymbolFrom<nn::VariableOp>(program, assign.getVariableAttr());
+    auto variable = symbols.lookup<nn::VariableOp>(assign.getVariable());
     if (!variable || variable.getKind() != nn::VariableKind::Parameter || shape.size() < 3)
       continue;
     SmallVector<Value> worklist{assign.getValue()};
@@ -120,51 +120,67 @@ void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
   }
 }
 
-std::optional<LayoutPlan> LayoutSolver::solveFamily(LayoutFamily family, const LayoutFlips &flips,
-                                                    double most) {
-  FamilyWalkContext context{planner, math, threads, family, flips, filterGradients, copies};
-  auto programs = llvm::to_vector(model.getBody().getOps<nn::ProgramOp>());
-  auto walk = [&](nn::ProgramOp program,
-                  LayoutPlan &plan) -> std::optional<llvm::StringMap<Layout>> {
-    FamilyWalk walk(context, plan);
-    if (walk.run(program))
-      return std::move(walk.wishes);
-    refused = walk.refused;
-    reason = walk.reason;
-    return std::nullopt;
-  };
-  LayoutPlan result;
-  // The program that decides comes first.
-  llvm::sort(programs, [](nn::ProgramOp a, nn::ProgramOp b) {
-    auto key = [](nn::ProgramOp it) {
-      return std::pair(it.getSymName() != "train", it.getSymName());
-    };
-    return key(a) < key(b);
-  });
-  for (nn::ProgramOp program : programs) {
-    context.variables = nullptr;
-    LayoutPlan trial;
-    std::optional<llvm::StringMap<Layout>> wishes = walk(program, trial);
-    if (!wishes)
-      return std::nullopt;
-    for (auto &wish : *wishes)
-      result.variables.try_emplace(wish.getKey(), wish.getValue());
-    for (auto variable : model.getBody().getOps<nn::VariableOp>())
-      if (variable.getOwner() && result.variables.contains(*variable.getOwner()) &&
-          cast<RankedTensorType>(variable.getType()).getRank() ==
-              static_cast<int64_t>(result.variables.lookup(*variable.getOwner()).rank()))
-        result.variables.try_emplace(variable.getSymName(),
-                                     result.variables.lookup(*variable.getOwner()));
-    context.variables = &result.variables;
-    double decisive = result.nanoseconds;
-    if (!walk(program, result))
-      return std::nullopt;
-    if (program != programs.front())
-      result.nanoseconds = decisive;
-    if (result.nanoseconds > most)
-      return std::nullopt;
+FamilyWalkContext LayoutSolver::contextOf(const LayoutSolution &solution) const {
+  return {planner, math, threads, solution.family, solution.flips, filterGradients, copies};
+}
+
+static FamilyWalkContext withVariables(FamilyWalkContext context,
+                                       const llvm::StringMap<Layout> &variables) {
+  context.variables = &variables;
+  return context;
+}
+
+namespace {
+/// The two walks over a program: with free weights, then with those that the first one wishes.
+class ProgramWalk {
+public:
+  ProgramWalk(const FamilyWalkContext &context, nn::ProgramOp program, LayoutPlan &plan)
+      : program(program), plan(plan), free(context, program, draft),
+        fixed(withVariables(context, plan.variables), program, plan) {}
+
+  LogicalResult run();
+  /// Follows a change of an op's family, in a program that decides alone about the variables.
+  void update(Operation *flipped);
+  double nanoseconds() const { return fixed.nanoseconds(); }
+
+private:
+  void layOutVariables();
+
+  nn::ProgramOp program;
+  LayoutPlan draft, &plan;
+  FamilyWalk free, fixed;
+};
+} // namespace
+
+/// Emits a diagnostic if the library refuses an op: it does in all families or in none.
+LogicalResult ProgramWalk::run() {
+  for (FamilyWalk *walk : {&free, &fixed}) {
+    layOutVariables();
+    if (!walk->run())
+      return walk->refused->emitOpError("has no kernel on this target in any layout: ")
+             << walk->reason;
   }
-  return result;
+  return success();
+}
+
+void ProgramWalk::update(Operation *flipped) {
+  free.update(flipped, {});
+  llvm::StringMap<Layout> former = std::exchange(plan.variables, {});
+  layOutVariables();
+  fixed.update(flipped, former);
+}
+
+/// Variables without a layout get the one that is wished for them, slots that of their owner.
+void ProgramWalk::layOutVariables() {
+  llvm::StringMap<Layout> &layouts = plan.variables;
+  for (auto &wish : free.wishes())
+    layouts.try_emplace(wish.getKey(), wish.getValue());
+  auto model = program->getParentOfType<nn::ModelOp>();
+  for (auto variable : model.getBody().getOps<nn::VariableOp>())
+    if (auto owner = layouts.find(variable.getOwner().value_or(StringRef()));
+        owner != layouts.end() && cast<RankedTensorType>(variable.getType()).getRank() ==
+                                      static_cast<int64_t>(owner->second.rank()))
+      layouts.try_emplace(variable.getSymName(), Layout(owner->second));
 }
 
 /// The library op that a value comes from through elementwise ops, or null.
@@ -194,26 +210,23 @@ static SmallVector<Operation *> opsBesideReorders(nn::ProgramOp program, const L
 }
 
 /// Tries ops in other families until none lowers the sum.
-void LayoutSolver::improve(LayoutSolution &solution) {
-  nn::ProgramOp train = nn::trainProgram(model);
-  if (!train)
-    return;
+static void improve(LayoutSolution &solution, nn::ProgramOp train, ProgramWalk &walk) {
   unsigned trials = 0;
   auto tryFlips = [&](Operation *op) {
     bool improved = false;
     for (LayoutFamily family : families) {
-      LayoutFlips flips = solution.flips;
-      auto [present, isNew] = flips.try_emplace(op, solution.family);
-      if (present->second == family || ++trials > mostTrials)
+      if (solution.flips.lookup_or(op, solution.family) == family || ++trials > mostTrials)
         continue;
-      present->second = family;
-      std::optional<LayoutPlan> plan =
-          solveFamily(solution.family, flips, solution.plan.nanoseconds * (1 - leastGain));
-      if (!plan)
+      LayoutFlips former = solution.flips;
+      double most = walk.nanoseconds() * (1 - leastGain);
+      solution.flips[op] = family;
+      walk.update(op);
+      if (walk.nanoseconds() <= most) {
+        improved = true;
         continue;
-      solution.plan = std::move(*plan);
-      solution.flips = std::move(flips);
-      improved = true;
+      }
+      solution.flips = std::move(former);
+      walk.update(op);
     }
     return improved;
   };
@@ -230,19 +243,38 @@ FailureOr<LayoutSolution> LayoutSolver::solve() {
   for (auto variable : model.getBody().getOps<nn::VariableOp>())
     if (variable.getKind() == nn::VariableKind::Copy)
       copies[variable.getSymName()] = *variable.getOwner();
-  LayoutSolution best;
-  bool found = false;
+  auto programs = llvm::to_vector(model.getBody().getOps<nn::ProgramOp>());
+  if (programs.empty())
+    return LayoutSolution();
+  // The program that decides comes first, the others conform.
+  llvm::sort(programs, [](nn::ProgramOp a, nn::ProgramOp b) {
+    auto key = [](nn::ProgramOp it) {
+      return std::pair(it.getSymName() != "train", it.getSymName());
+    };
+    return key(a) < key(b);
+  });
+  std::array<LayoutSolution, 3> solutions;
+  std::array<double, 3> nanoseconds;
+  LayoutSolution *best = nullptr;
+  std::unique_ptr<ProgramWalk> bestWalk;
   for (auto [index, family] : llvm::enumerate(families)) {
-    std::optional<LayoutPlan> plan = solveFamily(family, LayoutFlips());
-    best.nanoseconds[index] = plan ? plan->nanoseconds : std::numeric_limits<double>::infinity();
-    if (!plan || (found && plan->nanoseconds >= best.plan.nanoseconds))
+    LayoutSolution &solution = solutions[index];
+    solution.family = family;
+    auto walk = std::make_unique<ProgramWalk>(contextOf(solution), programs.front(), solution.plan);
+    if (failed(walk->run()))
+      return failure();
+    nanoseconds[index] = walk->nanoseconds();
+    if (best && walk->nanoseconds() >= bestWalk->nanoseconds())
       continue;
-    best.family = family;
-    best.plan = std::move(*plan);
-    found = true;
+    best = &solution;
+    bestWalk = std::move(walk);
   }
-  if (!found)
-    return refused->emitOpError("has no kernel on this target in any layout: ") << reason;
-  improve(best);
-  return best;
+  if (nn::trainProgram(model))
+    improve(*best, programs.front(), *bestWalk);
+  for (nn::ProgramOp program : llvm::drop_begin(programs))
+    if (failed(ProgramWalk(contextOf(*best), program, best->plan).run()))
+      return failure();
+  best->plan.nanoseconds = bestWalk->nanoseconds();
+  best->nanoseconds = nanoseconds;
+  return std::move(*best);
 }

@@ -16,8 +16,6 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
-#include <limits>
-
 namespace dlc {
 
 enum class LayoutFamily { Plain, ChannelsLast, Blocked };
@@ -51,23 +49,22 @@ struct LayoutSolution {
   LayoutFamily family = LayoutFamily::Plain;
   LayoutPlan plan;
   LayoutFlips flips;
-  /// Kernels and reorders of a training step in each family alone; infinite if impossible.
-  std::array<double, 3> nanoseconds;
+  /// Kernels and reorders of a training step in each family alone.
+  std::array<double, 3> nanoseconds{};
 };
+
+struct FamilyWalkContext;
 
 class LayoutSolver {
 public:
   LayoutSolver(nn::ModelOp model, rt::KernelPlanner &planner, rt::Math math, unsigned threads)
       : model(model), planner(planner), math(math), threads(threads) {}
 
-  /// Emits a diagnostic at the first op that the library cannot run in any family.
+  /// Emits a diagnostic at the first op that the library cannot run in any layout.
   llvm::FailureOr<LayoutSolution> solve();
 
 private:
-  /// Nothing if that is impossible, or if a training step takes longer than `most`.
-  std::optional<LayoutPlan> solveFamily(LayoutFamily family, const LayoutFlips &flips,
-                                        double most = std::numeric_limits<double>::infinity());
-  void improve(LayoutSolution &solution);
+  FamilyWalkContext contextOf(const LayoutSolution &solution) const;
   void findFilterGradients(nn::ProgramOp program);
 
   nn::ModelOp model;
@@ -76,8 +73,6 @@ private:
   unsigned threads;
   llvm::DenseMap<mlir::Value, llvm::StringRef> filterGradients; // value -> its parameter
   llvm::StringMap<llvm::StringRef> copies;                      // copy -> its parameter
-  mlir::Operation *refused = nullptr;
-  std::string reason;
 };
 
 } // namespace dlc
