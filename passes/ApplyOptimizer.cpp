@@ -125,11 +125,13 @@ private:
 class Updater {
 public:
   Updater(ModelOp model, const Configuration &configuration, GradientOp first)
-      : model(model), configuration(configuration), builder(optimizerLoc(model.getLoc()), first) {
+      : model(model), configuration(configuration), builder(optimizerLoc(model.getLoc()), first),
+        parameters(model) {
     inverseWorld = readScalar(builder, builder.getLoc(), model, "inverse_world");
     learningRate = readScalar(builder, builder.getLoc(), model, "lr");
-    variable("lr").setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
-                                                    configuration.learningRate(), 0));
+    cast<VariableOp>(SymbolTable::lookupSymbolIn(model, "lr"))
+        .setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
+                                          configuration.learningRate(), 0));
     if (configuration.name() != "sgd")
       readStep();
   }
@@ -137,7 +139,7 @@ public:
   void update(GradientOp gradient) {
     builder.setInsertionPoint(gradient);
     builder.setLoc(optimizerLoc(gradient.getLoc()));
-    parameter = variable(gradient.getVariable());
+    parameter = parameters.lookup<VariableOp>(gradient.getVariable());
     auto type = cast<RankedTensorType>(parameter.getType());
     Arithmetic m(builder, type);
     Value value = ReadOp::create(builder, type, parameter.getSymName());
@@ -151,10 +153,6 @@ private:
   /// Names the layer "optimizer", at the place in the source that the gradient is of.
   static Location optimizerLoc(Location loc) {
     return NameLoc::get(StringAttr::get(loc.getContext(), "optimizer"), loc);
-  }
-
-  VariableOp variable(StringRef name) {
-    return cast<VariableOp>(SymbolTable::lookupSymbolIn(model, name));
   }
 
   /// torch.optim.SGD with dampening 0; the buffer starts at 0, which makes its first value the
@@ -241,6 +239,7 @@ private:
   ModelOp model;
   const Configuration &configuration;
   ImplicitLocOpBuilder builder;
+  SymbolTable parameters;
   VariableOp parameter; // being updated
   Value inverseWorld, learningRate, stepSize, secondCorrection;
 };

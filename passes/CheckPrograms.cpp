@@ -81,7 +81,7 @@ LogicalResult dlc::verifyVariables(ModelOp model) {
 namespace {
 class ProgramChecker {
 public:
-  ProgramChecker(ModelOp model, ProgramForm form) : model(model), form(form) {}
+  ProgramChecker(ModelOp model, ProgramForm form) : model(model), form(form), symbols(model) {}
 
   LogicalResult run() {
     if (model.getBody().getOps<ProgramOp>().empty())
@@ -172,7 +172,7 @@ private:
     if (isa<OutputOp>(op) && name != "predict" && !mayHaveOutputs)
       return op->emitOpError("is in @") << name << "; only @predict has outputs";
     if (auto assign = dyn_cast<AssignOp>(op)) {
-      auto variable = cast<VariableOp>(SymbolTable::lookupSymbolIn(model, assign.getVariable()));
+      auto variable = symbols.lookup<VariableOp>(assign.getVariable());
       if (variable.getKind() == VariableKind::Scalar)
         return assign.emitOpError("changes a scalar, which only the host writes");
     }
@@ -231,6 +231,7 @@ private:
   };
   ModelOp model;
   ProgramForm form;
+  SymbolTable symbols;
   std::optional<int64_t> batch;
   SmallVector<Input> inputTypes;
   llvm::StringSet<> outputNames; // of the program being checked

@@ -29,7 +29,7 @@ struct InsertCopiesPass : dlc::impl::InsertCopiesBase<InsertCopiesPass> {
           readCopy(cast, copyOf(parameter, tensorType(cast.getY()).getElementType(), symbols));
     for (auto program : model.getBody().getOps<ProgramOp>())
       for (auto assign : llvm::make_early_inc_range(program.getBody().getOps<AssignOp>()))
-        assignCopies(assign);
+        assignCopies(assign, symbols);
     copies.clear();
   }
 
@@ -74,9 +74,8 @@ private:
       former.erase();
   }
 
-  void assignCopies(AssignOp assign) {
-    auto parameter =
-        SymbolTable::lookupNearestSymbolFrom<VariableOp>(assign, assign.getVariableAttr());
+  void assignCopies(AssignOp assign, const SymbolTable &symbols) {
+    auto parameter = symbols.lookup<VariableOp>(assign.getVariable());
     OpBuilder builder(assign->getContext());
     builder.setInsertionPointAfter(assign);
     for (VariableOp copy : copies.lookup(parameter)) {

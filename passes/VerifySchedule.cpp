@@ -15,10 +15,11 @@ namespace dlc {
 } // namespace dlc
 
 static LogicalResult verifySlots(nn::ModelOp model) {
+  SymbolTable symbols(model);
   for (auto slot : model.getBody().getOps<nn::VariableOp>()) { // 7.
     if (!slot.getOwner())
       continue;
-    auto owner = SymbolTable::lookupNearestSymbolFrom<nn::VariableOp>(slot, slot.getOwnerAttr());
+    auto owner = symbols.lookup<nn::VariableOp>(*slot.getOwner());
     auto type = cast<RankedTensorType>(slot.getType());
     auto ownerType = cast<RankedTensorType>(owner.getType());
     if (type.getShape() == ownerType.getShape() && type.getEncoding() != ownerType.getEncoding())
