@@ -102,12 +102,12 @@ LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
       Coordinates at = space.coordinates;
       at[dim].offset += offset;
       offset += part.getDimSize(dim);
-      Address place = addressOf(type, at, space.extents);
-      if (!place.linear) {
+      std::optional<LinearForm> place = addressOf(type, at, space.extents);
+      if (!place) {
         plan.stages.clear();
         return failure();
       }
-      builder.write(resultBuffer(0), type.getElementType(), *node, *place.linear, valid);
+      builder.write(resultBuffer(0), type.getElementType(), *node, *place, valid);
     }
     planLoops(stage);
     plan.stages.push_back(std::move(stage));
@@ -156,10 +156,10 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
     if (failed(node))
       return failure();
     auto own = nn::tensorType(value);
-    Address place = addressOf(own, space.coordinates, space.extents);
-    if (!place.linear)
+    std::optional<LinearForm> place = addressOf(own, space.coordinates, space.extents);
+    if (!place)
       return yield.emitOpError("writes ") << own << " in an order in which its blocks do not lie";
-    builder.write(resultBuffer(result), own.getElementType(), *node, *place.linear, valid);
+    builder.write(resultBuffer(result), own.getElementType(), *node, *place, valid);
   }
   for (unsigned result : reductions)
     if (failed(addReduction(builder, space, result, reductions.back(), valid)))
@@ -265,8 +265,7 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
     Coordinates at = space.coordinates;
     at.insert(at.begin(), partial);
     builder.write(write.buffer, write.element, builder.read(buffer, scratch, at),
-                  *addressOf(result, space.coordinates, space.extents).linear, valid,
-                  write.reduction);
+                  *addressOf(result, space.coordinates, space.extents), valid, write.reduction);
     write.address.add(position, scratch.getNumElements() / partials);
     write.buffer = buffer;
     write.element = scratch.getElementType();

@@ -4,6 +4,7 @@
 
 #include "passes/ClusterKind.h"
 
+#include "mlir/IR/AsmState.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -119,8 +120,9 @@ static std::string textOf(nn::FusedOp op) {
   OpPrintingFlags flags;
   // Printing would verify each op by itself, in a program that passes have verified.
   flags.useLocalScope().assumeVerified();
+  AsmState state(op, flags);
   for (Operation &inner : op.getBody().front())
-    inner.print(stream, flags);
+    inner.print(stream, state);
   return text;
 }
 

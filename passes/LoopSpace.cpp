@@ -28,38 +28,48 @@ LoopSpace dlc::spaceOf(RankedTensorType type) {
   return space;
 }
 
-Address dlc::addressOf(RankedTensorType type, const Coordinates &coordinates,
-                       ArrayRef<int64_t> extents) {
-  MLIRContext *context = type.getContext();
-  rt::Layout layout = nn::layoutOf(type);
+/// Elements between neighbours in each physical dimension.
+static SmallVector<int64_t> stridesOf(RankedTensorType type, const rt::Layout &layout) {
   std::vector<int64_t> physical = layout.physicalShape(type.getShape().vec());
   SmallVector<int64_t> strides(physical.size(), 1);
   for (size_t i = physical.size(); i-- > 1;)
     strides[i - 1] = strides[i] * physical[i];
-  Address address{LinearForm::constant(extents.size(), 0), getAffineConstantExpr(0, context)};
-  std::vector<std::optional<LinearForm>> rest(coordinates.begin(), coordinates.end());
-  SmallVector<AffineExpr> restExpressions;
-  for (const LinearForm &form : coordinates)
-    restExpressions.push_back(form.expression(context));
-  auto addPart = [&](const std::optional<LinearForm> &part, AffineExpr expression, int64_t stride) {
-    if (part && address.linear)
-      address.linear->add(*part, stride);
-    else
-      address.linear.reset();
-    address.expression = address.expression + expression * stride;
-  };
+  return strides;
+}
+
+std::optional<LinearForm> dlc::addressOf(RankedTensorType type, const Coordinates &coordinates,
+                                         ArrayRef<int64_t> extents) {
+  rt::Layout layout = nn::layoutOf(type);
+  SmallVector<int64_t> strides = stridesOf(type, layout);
+  LinearForm address = LinearForm::constant(extents.size(), 0);
+  Coordinates rest = coordinates;
   for (size_t i = layout.blocks.size(); i-- > 0;) {
     auto [dim, size] = layout.blocks[i];
-    std::optional<std::pair<LinearForm, LinearForm>> parts;
-    if (rest[dim])
-      parts = rest[dim]->divide(size, extents);
-    addPart(parts ? std::optional(parts->second) : std::nullopt, restExpressions[dim] % size,
-            strides[layout.order.size() + i]);
-    rest[dim] = parts ? std::optional(parts->first) : std::nullopt;
-    restExpressions[dim] = restExpressions[dim].floorDiv(size);
+    auto parts = rest[dim].divide(size, extents);
+    if (!parts)
+      return std::nullopt;
+    address.add(parts->second, strides[layout.order.size() + i]);
+    rest[dim] = parts->first;
   }
   for (auto [i, dim] : llvm::enumerate(layout.order))
-    addPart(rest[dim], restExpressions[dim], strides[i]);
+    address.add(rest[dim], strides[i]);
+  return address;
+}
+
+AffineExpr dlc::addressExpressionOf(RankedTensorType type, const Coordinates &coordinates) {
+  MLIRContext *context = type.getContext();
+  rt::Layout layout = nn::layoutOf(type);
+  SmallVector<int64_t> strides = stridesOf(type, layout);
+  AffineExpr address = getAffineConstantExpr(0, context);
+  auto rest = llvm::map_to_vector(coordinates,
+                                  [&](const LinearForm &form) { return form.expression(context); });
+  for (size_t i = layout.blocks.size(); i-- > 0;) {
+    auto [dim, size] = layout.blocks[i];
+    address = address + rest[dim] % size * strides[layout.order.size() + i];
+    rest[dim] = rest[dim].floorDiv(size);
+  }
+  for (auto [i, dim] : llvm::enumerate(layout.order))
+    address = address + rest[dim] * strides[i];
   return address;
 }
 

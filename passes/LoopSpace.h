@@ -21,13 +21,11 @@ LoopSpace spaceOf(mlir::RankedTensorType type);
 /// Extent of a dimension in memory.
 int64_t paddedExtent(mlir::RankedTensorType type, const rt::Layout &layout, int64_t dim);
 
-/// Address of a tensor's element; `linear` is unset where blocks make it nonlinear.
-struct Address {
-  std::optional<LinearForm> linear;
-  mlir::AffineExpr expression;
-};
-Address addressOf(mlir::RankedTensorType type, const Coordinates &coordinates,
-                  llvm::ArrayRef<int64_t> extents);
+/// Address of a tensor's element; nothing where blocks make it nonlinear.
+std::optional<LinearForm> addressOf(mlir::RankedTensorType type, const Coordinates &coordinates,
+                                    llvm::ArrayRef<int64_t> extents);
+/// The same, linear or not.
+mlir::AffineExpr addressExpressionOf(mlir::RankedTensorType type, const Coordinates &coordinates);
 
 /// Bounds that coordinates may violate, on the extents that `extentOf` gives.
 llvm::SmallVector<Bound> boundsOf(const Coordinates &coordinates, llvm::ArrayRef<int64_t> extents,

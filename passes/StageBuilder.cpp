@@ -50,10 +50,9 @@ ClusterNode StageBuilder::elementOf(RankedTensorType type, const Coordinates &at
   ClusterNode node{Kind::Read};
   node.element = type.getElementType();
   node.bounds = boundsOf(at, extents, [&](int64_t dim) { return paddedExtent(type, layout, dim); });
-  Address address = addressOf(type, at, extents);
-  node.form = address.linear;
-  if (!address.linear)
-    node.address = address.expression;
+  node.form = addressOf(type, at, extents);
+  if (!node.form)
+    node.address = addressExpressionOf(type, at);
   return node;
 }
 
@@ -64,12 +63,12 @@ unsigned StageBuilder::read(unsigned buffer, RankedTensorType type, const Coordi
 }
 
 FailureOr<unsigned> StageBuilder::evaluate(Value value, const Coordinates &at) {
-  for (const Known &other : known)
-    if (other.value == value && other.at == at)
+  for (const Known &other : known[value])
+    if (other.at == at)
       return other.node;
   FailureOr<unsigned> node = evaluateNew(value, at);
   if (succeeded(node))
-    known.push_back({value, at, *node});
+    known[value].push_back({at, *node});
   return node;
 }
 
@@ -201,8 +200,8 @@ FailureOr<unsigned> StageBuilder::evaluatePool(nn::MaxPoolOp op, bool index,
     maximum = i == 0 ? *element : select(wins, *element, maximum);
     position = i == 0 ? here : select(wins, here, position);
   }
-  known.push_back({op.getY(), at, maximum});
-  known.push_back({op.getIndex(), at, position});
+  known[op.getY()].push_back({at, maximum});
+  known[op.getIndex()].push_back({at, position});
   return index ? position : maximum;
 }
 

@@ -41,11 +41,10 @@ private:
   mlir::FailureOr<unsigned> evaluateElementwise(mlir::Operation *op, const Coordinates &at);
 
   struct Known {
-    mlir::Value value;
     Coordinates at;
     unsigned node;
   };
-  std::vector<Known> known;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Known, 1>> known;
   llvm::SmallVector<int64_t> extents;
 };
 
