@@ -19,15 +19,37 @@ std::string RunDirectory::shared(const std::string &ofRank0) const {
   return {reinterpret_cast<const char *>(first.data()), first.size()};
 }
 
+/// What the directory holds that this start cannot use; empty if nothing.
+std::string RunDirectory::conflict() const {
+  bool holdsRun = !directory.empty() && fs::exists(last());
+  if (resume && !holdsRun)
+    return "cannot resume: there is no '" + last() + "'";
+  if (!resume && holdsRun)
+    return "'" + directory + "' holds a run already; add --resume or choose another --run";
+  return "";
+}
+
+/// Locks the directory, which exists. What is wrong, empty if nothing.
+std::string RunDirectory::take() {
+  try {
+    return lock.take(lockPath()) ? conflict() // which may be new: of a run that has just ended
+                                 : "another process trains in '" + directory +
+                                       "'; let it end, or choose another --run";
+  } catch (const Error &error) {
+    return error.what();
+  }
+}
+
 RunDirectory::RunDirectory(const TrainOptions &options, const std::string &model,
                            Communicator &communicator)
-    : communicator(communicator), model(model), directory(options.runDirectory) {
+    : communicator(communicator), model(model), directory(options.runDirectory),
+      resume(options.resume) {
   std::string problem;
-  bool holdsRun = !directory.empty() && fs::exists(last());
-  if (options.resume && !holdsRun)
-    problem = "cannot resume: there is no '" + last() + "'";
-  if (!options.resume && holdsRun)
-    problem = "'" + directory + "' holds a run already; add --resume or choose another --run";
+  if (communicator.rank() == 0) {
+    problem = conflict();
+    if (problem.empty() && resume) // before anything of it is read
+      problem = take();
+  }
   problem = shared(problem);
   if (!problem.empty())
     throw CollectiveError(ErrorCode::BadInput, problem);
@@ -49,7 +71,9 @@ std::string RunDirectory::make() {
   }
   if (!error && ::access(directory.c_str(), W_OK) != 0)
     error = std::error_code(errno, std::generic_category());
-  return error ? "cannot write the run directory '" + directory + "': " + error.message() : "";
+  if (error)
+    return "cannot write the run directory '" + directory + "': " + error.message();
+  return resume ? "" : take();
 }
 
 void RunDirectory::create() {
@@ -65,8 +89,10 @@ void RunDirectory::create() {
 }
 
 RunDirectory::~RunDirectory() {
-  if (isNew)
-    ::rmdir(directory.c_str()); // which refuses what holds a file
+  if (!isNew || fs::exists(configuration()))
+    return;
+  ::unlink(lockPath().c_str());
+  ::rmdir(directory.c_str()); // which refuses what holds a file
 }
 
 void RunDirectory::writeConfiguration(const nlohmann::ordered_json &content) const {

@@ -1,10 +1,12 @@
 // The directory that keeps everything of one run.
 //
-// Rank 0 chooses and creates it; all ranks know its name. A run that fails before it has written
-// anything leaves no directory behind. Collective constructor and create.
+// Rank 0 chooses and creates it, and holds its lock as long as this object lives, so that no other
+// process trains in it; all ranks know its name. A run that fails before it has written anything
+// leaves no directory behind. Collective constructor and create.
 #pragma once
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/train/FileLock.h"
 #include "runtime/train/TrainOptions.h"
 
 #include <nlohmann/json.hpp>
@@ -15,13 +17,13 @@ namespace dlc::rt {
 class RunDirectory {
 public:
   /// Of `options.runDirectory`, or of a fresh runs/MODEL-k. Throws Error on all ranks if it holds a
-  /// run and `resume` is not set, or the other way around.
+  /// run and `resume` is not set, or the other way around, or if another process trains in it.
   RunDirectory(const TrainOptions &options, const std::string &model, Communicator &communicator);
   ~RunDirectory();
   RunDirectory(const RunDirectory &) = delete;
   RunDirectory &operator=(const RunDirectory &) = delete;
 
-  /// Requests to stop are noted already. Makes it: no other process gets the same runs/MODEL-k.
+  /// Requests to stop are noted already. Makes it: no other process gets the same directory.
   /// Throws Error on all ranks if it cannot be created or written.
   void create();
 
@@ -34,13 +36,18 @@ public:
   void writeConfiguration(const nlohmann::ordered_json &content) const;
 
 private:
+  std::string lockPath() const { return directory + "/lock"; }
+  std::string conflict() const;
+  std::string take();
   std::string make();
   std::string shared(const std::string &ofRank0) const;
 
   Communicator &communicator;
   std::string model;
   std::string directory;
+  bool resume;
   bool isNew = false; // made by this object
+  FileLock lock;
 };
 
 } // namespace dlc::rt

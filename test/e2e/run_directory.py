@@ -172,7 +172,7 @@ def main():
     train = ["dlc-run", "train", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads", 1, *data, "--val", data[1], "--val", data[3],
              "--run", kept]
     run(*train, "--steps", 6)
-    names = {"best.safetensors", "last.safetensors", "log.jsonl", "log.csv", "config.json", "loss.svg"}
+    names = {"best.safetensors", "last.safetensors", "log.jsonl", "log.csv", "config.json", "loss.svg", "lock"}
     files = sorted(kept.glob("events.out.tfevents.*"))
     check({file.name for file in kept.iterdir()} == names | {files[0].name}, f"the run directory holds {list(kept.iterdir())}")
     records = [json.loads(line) for line in (kept / "log.jsonl").read_text().splitlines()]

@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""Starting: runs at one time get directories of their own, failed starts leave none, and native code is kept where only we can write."""
+"""Starting: runs at one time get directories of their own, failed starts leave none, one process trains in a directory, and native code is
+kept where only we can write."""
 import os
 import re
 import socket
 import struct
 import subprocess
 import threading
+import time
 
-from jobs import fails
+from jobs import fails, steps_done
 from support import BIN, MODELS, check, digits, run, workspace
 
 
@@ -28,6 +30,25 @@ def run_directories(directory, artifact, data):
     check(len(list((here / "runs").iterdir())) == 8, "a start that failed left a directory")
     fails("cannot open", "-np", 2, "train", artifact, "--data", "image=none.npy", *data[2:], "--run", here / "own")
     check(not (here / "own").exists(), "a start that failed left its directory")
+
+
+def one_at_a_time(directory, artifact, data):
+    """A directory belongs to the process that trains in it, until that ends, however it ends."""
+    kept = directory / "taken"
+    train = ["train", artifact, *data, "--threads", 1, "--run", kept]
+    first = subprocess.Popen([str(part) for part in (BIN / "dlc-run", *train, "--epochs", 1000000)], stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.time() + 60
+        while not (kept / "last.safetensors").exists():
+            check(first.poll() is None and time.time() < deadline, "the run does not get under way")
+            time.sleep(0.01)
+        for ranks in (1, 2):
+            fails(f"another process trains in '{kept}'; let it end, or choose another --run$", "-np", ranks, *train, "--resume")
+    finally:
+        first.kill()
+        first.wait()
+    step = steps_done(kept / "last.safetensors")
+    run("dlc-run", *train, "--resume", "--steps", step + 1)
 
 
 def cache(directory):
@@ -104,6 +125,7 @@ def main():
     artifact = directory / "mnist.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "-o", artifact)
     run_directories(directory, artifact, data)
+    one_at_a_time(directory, artifact, data)
     spellings(artifact)
     displays(artifact)
     cache(directory)

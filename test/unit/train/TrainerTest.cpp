@@ -2,6 +2,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
+#include "runtime/train/FileLock.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 #include "test/unit/train/CopyingArtifact.h"
@@ -261,6 +262,20 @@ TEST_F(TrainerTest, APartOfAnEpochIsComparedWithNothing) {
   train(run);
   EXPECT_NE(printed().find("epoch 2 (part)  "), std::string::npos) << printed();
   EXPECT_NE(printed().find("best epoch 1: loss 2"), std::string::npos) << printed();
+}
+
+TEST_F(TrainerTest, OneProcessTrainsInADirectory) {
+  std::filesystem::create_directory(directory / "run");
+  std::string refusal = "another process trains in '" + directory / "run" + "'; let it end";
+  {
+    FileLock other;
+    EXPECT_TRUE(other.take(directory / "run/lock"));
+    EXPECT_EQ(failure(options("run"), 2).find(refusal), 0u);
+  }
+  train(options("run"));
+  FileLock other;
+  EXPECT_TRUE(other.take(directory / "run/lock"));
+  EXPECT_EQ(failure(resumption("run"), 2).find(refusal), 0u);
 }
 
 //===- What determines a run ------------------------------------------------------------------===//
