@@ -28,8 +28,11 @@ static std::string counted(int64_t count, const std::string &what) {
 
 std::string nothingToDoText(const Course &course, const TrainOptions &options,
                             const RunState &state) {
-  std::string text = "nothing to do: the run has done " + counted(state.step, "step") + ", " +
-                     counted(state.epoch, "whole epoch");
+  std::string text = "nothing to do";
+  for (const std::string &name : options.overrides)
+    text += (&name == &options.overrides.front() ? " with --override " : ",") + name;
+  text += ": the run has done " + counted(state.step, "step") + ", " +
+          counted(state.epoch, "whole epoch");
   if (state.monitor.shouldStop())
     return text + ", and stopped early; --override early_stop takes a model that stops later";
   return text + ", and was to do " +

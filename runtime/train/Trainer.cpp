@@ -9,6 +9,7 @@
 #include "runtime/train/Report.h"
 #include "runtime/train/RunConfiguration.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -54,6 +55,8 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
                               : (samples + shape.global() - 1) / shape.global();
   setWorkers(stepsPerEpoch);
   course = courseOf(stepsPerEpoch, options, state);
+  if (course.isOver(state) && !options.overrides.empty()) // which would be lost
+    throw CollectiveError(ErrorCode::BadInput, nothingToDoText(course, options, state));
   setSchedule();
   setMonitor();
   signals.note(); // what is begun here ends with a checkpoint
@@ -67,8 +70,9 @@ Recipe Trainer::startRecipe() {
     LoadedCheckpoint loaded = loadCheckpoint(session, directory.last());
     data.setStatistics(loaded.statistics);
     state = std::move(loaded.state);
-    for (const RecipeChange &change :
-         recipe.takeUp(state.recipe, options.overrides, directory.last())) {
+    std::vector<RecipeChange> changes =
+        recipe.takeUp(state.recipe, options.overrides, directory.last());
+    for (const RecipeChange &change : changes) {
       notes.push_back(differenceText(change) + " from step " + std::to_string(state.step + 1) +
                       " on (--override)");
       state.overrides.push_back({{"after_step", state.step},
@@ -76,6 +80,11 @@ Recipe Trainer::startRecipe() {
                                  {"was", change.was},
                                  {"now", change.now}});
     }
+    for (const std::string &name : options.overrides)
+      if (std::none_of(changes.begin(), changes.end(),
+                       [&](const RecipeChange &change) { return change.name == name; }))
+        notes.push_back("--override " + name + " changes nothing: " + name +
+                        " is what it was; say with a flag, an artifact or data what it is to be");
   } else if (!options.init.empty()) {
     loadWeights(session, options.init);
   }

@@ -343,6 +343,28 @@ TEST_F(TrainerTest, WhatIsOverriddenIsRecordedAndStays) {
   EXPECT_EQ(config["overrides"].dump(), R"([{"after_step":7,"name":"lr","now":0.4,"was":0.01}])");
 }
 
+TEST_F(TrainerTest, AnOverrideThatChangesNothingSaysSo) {
+  TrainOptions run = options("run");
+  run.learningRate = 0.01;
+  run.epochs = 1;
+  train(run);
+  std::map<std::string, std::string> before = kept("run");
+  TrainOptions other = resumption("run");
+  other.learningRate = 0.4;
+  other.seed = run.seed;
+  other.overrides = {"lr", "seed"};
+  EXPECT_EQ(failure(other, 2), "nothing to do with --override lr,seed: the run has done 7 steps, "
+                               "1 whole epoch, and was to do 1 epoch; go on with --steps above 7 "
+                               "or --epochs above 1");
+  EXPECT_EQ(kept("run"), before);
+  other.epochs = 2;
+  train(other);
+  EXPECT_NE(printed().find("note: --override seed changes nothing: seed is what it was; "),
+            std::string::npos)
+      << printed();
+  EXPECT_EQ(printed().find("--override lr changes nothing"), std::string::npos) << printed();
+}
+
 /// Its rate, too, unless the command line gave another.
 TEST_F(TrainerTest, AnotherModelIsRefused) {
   edit = [](auto &artifact) { setOptimizer(artifact, 0.25); };
