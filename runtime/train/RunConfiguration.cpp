@@ -10,10 +10,15 @@ namespace dlc::rt {
 
 using Json = nlohmann::ordered_json;
 
+/// A run may be resumed in another directory.
+static std::string absolute(const std::string &path) {
+  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+}
+
 static Json pathsOf(const DataPaths &paths) {
   Json json = Json::object();
   for (const auto &[name, path] : paths)
-    json[name] = path;
+    json[name] = absolute(path);
   return json;
 }
 
@@ -68,7 +73,7 @@ Json runConfiguration(const Artifact &artifact, const TrainOptions &options, con
     json["steps"] = *options.steps;
   json["data"] = pathsOf(options.data);
   json["val"] = pathsOf(options.validation);
-  json["init"] = options.init;
+  json["init"] = absolute(options.init);
   json["recipe"] = recipe.resolved();
   json["overrides"] = state.overrides;
   return json;

@@ -163,6 +163,17 @@ def check_resuming(directory, data):
     check_same(undisturbed, stopped)
 
 
+def check_elsewhere(directory, data):
+    """A run that was told of its data by relative paths is resumed in another directory."""
+    artifact, kept, elsewhere = directory / "mnist.dlx", directory / "moved", directory / "elsewhere"
+    elsewhere.mkdir()
+    relative = [part.replace(f"{directory}/", "") for part in data]
+    run("dlc-run", "train", artifact, *relative, "--val", relative[1], "--val", relative[3], "--epochs", 1, "--run", "moved", cwd=directory)
+    run("dlc-run", "train", artifact, "--resume", "--run", kept, "--epochs", 2, cwd=elsewhere)
+    config = json.loads((kept / "config.json").read_text())
+    check(config["data"] == config["val"] == {name: f"{directory}/{name}.npy" for name in ("image", "label")}, f"paths: {config}")
+
+
 def main():
     check(crc32c(b"123456789") == 0xE3069283, "the test's own checksum")
     directory = workspace()
@@ -192,6 +203,7 @@ def main():
     check([row["val_loss"] for row in table] == [str(record["val_loss"]) for record in epochs], f"log.csv: {table}")
 
     check_resuming(directory, data)
+    check_elsewhere(directory, data)
 
 
 main()
