@@ -47,10 +47,11 @@ TrainOptions completeOptions(TrainOptions options, const Artifact &artifact,
   if (options.resume && std::filesystem::exists(path))
     try {
       takeUp(options, Json::parse(std::ifstream(path)));
-    } catch (const std::exception &problem) { // of the JSON library
+    } catch (const Json::exception &) { // whose text is of bytes and types
       throw Error(ErrorCode::BadInput,
-                  "'" + path + "' is no configuration of a run: " + problem.what() +
-                      "; remove it, and say again what it said (--data, --val, --epochs, --steps)");
+                  "'" + path +
+                      "' is damaged; remove it, and say again what it said: --data, --val, "
+                      "--epochs, --steps");
     }
   if (!options.epochs && !options.steps) {
     int64_t epochs = artifact->training() ? artifact->training()->epochs() : 0;

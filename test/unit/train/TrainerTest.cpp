@@ -422,6 +422,28 @@ TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
             std::string::npos);
 }
 
+TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  std::string config = directory / "run/config.json", whole = contentOf(config);
+  for (const std::string &damaged :
+       {whole.substr(0, whole.size() / 2), std::string(), std::string("[]"), std::string("{}"),
+        std::string(R"({"data": {"x": 1}, "val": {}, "init": ""})"),
+        std::string(R"({"data": {}, "val": {}, "init": "", "epochs": "2"})")}) {
+    test::writeFile(config, damaged);
+    EXPECT_EQ(failure(resumption("run"), 2),
+              "'" + config +
+                  "' is damaged; remove it, and say again what it said: --data, --val, --epochs, "
+                  "--steps")
+        << damaged;
+  }
+  std::filesystem::remove(config);
+  TrainOptions rest = options("run");
+  rest.resume = true;
+  EXPECT_EQ(failure(rest), "no error");
+}
+
 /// Cosine falls to 0 over the first run's length, unless told to count anew.
 TEST_F(TrainerTest, TheScheduleKeepsItsLength) {
   edit = [](auto &artifact) {
