@@ -31,11 +31,12 @@ static bool mayBeExtra(const std::string &tensor) {
 
 void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &file,
                   const std::string &path, const std::string &model) {
-  std::vector<std::string> missing, misshapen, unknown;
+  std::vector<std::string> missing, slots, misshapen, unknown;
   for (const VariableInfo &variable : wanted) {
     auto found = file.tensors.find(variable.tensor);
     if (found == file.tensors.end())
-      missing.push_back(describe(variable.tensor, variable.shape));
+      (variable.kind == VariableKind::Slot ? slots : missing)
+          .push_back(describe(variable.tensor, variable.shape));
     else if (found->second.shape != variable.shape)
       misshapen.push_back(variable.tensor + " is " + shapeText(found->second.shape) + ", wanted " +
                           shapeText(variable.shape));
@@ -56,6 +57,12 @@ void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &fil
   if (!problems.empty())
     throw Error(ErrorCode::BadInput,
                 "'" + path + "' does not fit model " + model + ": " + problems);
+  if (!slots.empty())
+    throw Error(ErrorCode::BadInput,
+                "'" + path + "' was trained with another optimizer than model " + model +
+                    " has: it lacks " + listed(slots) +
+                    "; compile the model with that optimizer, or start a new run from the weights "
+                    "with --init");
 }
 
 static std::vector<VariableInfo> variablesToRestore(const Session &session, bool slots) {

@@ -159,11 +159,17 @@ static std::string joined(const std::vector<std::string> &items, const std::stri
   return text;
 }
 
+/// Of a call; null if there is none.
+static json nameOf(const json &call) {
+  return call.is_object() ? call.value("name", json()) : json();
+}
+
 std::vector<RecipeChange> Recipe::takeUp(const json &saved,
                                          const std::vector<std::string> &overrides,
                                          const std::string &path) {
   std::vector<std::string> known, refused, differences;
   std::vector<RecipeChange> changes;
+  bool otherOptimizer = false; // not only of another rate
   for (const Fact &fact : facts) {
     known.push_back(fact.name);
     if (!saved.is_object() || !saved.contains(fact.name))
@@ -183,6 +189,7 @@ std::vector<RecipeChange> Recipe::takeUp(const json &saved,
     if (fact.given && differs) {
       refused.push_back(fact.name);
       differences.push_back(differenceText(change));
+      otherOptimizer |= fact.name == "optimizer" && nameOf(change.was) != nameOf(change.now);
     }
   }
   for (const std::string &name : overrides)
@@ -192,7 +199,8 @@ std::vector<RecipeChange> Recipe::takeUp(const json &saved,
   if (!refused.empty())
     throw Error(ErrorCode::BadInput,
                 "'" + path + "' was trained otherwise: " + joined(differences, "; ") +
-                    "; resume it as it was, or add --override " + joined(refused, ","));
+                    "; resume it as it was, or add --override " + joined(refused, ",") +
+                    (otherOptimizer ? "; --init starts a new run from its weights" : ""));
   return changes;
 }
 

@@ -35,6 +35,19 @@ TEST(Checkpoint, ListsNamesAndShapesThatDoNotFit) {
                            "head.bias (7)");
 }
 
+TEST(Checkpoint, SaysThatTheOptimizerIsAnother) {
+  std::vector<VariableInfo> variables = wanted();
+  variables.push_back({"conv.bias.m", "optimizer.m.conv.bias", {2}, artifact::VariableKind::Slot});
+  TensorFile file;
+  file.tensors["conv.weight"].shape = {2, 1, 3, 3};
+  file.tensors["conv.bias"].shape = {2};
+  file.tensors["optimizer.momentum.conv.bias"].shape = {2};
+  EXPECT_EQ(test::errorOf([&] { checkTensors(variables, file, "last", "tiny"); }),
+            "'last' was trained with another optimizer than model tiny has: it lacks "
+            "optimizer.m.conv.bias (2); compile the model with that optimizer, or start a new run "
+            "from the weights with --init");
+}
+
 TEST(Checkpoint, LongListsAreCut) {
   TensorFile file;
   file.tensors["conv.weight"].shape = {2, 1, 3, 3};

@@ -173,9 +173,9 @@ void addCosine(artifact::ArtifactT &artifact) {
   artifact.training->schedule.push_back(std::move(cosine));
 }
 
-void setOptimizer(artifact::ArtifactT &artifact, double rate) {
+void setOptimizer(artifact::ArtifactT &artifact, double rate, const char *name = "sgd") {
   artifact.training->optimizer = std::make_unique<artifact::CallT>();
-  artifact.training->optimizer->name = "sgd";
+  artifact.training->optimizer->name = name;
   auto argument = std::make_unique<artifact::ArgumentT>();
   argument->name = "lr";
   argument->floats = {rate};
@@ -378,6 +378,14 @@ TEST_F(TrainerTest, AnotherModelIsRefused) {
                                "add --override optimizer"),
             std::string::npos)
       << failure(rest);
+  EXPECT_EQ(failure(rest).find("--init"), std::string::npos) << failure(rest);
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.25, "adam"); };
+  EXPECT_NE(failure(rest).find("otherwise: optimizer.name was sgd, is adam; resume it as it was, "
+                               "or add --override optimizer; --init starts a new run from its "
+                               "weights"),
+            std::string::npos)
+      << failure(rest);
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.5); };
   rest.overrides = {"optimizer"};
   train(rest);
   EXPECT_EQ(configuration("run")["recipe"]["lr"], 0.5);
