@@ -47,6 +47,8 @@ public:
   uint64_t seed() const { return held.at("seed"); }
   bool shuffles() const { return held.at("shuffle"); }
   bool stopsOnNan() const { return held.at("on-nan") == "stop"; }
+  /// True if the schedule counts to an end.
+  bool countsToAnEnd() const { return !held.at("length").is_null(); }
   /// Steps that the schedule counts to, for a run of `total` steps.
   int64_t scheduleSteps(int64_t stepsPerEpoch, int64_t total) const;
 

@@ -117,9 +117,14 @@ bool Trainer::monitorsMetric() const {
 
 void Trainer::setSchedule() {
   int64_t length = recipe.scheduleSteps(course.stepsPerEpoch, course.end);
-  if (length < course.end)
-    notes.push_back("the schedule counts to step " + std::to_string(length) +
-                    " and stays there; --override length lets it count to the new end");
+  if (recipe.countsToAnEnd()) {
+    std::string how;
+    if (length < course.end)
+      how = " and stays there; --override length lets it count to the new end";
+    else if (!options.resume && !options.epochs)
+      how = ", as --steps says; --epochs beside it lets it count to their end";
+    notes.push_back("the schedule counts to step " + std::to_string(length) + how);
+  }
   double scale = recipe.scalesRate() ? static_cast<double>(shape.ranks * shape.pieces) : 1;
   schedule = std::make_unique<Schedule>(training.schedule, recipe.learningRate() * scale,
                                         course.stepsPerEpoch, length);

@@ -62,7 +62,7 @@ private:
   const TrainOptions options; // complete
   TrainingData data;
   RunState state;
-  std::vector<std::string> notes; // on resuming
+  std::vector<std::string> notes; // said at the start
   Recipe recipe;
   RankBatch shape;
   StepRunner steps;

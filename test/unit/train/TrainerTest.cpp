@@ -452,6 +452,25 @@ TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
   EXPECT_EQ(failure(rest), "no error");
 }
 
+TEST_F(TrainerTest, SaysWhatTheScheduleCountsTo) {
+  auto startOf = [&](const std::string &name, std::optional<int64_t> epochs) {
+    TrainOptions run = options(name);
+    run.steps = 3;
+    run.epochs = epochs;
+    train(run);
+    return printed();
+  };
+  EXPECT_EQ(startOf("constant", {}).find("the schedule"), std::string::npos) << printed();
+  edit = addCosine;
+  EXPECT_NE(startOf("steps", {})
+                .find("note: the schedule counts to step 3, as --steps says; "
+                      "--epochs beside it lets it count to their end\n"),
+            std::string::npos)
+      << printed();
+  EXPECT_NE(startOf("epochs", 2).find("note: the schedule counts to step 14\n"), std::string::npos)
+      << printed();
+}
+
 /// Cosine falls to 0 over the first run's length, unless told to count anew.
 TEST_F(TrainerTest, TheScheduleKeepsItsLength) {
   edit = [](auto &artifact) {
