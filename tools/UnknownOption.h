@@ -1,5 +1,5 @@
-// What to say about an option that there is none of: the option or the model's parameter that was
-// meant. Shared by the command lines of dlc and dlc-run.
+// What to say about a command or an option that there is none of: the command, option or model's
+// parameter that was meant. Shared by the command lines of dlc and dlc-run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -46,22 +46,43 @@ inline size_t editDistance(const std::string &from, const std::string &to) {
   return row.back();
 }
 
-/// The name of an option of these commands that is closest, empty if all are other words.
-inline std::string nearestOption(const std::vector<const CLI::App *> &commands,
-                                 const std::string &name) {
-  std::string nearest;
-  size_t least = name.size() / 3 + 1; // a third of the letters may be wrong
+/// The word that is closest to a name, the first one of several; empty if all are other words.
+inline std::string nearest(const std::vector<std::string> &words, const std::string &name) {
+  std::string found;
+  size_t least = name.size() / 3 + 2; // a third of the letters may be wrong, and one more
+  for (const std::string &word : words)
+    if (size_t distance = editDistance(name, word); distance < least) {
+      found = word;
+      least = distance;
+    }
+  return found;
+}
+
+inline std::vector<std::string> optionNames(const std::vector<const CLI::App *> &commands) {
+  std::vector<std::string> names;
   for (const CLI::App *command : commands)
     for (const CLI::Option *option : command->get_options())
-      for (const std::string &known : option->get_lnames()) {
-        size_t distance = editDistance(name, known);
-        if (option->get_group().empty() || distance > least ||
-            (distance == least && !nearest.empty()))
-          continue;
-        nearest = known;
-        least = distance;
-      }
-  return nearest;
+      if (!option->get_group().empty()) // a hidden one
+        names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  return names;
+}
+
+/// The message on what stands where `app` wants one of its commands; empty if that is one, or none.
+inline std::string unknownCommand(const CLI::App &app) {
+  std::vector<std::string> given = app.remaining(), commands;
+  if (!app.get_subcommands().empty() || given.empty())
+    return "";
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    commands.push_back(command->get_name());
+  for (const std::string &word : given)
+    if (std::string meant = nearest(commands, word); !word.starts_with("-") && !meant.empty())
+      return "there is no command '" + word + "'; did you mean " + meant + "?";
+  if (given.front().starts_with("-"))
+    return "";
+  std::string known;
+  for (const std::string &command : commands)
+    known += (known.empty() ? "" : ", ") + command;
+  return "there is no command '" + given.front() + "'; there are " + known;
 }
 
 /// The message on the first option in `remaining`, what `app` could not place of its arguments;
@@ -92,8 +113,8 @@ inline std::string unknownOption(const CLI::App &app, const std::string &model) 
   std::vector<const CLI::App *> commands = {&app};
   for (const CLI::App *command : app.get_subcommands())
     commands.push_back(command);
-  std::string nearest = nearestOption(commands, name);
-  return nearest.empty() ? text : text + "; did you mean --" + nearest + "?";
+  std::string meant = nearest(optionNames(commands), name);
+  return meant.empty() ? text : text + "; did you mean --" + meant + "?";
 }
 
 } // namespace dlc

@@ -354,8 +354,15 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
     bool isHelp = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
     if (isHelp)
       return {std::nullopt, app.exit(error)};
-    std::string unknown = unknownOption(app, command.file);
-    std::string text = unknown.empty() ? error.what() : unknown;
+    std::string text;
+    // A wrong value may be what was not found, as in "-np train".
+    if (!dynamic_cast<const CLI::ValidationError *>(&error)) {
+      text = unknownCommand(app);
+      if (text.empty())
+        text = unknownOption(app, command.file);
+    }
+    if (text.empty())
+      text = error.what();
     std::cerr << "dlc-run: error: " << text << (text.ends_with('?') ? " see" : "; see")
               << " dlc-run --help\n";
     return {std::nullopt, 2};

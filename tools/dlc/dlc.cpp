@@ -126,13 +126,10 @@ static int run(int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) // --help, --version
       return app.exit(error);
-    std::vector<std::string> unknown = app.remaining();
-    if (app.get_subcommands().empty() && !unknown.empty())
-      std::cerr << "dlc: there is no subcommand '" << unknown.front() << "' (see dlc --help)\n";
-    else if (std::string text = unknownOption(app, options.input); !text.empty())
-      std::cerr << "dlc: " << text << " (see dlc --help)\n";
-    else
-      std::cerr << "dlc: " << error.what() << " (see dlc --help)\n";
+    std::string text = unknownCommand(app);
+    if (text.empty())
+      text = unknownOption(app, options.input);
+    std::cerr << "dlc: " << (text.empty() ? error.what() : text) << " (see dlc --help)\n";
     return 2;
   }
   if (compileCommand.parsed())
