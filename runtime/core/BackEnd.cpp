@@ -22,7 +22,9 @@ std::string modulePath(const std::string &file) {
 } // namespace
 
 const BackEnd *findBackEnd(const std::string &target, std::string &reason) noexcept {
-  std::string kind = target.substr(0, target.find(':'));
+  size_t colon = target.find(':');
+  // A target of no kind goes to the CPU's back end, which says what was meant.
+  std::string kind = colon == std::string::npos ? "cpu" : target.substr(0, colon);
   bool plausible =
       !kind.empty() && kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
   std::string path = plausible ? modulePath("dlc_" + kind + ".so") : "";

@@ -60,6 +60,12 @@ const InstructionSet *findSet(std::string_view name) {
   return nullptr;
 }
 
+std::string unknownTarget(const std::string &name) {
+  return "unknown target '" + name +
+         "'; known are cpu:native, cpu:avx2, cpu:avx512, cpu:avx512-bf16, cpu:amx and "
+         "cpu:FILE.json";
+}
+
 const InstructionSet &nativeSet() {
   const InstructionSet *best = nullptr;
   for (const InstructionSet &set : instructionSets)
@@ -103,11 +109,12 @@ nlohmann::ordered_json embeddedTable(const std::string &name) {
 }
 
 CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::max(threads, 1u)) {
-  std::string_view variant = name;
-  if (!variant.starts_with("cpu:"))
+  if (!name.starts_with("cpu:"))
     throw Error(ErrorCode::BadInput,
-                "'" + name + "' is not a CPU target (cpu:native, cpu:avx2, ...)");
-  variant.remove_prefix(4);
+                name == "native" || findSet(name)
+                    ? "unknown target '" + name + "'; did you mean cpu:" + name + "?"
+                    : unknownTarget(name));
+  std::string_view variant = std::string_view(name).substr(4);
   std::optional<nlohmann::json> table;
   try {
     const InstructionSet *set = nullptr;
@@ -121,10 +128,7 @@ CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::m
       set = findSet(variant);
     }
     if (!set)
-      throw Error(ErrorCode::BadInput,
-                  "unknown target '" + name +
-                      "'; known are cpu:native, cpu:avx2, cpu:avx512, cpu:avx512-bf16, cpu:amx and "
-                      "cpu:FILE.json");
+      throw Error(ErrorCode::BadInput, unknownTarget(name));
     canonicalName = std::string("cpu:") + set->name;
     requiredFeatures = featuresUpTo(*set);
     maxIsa = set->isa;
