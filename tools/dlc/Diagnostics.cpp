@@ -8,6 +8,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <utility>
+
 using namespace mlir;
 using namespace dlc;
 
@@ -35,8 +37,10 @@ static void print(Diagnostic &diagnostic, llvm::raw_ostream &stream) {
 }
 
 OneLineDiagnostics::OneLineDiagnostics(MLIRContext &context, llvm::raw_ostream &stream)
-    : handler(&context, [&stream](Diagnostic &diagnostic) {
-        print(diagnostic, stream);
+    : handler(&context, [&stream, failed = false](Diagnostic &diagnostic) mutable {
+        bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+        if (!isError || !std::exchange(failed, true))
+          print(diagnostic, stream);
         return success();
       }) {
   context.printOpOnDiagnostic(false);
