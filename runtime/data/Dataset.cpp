@@ -196,7 +196,8 @@ static std::string numberText(double value) {
   return text.str();
 }
 
-[[noreturn]] static void refuse(const InputSpec &spec, const std::string &place, double value) {
+[[noreturn]] static void refuse(const InputSpec &spec, const std::string &place, double value,
+                                const std::string &beside = "") {
   ValueRange range = takenBy(spec);
   bool isOpen = range.high >= std::numeric_limits<float>::max();
   std::string taken = isOpen && range.low < 0 ? "finite numbers"
@@ -209,9 +210,9 @@ static std::string numberText(double value) {
     advice =
         ": save it as 0 and 1, or with values in between (files of 0 and 255 alone are read as "
         "0 and 1 where prediction does not need the input)";
-  throw Error(ErrorCode::BadInput, place + " has the value " + numberText(value) + ", but " +
-                                       (spec.range ? "the loss or metric on " : "") + "input " +
-                                       spec.name + " takes " + taken + advice);
+  throw Error(ErrorCode::BadInput, place + " has the value " + numberText(value) + beside +
+                                       ", but " + (spec.range ? "the loss or metric on " : "") +
+                                       "input " + spec.name + " takes " + taken + advice);
 }
 
 void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
@@ -235,7 +236,8 @@ void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &sour
   // Whole before the first step where reading is quick; sample by sample when loaded in any case.
   if (spec.range && isInteger(array.type()) && keepsValues(value))
     if (std::optional<Source::Outlier> wrong = source.outlier(*spec.range))
-      refuse(spec, source.place(wrong->sample), wrong->value);
+      refuse(spec, source.place(wrong->sample), wrong->value,
+             wrong->besideMask ? " beside 0 and 255" : "");
 }
 
 void Dataset::checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const {

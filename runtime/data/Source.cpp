@@ -62,40 +62,41 @@ Source::Source(std::string name, Array array, std::string axes, size_t inputRank
   samplesFirst = axes.front() == 'N';
 }
 
-bool Source::readAsBinaryMask() {
-  if (!isInteger(data.type()))
-    return false;
-  bool has255 = false;
-  bool only = visitType(data.type(), [&](auto zero) {
-    using T = decltype(zero);
-    for (size_t at = 0; at < data.bytes().size(); at += sizeof(T)) {
-      T value;
-      std::memcpy(&value, data.bytes().data() + at, sizeof(T));
-      auto number = static_cast<double>(value);
-      if (number != 0 && number != 255)
-        return false;
-      has255 |= number == 255;
-    }
-    return true;
-  });
-  binaryMask = only && has255;
-  return binaryMask;
-}
-
-std::optional<Source::Outlier> Source::outlier(const ValueRange &range) const {
-  int64_t wrong = visitType(data.type(), [&](auto zero) {
+/// The first element of an array of integers that is not `good`, if any.
+template <typename Good> static std::optional<int64_t> findNot(const Array &data, Good good) {
+  return visitType(data.type(), [&](auto zero) -> std::optional<int64_t> {
     using T = decltype(zero);
     for (int64_t i = 0; i < data.elements(); ++i) {
       T value;
       std::memcpy(&value, data.bytes().data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
-      if (!range.holds(static_cast<double>(value) / (binaryMask ? 255 : 1)))
+      if (!good(static_cast<double>(value)))
         return i;
     }
-    return int64_t{-1};
-  });
-  if (wrong < 0)
     return std::nullopt;
-  return Outlier{sampleStride ? wrong / sampleStride % count : 0, data.at(wrong)};
+  });
+}
+
+bool Source::readAsBinaryMask() {
+  if (!isInteger(data.type()))
+    return false;
+  bool has255 = false;
+  notBinary = findNot(data, [&](double value) {
+    has255 |= value == 255;
+    return value == 0 || value == 255;
+  });
+  binaryMask = !notBinary && has255;
+  return binaryMask;
+}
+
+std::optional<Source::Outlier> Source::outlier(const ValueRange &range) const {
+  std::optional<int64_t> wrong =
+      findNot(data, [&](double value) { return range.holds(value / (binaryMask ? 255 : 1)); });
+  if (!wrong)
+    return std::nullopt;
+  bool wantsMask = range.low == 0 && range.high == 1;
+  bool besideMask = wantsMask && notBinary && data.at(*wrong) == 255;
+  int64_t at = besideMask ? *notBinary : *wrong;
+  return Outlier{sampleStride ? at / sampleStride % count : 0, data.at(at), besideMask};
 }
 
 const std::vector<std::string> &Source::sampleNames() const {

@@ -27,8 +27,10 @@ public:
   struct Outlier {
     int64_t sample;
     double value;
+    bool besideMask; // all that keeps the file from being read as a mask
   };
-  /// The first element outside of the range, as the file holds it.
+  /// The first element outside of the range, as the file holds it; of a mask, where that is 255,
+  /// the first element that is neither 0 nor 255.
   std::optional<Outlier> outlier(const ValueRange &range) const;
 
   /// Stems of the samples' files, if they have one each.
@@ -49,6 +51,7 @@ private:
   std::vector<int64_t> shape, strides; // of a sample; strides in elements of the array
   bool samplesFirst = false;           // the array's first dimension is N
   bool binaryMask = false;
+  std::optional<int64_t> notBinary; // the first element that is neither 0 nor 255, once looked for
 };
 
 } // namespace dlc::rt

@@ -249,6 +249,8 @@ TEST_F(DatasetTest, ChecksLabels) {
                 .find("label.npy': sample 2 has the value 10, but the loss or metric on input "
                       "mask takes 0..9: number the classes from 0"),
             std::string::npos);
+  EXPECT_NE(labels("|u1", bytesOfVector<uint8_t>({0, 255, 3})).find("sample 1 has the value 255,"),
+            std::string::npos);
   EXPECT_NE(labels("|i1", bytesOfVector<int8_t>({0, -1, 3})).find("the value -1"),
             std::string::npos);
   EXPECT_NE(labels("<f4", bytesOfVector<float>({0, 1, 3})).find("takes integers"),
@@ -267,6 +269,12 @@ TEST_F(DatasetTest, ChecksTargetsOfIntegersAtOnce) {
   std::string message = masks({0, 0, 0, 0, 0, 100, 200, 0});
   EXPECT_NE(message.find("mask.npy': sample 1 has the value 100, but the loss or metric on input "
                          "mask takes 0..1: save it as 0 and 1"),
+            std::string::npos)
+      << message;
+  // Not the 255 of sample 0, which would be read as 1 but for the 7.
+  message = masks({0, 255, 0, 255, 0, 7, 255, 9});
+  EXPECT_NE(message.find("mask.npy': sample 1 has the value 7 beside 0 and 255, but the loss or "
+                         "metric on input mask takes 0..1: save it as 0 and 1"),
             std::string::npos)
       << message;
 }
