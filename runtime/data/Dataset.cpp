@@ -168,7 +168,8 @@ Source Dataset::openSource(size_t value, const std::string &path, const std::str
   Source source(names[value], readArray(path), axes, fed.front()->shape.size());
   bool forPrediction = std::any_of(fed.begin(), fed.end(),
                                    [](const InputSpec *spec) { return spec->neededByPredict; });
-  if (!forPrediction && source.readAsBinaryMask())
+  // A step that computes knows the units that it is for.
+  if (!forPrediction && keepsValues(value) && source.readAsBinaryMask())
     remarks.push_back(names[value] + " holds 0 and 255 alone and is read as 0 and 1 ('" + path +
                       "')");
   for (const InputSpec *spec : fed)

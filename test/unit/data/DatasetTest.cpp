@@ -23,6 +23,16 @@ std::unique_ptr<artifact::CallT> call(const std::string &name, const std::string
   return result;
 }
 
+std::unique_ptr<artifact::CallT> normalizeBy(double mean, double deviation) {
+  auto result = call("normalize");
+  for (auto [name, value] : {std::pair("mean", mean), {"std", deviation}}) {
+    result->arguments.push_back(std::make_unique<artifact::ArgumentT>());
+    result->arguments.back()->name = name;
+    result->arguments.back()->floats = {value};
+  }
+  return result;
+}
+
 std::unique_ptr<artifact::DataChainT> chain(std::vector<std::string> inputs,
                                             std::vector<std::unique_ptr<artifact::CallT>> steps) {
   auto result = std::make_unique<artifact::DataChainT>();
@@ -96,6 +106,11 @@ TEST_F(DatasetTest, MasksOf255AreReadAsOneWithANotice) {
   writeFile(directory / "two.npy", npyBytes("|u1", "1, 4, 4", std::string(16, '\xff')));
   std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 4, 4}, {}, true}};
   EXPECT_EQ(open(inputs, {{"image", directory / "two.npy"}}).sample(0, {})[0].values[0], 255);
+  // And so does what a step scales: 255 becomes 1, not 1 / 255.
+  addChain({"mask"}, normalizeBy(0, 255));
+  Dataset scaled = openUnet();
+  EXPECT_EQ(scaled.sample(0, {})[1].values[0], 1);
+  EXPECT_TRUE(scaled.notices().empty());
 }
 
 TEST_F(DatasetTest, NormalizesPerImage) {
@@ -125,14 +140,7 @@ TEST_F(DatasetTest, NormalizesByTheStatisticsOfTheTrainingPart) {
 }
 
 TEST_F(DatasetTest, NormalizesByGivenFigures) {
-  auto step = std::make_unique<artifact::CallT>();
-  step->name = "normalize";
-  for (auto [name, value] : {std::pair("mean", 3.0), {"std", 2.0}}) {
-    step->arguments.push_back(std::make_unique<artifact::ArgumentT>());
-    step->arguments.back()->name = name;
-    step->arguments.back()->floats = {value};
-  }
-  addChain({"image"}, std::move(step));
+  addChain({"image"}, normalizeBy(3, 2));
   EXPECT_EQ(openUnet().sample(0, {})[0].values[0], -1.0f);
 }
 
