@@ -8,12 +8,7 @@ using namespace dlc::fe;
 
 /// Statements of a model, from line 4 on.
 class BodyError : public testing::TestWithParam<Case> {};
-TEST_P(BodyError, IsReported) {
-  Case expected = GetParam();
-  std::string where = std::string("test.dl:") + expected.where;
-  expected.where = where.c_str();
-  expectError(withBody(expected.text), expected);
-}
+TEST_P(BodyError, IsReported) { expectBodyError(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Syntax, BodyError,

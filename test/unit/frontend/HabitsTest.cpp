@@ -5,12 +5,7 @@ using namespace dlc::fe;
 
 /// Statements of a model, from line 4 on.
 class HabitError : public testing::TestWithParam<Case> {};
-TEST_P(HabitError, SaysWhatToWrite) {
-  Case expected = GetParam();
-  std::string where = std::string("test.dl:") + expected.where;
-  expected.where = where.c_str();
-  expectError(withBody(expected.text), expected);
-}
+TEST_P(HabitError, SaysWhatToWrite) { expectBodyError(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Signs, HabitError,

@@ -68,6 +68,13 @@ inline void expectError(const std::string &text, const Case &expected,
   EXPECT_NE(result.diagnostics.find(expected.message), std::string::npos) << result.diagnostics;
 }
 
+/// An error of statements of a model, whose `where` lacks the file's name.
+inline void expectBodyError(Case expected) {
+  std::string where = std::string("test.dl:") + expected.where;
+  expected.where = where.c_str();
+  expectError(withBody(expected.text), expected);
+}
+
 inline void PrintTo(const Case &c, std::ostream *os) { *os << c.text; }
 
 } // namespace dlc::fe
