@@ -22,7 +22,7 @@ public:
   Exporter(nn::ModelOp model, const rt::PlannerTarget &target)
       : model(model), target(target), builder(writer.builder()), tables(builder) {}
 
-  std::vector<uint8_t> run(const std::string &code);
+  FailureOr<std::vector<uint8_t>> run(const std::string &code);
 
 private:
   void exportArenas();
@@ -31,7 +31,7 @@ private:
   void exportKernels();
   void exportBuffers(exec::ProgramOp program, int32_t number, const Liveness &liveness);
   fb::Offset<artifact::Tiling> tiling(exec::ProgramOp program);
-  void exportProgram(exec::ProgramOp program, int32_t number);
+  LogicalResult exportProgram(exec::ProgramOp program, int32_t number);
   fb::Offset<artifact::Instruction> instruction(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> operation(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> dispatch(exec::DispatchOp op);
@@ -265,7 +265,7 @@ fb::Offset<artifact::Tiling> Exporter::tiling(exec::ProgramOp program) {
                                 builder.CreateVector(alignment), parameters);
 }
 
-void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
+LogicalResult Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   results.clear();
   collectives.clear();
   events = 0;
@@ -280,6 +280,9 @@ void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
     programInputs.push_back(artifact::CreateProgramInputDirect(
         builder, buffer.getInput()->str().c_str(), indexOf(buffer.getBuffer())));
   }
+  if (programInputs.empty())
+    return program.emitError("@") << program.getSymName()
+                                  << " reads no input: nothing says how many samples it takes";
   std::vector<fb::Offset<artifact::Instruction>> instructions;
   for (Operation *op : liveness.instructions())
     instructions.push_back(instruction(op));
@@ -296,6 +299,7 @@ void Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   programs.push_back(artifact::CreateProgramDirect(
       builder, program.getSymName().str().c_str(), batch, &programInputs, &results, &instructions,
       &collectives, events, forecast, tiling(program), untiled.c_str()));
+  return success();
 }
 
 //===- The whole file -------------------------------------------------------------------------===//
@@ -309,13 +313,14 @@ uint64_t Exporter::scheduleHash(const std::string &code) {
   return rt::hash64({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
 }
 
-std::vector<uint8_t> Exporter::run(const std::string &code) {
+FailureOr<std::vector<uint8_t>> Exporter::run(const std::string &code) {
   exportArenas();
   exportVariables();
   exportKernels();
   int32_t number = 0;
   for (auto program : model.getBody().getOps<exec::ProgramOp>())
-    exportProgram(program, number++);
+    if (failed(exportProgram(program, number++)))
+      return failure();
   std::vector<fb::Offset<artifact::CodeModule>> modules;
   if (!code.empty()) {
     artifact::Span span =
@@ -357,7 +362,7 @@ std::vector<uint8_t> Exporter::run(const std::string &code) {
   return writer.finish(root.Finish());
 }
 
-std::vector<uint8_t> dlc::exportArtifact(nn::ModelOp model, const std::string &code,
-                                         const rt::PlannerTarget &target) {
+FailureOr<std::vector<uint8_t>> dlc::exportArtifact(nn::ModelOp model, const std::string &code,
+                                                    const rt::PlannerTarget &target) {
   return Exporter(model, target).run(code);
 }

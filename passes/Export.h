@@ -12,8 +12,8 @@
 namespace dlc {
 
 /// The bytes of the artifact. `code` is the shared object of the generated kernels. The model has
-/// passed dlc-verify-exec.
-std::vector<uint8_t> exportArtifact(nn::ModelOp model, const std::string &code,
-                                    const rt::PlannerTarget &target);
+/// passed dlc-verify-exec. Emits an error for a program that reads no input, and so has no batch.
+mlir::FailureOr<std::vector<uint8_t>> exportArtifact(nn::ModelOp model, const std::string &code,
+                                                     const rt::PlannerTarget &target);
 
 } // namespace dlc

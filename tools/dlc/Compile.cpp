@@ -308,9 +308,11 @@ int Compilation::writeArtifact() {
   std::string code;
   if (!planner || !emitCode(code, nullptr, nullptr))
     return 1;
-  std::vector<uint8_t> file = exportArtifact(model, code, planner->target());
+  FailureOr<std::vector<uint8_t>> file = exportArtifact(model, code, planner->target());
+  if (failed(file))
+    return 1;
   std::string path = options.output.empty() ? model.getSymName().str() + ".dlx" : options.output;
-  std::string reason = rt::ArtifactWriter::writeFile(path, file);
+  std::string reason = rt::ArtifactWriter::writeFile(path, *file);
   if (!reason.empty())
     return fail(reason);
   progress.show("");
