@@ -9,6 +9,22 @@ from support import MODELS, check, digits, run, workspace
 import numpy as np
 
 
+def check_kernels(trace):
+    """A kernel's category is the phase that it runs in, and which its kind and name tell of."""
+    lanes = {event["args"]["name"]: event["tid"] for event in trace if event["name"] == "thread_name"}
+    complete = [event for event in trace if event["ph"] == "X"]
+    phases = [event for event in complete if event["tid"] == lanes["phases"]]
+    kernels = [event for event in complete if event["tid"] == lanes["kernels"]]
+    check({event["cat"] for event in kernels} == {"forward", "backward", "update"}, "kernels of all phases")
+    for kernel in kernels:
+        around = [phase["name"] for phase in phases if phase["pid"] == kernel["pid"]
+                  and phase["ts"] <= kernel["ts"] and kernel["ts"] + kernel["dur"] <= phase["ts"] + phase["dur"] + 1e-3]
+        check(kernel["cat"] in around, f"{kernel} lies in the phases {around}")
+        told = "backward" if "_grad_" in kernel["args"].get("kind", "") else kernel["cat"]
+        check(kernel["cat"] == told, f"the category of {kernel}")
+        check(kernel["name"].endswith(" backward") == (kernel["cat"] == "backward"), f"the name of {kernel}")
+
+
 def main():
     directory = workspace()
     os.environ["XDG_CACHE_HOME"] = str(directory / "cache")
@@ -35,6 +51,7 @@ def main():
     trace = json.loads((directory / "trace.json").read_text())["traceEvents"]
     check({event["pid"] for event in trace} == {0, 1}, "the trace has one process per rank")
     check(any(event["ph"] == "b" and event["name"].startswith("all-reduce") for event in trace), "the trace shows all-reduces")
+    check_kernels(trace)
 
     results = []
     for ranks in (1, 3): # 96 samples do not divide by 3 x 8 x ..., and count once each all the same
