@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Data that do not fit: one line that names file, sample and value, on any number of ranks, and no step on such data."""
+import json
 import os
 import struct
 import zlib
@@ -34,6 +35,13 @@ def expect(line, *parts):
         check(part in line, f"'{part}' is not in: {line}")
 
 
+def steps_made(directory):
+    """Numbers of the steps that a run has logged."""
+    log = directory / "log.jsonl"
+    records = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return [record["step"] for record in records if record["event"] == "step"]
+
+
 def targets(directory, model):
     """Masks that are no targets of a binary cross entropy."""
     image, mask = directory / "image.npy", directory / "mask.npy"
@@ -55,7 +63,7 @@ def targets(directory, model):
         kept = directory / f"whole-{attempt}"
         line = refused("dlc-run", "-np", ranks, "train", model, *data, "--run", kept)
         expect(line, "mask.npy': sample 0 has the value 100, but the loss or metric on input mask takes 0..1: save it")
-        check(not (kept / "last.safetensors").exists(), "a step was made")
+        check(not kept.exists(), "a run that made no step left its directory")
     expect(refused("dlc-run", "eval", model, *data, *weights), "sample 0 has the value 100")
     run("dlc-run", "predict", model, "--data", data[1], *weights, "-o", directory / "predictions")  # needs no target
 
@@ -64,6 +72,7 @@ def targets(directory, model):
     np.save(mask, late)
     line = refused("dlc-run", "train", model, *data, "--no-shuffle", "--run", directory / "late")
     expect(line, "mask.npy': sample 10 has the value 1.5,")
+    check(steps_made(directory / "late") == [1, 2, 3, 4, 5], f"steps before the one of sample 10: {steps_made(directory / 'late')}")
     expect(refused("dlc-run", "eval", model, *data, *weights), "sample 10 has the value 1.5,")
 
     np.save(mask, good.astype(np.uint8))
@@ -73,9 +82,10 @@ def targets(directory, model):
     for verb in ("train", "eval", "predict"):
         more = [] if verb == "train" else weights
         more += ["-o", directory / "predictions"] if verb == "predict" else []
-        more += ["--run", directory / "nan"] if verb == "train" else []
+        more += ["--no-shuffle", "--run", directory / "nan"] if verb == "train" else []
         given = data[:2] if verb == "predict" else data
         expect(refused("dlc-run", verb, model, *given, *more), "image.npy': sample 7 holds nan")
+    check(steps_made(directory / "nan") == [1, 2, 3], f"steps before the one of sample 7: {steps_made(directory / 'nan')}")
 
 
 def png(width, height, pixels):
