@@ -2,6 +2,7 @@
 // none has to abort the others.
 #pragma once
 
+#include "runtime/comm/Communicator.h"
 #include "runtime/core/Error.h"
 
 namespace dlc::rt {
@@ -10,5 +11,9 @@ class CollectiveError : public Error {
 public:
   using Error::Error;
 };
+
+/// Where some rank has met with an error, all throw the first one's. `mine` says what this rank's
+/// is, empty if it has none. Collective.
+[[noreturn]] void throwOnAllRanks(Communicator &communicator, const std::string &mine);
 
 } // namespace dlc::rt

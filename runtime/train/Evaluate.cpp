@@ -1,5 +1,6 @@
 #include "runtime/train/Evaluate.h"
 
+#include "runtime/train/CollectiveError.h"
 #include "runtime/train/Signature.h"
 
 namespace dlc::rt {
@@ -23,15 +24,24 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
       samples, {communicator.rank(), communicator.size(), static_cast<int64_t>(program.batch())});
   Destinations destinations = destinationsOf(session, programName, dataset.inputs());
   BatchLoader loader(dataset, plan, 0, {}, destinations);
-  for (int64_t step = 0; step < plan.steps(); ++step) {
-    BatchLoader::Loaded loaded = loader.acquire();
-    setStepScalars(session, seed, step, program.batch(), loaded.batch.valid);
-    session.run(programName, loaded.slot, static_cast<uint64_t>(step));
-    totals.add(session.results(programName));
-    loader.release();
+  std::string failure;
+  try {
+    for (int64_t step = 0; step < plan.steps(); ++step) {
+      BatchLoader::Loaded loaded = loader.acquire();
+      setStepScalars(session, seed, step, program.batch(), loaded.batch.valid);
+      session.run(programName, loaded.slot, static_cast<uint64_t>(step));
+      totals.add(session.results(programName));
+      loader.release();
+    }
+  } catch (const std::exception &problem) {
+    failure = problem.what();
   }
   std::vector<double> sums = totals.numbers();
+  sums.push_back(failure.empty() ? 0 : 1);
   communicator.allReduceSum(sums, "sum of the evaluation's metrics");
+  if (sums.back() > 0)
+    throwOnAllRanks(communicator, failure);
+  sums.pop_back();
   totals.setNumbers(sums);
   return totals;
 }

@@ -1,6 +1,7 @@
 #include "runtime/train/StepRunner.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"
 
@@ -27,11 +28,17 @@ static double seconds(int64_t begin, int64_t end) {
   return static_cast<double>(end - begin) * 1e-9;
 }
 
-/// One batch: adds its losses, metrics and wait for data to the outcome.
+/// One batch: adds its losses, metrics and wait for data to the outcome. Where it cannot be loaded,
+/// the program runs on what its memory holds: the other ranks wait for gradients, and do not know.
 void StepRunner::runPiece(BatchLoader &loader, int64_t step, MicroBatch part,
                           StepOutcome &outcome) {
   int64_t begin = nowNanoseconds();
-  BatchLoader::Loaded loaded = loader.acquire();
+  BatchLoader::Loaded loaded{};
+  try {
+    loaded = loader.acquire();
+  } catch (const std::exception &problem) {
+    failure = problem.what();
+  }
   outcome.dataWait += seconds(begin, nowNanoseconds());
   setStepScalars(session, seed, step, program.batch(), loaded.batch.valid, part);
   session.run("train", loaded.slot, static_cast<uint64_t>(step), part);
@@ -41,7 +48,8 @@ void StepRunner::runPiece(BatchLoader &loader, int64_t step, MicroBatch part,
     outcome.totals[i].sum += results[i].sum;
     outcome.totals[i].count += results[i].count;
   }
-  loader.release();
+  if (failure.empty())
+    loader.release();
 }
 
 StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool stopWanted) {
@@ -58,16 +66,18 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
   }
   session.trace(nullptr);
   int64_t ran = nowNanoseconds();
-  std::vector<double> message = {stopWanted ? 1.0 : 0.0};
+  std::vector<double> message = {stopWanted ? 1.0 : 0.0, failure.empty() ? 0.0 : 1.0};
   for (const Pair &pair : outcome.totals) {
     message.push_back(pair.sum);
     message.push_back(pair.count);
   }
   session.communicator().allReduceSum(message,
                                       "sum of the metrics of step " + std::to_string(step + 1));
+  if (message[1] > 0)
+    throwOnAllRanks(session.communicator(), failure);
   outcome.stop = message[0] > 0;
   for (size_t i = 0; i < outcome.totals.size(); ++i)
-    outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};
+    outcome.totals[i] = {message[2 + 2 * i], message[3 + 2 * i]};
 
   int64_t end = nowNanoseconds();
   outcome.seconds = seconds(begin, end);

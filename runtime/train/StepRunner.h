@@ -1,7 +1,7 @@
 // Runs single training steps and agrees with the other ranks on their outcome.
 //
-// One reduction a step carries sums, counts and the wish to stop, so that all ranks see the same
-// figures and act at the same step. Collective; one compute thread.
+// One reduction a step carries sums, counts, the wish to stop and that a batch could not be loaded,
+// so that all ranks see the same figures and act at the same step. Collective; one compute thread.
 #pragma once
 
 #include "runtime/data/BatchLoader.h"
@@ -35,6 +35,8 @@ public:
   void startTrace();
   void writeTrace(const std::string &path);
 
+  /// Throws CollectiveError where some rank's batch cannot be loaded: the step counts for nothing,
+  /// and the variables are to be left as they are.
   StepOutcome run(BatchLoader &loader, int64_t step, double rate, bool stopWanted);
   const TimeShares &times() const { return shares; }
 
@@ -49,6 +51,7 @@ private:
   TimeShares shares;
   std::vector<TraceEvent> events; // of one step
   std::unique_ptr<ChromeTrace> trace;
+  std::string failure; // of loading
 };
 
 } // namespace dlc::rt

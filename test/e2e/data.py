@@ -73,7 +73,15 @@ def targets(directory, model):
     line = refused("dlc-run", "train", model, *data, "--no-shuffle", "--run", directory / "late")
     expect(line, "mask.npy': sample 10 has the value 1.5,")
     check(steps_made(directory / "late") == [1, 2, 3, 4, 5], f"steps before the one of sample 10: {steps_made(directory / 'late')}")
-    expect(refused("dlc-run", "eval", model, *data, *weights), "sample 10 has the value 1.5,")
+    # On rank 1; and in the second piece of a step, on rank 0.
+    for name, more, steps in (("late-2", [], [1, 2]), ("late-pieces", ["--accumulate", 2], [1])):
+        kept = directory / name
+        line = refused("dlc-run", "-np", 2, "train", model, *data, "--no-shuffle", *more, "--run", kept)
+        expect(line, f"dlc-run: error: '{mask}': sample 10 has the value 1.5,")
+        check(steps_made(kept) == steps, f"{name}: steps before the one of sample 10: {steps_made(kept)}")
+    for ranks in (1, 2):
+        line = refused("dlc-run", "-np", ranks, "eval", model, *data, *weights)
+        expect(line, f"dlc-run: error: '{mask}': sample 10 has the value 1.5,")
 
     np.save(mask, good.astype(np.uint8))
     pixels = random.random((12, 8, 8)).astype(np.float32)
