@@ -1,6 +1,7 @@
 // mpirun forwards SIGUSR1 to the ranks it has started; a signal that comes before that is lost, and
 // one that comes before it is ready ends it. So SIGUSR1 is sent once mpirun catches it, and sent
-// again until the job has ended.
+// again until the job has ended. Where it ends a rank between fork and exec, mpirun may never
+// notice: without a living child, mpirun is ended in turn.
 #include "tools/dlc-run/Launcher.h"
 
 #include "runtime/core/Error.h"
@@ -8,10 +9,12 @@
 #include "tools/dlc-run/RunRank.h"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <unistd.h>
@@ -19,12 +22,38 @@
 
 namespace dlc::run {
 
+using Clock = std::chrono::steady_clock;
+
+// That a request to stop has with an mpirun without ranks.
+static constexpr std::chrono::seconds patience(2);
+
 /// True if the process has a handler for the signal.
 static bool catches(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("SigCgt:"))
       return std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1;
+  return false;
+}
+
+/// False if the kernel tells that all children of the process, if any, have ended.
+static bool hasLivingChild(pid_t process) {
+  std::error_code unknown;
+  std::filesystem::directory_iterator threads("/proc/" + std::to_string(process) + "/task",
+                                              unknown);
+  if (unknown)
+    return true;
+  for (const std::filesystem::directory_entry &thread : threads) {
+    std::ifstream children(thread.path() / "children");
+    if (!children)
+      return true;
+    for (pid_t child; children >> child;) {
+      std::ifstream status("/proc/" + std::to_string(child) + "/status");
+      for (std::string line; std::getline(status, line);)
+        if (line.starts_with("State:") && line.find('Z') == std::string::npos)
+          return true;
+    }
+  }
   return false;
 }
 
@@ -48,6 +77,7 @@ bool ErrorLines::take(const std::string &line) {
   bool isSummary = line.starts_with("mpirun: Forwarding signal") ||
                    line.find("help message") != std::string::npos ||
                    line.find("ORTE_ERROR_LOG") != std::string::npos ||
+                   line.find("PMIX ERROR") != std::string::npos ||
                    line.find("orte_base_help_aggregate") != std::string::npos;
   return !inBlock && !isSummary && !line.empty();
 }
@@ -91,7 +121,12 @@ int launchRanks(const Job &job, rt::StopSignal &stop) {
   pid_t mpirun = startProcess(call, {.error = errorPipe[1]}, /*detached=*/true);
   ::close(errorPipe[1]);
   bool ended = false; // a second SIGTERM makes mpirun leave its ranks behind
+  auto lastAlive = Clock::now();
   auto passOn = [&] {
+    if (!stop.received() || hasLivingChild(mpirun))
+      lastAlive = Clock::now();
+    else if (Clock::now() - lastAlive > patience)
+      ::kill(mpirun, SIGKILL);
     if (stop.insists() && !std::exchange(ended, true))
       ::kill(mpirun, SIGTERM);
     else if (stop.received() && catches(mpirun, SIGUSR1))
