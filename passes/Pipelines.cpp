@@ -4,6 +4,7 @@
 #include "passes/OverlapSimulator.h"
 #include "passes/Passes.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -33,7 +34,6 @@ public:
     if (stage == "nn")
       passes.addPass(createVerifyNN({/*written=*/true}));
     build(passes);
-    verify(passes);
     verify(verifier);
   }
 
@@ -51,7 +51,10 @@ public:
       if (reached == position(stage) && stage != "nn")
         return run(verifier);
     }
-    run(passes);
+    // Damage is found here even where a manager does not verify after each pass.
+    if (failed(runPipeline(passes, getOperation())) || failed(mlir::verify(getOperation())))
+      return signalPassFailure();
+    run(verifier);
   }
 
 private:

@@ -182,6 +182,11 @@ bool Compilation::lower() {
   ScheduleOptions schedule;
   setOptions(schedule, options);
   PassManager manager(&context);
+#ifdef NDEBUG
+  // Each stage ends with a verification. One after each pass takes half as long as the passes, and
+  // is for those who look for the pass at fault.
+  manager.enableVerifier(!options.dumpPasses.empty());
+#endif
   if (!options.dumpPasses.empty()) {
     if (std::error_code error = llvm::sys::fs::create_directories(options.dumpPasses)) {
       fail("cannot make the directory '" + options.dumpPasses + "': " + error.message());
