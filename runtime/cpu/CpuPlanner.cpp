@@ -40,6 +40,17 @@ bool isConvolution(KernelOp op) {
   return op == KernelOp::Conv || op == KernelOp::ConvGradData || op == KernelOp::ConvGradFilter;
 }
 
+/// Winograd's transforms share the products of overlapping windows, one element apart. Where there
+/// are none, the library goes through all its implementations to say so.
+bool canBeWinograd(const KernelRequest &request) {
+  if (!isConvolution(request.op))
+    return false;
+  const std::vector<int64_t> &weight =
+      request.operands[request.op == KernelOp::ConvGradFilter ? 2 : 1].shape;
+  return std::ranges::all_of(request.strides, [](int64_t stride) { return stride == 1; }) &&
+         std::all_of(weight.begin() + 2, weight.end(), [](int64_t extent) { return extent > 1; });
+}
+
 std::optional<Layout> layoutOf(Order order, size_t rank, unsigned lanes) {
   Layout layout = Layout::rowMajor(rank);
   switch (order) {
@@ -221,7 +232,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
     return {{}, costs.name() + " has no bf16 instructions"};
   std::string skipped;
   std::vector<bool> algorithms{false};
-  if (request.math == Math::Fast && isConvolution(request.op))
+  if (request.math == Math::Fast && canBeWinograd(request))
     algorithms.push_back(true);
   bool acceptReference = request.op == KernelOp::Reorder || request.op == KernelOp::Matmul;
   for (const LayoutChoice &choice : layoutChoices(request, costs.vectorBits() / 32))
