@@ -151,9 +151,18 @@ void ClusterGrouper::joinReaders(Value value, ArrayRef<unsigned> stretches) {
   llvm::erase_if(readers, [&](unsigned reader) { return !isGroup(graph->find(reader)); });
   for (unsigned reader : readers)
     together[stretchOf(reader)].push_back(reader);
-  for (unsigned reader : readers)
+  llvm::SmallDenseSet<unsigned> settled; // groups that could join no other since the last join
+  for (unsigned reader : readers) {
+    if (settled.contains(graph->find(reader)))
+      continue;
+    bool joined = false;
     for (unsigned other : together[stretchOf(reader)])
-      tryJoin(graph->find(reader), graph->find(other));
+      joined |= tryJoin(graph->find(reader), graph->find(other));
+    if (joined)
+      settled.clear();
+    else
+      settled.insert(graph->find(reader));
+  }
 }
 
 bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
