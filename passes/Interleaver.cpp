@@ -8,19 +8,23 @@
 using namespace mlir;
 using namespace dlc;
 
+bool Interleaver::isWait(const Facts *op) { return isa<comm::WaitOp>(op->op); }
+
 Interleaver::Interleaver(const ProgramScheduler &program, ArrayRef<Operation *> order,
                          std::span<const OverlapSimulator> paces, Choice choice)
     : program(program), paces(paces), choice(choice), updates(program.bucketCount() + 1),
-      clocks(paces.size()) {
-  for (Operation *op : order)
-    if (unsigned bucket = program.of(op).update)
-      updates[bucket].ops.push_back(op);
-    else if (program.of(op).isLargeGradient)
-      gradients.push_back(op);
-    else if (!isa<comm::StartOp>(op) || !isStartOfLargeGradient(op))
-      main.push_back(op);
+      clocks(paces.size()), placed(static_cast<unsigned>(order.size())) {
+  for (Operation *op : order) {
+    const Facts &own = program.of(op);
+    if (own.update)
+      updates[own.update].ops.push_back(&own);
+    else if (own.isLargeGradient)
+      gradients.push_back(&own);
+    else if (!isa<comm::StartOp>(op) || !isStartOfLargeGradient(own))
+      main.push_back(&own);
+  }
   for (Update &update : updates) {
-    update.missing = llvm::count_if(update.ops, llvm::IsaPred<comm::WaitOp>);
+    update.missing = llvm::count_if(update.ops, isWait);
     updateCount += !update.ops.empty();
     if (!update.ops.empty() && update.missing == 0)
       enqueue(update);
@@ -35,7 +39,7 @@ std::vector<Operation *> Interleaver::run() {
     if (update && update->rank + choice.atEnd <= updateCount &&
         update->arrived <= clocks[choice.pace].compute)
       put(*update);
-    else if (canCompute && (main.empty() || wireIdlesWithin(program.of(main.front()).cost)))
+    else if (canCompute && (main.empty() || wireIdlesWithin(main.front()->cost)))
       putGradient();
     else if (!main.empty())
       putMain();
@@ -48,10 +52,15 @@ std::vector<Operation *> Interleaver::run() {
   }
 }
 
-bool Interleaver::isStartOfLargeGradient(Operation *start) const {
-  return llvm::any_of(start->getOperands(), [&](Value input) {
-    return input.getDefiningOp() && program.of(input.getDefiningOp()).isLargeGradient;
-  });
+std::vector<uint64_t> Interleaver::totals() const {
+  std::vector<uint64_t> compute;
+  for (const Clocks &it : clocks)
+    compute.push_back(it.compute);
+  return compute;
+}
+
+bool Interleaver::isStartOfLargeGradient(const Facts &start) {
+  return llvm::any_of(start.producers, [](const Facts *it) { return it->isLargeGradient; });
 }
 
 /// The first update whose buckets are all on their way and that depends on nothing else.
@@ -71,26 +80,19 @@ bool Interleaver::isReady(Update &update) const {
 
 /// True if the op's operands are placed, or belong to its update, and if nothing that is not yet
 /// placed reads the variable that it assigns.
-bool Interleaver::isReady(Operation &op) const {
-  unsigned bucket = program.of(&op).update;
-  auto isPlaced = [&](Operation *other) {
-    return placed.contains(other) || (bucket && program.of(other).update == bucket);
+bool Interleaver::isReady(const Facts &op) const {
+  auto isPlaced = [&](const Facts *other) {
+    return placed.test(other->position) || (op.update && other->update == op.update);
   };
-  if (auto assign = dyn_cast<nn::AssignOp>(op))
-    if (auto readers = program.readers.find(assign.getVariable());
-        readers != program.readers.end() && !llvm::all_of(readers->second, [&](Operation *reader) {
-          return program.of(reader).update || isPlaced(reader);
-        }))
-      return false;
-  return llvm::all_of(op.getOperands(), [&](Value operand) {
-    return !operand.getDefiningOp() || isPlaced(operand.getDefiningOp());
-  });
+  return llvm::all_of(op.readers,
+                      [&](const Facts *reader) { return reader->update || isPlaced(reader); }) &&
+         llvm::all_of(op.producers, isPlaced);
 }
 
 /// True if at one of the paces the wire has nothing left to carry by then, even if the next
 /// gradient is computed first.
 bool Interleaver::wireIdlesWithin(uint64_t time) const {
-  time += program.of(gradients.front()).cost;
+  time += gradients.front()->cost;
   return llvm::any_of(clocks, [&](const Clocks &it) { return it.wire <= it.compute + time; });
 }
 
@@ -99,20 +101,19 @@ void Interleaver::enqueue(Update &update) {
   update.rank = ++startedCount;
 }
 
-void Interleaver::put(Operation *op) {
-  result.push_back(op);
-  placed.insert(op);
-  auto start = dyn_cast<comm::StartOp>(op);
-  const ProgramScheduler::Facts &facts = program.of(op);
-  Operation *awaited = start ? facts.wait : isa<comm::WaitOp>(op) ? op : nullptr;
+void Interleaver::put(const Facts &op) {
+  result.push_back(op.op);
+  placed.set(op.position);
+  auto start = dyn_cast<comm::StartOp>(op.op);
+  Operation *awaited = start ? op.wait : isWait(&op) ? op.op : nullptr;
   for (auto [now, simulator] : llvm::zip(clocks, paces)) {
     if (start)
       now.arrival[awaited] = now.wire =
-          std::max(now.compute, now.wire) + simulator.transferTime(facts.message);
+          std::max(now.compute, now.wire) + simulator.transferTime(op.message);
     else if (awaited)
       now.compute = std::max(now.compute, now.arrival.lookup(awaited));
     else
-      now.compute += facts.cost;
+      now.compute += op.cost;
   }
   if (!start)
     return;
@@ -124,23 +125,23 @@ void Interleaver::put(Operation *op) {
 }
 
 void Interleaver::putMain() {
-  put(main.front());
+  put(*main.front());
   main.pop_front();
 }
 
 void Interleaver::putGradient() {
-  Operation *kernel = gradients.front();
+  const Facts &kernel = *gradients.front();
   gradients.pop_front();
   put(kernel);
-  put(*kernel->user_begin());
+  put(program.of(*kernel.op->user_begin()));
   ++inFlight;
 }
 
 void Interleaver::put(Update &update) {
   llvm::erase(started, &update);
-  for (Operation *op : update.ops) {
-    put(op);
-    if (auto wait = dyn_cast<comm::WaitOp>(op))
-      inFlight -= isStartOfLargeGradient(wait.getFuture().getDefiningOp());
+  for (const Facts *op : update.ops) {
+    put(*op);
+    if (isWait(op))
+      inFlight -= isStartOfLargeGradient(*op->producers.front());
   }
 }

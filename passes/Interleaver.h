@@ -7,7 +7,7 @@
 #include "passes/OverlapSimulator.h"
 #include "passes/ProgramScheduler.h"
 
-#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/BitVector.h"
 
 #include <deque>
 #include <span>
@@ -29,11 +29,15 @@ public:
               std::span<const OverlapSimulator> paces, Choice choice);
 
   std::vector<mlir::Operation *> run();
+  /// Nanoseconds that what was placed takes, by pace.
+  std::vector<uint64_t> totals() const;
 
 private:
+  using Facts = ProgramScheduler::Facts;
+
   /// What is done with a bucket once it has arrived.
   struct Update {
-    llvm::SmallVector<mlir::Operation *> ops;
+    llvm::SmallVector<const Facts *> ops;
     size_t ready = 0;     // so many of them depend on nothing any more
     size_t missing = 0;   // starts that are not yet placed
     uint64_t arrived = 0; // all its buckets
@@ -44,13 +48,14 @@ private:
     llvm::DenseMap<mlir::Operation *, uint64_t> arrival; // by wait
   };
 
-  bool isStartOfLargeGradient(mlir::Operation *start) const;
+  static bool isWait(const Facts *op);
+  static bool isStartOfLargeGradient(const Facts &start);
   Update *nextUpdate();
   bool isReady(Update &update) const;
-  bool isReady(mlir::Operation &op) const;
+  bool isReady(const Facts &op) const;
   bool wireIdlesWithin(uint64_t time) const;
   void enqueue(Update &update);
-  void put(mlir::Operation *op);
+  void put(const Facts &op);
   void putMain();
   void putGradient();
   void put(Update &update);
@@ -58,13 +63,13 @@ private:
   const ProgramScheduler &program;
   std::span<const OverlapSimulator> paces;
   Choice choice;
-  std::deque<mlir::Operation *> main, gradients; // still to come
-  std::vector<Update> updates;                   // by bucket plus 1
-  std::vector<Update *> started;                 // in the order of their last starts
+  std::deque<const Facts *> main, gradients; // still to come
+  std::vector<Update> updates;               // by bucket plus 1
+  std::vector<Update *> started;             // in the order of their last starts
   size_t updateCount = 0, startedCount = 0;
   size_t inFlight = 0;        // large gradients that are not yet applied
   std::vector<Clocks> clocks; // by pace
-  llvm::DenseSet<mlir::Operation *> placed;
+  llvm::BitVector placed;     // by position
   std::vector<mlir::Operation *> result;
 };
 

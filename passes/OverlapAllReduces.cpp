@@ -137,12 +137,12 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
       }
     }
 
-    Trial judge(std::vector<Operation *> trial) const {
+    Trial make(Interleaver::Choice choice) const {
+      Interleaver interleaver(scheduler, order, paces, choice);
+      std::vector<Operation *> trial = interleaver.run();
       double slowdown = 0;
-      std::vector<ScheduleItem> items = scheduler.itemsOf(trial);
-      for (auto [pace, total] : llvm::zip(paces, totals))
-        slowdown = std::max(slowdown, static_cast<double>(pace.run(items).total()) /
-                                          static_cast<double>(total));
+      for (auto [now, total] : llvm::zip(interleaver.totals(), totals))
+        slowdown = std::max(slowdown, static_cast<double>(now) / static_cast<double>(total));
       double worth = 0;
       if (scheduler.largeGradientCount()) {
         uint64_t bytes = std::min(gradientBytes, scheduler.gradientBytes(trial));
@@ -184,7 +184,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
   static Trial moveUp(const Base &base, Interleaver::Choice choice) {
     Trial best;
     for (; choice.atEnd < base.scheduler.bucketCount(); ++choice.atEnd) {
-      Trial trial = base.judge(Interleaver(base.scheduler, base.order, base.paces, choice).run());
+      Trial trial = base.make(choice);
       bool isFree = trial.slowdown <= 1;
       if (trial.loss < best.loss)
         best = std::move(trial);

@@ -7,6 +7,7 @@
 #include "passes/KernelRequests.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -41,7 +42,8 @@ static bool isWeightGradient(Operation *op) {
 ProgramScheduler::ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {
   for (auto [index, op] : llvm::enumerate(block)) {
     Facts &own = facts[&op];
-    own.position = static_cast<double>(index);
+    own.op = &op;
+    own.position = index;
     if (nn::KernelAttr kernel = plannedKernel(&op))
       own.cost = kernel.getNanoseconds();
     if (auto start = dyn_cast<comm::StartOp>(op)) {
@@ -49,14 +51,42 @@ ProgramScheduler::ProgramScheduler(Block &block, bool overlap) : block(block), o
       own.wait = *start.getFuture().user_begin();
     }
   }
-  for (auto read : block.getOps<nn::ReadOp>())
-    llvm::append_range(readers[read.getVariable()], read->getUsers());
+  findNeighbours();
   findTail();
+  findBuckets();
   findPairs();
   for (Operation &op : block)
     facts[&op].update = findUpdate(&op);
   for (Operation &op : block)
-    facts[&op].isLargeGradient = findLargeGradient(&op);
+    largeGradients += facts[&op].isLargeGradient = findLargeGradient(&op);
+}
+
+void ProgramScheduler::findNeighbours() {
+  llvm::StringMap<SmallVector<const Facts *>> readers; // by variable
+  for (auto read : block.getOps<nn::ReadOp>())
+    for (Operation *user : read->getUsers())
+      readers[read.getVariable()].push_back(&of(user));
+  for (auto &[op, own] : facts) {
+    for (Value operand : op->getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        own.producers.push_back(&of(producer));
+    if (auto assign = dyn_cast<nn::AssignOp>(op))
+      own.readers = readers.lookup(assign.getVariable());
+  }
+}
+
+void ProgramScheduler::findBuckets() {
+  for (comm::WaitOp wait : waits) {
+    auto start = wait.getFuture().getDefiningOp<comm::StartOp>();
+    Bucket &bucket = buckets.emplace_back();
+    bucket.positions = {of(start).position, of(wait).position};
+    for (Value input : start.getInputs())
+      bucket.bytes += static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(input)));
+    for (const Facts *kernel : of(start).producers)
+      bucket.positions.push_back(kernel->position);
+    for (Operation *user : wait->getUsers())
+      bucket.positions.push_back(of(user).position);
+  }
 }
 
 void ProgramScheduler::findTail() {
@@ -98,7 +128,7 @@ void ProgramScheduler::findPairs() {
   for (Operation &op : block) {
     if (!isLibraryOp(&op) || !isWeightGradient(&op))
       continue;
-    double ready = 0;
+    size_t ready = 0;
     for (Value operand : op.getOperands())
       if (Operation *producer = source(operand).getDefiningOp();
           producer && !isRecomputed(producer))
@@ -139,28 +169,19 @@ bool ProgramScheduler::findLargeGradient(Operation *op) const {
   return nn::physicalBytes(nn::tensorType(op->getResult(0))) >= largeGradient * read;
 }
 
-size_t ProgramScheduler::largeGradientCount() const {
-  return llvm::count_if(facts, [](const auto &entry) { return entry.second.isLargeGradient; });
-}
-
 uint64_t ProgramScheduler::gradientBytes(ArrayRef<Operation *> order) const {
-  llvm::DenseMap<Operation *, size_t> places;
+  std::vector<size_t> places(order.size()); // by position
   for (auto [place, op] : llvm::enumerate(order))
-    places[op] = place;
+    places[of(op).position] = place;
   std::vector<uint64_t> born(order.size()), dying(order.size());
-  for (comm::WaitOp wait : waits) {
-    auto start = wait.getFuture().getDefiningOp<comm::StartOp>();
-    size_t first = places.lookup(start), last = places.lookup(wait);
-    uint64_t bytes = 0;
-    for (Value input : start.getInputs()) {
-      bytes += static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(input)));
-      if (Operation *kernel = input.getDefiningOp())
-        first = std::min(first, places.lookup(kernel));
+  for (const Bucket &bucket : buckets) {
+    size_t first = order.size(), last = 0;
+    for (size_t position : bucket.positions) {
+      first = std::min(first, places[position]);
+      last = std::max(last, places[position]);
     }
-    for (Operation *user : wait->getUsers())
-      last = std::max(last, places.lookup(user));
-    born[first] += bytes;
-    dying[last] += bytes;
+    born[first] += bucket.bytes;
+    dying[last] += bucket.bytes;
   }
   uint64_t live = 0, most = 0;
   for (auto [more, less] : llvm::zip(born, dying)) {
@@ -183,11 +204,12 @@ OrderKey ProgramScheduler::keyOf(Operation *op, GradientOrder kind) const {
     first.position -= isa<comm::WaitOp>(op) ? 0.25 : 0.125;
     return first;
   }
+  auto position = [&](Operation *it) { return static_cast<double>(of(it).position); };
   if (auto bucket = tail.find(op); bucket != tail.end())
-    return {1, bucket->second * static_cast<double>(facts.size()) + of(op).position};
+    return {1, bucket->second * static_cast<double>(facts.size()) + position(op)};
   if (Operation *data = pairs.lookup(op); data && kind != GradientOrder::AsWritten)
-    return {0, of(data).position + (kind == GradientOrder::FilterFirst ? -0.5 : 0.5)};
-  return {0, of(op).position};
+    return {0, position(data) + (kind == GradientOrder::FilterFirst ? -0.5 : 0.5)};
+  return {0, position(op)};
 }
 
 std::vector<Operation *> ProgramScheduler::order(GradientOrder kind) const {

@@ -7,7 +7,6 @@
 
 #include "mlir/IR/Block.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace dlc {
 
@@ -32,7 +31,7 @@ public:
   std::vector<ScheduleItem> itemsOf(llvm::ArrayRef<mlir::Operation *> order) const;
 
   unsigned bucketCount() const { return static_cast<unsigned>(waits.size()); }
-  size_t largeGradientCount() const;
+  size_t largeGradientCount() const { return largeGradients; }
   /// The most that buckets take at a time, each from its first kernel to its last reader.
   uint64_t gradientBytes(llvm::ArrayRef<mlir::Operation *> order) const;
 
@@ -41,15 +40,26 @@ private:
 
   /// What is asked of an op again and again.
   struct Facts {
-    double position = 0;
+    mlir::Operation *op = nullptr;
+    size_t position = 0;
     uint64_t cost = 0;               // forecast of its kernel in nanoseconds
     uint64_t message = 0;            // of a start: bytes
     mlir::Operation *wait = nullptr; // of a start
     unsigned update = 0;             // the bucket whose update it belongs to, plus 1; 0 if to none
     bool isLargeGradient = false;
+    llvm::SmallVector<const Facts *, 4> producers; // of the operands
+    llvm::SmallVector<const Facts *, 2> readers;   // of the variable that it assigns
   };
 
+  /// What is in memory from the first of some ops to the last.
+  struct Bucket {
+    uint64_t bytes = 0;
+    llvm::SmallVector<size_t> positions;
+  };
+
+  void findNeighbours();
   void findTail();
+  void findBuckets();
   void findPairs();
   unsigned findUpdate(mlir::Operation *op) const;
   bool findLargeGradient(mlir::Operation *op) const;
@@ -60,9 +70,10 @@ private:
   bool overlap;
   llvm::DenseMap<mlir::Operation *, Facts> facts;
   llvm::SmallVector<comm::WaitOp> waits;
-  llvm::StringMap<llvm::SmallVector<mlir::Operation *>> readers; // by variable
-  llvm::DenseMap<mlir::Operation *, unsigned> tail;              // bucket of an update, plus 1
-  llvm::DenseMap<mlir::Operation *, mlir::Operation *> pairs;    // weight -> data gradient
+  std::vector<Bucket> buckets; // by wait
+  size_t largeGradients = 0;
+  llvm::DenseMap<mlir::Operation *, unsigned> tail;           // bucket of an update, plus 1
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> pairs; // weight -> data gradient
 };
 
 } // namespace dlc
