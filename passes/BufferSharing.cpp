@@ -15,7 +15,7 @@ const ClusterSharing &SharingTable::of(nn::FusedOp cluster) {
 
 BufferSharing::BufferSharing(Block &block, SharingTable &clusters,
                              llvm::function_ref<bool(Value)> hasOwnPlace)
-    : clusters(clusters) {
+    : clusters(&clusters) {
   for (Operation &op : block)
     for (OpResult result : op.getResults()) {
       if (!isa<RankedTensorType>(result.getType()) || isa<nn::ReadOp>(op) || hasOwnPlace(result))
@@ -58,10 +58,15 @@ Value BufferSharing::findOperand(nn::FusedOp op, unsigned result) const {
     // What another operand, a view perhaps, reads there would be gone; two results need two places.
     if (llvm::count_if(op.getInputs(), isInside) > 1 || llvm::any_of(op.getResults(), isInside))
       continue;
-    if (clusters.of(op).canShare(index, result))
+    if (clusters->of(op).canShare(index, result))
       return operand;
   }
   return {};
+}
+
+BufferSharing::Memory BufferSharing::memoryOf(Value value) const {
+  Value owner = owners.lookup(value);
+  return {owner, lastUse.lookup(owner)};
 }
 
 SmallVector<BufferSharing::Memory> BufferSharing::memories() const {

@@ -37,12 +37,14 @@ public:
     mlir::Operation *last;
   };
   llvm::SmallVector<Memory> memories() const;
+  /// The memory in which a value lies; without an owner if it is in no transient memory.
+  Memory memoryOf(mlir::Value value) const;
 
 private:
   void place(mlir::Value value, mlir::Value owner);
   mlir::Value findOperand(nn::FusedOp op, unsigned result) const;
 
-  SharingTable &clusters;
+  SharingTable *clusters;
   llvm::DenseMap<mlir::Value, mlir::Value> owners; // of values in transient memory
   llvm::DenseSet<mlir::Value> views;
   llvm::MapVector<mlir::Value, mlir::Operation *> lastUse; // by owner; null: the end

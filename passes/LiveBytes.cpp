@@ -13,10 +13,14 @@ bool dlc::hasOwnPlace(Value value) {
          llvm::any_of(value.getUsers(), llvm::IsaPred<comm::AllReduceOp, nn::AssignOp>);
 }
 
-LiveBytes::LiveBytes(Block &block, SharingTable &clusters) {
+static uint64_t bytesOf(Value value) {
+  return static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(value)));
+}
+
+LiveBytes::LiveBytes(Block &block, SharingTable &clusters) : sharing(block, clusters, hasOwnPlace) {
   llvm::DenseMap<Operation *, uint64_t> born, dying;
-  for (auto [owner, last] : BufferSharing(block, clusters, hasOwnPlace).memories()) {
-    auto size = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(owner)));
+  for (auto [owner, last] : sharing.memories()) {
+    uint64_t size = bytesOf(owner);
     born[owner.getDefiningOp()] += size;
     dying[last] += size;
   }
@@ -32,6 +36,17 @@ LiveBytes::LiveBytes(Block &block, SharingTable &clusters) {
     }
     live -= dying.lookup(&op);
   }
+}
+
+uint64_t LiveBytes::releasedAtPeak(Operation *op) const {
+  uint64_t released = 0;
+  llvm::SmallDenseSet<Value> seen;
+  for (Value operand : op->getOperands())
+    if (auto [owner, last] = sharing.memoryOf(operand); owner && seen.insert(owner).second &&
+                                                        last && last != atMost &&
+                                                        last->isBeforeInBlock(atMost))
+      released += bytesOf(owner);
+  return released;
 }
 
 uint64_t dlc::variableBytes(nn::ModelOp model) {

@@ -19,8 +19,11 @@ public:
   uint64_t peak() const { return most; }
   /// The first op at which the peak is reached, null in a program without tensors.
   mlir::Operation *peakOp() const { return atMost; }
+  /// Bytes of the memory of an op's operands that is free again at the peak.
+  uint64_t releasedAtPeak(mlir::Operation *op) const;
 
 private:
+  BufferSharing sharing;
   uint64_t most = 0;
   mlir::Operation *atMost = nullptr;
   llvm::DenseMap<mlir::Operation *, uint64_t> bytes;

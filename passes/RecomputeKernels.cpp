@@ -179,16 +179,18 @@ private:
         readers = readersBehind(&op, live.peakOp());
       if (readers.empty())
         continue;
-      // Where the result is needed, no less is live; elsewhere its own bytes less at most.
+      // Where the result is needed, no less is live. Elsewhere its own bytes less at most, but more
+      // by the operands that are kept for the kernel to run again.
       unsigned last = numbers[&op], again = numbers[readers.front()];
       for (Operation *user : op.getUsers())
         if (unsigned number = numbers[user]; number < again)
           last = std::max(last, number);
       uint64_t least = std::max({peak.others, ahead[last], behind[again]});
       auto size = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(op.getResult(0))));
-      if (least >= peak.bytes)
+      uint64_t kept = live.releasedAtPeak(&op);
+      if (least >= peak.bytes || kept >= size)
         continue;
-      double most = gainOf(&op, std::min(size, peak.bytes - least), peak);
+      double most = gainOf(&op, std::min(size - kept, peak.bytes - least), peak);
       if (most > 0)
         found.push_back({&op, numbers[&op], std::move(readers), most});
     }
