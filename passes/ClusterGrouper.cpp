@@ -1,7 +1,7 @@
 // One reverse walk joins producers to consumers; a second pass joins siblings that read one tensor
 // and have no library kernel between them. Two groups may be one if they agree on iteration space
-// and reduced dimensions, no path leads from one through something outside into the other, and
-// nobody inside wants the result of a reduction of either.
+// and reduced dimensions and are not too many ops, no path leads from one through something outside
+// into the other, and nobody inside wants the result of a reduction of either.
 
 #include "passes/ClusterGrouper.h"
 
@@ -11,6 +11,9 @@
 
 using namespace mlir;
 using namespace dlc;
+
+// Operations of a cluster: far more than layers have, and as deep as what follows them recurses.
+static constexpr size_t mostOps = 512;
 
 static bool isReduction(Operation *op) { return isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op); }
 
@@ -181,6 +184,8 @@ bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
 StringRef ClusterGrouper::refusal(unsigned a, unsigned b) {
   if (StringRef reason = disagreement(all[a], all[b]); !reason.empty())
     return reason;
+  if (graph->members(a).size() + graph->members(b).size() > mostOps)
+    return "one kernel would be too long";
   if (readsReduction(a, b))
     return "a reduction is complete only when its cluster is";
   return graph->isSeparated(a, b) ? "something between them runs outside of clusters" : "";

@@ -198,3 +198,22 @@ TEST_F(FusedProgram, ChainsOfClusters) {
            nn.output "c", %c : tensor<6x40xf32>)");
   check();
 }
+
+// A chain of any length becomes kernels of bounded length; what compiles them recurses.
+TEST_F(FusedProgram, ALongChain) {
+  std::string ops, last = "%x";
+  for (int i = 0; i < 4000; ++i) {
+    std::string next = "%v" + std::to_string(i);
+    ops += next + (i % 2 ? " = nn.neg " + last + " : (" : " = nn.add " + last + ", %x : (!t, ") +
+           "!t) -> !t\n";
+    last = next;
+  }
+  const std::string type = "tensor<2x40xf32>";
+  ops += "nn.output \"y\", " + last + " : !t";
+  for (size_t at; (at = ops.find("!t")) != std::string::npos;)
+    ops.replace(at, 2, type);
+  parse("%x: " + type + " {nn.input = \"x\"}", ops);
+  check();
+  for (auto fused : program().getOps<nn::FusedOp>())
+    EXPECT_LE(fused.getBody().front().getOperations().size(), 600U);
+}
