@@ -174,9 +174,10 @@ static void prune(nn::FusedOp op) {
     return op.erase();
   Block &body = op.getBody().front();
   yieldOf(op)->setOperands(yielded);
-  for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(body.without_terminator())))
-    if (inner.use_empty())
-      inner.erase();
+  auto inside = llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
+  for (Operation *inner : llvm::reverse(inside))
+    if (inner->use_empty())
+      inner->erase();
   for (unsigned i = body.getNumArguments(); i-- > 0;)
     if (body.getArgument(i).use_empty()) {
       body.eraseArgument(i);

@@ -124,3 +124,32 @@ nn.model @part_of_pooling attributes {stage = "schedule"} {
     nn.output "y", %y : !half
   }
 }
+
+// -----
+
+// What the first result alone needed goes with it, the first op of the cluster.
+// CHECK-LABEL: nn.model @first_of_two
+nn.model @first_of_two attributes {stage = "schedule"} {
+  nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x8xf32> {nn.input = "w"}) {
+    // CHECK: nn.fused (%[[B:.*]] = %{{.*}}) : (tensor<256x256xf32>) -> tensor<256x256xf32>
+    // CHECK-NEXT: nn.neg %[[B]]
+    // CHECK-NEXT: nn.yield
+    // CHECK: nn.fused
+    // CHECK-NEXT: nn.relu
+    // CHECK-NEXT: nn.sqrt
+    // CHECK-NEXT: nn.mul
+    %y, %n = nn.fused (%a = %x) : (tensor<256x256xf32>) -> (tensor<256x256xf32>, tensor<256x256xf32>) {
+      %0 = nn.relu %a : (tensor<256x256xf32>) -> tensor<256x256xf32>
+      %1 = nn.sqrt %0 : (tensor<256x256xf32>) -> tensor<256x256xf32>
+      %2 = nn.neg %a : (tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %1, %2 : tensor<256x256xf32>, tensor<256x256xf32>
+    }
+    %m = nn.matmul %n, %w : (tensor<256x256xf32>, tensor<256x8xf32>) -> tensor<256x8xf32>
+    %z = nn.fused (%a = %x, %b = %y) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32> {
+      %0 = nn.mul %a, %b : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
+      nn.yield %0 : tensor<256x256xf32>
+    }
+    nn.output "m", %m : tensor<256x8xf32>
+    nn.output "z", %z : tensor<256x256xf32>
+  }
+}
