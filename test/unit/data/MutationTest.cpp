@@ -16,11 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string contentOf(const fs::path &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// 1 to 4 places, each with a random byte, a flipped bit, or 2, 4 or 8 bytes of an extreme.
 std::string mutated(std::string bytes, uint32_t round) {
   uint32_t draws = 1 + philox(1, {round, 0, 0, 0})[0] % 4;
@@ -68,7 +63,7 @@ TEST_P(Mutations, AreReadOrRefused) {
   ::testing::internal::CaptureStderr();
   int seeds = 0, sound = 0;
   for (const fs::directory_entry &seed : fs::directory_iterator(fs::path(DLC_SEEDS) / GetParam())) {
-    std::string bytes = contentOf(seed.path()), name = seed.path().filename().string();
+    std::string bytes = test::contentOf(seed.path()), name = seed.path().filename().string();
     ++seeds;
     sound += read(bytes, name);
     for (size_t size = 0; size < bytes.size(); ++size)

@@ -19,12 +19,6 @@ std::string fileBytes(const std::string &header, const std::string &data) {
   return bytes + header + data;
 }
 
-std::string contentOf(const std::string &path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 TensorFile example() {
   TensorFile file;
   file.tensors["conv.weight"] = {{2, 1, 1, 2}, {1, -2, 3.5f, 0}};
@@ -63,7 +57,7 @@ TEST(Safetensors, RoundTrips) {
   EXPECT_EQ(read.tensors["conv.weight"].shape, (std::vector<int64_t>{2, 1, 1, 2}));
   EXPECT_TRUE(read.tensors["bias"].shape.empty());
   writeSafetensors(directory / "again", read);
-  EXPECT_EQ(contentOf(directory / "w"), contentOf(directory / "again"));
+  EXPECT_EQ(test::contentOf(directory / "w"), test::contentOf(directory / "again"));
 }
 
 TEST(Safetensors, ConvertsOtherTypes) {
@@ -118,7 +112,7 @@ TEST(Safetensors, AFailedWriteKeepsTheOldFile) {
   TemporaryDirectory directory;
   std::string path = directory / "w";
   writeSafetensors(path, example());
-  std::string before = contentOf(path);
+  std::string before = test::contentOf(path);
   TensorFile large;
   large.tensors["a"] = {{100000}, std::vector<float>(100000)};
   rlimit old;
@@ -131,7 +125,7 @@ TEST(Safetensors, AFailedWriteKeepsTheOldFile) {
   std::signal(SIGXFSZ, handler);
   EXPECT_NE(message.find("cannot write '" + path), std::string::npos);
   EXPECT_NE(message.find("is kept"), std::string::npos);
-  EXPECT_EQ(contentOf(path), before);
+  EXPECT_EQ(test::contentOf(path), before);
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 

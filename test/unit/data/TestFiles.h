@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -28,6 +29,12 @@ public:
 inline std::string writeFile(const std::string &path, const std::string &bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
+}
+
+/// Empty for a file that there is none of.
+inline std::string contentOf(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 template <typename T> std::string bytesOfVector(const std::vector<T> &values) {

@@ -9,12 +9,6 @@
 namespace dlc::rt {
 namespace {
 
-std::string contentOf(const std::string &path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 Record stepRecord(int64_t step) { return {{"event", "step"}, {"step", step}, {"loss", 0.5}}; }
 Record epochRecord(int64_t step, int64_t epoch, double loss) {
   return {{"event", "epoch"}, {"step", step}, {"epoch", epoch}, {"loss", loss}, {"val_loss", NAN}};
@@ -25,12 +19,12 @@ TEST(RunLog, WritesLinesTableAndPicture) {
   RunLog log(directory.path.string(), directory / "copy.jsonl", 0);
   log.step(stepRecord(1));
   log.epoch(epochRecord(1, 1, 0.5));
-  EXPECT_EQ(contentOf(directory / "log.jsonl"),
+  EXPECT_EQ(test::contentOf(directory / "log.jsonl"),
             "{\"event\":\"step\",\"step\":1,\"loss\":0.5}\n"
             "{\"event\":\"epoch\",\"step\":1,\"epoch\":1,\"loss\":0.5,\"val_loss\":null}\n");
-  EXPECT_EQ(contentOf(directory / "copy.jsonl"), contentOf(directory / "log.jsonl"));
-  EXPECT_EQ(contentOf(directory / "log.csv"), "step,epoch,loss,val_loss\n1,1,0.5,\n");
-  EXPECT_NE(contentOf(directory / "loss.svg").find("class=\"line s0\""), std::string::npos);
+  EXPECT_EQ(test::contentOf(directory / "copy.jsonl"), test::contentOf(directory / "log.jsonl"));
+  EXPECT_EQ(test::contentOf(directory / "log.csv"), "step,epoch,loss,val_loss\n1,1,0.5,\n");
+  EXPECT_NE(test::contentOf(directory / "loss.svg").find("class=\"line s0\""), std::string::npos);
 }
 
 /// A run that was killed after its checkpoint has logged steps that are about to be repeated.
@@ -45,9 +39,10 @@ TEST(RunLog, ResumingDropsWhatWillBeRepeated) {
   RunLog log(directory.path.string(), "", 1);
   log.step(stepRecord(2));
   log.epoch(epochRecord(2, 2, 0.25));
-  std::string lines = contentOf(directory / "log.jsonl");
+  std::string lines = test::contentOf(directory / "log.jsonl");
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
-  EXPECT_EQ(contentOf(directory / "log.csv"), "step,epoch,loss,val_loss\n1,1,0.5,\n2,2,0.25,\n");
+  EXPECT_EQ(test::contentOf(directory / "log.csv"),
+            "step,epoch,loss,val_loss\n1,1,0.5,\n2,2,0.25,\n");
 }
 
 /// The rest of an epoch that was cut follows; what was overridden is told anew, or was given up.
@@ -64,10 +59,10 @@ TEST(RunLog, ResumingDropsPartsAndOverrides) {
     log.epoch(part);
   }
   RunLog(directory.path.string(), "", 2);
-  EXPECT_EQ(contentOf(directory / "log.jsonl"),
+  EXPECT_EQ(test::contentOf(directory / "log.jsonl"),
             stepRecord(1).dump() + "\n" + change.dump() + "\n" + stepRecord(2).dump() + "\n");
   RunLog(directory.path.string(), "", 1);
-  EXPECT_EQ(contentOf(directory / "log.jsonl"), stepRecord(1).dump() + "\n");
+  EXPECT_EQ(test::contentOf(directory / "log.jsonl"), stepRecord(1).dump() + "\n");
 }
 
 TEST(RunLog, AnUnwritableDirectoryIsAnError) { EXPECT_THROW(RunLog("/nonexistent", "", 0), Error); }

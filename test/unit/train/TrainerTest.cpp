@@ -1,141 +1,14 @@
-#include "runtime/train/Trainer.h"
-#include "runtime/core/Error.h"
+#include "test/unit/train/TrainerTest.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/FileLock.h"
-#include "test/unit/ErrorOf.h"
-#include "test/unit/data/TestFiles.h"
-#include "test/unit/train/CopyingArtifact.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <csignal>
-#include <functional>
-#include <gtest/gtest.h>
-#include <map>
-#include <sstream>
 
 namespace dlc::rt {
 namespace {
-
-std::string contentOf(const std::string &path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-/// Runs whose parameter ends as the last sample trained on.
-class TrainerTest : public ::testing::Test {
-protected:
-  TrainerTest() { writeData(std::vector<float>(samples, 2)); }
-
-  /// `scale` times the sample's number is its x.
-  void writeData(const std::vector<float> &losses, float scale = 1) {
-    std::vector<float> x(samples * test::copiedElements);
-    for (size_t i = 0; i < x.size(); ++i) {
-      size_t sample = i / test::copiedElements;
-      x[i] = scale * static_cast<float>(sample);
-    }
-    std::string n = std::to_string(samples) + ",";
-    test::writeFile(directory / "x.npy", test::npyBytes("<f4", n + " 4", test::bytesOfVector(x)));
-    test::writeFile(directory / "loss.npy", test::npyBytes("<f4", n, test::bytesOfVector(losses)));
-  }
-
-  TrainOptions options(const std::string &run) {
-    TrainOptions options;
-    for (const char *name : {"x", "loss"})
-      options.data.emplace_back(name, directory / (std::string(name) + ".npy"));
-    options.runDirectory = directory / run;
-    options.seed = 5;
-    return options;
-  }
-
-  /// `raised` is a signal that comes before the first step.
-  void train(const TrainOptions &options, int ranks = 1, double validation = 0,
-             test::Copying how = test::Copying::Reduced, int raised = 0) {
-    test::CopyingArtifact copying(validation, how);
-    if (edit)
-      edit(copying.root.root);
-    Artifact artifact(copying.pack(), "copying.dlx");
-    StopSignal signals;
-    if (raised)
-      std::raise(raised);
-    runInProcess(ranks, [&](Communicator &communicator) {
-      Session session(artifact, communicator, {1, options.seed.value_or(0)});
-      Console console(communicator.rank() == 0, false, out);
-      Trainer(session, options, console, signals).run();
-    });
-    std::fflush(out);
-  }
-
-  std::string failure(const TrainOptions &options, int ranks = 1,
-                      test::Copying how = test::Copying::Reduced) {
-    return test::errorOf([&] { train(options, ranks, 0, how); });
-  }
-
-  /// What --resume --run DIR alone asks for.
-  TrainOptions resumption(const std::string &run) {
-    TrainOptions options;
-    options.runDirectory = directory / run;
-    options.resume = true;
-    return options;
-  }
-
-  /// All that a run directory keeps but measured times, and events, which hold them throughout.
-  std::map<std::string, std::string> kept(const std::string &run) {
-    std::map<std::string, std::string> files;
-    for (const auto &entry : std::filesystem::directory_iterator(directory / run)) {
-      std::string name = entry.path().filename(), content = contentOf(entry.path());
-      if (name.ends_with(".jsonl") || name.ends_with(".csv"))
-        content = withoutTimes(content, name.ends_with(".jsonl"));
-      if (!name.starts_with("events."))
-        files[name] = content;
-    }
-    return files;
-  }
-
-  static std::string withoutTimes(const std::string &text, bool isJson) {
-    std::istringstream lines(text);
-    std::string result;
-    for (std::string line; std::getline(lines, line);) {
-      Record record = isJson ? Record::parse(line) : Record(line);
-      if (isJson) {
-        for (const char *key :
-             {"seconds", "samples_per_s", "step_ms", "comm_ms", "exposed_comm_ms", "data_wait_ms"})
-          record.erase(key);
-        line = record.dump();
-      } else {
-        std::vector<std::string> cells; // seconds and samples_per_s are the last but one and two
-        std::istringstream row(line);
-        for (std::string cell; std::getline(row, cell, ',');)
-          cells.push_back(cell);
-        line.clear();
-        for (size_t i = 0; i < cells.size(); ++i)
-          line += i + 3 == cells.size() || i + 2 == cells.size() ? "" : cells[i] + ",";
-      }
-      result += line + "\n";
-    }
-    return result;
-  }
-
-  Record configuration(const std::string &run) {
-    return Record::parse(contentOf(directory / (run + "/config.json")));
-  }
-
-  std::string printed() const { return {buffer, size}; }
-  ~TrainerTest() override {
-    std::fclose(out);
-    std::free(buffer);
-  }
-
-  static constexpr int64_t samples = 7;
-  test::TemporaryDirectory directory;
-  std::function<void(artifact::ArtifactT &)> edit; // of the artifact trained
-  char *buffer = nullptr;
-  size_t size = 0;
-  std::FILE *out = ::open_memstream(&buffer, &size);
-};
 
 TEST_F(TrainerTest, KeepsEverythingInTheRunDirectory) {
   TrainOptions run = options("run");
@@ -153,7 +26,7 @@ TEST_F(TrainerTest, KeepsEverythingInTheRunDirectory) {
   EXPECT_EQ(weights.tensors.size(), 1u);
   TensorFile last = readSafetensors(directory / "run/last.safetensors");
   EXPECT_EQ(last.tensors.count("optimizer.m.weight"), 1u);
-  EXPECT_NE(contentOf(directory / "trace.json").find("\"rank 0\""), std::string::npos);
+  EXPECT_NE(test::contentOf(directory / "trace.json").find("\"rank 0\""), std::string::npos);
 }
 
 TEST_F(TrainerTest, StepRecordsAreFlat) {
@@ -167,21 +40,6 @@ TEST_F(TrainerTest, StepRecordsAreFlat) {
     EXPECT_TRUE(record.contains(key)) << key;
   EXPECT_EQ(record["event"], "step");
   EXPECT_EQ(record["loss"], 2.0);
-}
-
-void addCosine(artifact::ArtifactT &artifact) {
-  auto cosine = std::make_unique<artifact::CallT>();
-  cosine->name = "cosine";
-  artifact.training->schedule.push_back(std::move(cosine));
-}
-
-void setOptimizer(artifact::ArtifactT &artifact, double rate, const char *name = "sgd") {
-  artifact.training->optimizer = std::make_unique<artifact::CallT>();
-  artifact.training->optimizer->name = name;
-  auto argument = std::make_unique<artifact::ArgumentT>();
-  argument->name = "lr";
-  argument->floats = {rate};
-  artifact.training->optimizer->arguments.push_back(std::move(argument));
 }
 
 /// Cut anywhere, a resumed run keeps what an uninterrupted one keeps: `best`, too, is of a whole
@@ -204,7 +62,7 @@ TEST_F(TrainerTest, ResumingEqualsNotStopping) {
       rest.epochs = 2;
       rest.save = directory / "part.safetensors";
       train(rest, 1, validation);
-      EXPECT_EQ(contentOf(rest.save), contentOf(whole.save)) << cut;
+      EXPECT_EQ(test::contentOf(rest.save), test::contentOf(whole.save)) << cut;
       EXPECT_EQ(kept(run), kept("whole" + suffix)) << cut;
     }
   }
@@ -257,8 +115,8 @@ TEST_F(TrainerTest, APartOfAnEpochIsComparedWithNothing) {
                            "/last.safetensors does\n"),
             std::string::npos)
       << printed();
-  EXPECT_EQ(contentOf(directory / "run/best.safetensors"),
-            contentOf(directory / "run/last.safetensors"));
+  EXPECT_EQ(test::contentOf(directory / "run/best.safetensors"),
+            test::contentOf(directory / "run/last.safetensors"));
   run.runDirectory = directory / "longer";
   run.steps = 9;
   train(run);
@@ -278,228 +136,6 @@ TEST_F(TrainerTest, OneProcessTrainsInADirectory) {
   FileLock other;
   EXPECT_TRUE(other.take(directory / "run/lock"));
   EXPECT_EQ(failure(resumption("run"), 2).find(refusal), 0u);
-}
-
-//===- What determines a run ------------------------------------------------------------------===//
-
-TEST_F(TrainerTest, WhatContradictsTheRunIsRefused) {
-  TrainOptions run = options("run");
-  run.learningRate = 0.01;
-  run.shuffle = false;
-  run.epochs = 1;
-  train(run);
-  std::map<std::string, std::string> before = kept("run");
-  TrainOptions other = resumption("run");
-  other.epochs = 2;
-  other.learningRate = 0.4;
-  other.shuffle = true;
-  other.seed = 6;
-  std::string message = failure(other);
-  EXPECT_NE(message.find("/run/last.safetensors' was trained otherwise: lr was 0.01, is 0.4; seed "
-                         "was 5, is 6; shuffle was false, is true; resume it as it was, or add "
-                         "--override lr,seed,shuffle"),
-            std::string::npos)
-      << message;
-  EXPECT_EQ(kept("run"), before);
-  other.learningRate = 0.01;
-  other.shuffle = false;
-  other.seed = 5;
-  EXPECT_EQ(failure(other), "no error");
-  other.overrides = {"rate"};
-  EXPECT_NE(failure(other).find("--override does not know 'rate'; what determines a run is lr, "),
-            std::string::npos);
-}
-
-TEST_F(TrainerTest, WhatIsOverriddenIsRecordedAndStays) {
-  TrainOptions run = options("run");
-  run.learningRate = 0.01;
-  run.epochs = 1;
-  train(run);
-  TrainOptions other = resumption("run");
-  other.epochs = 2;
-  other.learningRate = 0.4;
-  other.overrides = {"lr"};
-  train(other);
-  EXPECT_NE(printed().find("note: lr was 0.01, is 0.4 from step 8 on (--override)\n"),
-            std::string::npos)
-      << printed();
-  TrainOptions third = resumption("run");
-  third.epochs = 3;
-  train(third);
-  std::istringstream log(contentOf(directory / "run/log.jsonl"));
-  std::vector<double> rates;
-  std::string changes;
-  for (std::string line; std::getline(log, line);) {
-    Record record = Record::parse(line);
-    if (record["event"] == "step")
-      rates.push_back(record["lr"]);
-    else if (record["event"] == "override")
-      changes += line;
-  }
-  std::vector<double> wanted(7, 0.01);
-  wanted.resize(21, 0.4);
-  EXPECT_EQ(rates, wanted);
-  EXPECT_EQ(changes, R"({"event":"override","step":7,"name":"lr","was":0.01,"now":0.4})");
-  Record config = configuration("run");
-  EXPECT_EQ(config["recipe"]["lr"], 0.4);
-  EXPECT_EQ(config["overrides"].dump(), R"([{"after_step":7,"name":"lr","now":0.4,"was":0.01}])");
-}
-
-TEST_F(TrainerTest, AnOverrideThatChangesNothingSaysSo) {
-  TrainOptions run = options("run");
-  run.learningRate = 0.01;
-  run.epochs = 1;
-  train(run);
-  std::map<std::string, std::string> before = kept("run");
-  TrainOptions other = resumption("run");
-  other.learningRate = 0.4;
-  other.seed = run.seed;
-  other.overrides = {"lr", "seed"};
-  EXPECT_EQ(failure(other, 2), "nothing to do with --override lr,seed: the run has done 7 steps, "
-                               "1 whole epoch, and was to do 1 epoch; go on with --steps above 7 "
-                               "or --epochs above 1");
-  EXPECT_EQ(kept("run"), before);
-  other.epochs = 2;
-  train(other);
-  EXPECT_NE(printed().find("note: --override seed changes nothing: seed is what it was; "),
-            std::string::npos)
-      << printed();
-  EXPECT_EQ(printed().find("--override lr changes nothing"), std::string::npos) << printed();
-}
-
-/// Its rate, too, unless the command line gave another.
-TEST_F(TrainerTest, AnotherModelIsRefused) {
-  edit = [](auto &artifact) { setOptimizer(artifact, 0.25); };
-  TrainOptions run = options("run");
-  run.epochs = 1;
-  train(run);
-  TrainOptions rest = resumption("run");
-  rest.epochs = 2;
-  edit = [](auto &artifact) { setOptimizer(artifact, 0.5); };
-  EXPECT_NE(failure(rest).find("otherwise: optimizer.lr was 0.25, is 0.5; resume it as it was, or "
-                               "add --override optimizer"),
-            std::string::npos)
-      << failure(rest);
-  EXPECT_EQ(failure(rest).find("--init"), std::string::npos) << failure(rest);
-  edit = [](auto &artifact) { setOptimizer(artifact, 0.25, "adam"); };
-  EXPECT_NE(failure(rest).find("otherwise: optimizer.name was sgd, is adam; resume it as it was, "
-                               "or add --override optimizer; --init starts a new run from its "
-                               "weights"),
-            std::string::npos)
-      << failure(rest);
-  edit = [](auto &artifact) { setOptimizer(artifact, 0.5); };
-  rest.overrides = {"optimizer"};
-  train(rest);
-  EXPECT_EQ(configuration("run")["recipe"]["lr"], 0.5);
-  rest.overrides.clear();
-  rest.epochs = 3;
-  edit = [](auto &artifact) {
-    setOptimizer(artifact, 0.5);
-    artifact.target->math = "strict";
-  };
-  EXPECT_NE(failure(rest).find("math was none, is strict"), std::string::npos) << failure(rest);
-}
-
-TEST_F(TrainerTest, DataMayMoveButNotChange) {
-  TrainOptions run = options("run");
-  run.epochs = 1;
-  train(run);
-  TrainOptions rest = resumption("run");
-  rest.epochs = 2;
-  std::filesystem::rename(directory / "x.npy", directory / "moved.npy");
-  EXPECT_NE(failure(rest).find("cannot open '" + (directory / "x.npy")), std::string::npos)
-      << failure(rest);
-  rest.data = {{"x", directory / "moved.npy"}};
-  EXPECT_EQ(failure(rest), "no error");
-  rest.epochs = 3;
-  writeData({9, 2, 2, 2, 2, 2, 2});
-  EXPECT_NE(failure(rest).find("otherwise: data.loss was "), std::string::npos) << failure(rest);
-  EXPECT_EQ(failure(rest).find("data.x"), std::string::npos);
-  rest.overrides = {"data"};
-  EXPECT_EQ(failure(rest), "no error");
-}
-
-TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
-  TrainOptions run = options("run");
-  train(run);
-  std::string last = run.runDirectory + "/last.safetensors";
-  TensorFile file = readSafetensors(last);
-  Record state = Record::parse(file.metadata["dlc.run"]);
-  state.erase("recipe");
-  file.metadata["dlc.run"] = state.dump();
-  writeSafetensors(last, file);
-  EXPECT_NE(failure(resumption("run")).find("does not say what its run was trained with"),
-            std::string::npos);
-}
-
-TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
-  TrainOptions run = options("run");
-  run.epochs = 1;
-  train(run);
-  std::string config = directory / "run/config.json", whole = contentOf(config);
-  for (const std::string &damaged :
-       {whole.substr(0, whole.size() / 2), std::string(), std::string("[]"), std::string("{}"),
-        std::string(R"({"data": {"x": 1}, "val": {}, "init": ""})"),
-        std::string(R"({"data": {}, "val": {}, "init": "", "epochs": "2"})")}) {
-    test::writeFile(config, damaged);
-    EXPECT_EQ(failure(resumption("run"), 2),
-              "'" + config +
-                  "' is damaged; remove it, and say again what it said: --data, --val, --epochs, "
-                  "--steps")
-        << damaged;
-  }
-  std::filesystem::remove(config);
-  TrainOptions rest = options("run");
-  rest.resume = true;
-  EXPECT_EQ(failure(rest), "no error");
-}
-
-TEST_F(TrainerTest, SaysWhatTheScheduleCountsTo) {
-  auto startOf = [&](const std::string &name, std::optional<int64_t> epochs) {
-    TrainOptions run = options(name);
-    run.steps = 3;
-    run.epochs = epochs;
-    train(run);
-    return printed();
-  };
-  EXPECT_EQ(startOf("constant", {}).find("the schedule"), std::string::npos) << printed();
-  edit = addCosine;
-  EXPECT_NE(startOf("steps", {})
-                .find("note: the schedule counts to step 3, as --steps says; "
-                      "--epochs beside it lets it count to their end\n"),
-            std::string::npos)
-      << printed();
-  EXPECT_NE(startOf("epochs", 2).find("note: the schedule counts to step 14\n"), std::string::npos)
-      << printed();
-}
-
-/// Cosine falls to 0 over the first run's length, unless told to count anew.
-TEST_F(TrainerTest, TheScheduleKeepsItsLength) {
-  edit = [](auto &artifact) {
-    setOptimizer(artifact, 1);
-    addCosine(artifact);
-  };
-  TrainOptions run = options("run");
-  run.epochs = 1;
-  train(run);
-  TrainOptions rest = resumption("run");
-  rest.epochs = 2;
-  rest.steps = 8;
-  train(rest);
-  EXPECT_NE(printed().find("note: the schedule counts to step 7 and stays there"),
-            std::string::npos)
-      << printed();
-  EXPECT_NE(
-      contentOf(directory / "run/log.jsonl").find(R"("step":8,"epoch":2,"loss":2.0,"lr":0.0,)"),
-      std::string::npos)
-      << contentOf(directory / "run/log.jsonl");
-  rest.steps.reset();
-  rest.overrides = {"length"};
-  train(rest);
-  EXPECT_EQ(configuration("run")["recipe"]["length"].dump(), R"({"epochs":2})");
-  EXPECT_EQ(
-      contentOf(directory / "run/log.jsonl").find(R"("step":9,"epoch":2,"loss":2.0,"lr":0.0,)"),
-      std::string::npos);
 }
 
 //===- Ends -----------------------------------------------------------------------------------===//
@@ -622,7 +258,7 @@ TEST_F(TrainerTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
   });
   EXPECT_EQ(errors[0].find("'" + (directory / "loss.npy") + "': sample 5 holds nan"), 0u);
   EXPECT_EQ(errors[0], errors[1]);
-  std::string log = contentOf(directory / "run/log.jsonl");
+  std::string log = test::contentOf(directory / "run/log.jsonl");
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
   EXPECT_FALSE(std::filesystem::exists(directory / "run/last.safetensors"));
 }
@@ -632,7 +268,7 @@ TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
   run.epochs = 1;
   run.shuffle = false; // samples 0, 1, 2; 3, 4, 5; 6, 0, 1: ranks 1 and 2 are not as rank 0
   train(run, 3);
-  std::string last = run.runDirectory + "/last.safetensors", before = contentOf(last);
+  std::string last = run.runDirectory + "/last.safetensors", before = test::contentOf(last);
   run.epochs = 2;
   run.resume = true;
   run.save = directory / "weights.safetensors";
@@ -642,7 +278,7 @@ TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
             std::string::npos)
       << message;
   EXPECT_NE(message.find("the last checkpoint is '" + last), std::string::npos) << message;
-  EXPECT_EQ(contentOf(last), before);
+  EXPECT_EQ(test::contentOf(last), before);
   EXPECT_FALSE(std::filesystem::exists(run.save));
   EXPECT_EQ(failure(options("alone"), 1, test::Copying::Diverging), "no error");
 }
@@ -697,7 +333,7 @@ TEST_F(TrainerTest, OtherSeedsGiveOtherOrders) {
   two.seed = 6;
   train(one);
   train(two);
-  EXPECT_NE(contentOf(one.save), contentOf(two.save));
+  EXPECT_NE(test::contentOf(one.save), test::contentOf(two.save));
 }
 
 } // namespace

@@ -1,0 +1,239 @@
+// What determines a run: what resuming takes from the checkpoint, refuses, records and says.
+
+#include "runtime/train/Checkpoint.h"
+#include "test/unit/train/TrainerTest.h"
+
+namespace dlc::rt {
+namespace {
+
+void setOptimizer(artifact::ArtifactT &artifact, double rate, const char *name = "sgd") {
+  artifact.training->optimizer = std::make_unique<artifact::CallT>();
+  artifact.training->optimizer->name = name;
+  auto argument = std::make_unique<artifact::ArgumentT>();
+  argument->name = "lr";
+  argument->floats = {rate};
+  artifact.training->optimizer->arguments.push_back(std::move(argument));
+}
+
+TEST_F(TrainerTest, WhatContradictsTheRunIsRefused) {
+  TrainOptions run = options("run");
+  run.learningRate = 0.01;
+  run.shuffle = false;
+  run.epochs = 1;
+  train(run);
+  std::map<std::string, std::string> before = kept("run");
+  TrainOptions other = resumption("run");
+  other.epochs = 2;
+  other.learningRate = 0.4;
+  other.shuffle = true;
+  other.seed = 6;
+  std::string message = failure(other);
+  EXPECT_NE(message.find("/run/last.safetensors' was trained otherwise: lr was 0.01, is 0.4; seed "
+                         "was 5, is 6; shuffle was false, is true; resume it as it was, or add "
+                         "--override lr,seed,shuffle"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(kept("run"), before);
+  other.learningRate = 0.01;
+  other.shuffle = false;
+  other.seed = 5;
+  EXPECT_EQ(failure(other), "no error");
+  other.overrides = {"rate"};
+  EXPECT_NE(failure(other).find("--override does not know 'rate'; what determines a run is lr, "),
+            std::string::npos);
+}
+
+TEST_F(TrainerTest, WhatIsOverriddenIsRecordedAndStays) {
+  TrainOptions run = options("run");
+  run.learningRate = 0.01;
+  run.epochs = 1;
+  train(run);
+  TrainOptions other = resumption("run");
+  other.epochs = 2;
+  other.learningRate = 0.4;
+  other.overrides = {"lr"};
+  train(other);
+  EXPECT_NE(printed().find("note: lr was 0.01, is 0.4 from step 8 on (--override)\n"),
+            std::string::npos)
+      << printed();
+  TrainOptions third = resumption("run");
+  third.epochs = 3;
+  train(third);
+  std::istringstream log(test::contentOf(directory / "run/log.jsonl"));
+  std::vector<double> rates;
+  std::string changes;
+  for (std::string line; std::getline(log, line);) {
+    Record record = Record::parse(line);
+    if (record["event"] == "step")
+      rates.push_back(record["lr"]);
+    else if (record["event"] == "override")
+      changes += line;
+  }
+  std::vector<double> wanted(7, 0.01);
+  wanted.resize(21, 0.4);
+  EXPECT_EQ(rates, wanted);
+  EXPECT_EQ(changes, R"({"event":"override","step":7,"name":"lr","was":0.01,"now":0.4})");
+  Record config = configuration("run");
+  EXPECT_EQ(config["recipe"]["lr"], 0.4);
+  EXPECT_EQ(config["overrides"].dump(), R"([{"after_step":7,"name":"lr","now":0.4,"was":0.01}])");
+}
+
+TEST_F(TrainerTest, AnOverrideThatChangesNothingSaysSo) {
+  TrainOptions run = options("run");
+  run.learningRate = 0.01;
+  run.epochs = 1;
+  train(run);
+  std::map<std::string, std::string> before = kept("run");
+  TrainOptions other = resumption("run");
+  other.learningRate = 0.4;
+  other.seed = run.seed;
+  other.overrides = {"lr", "seed"};
+  EXPECT_EQ(failure(other, 2), "nothing to do with --override lr,seed: the run has done 7 steps, "
+                               "1 whole epoch, and was to do 1 epoch; go on with --steps above 7 "
+                               "or --epochs above 1");
+  EXPECT_EQ(kept("run"), before);
+  other.epochs = 2;
+  train(other);
+  EXPECT_NE(printed().find("note: --override seed changes nothing: seed is what it was; "),
+            std::string::npos)
+      << printed();
+  EXPECT_EQ(printed().find("--override lr changes nothing"), std::string::npos) << printed();
+}
+
+/// Its rate, too, unless the command line gave another.
+TEST_F(TrainerTest, AnotherModelIsRefused) {
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.25); };
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  TrainOptions rest = resumption("run");
+  rest.epochs = 2;
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.5); };
+  EXPECT_NE(failure(rest).find("otherwise: optimizer.lr was 0.25, is 0.5; resume it as it was, or "
+                               "add --override optimizer"),
+            std::string::npos)
+      << failure(rest);
+  EXPECT_EQ(failure(rest).find("--init"), std::string::npos) << failure(rest);
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.25, "adam"); };
+  EXPECT_NE(failure(rest).find("otherwise: optimizer.name was sgd, is adam; resume it as it was, "
+                               "or add --override optimizer; --init starts a new run from its "
+                               "weights"),
+            std::string::npos)
+      << failure(rest);
+  edit = [](auto &artifact) { setOptimizer(artifact, 0.5); };
+  rest.overrides = {"optimizer"};
+  train(rest);
+  EXPECT_EQ(configuration("run")["recipe"]["lr"], 0.5);
+  rest.overrides.clear();
+  rest.epochs = 3;
+  edit = [](auto &artifact) {
+    setOptimizer(artifact, 0.5);
+    artifact.target->math = "strict";
+  };
+  EXPECT_NE(failure(rest).find("math was none, is strict"), std::string::npos) << failure(rest);
+}
+
+TEST_F(TrainerTest, DataMayMoveButNotChange) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  TrainOptions rest = resumption("run");
+  rest.epochs = 2;
+  std::filesystem::rename(directory / "x.npy", directory / "moved.npy");
+  EXPECT_NE(failure(rest).find("cannot open '" + (directory / "x.npy")), std::string::npos)
+      << failure(rest);
+  rest.data = {{"x", directory / "moved.npy"}};
+  EXPECT_EQ(failure(rest), "no error");
+  rest.epochs = 3;
+  writeData({9, 2, 2, 2, 2, 2, 2});
+  EXPECT_NE(failure(rest).find("otherwise: data.loss was "), std::string::npos) << failure(rest);
+  EXPECT_EQ(failure(rest).find("data.x"), std::string::npos);
+  rest.overrides = {"data"};
+  EXPECT_EQ(failure(rest), "no error");
+}
+
+TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
+  TrainOptions run = options("run");
+  train(run);
+  std::string last = run.runDirectory + "/last.safetensors";
+  TensorFile file = readSafetensors(last);
+  Record state = Record::parse(file.metadata["dlc.run"]);
+  state.erase("recipe");
+  file.metadata["dlc.run"] = state.dump();
+  writeSafetensors(last, file);
+  EXPECT_NE(failure(resumption("run")).find("does not say what its run was trained with"),
+            std::string::npos);
+}
+
+TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  std::string config = directory / "run/config.json", whole = test::contentOf(config);
+  for (const std::string &damaged :
+       {whole.substr(0, whole.size() / 2), std::string(), std::string("[]"), std::string("{}"),
+        std::string(R"({"data": {"x": 1}, "val": {}, "init": ""})"),
+        std::string(R"({"data": {}, "val": {}, "init": "", "epochs": "2"})")}) {
+    test::writeFile(config, damaged);
+    EXPECT_EQ(failure(resumption("run"), 2),
+              "'" + config +
+                  "' is damaged; remove it, and say again what it said: --data, --val, --epochs, "
+                  "--steps")
+        << damaged;
+  }
+  std::filesystem::remove(config);
+  TrainOptions rest = options("run");
+  rest.resume = true;
+  EXPECT_EQ(failure(rest), "no error");
+}
+
+TEST_F(TrainerTest, SaysWhatTheScheduleCountsTo) {
+  auto startOf = [&](const std::string &name, std::optional<int64_t> epochs) {
+    TrainOptions run = options(name);
+    run.steps = 3;
+    run.epochs = epochs;
+    train(run);
+    return printed();
+  };
+  EXPECT_EQ(startOf("constant", {}).find("the schedule"), std::string::npos) << printed();
+  edit = addCosine;
+  EXPECT_NE(startOf("steps", {})
+                .find("note: the schedule counts to step 3, as --steps says; "
+                      "--epochs beside it lets it count to their end\n"),
+            std::string::npos)
+      << printed();
+  EXPECT_NE(startOf("epochs", 2).find("note: the schedule counts to step 14\n"), std::string::npos)
+      << printed();
+}
+
+/// Cosine falls to 0 over the first run's length, unless told to count anew.
+TEST_F(TrainerTest, TheScheduleKeepsItsLength) {
+  edit = [](auto &artifact) {
+    setOptimizer(artifact, 1);
+    addCosine(artifact);
+  };
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  TrainOptions rest = resumption("run");
+  rest.epochs = 2;
+  rest.steps = 8;
+  train(rest);
+  EXPECT_NE(printed().find("note: the schedule counts to step 7 and stays there"),
+            std::string::npos)
+      << printed();
+  EXPECT_NE(test::contentOf(directory / "run/log.jsonl")
+                .find(R"("step":8,"epoch":2,"loss":2.0,"lr":0.0,)"),
+            std::string::npos)
+      << test::contentOf(directory / "run/log.jsonl");
+  rest.steps.reset();
+  rest.overrides = {"length"};
+  train(rest);
+  EXPECT_EQ(configuration("run")["recipe"]["length"].dump(), R"({"epochs":2})");
+  EXPECT_EQ(test::contentOf(directory / "run/log.jsonl")
+                .find(R"("step":9,"epoch":2,"loss":2.0,"lr":0.0,)"),
+            std::string::npos);
+}
+
+} // namespace
+} // namespace dlc::rt
