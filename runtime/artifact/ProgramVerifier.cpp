@@ -34,7 +34,9 @@ private:
   void verifyStart(uint32_t collective);
   void verifyWait(uint32_t collective);
 
-  /// Reports and says no if the buffer is not usable by the instruction being checked.
+  /// Says no if the program has no such buffer; reports that, and one that is not live.
+  bool verifyLive(uint32_t buffer);
+  /// The same, and reports what nothing orders before the access.
   bool verifyUse(uint32_t buffer, artifact::Access access);
   /// Reports an earlier instruction that nothing orders before this one.
   void verifyOrder(uint32_t buffer, std::optional<uint32_t> earlier);
@@ -206,13 +208,19 @@ void ProgramVerifier::verifyOrder(uint32_t buffer, std::optional<uint32_t> earli
           ", and nothing orders the two");
 }
 
-bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
+bool ProgramVerifier::verifyLive(uint32_t buffer) {
   if (!isVisible(buffer)) {
     fault("no buffer " + std::to_string(buffer));
     return false;
   }
   if (!isLiveHere(buffer))
     fault("buffer " + std::to_string(buffer) + " is not live here");
+  return true;
+}
+
+bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
+  if (!verifyLive(buffer))
+    return false;
   verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
                                                        : order.write(rangeOf(buffer)));
   return true;
@@ -242,11 +250,8 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
     return fault("starts collective " + std::to_string(collective) + ", unknown or started before");
   collectives[collective] = State::Started;
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
-  if (!isVisible(buffer))
-    return fault("no buffer " + std::to_string(buffer));
-  if (!isLiveHere(buffer))
-    fault("buffer " + std::to_string(buffer) + " is not live here");
-  verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
+  if (verifyLive(buffer))
+    verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
 }
 
 void ProgramVerifier::verifyWait(uint32_t collective) {
@@ -254,11 +259,10 @@ void ProgramVerifier::verifyWait(uint32_t collective) {
     return fault("waits for collective " + std::to_string(collective) + ", which is not under way");
   collectives[collective] = State::Done;
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
-  if (!isVisible(buffer))
+  if (!isVisible(buffer)) // which its start has reported
     return;
   order.finish(collective);
-  if (!isLiveHere(buffer))
-    fault("buffer " + std::to_string(buffer) + " is not live here");
+  verifyLive(buffer);
 }
 
 void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction &instruction) {

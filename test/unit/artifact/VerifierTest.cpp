@@ -161,6 +161,14 @@ TEST_P(ArtifactFault, IsFoundAndNamed) {
 }
 
 using artifact::DType;
+static void addCopy(TinyArtifact &t, artifact::Stream stream, uint32_t source,
+                    uint32_t destination) {
+  artifact::CopyT copy;
+  copy.source = source;
+  copy.destination = destination;
+  t.addInstruction(stream, copy);
+}
+
 static const FaultCase faultCases[] = {
     {"Version", [](TinyArtifact &t) { t.root.version = 2; }, "version 2"},
     {"MonitorWithoutGoal",
@@ -383,21 +391,9 @@ static const FaultCase faultCases[] = {
      },
      "before it is recorded"},
     {"EventUnknown", [](TinyArtifact &t) { t.program().events = 0; }, "records event 0"},
-    {"CopyTypes",
-     [](TinyArtifact &t) {
-       artifact::CopyT copy;
-       copy.source = 2;
-       copy.destination = 1;
-       t.addInstruction(artifact::Stream::Compute, copy);
-     },
+    {"CopyTypes", [](TinyArtifact &t) { addCopy(t, artifact::Stream::Compute, 2, 1); },
      "different types"},
-    {"CopyBesideItsReader",
-     [](TinyArtifact &t) {
-       artifact::CopyT copy;
-       copy.source = 1;
-       copy.destination = 1;
-       t.addInstruction(artifact::Stream::Copy, copy);
-     },
+    {"CopyBesideItsReader", [](TinyArtifact &t) { addCopy(t, artifact::Stream::Copy, 1, 1); },
      "buffer 1 meets memory of instruction 7, and nothing orders the two"},
     {"NothingWaitsForTheGradient",
      [](TinyArtifact &t) {
