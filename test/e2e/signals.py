@@ -129,6 +129,19 @@ def sweeping(artifact):
         check(line == "dlc-run: error: interrupted by SIGTERM" and took < 4, f"{line} after {took:.1f} s")
 
 
+def without_ranks(directory, artifact, data):
+    """mpirun may not notice that a signal has ended its ranks: one that waits for ever, as then."""
+    folder = directory / "stuck"
+    folder.mkdir()
+    (folder / "mpirun").write_text("#!/usr/bin/python3\nimport signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"
+                                   "while True:\n    signal.pause()\n")
+    (folder / "mpirun").chmod(0o755)
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    process = start("-np", 2, "train", artifact, *data, "--run", folder / "run", env=env)
+    line, took = stop(process, 1, folder)
+    check(line.endswith("before the first step; nothing was written") and took < 6, f"'{line}' after {took:.1f} s")
+
+
 def ignored(directory, artifact, data):
     """As nohup starts a process; and the other signals."""
     for ranks in (1, 2):
@@ -155,6 +168,7 @@ def main():
     others(directory, artifact, weights)
     compiling(directory, weights)
     sweeping(artifact)
+    without_ranks(directory, artifact, data)
     ignored(directory, artifact, data)
 
 

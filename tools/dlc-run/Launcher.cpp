@@ -24,7 +24,7 @@ namespace dlc::run {
 
 using Clock = std::chrono::steady_clock;
 
-// That a request to stop has with an mpirun without ranks.
+/// An mpirun that has been asked to stop and has no ranks is ended after this time.
 static constexpr std::chrono::seconds patience(2);
 
 /// True if the process has a handler for the signal.
@@ -39,12 +39,9 @@ static bool catches(pid_t process, int signal) {
 /// False if the kernel tells that all children of the process, if any, have ended.
 static bool hasLivingChild(pid_t process) {
   std::error_code unknown;
-  std::filesystem::directory_iterator threads("/proc/" + std::to_string(process) + "/task",
-                                              unknown);
-  if (unknown)
-    return true;
-  for (const std::filesystem::directory_entry &thread : threads) {
-    std::ifstream children(thread.path() / "children");
+  std::filesystem::directory_iterator thread("/proc/" + std::to_string(process) + "/task", unknown);
+  for (; !unknown && thread != std::filesystem::directory_iterator(); thread.increment(unknown)) {
+    std::ifstream children(thread->path() / "children");
     if (!children)
       return true;
     for (pid_t child; children >> child;) {
@@ -54,7 +51,7 @@ static bool hasLivingChild(pid_t process) {
           return true;
     }
   }
-  return false;
+  return static_cast<bool>(unknown);
 }
 
 bool ErrorLines::take(const std::string &line) {
