@@ -1,6 +1,6 @@
 // Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors; those
-// that differ in sizes only become one; then all of them together LLVM IR, objects and a shared
-// object.
+// that differ in sizes only become one; then shares of them, side by side, LLVM IR and objects; all
+// together a shared object.
 
 #include "passes/AttributeTables.h"
 #include "passes/KernelEmitter.h"
@@ -19,7 +19,6 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -46,13 +45,12 @@ static void markStreams(ClusterPlan &plan, exec::ClusterOp cluster) {
       write.streams = !write.reduction && llvm::is_contained(results, write.buffer - operands);
 }
 
-/// Beside each function what it may be called for (runtime/artifact/Contract.h).
-static void addContracts(nn::ModelOp model, ModuleOp module) {
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  llvm::StringSet<> seen;
+/// What each function may be called for.
+static Contracts contractsOf(nn::ModelOp model) {
+  Contracts contracts;
   for (auto kernel : model.getOps<exec::KernelOp>()) {
     std::optional<StringRef> function = kernel.getFunction();
-    if (!function || !seen.insert(*function).second)
+    if (!function || contracts.contains(*function))
       continue;
     rt::KernelContract contract(static_cast<int64_t>(kernel.getExtent()),
                                 static_cast<int64_t>(kernel.getChunk()));
@@ -60,11 +58,9 @@ static void addContracts(nn::ModelOp model, ModuleOp module) {
       auto tensor = cast<RankedTensorType>(type);
       contract.add(dtypeOf(tensor.getElementType()), tensor.getShape().vec(), nn::layoutOf(tensor));
     }
-    // Every object gets a copy; the linker keeps one.
-    LLVM::GlobalOp::create(builder, kernel.getLoc(), builder.getI64Type(), /*isConstant=*/true,
-                           LLVM::Linkage::WeakODR, (*function + rt::contractSuffix).str(),
-                           builder.getI64IntegerAttr(static_cast<int64_t>(contract.value())));
+    contracts[*function] = static_cast<int64_t>(contract.value());
   }
+  return contracts;
 }
 
 LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
@@ -75,6 +71,8 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   registerKernelDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
+  // The passes before have one model to work on, and are faster without locks.
+  context->enableMultithreading();
   OwningOpRef<ModuleOp> module(ModuleOp::create(model.getLoc()));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   std::vector<std::pair<LinalgStage, StagePlan>> stages;
@@ -104,14 +102,14 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     vectorizeStage(linalgStage, plan, target.vectorBytes / sizeof(float));
   if (Operation *replaced = module->lookupSymbol(randomBitsName))
     replaced->erase();
-  std::string reason;
-  FailureOr<Objects> objects = failure();
-  if (succeeded(lowerToLlvm(*module, mergeKernels(*module), target))) {
-    addContracts(model, *module);
-    objects = emitObjects(*module, target, llvmText);
-  }
+  std::vector<KernelEntry> entries = mergeKernels(*module);
+  splitIntoShares(*module);
+  if (failed(lowerToLlvm(*module, entries, contractsOf(model), target)))
+    return failure();
+  FailureOr<Objects> objects = emitObjects(*module, target, llvmText);
   if (failed(objects))
     return failure();
+  std::string reason;
   if (failed(linkSharedObject(*objects, sharedObject, reason)))
     return model.emitError(reason);
   return success();

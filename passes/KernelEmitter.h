@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <array>
 
@@ -87,17 +88,25 @@ struct KernelEntry {
 /// get the names of bodies; returns what calls them, a body's entries together.
 std::vector<KernelEntry> mergeKernels(mlir::ModuleOp module);
 
-/// Lowers the module's functions to LLVM's dialect and adds the entries, in the kernels' ABI.
-/// Roundings that the target has no instruction for become integer code.
-llvm::LogicalResult lowerToLlvm(mlir::ModuleOp module, llvm::ArrayRef<KernelEntry> entries,
-                                const CodeTarget &target);
+/// Moves the functions of a module, in their order, to modules within it of about the same number
+/// of operations. Functions know nothing of each other, so these shares are lowered and compiled
+/// side by side.
+void splitIntoShares(mlir::ModuleOp module);
 
-/// Object files; how many there are and what is in each depends on the module alone.
+/// Values of globals beside the entries, by their kernel's name (runtime/artifact/Contract.h).
+using Contracts = llvm::StringMap<int64_t>;
+
+/// Lowers the functions of the shares to LLVM's dialect and adds the entries, in the kernels' ABI,
+/// with what they may be called for. Roundings that the target has no instruction for become
+/// integer code.
+llvm::LogicalResult lowerToLlvm(mlir::ModuleOp shares, llvm::ArrayRef<KernelEntry> entries,
+                                const Contracts &contracts, const CodeTarget &target);
+
+/// Object files, one a share.
 using Objects = std::vector<llvm::SmallVector<char, 0>>;
 
-/// Compiles a lowered module's functions, a share of them in each object, on as many threads as
-/// there are. `text` receives the optimised LLVM IR.
-mlir::FailureOr<Objects> emitObjects(mlir::ModuleOp module, const CodeTarget &target,
+/// Compiles lowered shares. `text` receives the optimised LLVM IR.
+mlir::FailureOr<Objects> emitObjects(mlir::ModuleOp shares, const CodeTarget &target,
                                      llvm::raw_ostream *text);
 
 /// Links objects to a shared object by the linker beside LLVM; `reason` says why it failed.

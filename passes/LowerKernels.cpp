@@ -3,6 +3,7 @@
 // calls a body, which other entries may share.
 
 #include "passes/KernelEmitter.h"
+#include "runtime/artifact/Contract.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,6 +11,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -129,7 +131,7 @@ static LogicalResult expandBFloat16(ModuleOp module, const CodeTarget &target) {
 
 /// Non-temporal stores of full vectors in halves of integers: LLVM 22 has none of bf16, takes
 /// ordinary ones instead, and sees through a bitcast of the whole.
-static void splitNontemporalStores(ModuleOp module) {
+static LogicalResult splitNontemporalStores(ModuleOp module) {
   module.walk([](LLVM::StoreOp store) {
     auto type = dyn_cast<VectorType>(store.getValue().getType());
     if (!store.getNontemporal() || !type || !type.getElementType().isBF16() ||
@@ -146,9 +148,29 @@ static void splitNontemporalStores(ModuleOp module) {
     }
     store.erase();
   });
+  return success();
 }
 
 //===- Lowering -------------------------------------------------------------------------------===//
+
+namespace {
+/// Patterns on a share's operations, as a pass.
+class SharePass : public PassWrapper<SharePass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SharePass)
+  using Transform = std::function<LogicalResult(ModuleOp)>;
+
+  explicit SharePass(Transform transform) : transform(std::move(transform)) {}
+  StringRef getName() const override { return "SharePass"; }
+  void runOnOperation() override {
+    if (failed(transform(getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  Transform transform;
+};
+} // namespace
 
 /// Adds `NAME(buffers, begin, end)` behind the body that it calls.
 static void addEntry(const KernelEntry &entry, LLVM::LLVMFuncOp body) {
@@ -174,38 +196,60 @@ static void addEntry(const KernelEntry &entry, LLVM::LLVMFuncOp body) {
   LLVM::ReturnOp::create(b, ValueRange());
 }
 
-LogicalResult dlc::lowerToLlvm(ModuleOp module, ArrayRef<KernelEntry> entries,
-                               const CodeTarget &target) {
-  if (failed(approximateMath(module)) || failed(expandBFloat16(module, target)))
-    return failure();
-  PassManager manager(module.getContext());
-  OpPassManager &functions = manager.nest<func::FuncOp>();
-  functions.addPass(createCanonicalizerPass());
-  functions.addPass(createCSEPass());
-  functions.addPass(createLowerAffinePass());
-  functions.addPass(createSCFToControlFlowPass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createFinalizeMemRefToLLVMConversionPass());
-  ConvertFuncToLLVMPassOptions bare;
-  bare.useBarePtrCallConv = true;
-  manager.addPass(createConvertFuncToLLVMPass(bare));
-  manager.addPass(createArithToLLVMConversionPass());
-  manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createConvertIndexToLLVMPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
-  if (failed(manager.run(module)))
-    return failure();
-  splitNontemporalStores(module);
-  SymbolTable symbols(module);
+/// Adds the entry's contract, which the device compares with the artifact's tables.
+static void addContract(const KernelEntry &entry, int64_t contract, LLVM::LLVMFuncOp body) {
+  ImplicitLocOpBuilder b(body.getLoc(), body.getContext());
+  b.setInsertionPointAfter(body);
+  LLVM::GlobalOp::create(b, b.getI64Type(), /*isConstant=*/true, LLVM::Linkage::External,
+                         entry.name + rt::contractSuffix, b.getI64IntegerAttr(contract));
+}
+
+/// Adds the entries of all shares.
+static void addEntries(ModuleOp shares, ArrayRef<KernelEntry> entries, const Contracts &contracts) {
+  llvm::StringMap<LLVM::LLVMFuncOp> bodies;
+  shares.walk([&](LLVM::LLVMFuncOp body) { bodies[body.getName()] = body; });
   for (const KernelEntry &entry : llvm::reverse(entries)) {
-    auto body = symbols.lookup<LLVM::LLVMFuncOp>(entry.body);
+    LLVM::LLVMFuncOp body = bodies.at(entry.body);
     // Of some entries the first comes last.
     bool isShared = body.getLinkage() == LLVM::Linkage::Internal;
     body.setLinkage(LLVM::Linkage::Internal);
     body.setAlwaysInline(!isShared);
     body.setNoInline(isShared);
     addEntry(entry, body);
+    if (auto contract = contracts.find(entry.name); contract != contracts.end())
+      addContract(entry, contract->second, body);
   }
-  return success();
+}
+
+LogicalResult dlc::lowerToLlvm(ModuleOp shares, ArrayRef<KernelEntry> entries,
+                               const Contracts &contracts, const CodeTarget &target) {
+  PassManager manager(shares.getContext());
+#ifdef NDEBUG
+  // Once, in the end, is enough: each verification takes as long as a pass.
+  manager.enableVerifier(false);
+#endif
+  OpPassManager &share = manager.nest<ModuleOp>();
+  share.addPass(std::make_unique<SharePass>(approximateMath));
+  share.addPass(
+      std::make_unique<SharePass>([&](ModuleOp module) { return expandBFloat16(module, target); }));
+  OpPassManager &functions = share.nest<func::FuncOp>();
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(createSCFToControlFlowPass());
+  share.addPass(createConvertVectorToLLVMPass());
+  share.addPass(createConvertMathToLLVMPass());
+  share.addPass(createFinalizeMemRefToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions bare;
+  bare.useBarePtrCallConv = true;
+  share.addPass(createConvertFuncToLLVMPass(bare));
+  share.addPass(createArithToLLVMConversionPass());
+  share.addPass(createConvertControlFlowToLLVMPass());
+  share.addPass(createConvertIndexToLLVMPass());
+  share.addPass(createReconcileUnrealizedCastsPass());
+  share.addPass(std::make_unique<SharePass>(splitNontemporalStores));
+  if (failed(manager.run(shares)))
+    return failure();
+  addEntries(shares, entries, contracts);
+  return verify(shares);
 }
