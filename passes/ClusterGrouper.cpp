@@ -12,8 +12,9 @@
 using namespace mlir;
 using namespace dlc;
 
-// Operations of a cluster: far more than layers have, and as deep as what follows them recurses.
-static constexpr size_t mostOps = 512;
+// Operations of a cluster: more than a few layers have. What plans a cluster recurses as deep, and
+// LLVM takes time that grows with the square of what one loop holds.
+static constexpr size_t mostOps = 128;
 
 static bool isReduction(Operation *op) { return isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op); }
 

@@ -215,5 +215,5 @@ TEST_F(FusedProgram, ALongChain) {
   parse("%x: " + type + " {nn.input = \"x\"}", ops);
   check();
   for (auto fused : program().getOps<nn::FusedOp>())
-    EXPECT_LE(fused.getBody().front().getOperations().size(), 600U);
+    EXPECT_LE(fused.getBody().front().getOperations().size(), 160U);
 }
