@@ -18,14 +18,18 @@ constexpr unsigned kernels = 100, gradients = 16;
 constexpr uint64_t kernelTime = 40'000, gradientTime = 1'000;
 constexpr uint64_t gradientBytes = uint64_t{128} * 128 * sizeof(float);
 
-/// Gradients that can be computed at once, and `kernels` one after the other.
-std::string programText() {
+/// Gradients that can be computed at once, and `kernels` one after the other, beside a variable
+/// that takes `held` bytes.
+std::string programText(uint64_t held) {
   auto kernel = [](uint64_t time) {
     return llvm::formatv(
                "nn.kernel = #nn.kernel<\"k\", workspace = 0, flops = 0, bytes = 0, ns = {0}>", time)
         .str();
   };
-  std::string variables, ops, chain;
+  std::string variables = llvm::formatv("nn.variable @held : tensor<{0}xf32> {{kind = #nn<kind "
+                                        "parameter>, init = #nn.init<constant, 1.0, 0.0>}\n",
+                                        held / sizeof(float));
+  std::string ops, chain;
   for (unsigned i = 0; i < kernels; ++i)
     chain += llvm::formatv("%m{0} = nn.matmul %y, {1} {{{2}} : (tensor<16x16xf32>, "
                            "tensor<16x16xf32>) -> tensor<16x16xf32>\n",
@@ -56,8 +60,8 @@ class InterleaverTest : public testing::Test {
 protected:
   InterleaverTest() { context.loadDialect<nn::NNDialect, comm::CommDialect>(); }
 
-  std::vector<Operation *> schedule(const std::string &link) {
-    module = parseSourceString<ModuleOp>(programText(), ParserConfig(&context));
+  std::vector<Operation *> schedule(const std::string &link, uint64_t held = sizeof(float)) {
+    module = parseSourceString<ModuleOp>(programText(held), ParserConfig(&context));
     PassManager manager(&context);
     manager.addNestedPass<nn::ModelOp>(createOverlapAllReduces({/*noOverlap=*/false, link}));
     if (!module || failed(manager.run(*module)))
@@ -105,6 +109,12 @@ TEST_F(InterleaverTest, HoldsTwoGradientsWhereTheLinkIsFast) {
   ASSERT_FALSE(order.empty());
   EXPECT_EQ(mostInFlight(order), 2u);
   EXPECT_LE(OverlapSimulator(Link{100, 1}).run(itemsOf(order)).exposed, kernelTime);
+}
+
+TEST_F(InterleaverTest, WeighsGradientsAgainstTheWholePlan) {
+  EXPECT_EQ(mostInFlight(schedule("2:30")), 2u);
+  // Of a plan of which all gradients are a thousandth, fewer are not worth a bubble on the wire.
+  EXPECT_GT(mostInFlight(schedule("2:30", 1024 * gradients * gradientBytes)), 2u);
 }
 
 } // namespace
