@@ -1,5 +1,6 @@
 #include "passes/AttributeTables.h"
 
+#include "dialects/NN/ElementType.h"
 #include "passes/Decisions.h"
 #include "passes/KernelRequests.h"
 #include "passes/OverlapSimulator.h"
@@ -11,26 +12,8 @@ using namespace mlir;
 using namespace dlc;
 namespace fb = flatbuffers;
 
-artifact::DType dlc::dtypeOf(Type element) {
-  if (auto integer = dyn_cast<IntegerType>(element))
-    switch (integer.getWidth()) {
-    case 1:
-      return artifact::DType::Bool;
-    case 8:
-      return integer.isUnsigned() ? artifact::DType::U8 : artifact::DType::I8;
-    case 32:
-      return artifact::DType::I32;
-    default:
-      return artifact::DType::I64;
-    }
-  return element.isF64()    ? artifact::DType::F64
-         : element.isBF16() ? artifact::DType::BF16
-         : element.isF16()  ? artifact::DType::F16
-                            : artifact::DType::F32;
-}
-
 fb::Offset<artifact::TensorType> AttributeTables::type(RankedTensorType tensor) {
-  return rt::writeTensorType(builder, dtypeOf(tensor.getElementType()), tensor.getShape().vec(),
+  return rt::writeTensorType(builder, nn::dtypeOf(tensor.getElementType()), tensor.getShape().vec(),
                              nn::layoutOf(tensor));
 }
 

@@ -8,8 +8,6 @@
 
 namespace dlc {
 
-artifact::DType dtypeOf(mlir::Type element);
-
 /// Each method adds one table, or a list of tables; an attribute that is null makes none.
 class AttributeTables {
 public:

@@ -4,6 +4,7 @@
 
 #include "passes/Export.h"
 
+#include "dialects/NN/ElementType.h"
 #include "passes/AttributeTables.h"
 #include "passes/Liveness.h"
 #include "runtime/artifact/Hash.h"
@@ -194,7 +195,7 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::operation(Operation *
         int64_t elements = start.getBucket().getType().getTensor().getNumElements();
         collectives.push_back(artifact::CreateCollective(
             builder, artifact::CollectiveKind::AllReduceSum, indexOf(start.getBucket()),
-            static_cast<uint64_t>(elements), dtypeOf(start.getWire()),
+            static_cast<uint64_t>(elements), nn::dtypeOf(start.getWire()),
             tables.strings(start.getMembers())));
         return Result(artifact::Operation::CollectiveStart,
                       artifact::CreateCollectiveStart(builder, start.getCollective()).Union());

@@ -2,9 +2,10 @@
 // that differ in sizes only become one; then shares of them, side by side, LLVM IR and objects; all
 // together a shared object.
 
-#include "passes/AttributeTables.h"
+#include "dialects/Exec/Exec.h"
+#include "dialects/NN/ElementType.h"
+#include "passes/GeneratedKernels.h"
 #include "passes/KernelEmitter.h"
-#include "passes/Passes.h"
 #include "passes/ProductPlan.h"
 #include "runtime/artifact/Contract.h"
 
@@ -56,7 +57,8 @@ static Contracts contractsOf(nn::ModelOp model) {
                                 static_cast<int64_t>(kernel.getChunk()));
     for (Type type : kernel.getTypes().getAsValueRange<TypeAttr>()) {
       auto tensor = cast<RankedTensorType>(type);
-      contract.add(dtypeOf(tensor.getElementType()), tensor.getShape().vec(), nn::layoutOf(tensor));
+      contract.add(nn::dtypeOf(tensor.getElementType()), tensor.getShape().vec(),
+                   nn::layoutOf(tensor));
     }
     contracts[*function] = static_cast<int64_t>(contract.value());
   }

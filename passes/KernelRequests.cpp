@@ -2,6 +2,7 @@
 
 #include "passes/KernelRequests.h"
 
+#include "dialects/NN/ElementType.h"
 #include "passes/CachingPlanner.h"
 #include "passes/TestPlanner.h"
 #include "runtime/core/BackEnd.h"
@@ -12,25 +13,9 @@ using namespace mlir;
 using namespace dlc;
 using rt::KernelOp;
 
-static rt::DType dtypeOf(Type element) {
-  if (element.isF32())
-    return rt::DType::F32;
-  if (element.isF64())
-    return rt::DType::F64;
-  if (element.isBF16())
-    return rt::DType::BF16;
-  if (element.isF16())
-    return rt::DType::F16;
-  if (element.isInteger(1))
-    return rt::DType::Bool;
-  if (element.isInteger(8))
-    return rt::DType::I8;
-  return element.isInteger(32) ? rt::DType::I32 : rt::DType::I64;
-}
-
 static rt::OperandType operandOf(Value value) {
   RankedTensorType type = nn::tensorType(value);
-  return {dtypeOf(type.getElementType()), type.getShape().vec(), nn::layoutOf(type)};
+  return {nn::dtypeOf(type.getElementType()), type.getShape().vec(), nn::layoutOf(type)};
 }
 
 static std::vector<int64_t> toVector(ArrayRef<int64_t> values) {
