@@ -4,7 +4,6 @@
 
 #include "dialects/NN/ElementType.h"
 #include "passes/CachingPlanner.h"
-#include "passes/TestPlanner.h"
 #include "runtime/core/BackEnd.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -155,9 +154,7 @@ void PlanningTarget::writeTo(nn::ModelOp model) const {
 std::unique_ptr<rt::KernelPlanner> dlc::openPlanner(const std::string &target, unsigned threads,
                                                     std::string &reason) {
   std::unique_ptr<rt::KernelPlanner> planner;
-  if (target == "test")
-    planner = std::make_unique<TestPlanner>();
-  else if (const rt::BackEnd *backEnd = rt::findBackEnd(target, reason))
+  if (const rt::BackEnd *backEnd = rt::findBackEnd(target, reason))
     planner = backEnd->makePlanner(target, threads, reason);
   if (!planner)
     return nullptr;

@@ -23,7 +23,7 @@ struct Link;
 /// What the stages nn (`precision` alone), train (`wire` alone) and schedule decide for; the
 /// passes' own options.
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
-  Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..., test"),
+  Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..."),
                              llvm::cl::init(DefaultDecisions::target)};
   Option<unsigned> threads{*this, "threads", llvm::cl::desc("plan for teams of 1..threads"),
                            llvm::cl::init(1)};

@@ -96,7 +96,7 @@ def mutated(text, generator):
 def compile_texts(directory, texts):
     path = directory / "mutated.mlir"
     path.write_text("\n// -----\n".join(texts))
-    done = subprocess.run([str(BIN / "dlc-opt"), str(path), "--split-input-file", "--dlc-exec-pipeline=target=test", "-o", "/dev/null"],
+    done = subprocess.run([str(BIN / "dlc-opt"), str(path), "--split-input-file", "--dlc-exec-pipeline=target=test:rules", "-o", "/dev/null"],
                           capture_output=True, text=True, errors="replace", timeout=120)
     return done.returncode in (0, 1), done.stderr
 
@@ -107,7 +107,7 @@ def main():
     run("dlc", "compile", directory / "mini.dl", "--emit=nn", "-o", directory / "mini.mlir")
     generator = random.Random(5)
     for stage in STAGES:
-        text = run("dlc-opt", directory / "mini.mlir", f"--dlc-{stage}-pipeline=target=test")[0]
+        text = run("dlc-opt", directory / "mini.mlir", f"--dlc-{stage}-pipeline=target=test:rules")[0]
         check(compile_texts(directory, [text])[0], f"the text of stage {stage} itself")
         for _ in range(BATCHES):
             texts = [mutated(text, generator) for _ in range(SIZE)]

@@ -1,9 +1,9 @@
-// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-assign-layouts=target=test | FileCheck %s
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-assign-layouts=target=test:rules | FileCheck %s
 
 // A parameter, its slot and its gradient share the filter gradient's layout; the data gradient, which
 // wants another, gets a reorder of the weight; the one-channel image stays plain.
 // CHECK-LABEL: nn.model @train_step
-// CHECK-SAME: math = "fast", stage = "schedule", target = "test", threads = 1 : i64
+// CHECK-SAME: math = "fast", stage = "schedule", target = "test:rules", threads = 1 : i64
 // CHECK: nn.variable @w0 : tensor<32x1x3x3xf32, #nn.layout<Nchw16n>>
 // CHECK: nn.variable @w1 : tensor<64x32x3x3xf32, #nn.layout<NChw16c16n>>
 // CHECK: nn.variable @m1 : tensor<64x32x3x3xf32, #nn.layout<NChw16c16n>>

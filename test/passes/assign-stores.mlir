@@ -4,7 +4,7 @@
 
 // What fills the cache by itself is gone when it is read.
 // CHECK-LABEL: nn.model @large
-nn.model @large attributes {stage = "exec", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @large attributes {stage = "exec", target = "test:rules", threads = 1 : i64, math = "fast"} {
   // CHECK: } {nontemporal = array<i64: 0>}
   exec.cluster @c {
   ^bb0(%0: tensor<160000xf32>):
@@ -25,7 +25,7 @@ nn.model @large attributes {stage = "exec", target = "test", threads = 1 : i64, 
 
 // A small one is still there, unless much is touched in between; one kernel serves both, so it stays as it is.
 // CHECK-LABEL: nn.model @disagreement
-nn.model @disagreement attributes {stage = "exec", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @disagreement attributes {stage = "exec", target = "test:rules", threads = 1 : i64, math = "fast"} {
   // CHECK: exec.cluster @c
   // CHECK-NOT: nontemporal
   // CHECK: exec.cluster @late
@@ -59,7 +59,7 @@ nn.model @disagreement attributes {stage = "exec", target = "test", threads = 1 
 
 // Lines that were read are stored as usual.
 // CHECK-LABEL: nn.model @in_place
-nn.model @in_place attributes {stage = "exec", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @in_place attributes {stage = "exec", target = "test:rules", threads = 1 : i64, math = "fast"} {
   // CHECK-NOT: nontemporal
   exec.cluster @c {
   ^bb0(%0: tensor<800000xf32>):
@@ -79,7 +79,7 @@ nn.model @in_place attributes {stage = "exec", target = "test", threads = 1 : i6
 
 // Rows of a variable are read in the next step: what is written behind them touches other rows, and much is touched until then.
 // CHECK-LABEL: nn.model @rows
-nn.model @rows attributes {stage = "exec", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @rows attributes {stage = "exec", target = "test:rules", threads = 1 : i64, math = "fast"} {
   // CHECK: } {nontemporal = array<i64: 0>}
   nn.variable @w : tensor<2x80000xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   exec.cluster @c {

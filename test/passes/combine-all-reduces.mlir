@@ -5,7 +5,7 @@
 // leaves right behind its last producer and users in between sink behind it. Slices take 64 bytes.
 // CHECK-LABEL: nn.model @order
 // DEFAULT-LABEL: nn.model @order
-nn.model @order attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @order attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @a : tensor<3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @b : tensor<16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%x: tensor<3xf32> {nn.input = "x"}, %y: tensor<16xf32> {nn.input = "y"}) {
@@ -35,7 +35,7 @@ nn.model @order attributes {stage = "schedule", target = "test", threads = 1 : i
 
 // A value that others use before it is reduced gets a copy of its own in the bucket.
 // DEFAULT-LABEL: nn.model @shared
-nn.model @shared attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @shared attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<3xf32> {nn.input = "x"}) {
     // DEFAULT: %[[MEAN:.*]] = nn.exp
     // DEFAULT: %[[COPY:.*]] = nn.fused (%[[A:.*]] = %[[MEAN]]) {{.*}}nn.kernel = #nn.kernel<"generated"
@@ -54,7 +54,7 @@ nn.model @shared attributes {stage = "schedule", target = "test", threads = 1 : 
 
 // What derives from a reduced value cannot travel with it; neither can another type on the wire.
 // DEFAULT-LABEL: nn.model @separate
-nn.model @separate attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @separate attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<3xf32> {nn.input = "x"}) {
     // DEFAULT: %[[COUNT:.*]] = comm.all_reduce %{{.*}} : tensor<3xf32>
     // DEFAULT: %[[G:.*]] = nn.neg %[[COUNT]]

@@ -4,7 +4,7 @@
 // CHECK-LABEL: nn.model @fewer_names
 // CHECK: exec.start {{.*}}members = ["x"]
 // CHECK-COUNT-2: exec.dispatch @optimizer_0
-nn.model @fewer_names attributes {math = "fast", stage = "exec", target = "test", threads = 1 : i64} {
+nn.model @fewer_names attributes {math = "fast", stage = "exec", target = "test:rules", threads = 1 : i64} {
   exec.arena @variables_arena {kind = #exec<arena_kind variables>}
   exec.arena @slots_arena {kind = #exec<arena_kind slots>}
   exec.arena @inputs_arena {kind = #exec<arena_kind inputs>}
@@ -46,7 +46,7 @@ nn.model @fewer_names attributes {math = "fast", stage = "exec", target = "test"
 
 // CHECK-LABEL: nn.model @no_message
 // CHECK-COUNT-2: exec.dispatch @optimizer_0
-nn.model @no_message attributes {math = "fast", stage = "exec", target = "test", threads = 1 : i64} {
+nn.model @no_message attributes {math = "fast", stage = "exec", target = "test:rules", threads = 1 : i64} {
   exec.arena @variables_arena {kind = #exec<arena_kind variables>}
   exec.arena @slots_arena {kind = #exec<arena_kind slots>}
   exec.arena @inputs_arena {kind = #exec<arena_kind inputs>}

@@ -5,7 +5,7 @@
 // stays; evaluation finds a variable at its place in the range.
 // CHECK-LABEL: nn.model @ranges
 // PLACES-LABEL: nn.model @ranges
-nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @ranges attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   // PLACES-DAG: exec.arena @variables_arena {bytes = 384 : i64
   // PLACES-DAG: exec.arena @slots_arena {bytes = 256 : i64
   // PLACES-DAG: nn.variable @a {{.*}}offset = 128 : i64
@@ -103,7 +103,7 @@ nn.model @ranges attributes {stage = "schedule", target = "test", threads = 1 : 
 // Copies in 16 bits have a range of their own, in which they are aligned as their parameters are, and are written with those.
 // CHECK-LABEL: nn.model @copies
 // PLACES-LABEL: nn.model @copies
-nn.model @copies attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @copies attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   // PLACES-DAG: nn.variable @a : {{.*}}offset = 128 : i64
   // PLACES-DAG: nn.variable @b : {{.*}}offset = 256 : i64
   // PLACES-DAG: nn.variable @a.bf16 : {{.*}}offset = 0 : i64
@@ -160,7 +160,7 @@ nn.model @copies attributes {stage = "schedule", target = "test", threads = 1 : 
 // Padding would not stay zero in the first pair; the second pair's decay differs: no ranges.
 // CHECK-LABEL: nn.model @unlike
 // CHECK-NOT: optimizer_range
-nn.model @unlike attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @unlike attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @a : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @b : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @c : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
@@ -217,7 +217,7 @@ nn.model @unlike attributes {stage = "schedule", target = "test", threads = 1 : 
 
 // Formulas that differ in the order of operands alone are no range.
 // CHECK-LABEL: nn.model @formulas
-nn.model @formulas attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @formulas attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @a : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @b : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @train(%x: tensor<4xf32> {nn.input = "x"}, %y: tensor<4xf32> {nn.input = "y"}) {

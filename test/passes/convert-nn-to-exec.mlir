@@ -4,7 +4,7 @@
 // CHECK-LABEL: nn.model @in_place
 // CHECK-SAME: inputs = [{name = "x", type = tensor<4xf32>}]
 // CHECK-SAME: stage = "exec"
-nn.model @in_place attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @in_place attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<normal, 0.0, 1.0>}
   // CHECK: exec.program @train attributes {forecast = {compute_ns = 5 : i64}}
   nn.program @train(%x: tensor<4xf32> {nn.input = "x"}) attributes {forecast = {compute_ns = 5 : i64}} {
@@ -35,7 +35,7 @@ nn.model @in_place attributes {stage = "schedule", target = "test", threads = 1 
 
 // Two variables change places: neither may be overwritten before the other was read.
 // CHECK-LABEL: nn.model @swap
-nn.model @swap attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @swap attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @a : tensor<4xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
   nn.variable @b : tensor<4xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train() {
@@ -56,7 +56,7 @@ nn.model @swap attributes {stage = "schedule", target = "test", threads = 1 : i6
 
 // A later reader wants the old value: the update goes through a temporary.
 // CHECK-LABEL: nn.model @late_reader
-nn.model @late_reader attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @late_reader attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<normal, 0.0, 1.0>}
   nn.program @train() {
     // CHECK-DAG: %[[W:.*]] = exec.buffer {{.*}}variable = @w
@@ -82,7 +82,7 @@ nn.model @late_reader attributes {stage = "schedule", target = "test", threads =
 
 // A transient that dies in an elementwise cluster lends its memory to the result; equal clusters are one kernel.
 // CHECK-LABEL: nn.model @share
-nn.model @share attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @share attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4xf32> {nn.input = "x"}) {
     // CHECK: exec.dispatch @pointwise_0(%{{.*}}, %[[T:.*]])
     %y = nn.fused (%a = %x) : (tensor<4xf32>) -> tensor<4xf32> {
@@ -101,7 +101,7 @@ nn.model @share attributes {stage = "schedule", target = "test", threads = 1 : i
 // -----
 
 // An op that neither a library nor a cluster runs is named.
-nn.model @unfused attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @unfused attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4xf32> {nn.input = "x"}) {
     // expected-error @below {{has no kernel: neither a library nor a cluster runs it}}
     %y = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>

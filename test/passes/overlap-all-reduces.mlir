@@ -13,7 +13,7 @@
 // CHECK-LABEL: nn.model @layers
 // CHECK-SAME: link = {gbit_per_s = 1.000000e+00 : f64, latency_us = 1.000000e+01 : f64}
 // BLOCKING-LABEL: nn.model @layers
-nn.model @layers attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @layers attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @v : tensor<16x16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @w : tensor<16x16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   // CHECK: nn.program @train
@@ -70,7 +70,7 @@ nn.model @layers attributes {stage = "schedule", target = "test", threads = 1 : 
 
 // A reduced value that backward compute needs is waited for there, not at the end.
 // CHECK-LABEL: nn.model @count
-nn.model @count attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @count attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<16x16xf32> {nn.input = "x"}) {
     // CHECK: %[[F:.*]] = comm.start
     // CHECK-NEXT: nn.matmul %[[X:.*]], %[[X]] {nn.kernel
@@ -94,7 +94,7 @@ nn.model @count attributes {stage = "schedule", target = "test", threads = 1 : i
 // The first bucket's update moves up to where it has arrived and nothing else reads @u; the second one's stays, since it hides
 // the third bucket.
 // CHECK-LABEL: nn.model @update
-nn.model @update attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @update attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @u : tensor<16x16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @v : tensor<16x16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   // CHECK: nn.program @train
@@ -149,7 +149,7 @@ nn.model @update attributes {stage = "schedule", target = "test", threads = 1 : 
 // Gradients that take far more memory than what they are computed from (here 64 KB from 2 KB; 1 ms each on the wire) are computed
 // two at a time, the next one before the wire can run dry, and applied as they arrive.
 // CHECK-LABEL: nn.model @large
-nn.model @large attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @large attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<384x128xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%x: tensor<2x128xf32> {nn.input = "x"}, %y: tensor<16x16xf32> {nn.input = "y"}) {
     // CHECK: %[[A:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>

@@ -1,4 +1,4 @@
-// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-exec-pipeline=target=test
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-exec-pipeline=target=test:rules
 
 // Text that claims to be at a stage is verified before the next stage relies on it.
 nn.model @train attributes {stage = "train", batch = 2 : i64} {

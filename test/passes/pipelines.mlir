@@ -9,8 +9,8 @@
 // RUN: dlc-opt %t.mlir --dlc-nn-pipeline | diff %t.mlir -
 
 // The scheduled and the executable text can be made for a target without any library.
-// RUN: dlc-opt %s --dlc-schedule-pipeline=target=test | FileCheck %s --check-prefix=SCHEDULE
-// RUN: dlc-opt %s --dlc-exec-pipeline=target=test | FileCheck %s --check-prefix=EXEC
+// RUN: dlc-opt %s --dlc-schedule-pipeline=target=test:rules | FileCheck %s --check-prefix=SCHEDULE
+// RUN: dlc-opt %s --dlc-exec-pipeline=target=test:rules | FileCheck %s --check-prefix=EXEC
 
 // NN: stage = "nn"
 // NN: nn.program @train

@@ -3,7 +3,7 @@
 #blocked = #nn.layout<nChw16c>
 // Library ops take the planner's cheapest implementation for the layouts that they have.
 // CHECK-LABEL: nn.model @library
-nn.model @library attributes {stage = "schedule", target = "test", threads = 2 : i64, math = "fast"} {
+nn.model @library attributes {stage = "schedule", target = "test:rules", threads = 2 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}, %w: tensor<16x16x3x3xf32, #nn.layout<OIhw16i16o>> {nn.input = "w"}) {
     // CHECK: nn.reorder {{.*}}nn.kernel = #nn.kernel<"test_reorder", workspace = 0, flops = 0, bytes = 8192, ns = 1256>
     %xb = nn.reorder %x : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32, #blocked>
@@ -24,7 +24,7 @@ nn.model @library attributes {stage = "schedule", target = "test", threads = 2 :
 #blocked = #nn.layout<nChw16c>
 // A workspace may raise the peak of the plan by a tenth: 1 MiB where operand and result take 8 each, not where they take 4 KiB.
 // CHECK-LABEL: nn.model @workspace
-nn.model @workspace attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @workspace attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<1x16x512x256xf32> {nn.input = "x"}, %w: tensor<16x16x5x5xf32, #nn.layout<OIhw16i16o>> {nn.input = "w"}) {
     // CHECK: nn.conv {{.*}}#nn.kernel<"test_workspace", workspace = 1048576
     %xb = nn.reorder %x : (tensor<1x16x512x256xf32>) -> tensor<1x16x512x256xf32, #blocked>
@@ -38,7 +38,7 @@ nn.model @workspace attributes {stage = "schedule", target = "test", threads = 1
 
 #blocked = #nn.layout<nChw16c>
 // CHECK-LABEL: nn.model @no_workspace
-nn.model @no_workspace attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @no_workspace attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}, %w: tensor<16x16x5x5xf32, #nn.layout<OIhw16i16o>> {nn.input = "w"}) {
     // CHECK: nn.conv {{.*}}#nn.kernel<"test_blocked", workspace = 0
     %xb = nn.reorder %x : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32, #blocked>
@@ -53,7 +53,7 @@ nn.model @no_workspace attributes {stage = "schedule", target = "test", threads 
 #blocked = #nn.layout<nChw16c>
 // A weight laid out for a kernel whose workspace is not allowed is brought into the layout of another, from where it came.
 // CHECK-LABEL: nn.model @weight
-nn.model @weight attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @weight attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}, %w: tensor<16x16x7x7xf32> {nn.input = "w"}) {
     // CHECK: %[[W:.*]] = nn.reorder %arg1 {nn.kernel = #nn.kernel<"test_reorder"{{.*}} -> tensor<16x16x7x7xf32, #nn.layout<NChw16c16n>>
     // CHECK-NOT: tensor<16x16x7x7xf32, #nn.layout<NChw16n16c>>
@@ -69,9 +69,9 @@ nn.model @weight attributes {stage = "schedule", target = "test", threads = 1 : 
 // -----
 
 // Layouts for which the library has no kernel are an error with the reason.
-nn.model @refused attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @refused attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<1x16x8x8xf32> {nn.input = "x"}) {
-    // expected-error @below {{has no kernel on test: no rule of the test planner fits these layouts}}
+    // expected-error @below {{has no kernel on test:rules: no rule of the test planner fits these layouts}}
     %y, %i = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x16x8x8xf32>) -> (tensor<1x16x4x4xf32>, tensor<1x16x4x4xi8>)
     nn.output "y", %y : tensor<1x16x4x4xf32>
   }
@@ -89,7 +89,7 @@ nn.model @untargeted attributes {stage = "schedule"} {
 // A product of few rows is generated where that costs less, as a cluster of its own; here, where the second operand leaves the cache. The
 // gradient of a weight and products of many rows are the library's.
 // CHECK-LABEL: nn.model @products
-nn.model @products attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @products attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<8x1000xf32> {nn.input = "x"}, %w: tensor<500x1000xf32> {nn.input = "w"}, %s: tensor<10x1000xf32> {nn.input = "s"}, %m: tensor<64x1000xf32> {nn.input = "m"}) {
     // CHECK: %[[Y:.*]] = nn.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1) {{.*}} attributes {nn.kernel = #nn.kernel<"generated", workspace = 0, flops = 8000000, bytes = 2048000, ns = 31750>} {
     // CHECK-NEXT: %[[P:.*]] = nn.matmul %[[A]], %[[B]] {relu, transpose_b} : (tensor<8x1000xf32>, tensor<500x1000xf32>) -> tensor<8x500xf32>

@@ -8,7 +8,7 @@
 !act = tensor<1x16x128x128xf32>
 !first = tensor<16x1x1x1xf32>
 !weight = tensor<16x16x1x1xf32>
-nn.model @cheap attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @cheap attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: !image {nn.input = "x"}, %v: !first {nn.input = "v"}, %w: !weight {nn.input = "w"}) {
     // CHECK: %[[A:.*]] = nn.conv %arg0, %arg1
     // CHECK-NOT: nn.recomputed
@@ -33,7 +33,7 @@ nn.model @cheap attributes {stage = "schedule", target = "test", threads = 1 : i
 !act = tensor<1x16x128x128xf32>
 !first = tensor<16x1x1x1xf32>
 !weight = tensor<16x16x1x1xf32>
-nn.model @dear attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @dear attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: !image {nn.input = "x"}, %v: !first {nn.input = "v"}, %w: !weight {nn.input = "w"}) {
     // CHECK-NOT: nn.recomputed
     // CHECK: nn.output
@@ -53,7 +53,7 @@ nn.model @dear attributes {stage = "schedule", target = "test", threads = 1 : i6
 !act = tensor<1x16x128x128xf32>
 !first = tensor<16x1x1x1xf32>
 !weight = tensor<16x16x1x1xf32>
-nn.model @read_at_peak attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @read_at_peak attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: !image {nn.input = "x"}, %v: !first {nn.input = "v"}, %w: !weight {nn.input = "w"}) {
     // CHECK-NOT: nn.recomputed
     // CHECK: nn.output
@@ -74,7 +74,7 @@ nn.model @read_at_peak attributes {stage = "schedule", target = "test", threads 
 !act = tensor<1x16x128x128xf32>
 !first = tensor<16x1x1x1xf32>
 !weight = tensor<16x16x1x1xf32>
-nn.model @operands attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @operands attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: !image {nn.input = "x"}, %v: !first {nn.input = "v"}, %w: !weight {nn.input = "w"}) {
     // CHECK-NOT: nn.recomputed
     // CHECK: nn.output

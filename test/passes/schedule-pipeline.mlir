@@ -1,4 +1,4 @@
-// RUN: dlc-opt %s --pass-pipeline="builtin.module(nn.model(dlc-lower-composites,dlc-assign-layouts{target=test},dlc-fuse,dlc-plan-kernels,dlc-combine-all-reduces,dlc-overlap-all-reduces,dlc-verify-schedule))" | FileCheck %s
+// RUN: dlc-opt %s --pass-pipeline="builtin.module(nn.model(dlc-lower-composites,dlc-assign-layouts{target=test:rules},dlc-fuse,dlc-plan-kernels,dlc-combine-all-reduces,dlc-overlap-all-reduces,dlc-verify-schedule))" | FileCheck %s
 
 // The whole stage on a convolution with batch norm: kernels, collectives and sinks are left at the top; the
 // running statistics travel in an ordinary bucket.

@@ -2,7 +2,7 @@
 
 // 64 rows of 128 bytes in pieces of 4 KB: two of 32 rows, each with its own reduction and update of its rows.
 // CHECK-LABEL: nn.model @dense
-nn.model @dense attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @dense attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<64x32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @m : tensor<64x32xf32> {kind = #nn<kind slot>, init = #nn.init<constant, 0.0, 0.0>, owner = @w, slot = "momentum_buffer"}
   nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>}
@@ -49,7 +49,7 @@ nn.model @dense attributes {stage = "schedule", target = "test", threads = 1 : i
 
 // The copy in 16 bits is written with the rows.
 // CHECK-LABEL: nn.model @copy
-nn.model @copy attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @copy attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<64x32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @w.bf16 : tensor<64x32xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>, owner = @w}
   nn.program @train(%x: tensor<4x32xf32> {nn.input = "x"}, %dy: tensor<4x64xf32> {nn.input = "dy"}) {
@@ -75,7 +75,7 @@ nn.model @copy attributes {stage = "schedule", target = "test", threads = 1 : i6
 
 // What is used otherwise stays whole: here the gradient's norm is reported.
 // CHECK-LABEL: nn.model @norm
-nn.model @norm attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @norm attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<64x32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%x: tensor<4x32xf32> {nn.input = "x"}, %dy: tensor<4x64xf32> {nn.input = "dy"}) {
     %w = nn.read @w : tensor<64x32xf32>
@@ -96,7 +96,7 @@ nn.model @norm attributes {stage = "schedule", target = "test", threads = 1 : i6
 
 // 60 rows have no equal groups of a multiple of 16.
 // CHECK-LABEL: nn.model @rows
-nn.model @rows attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @rows attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<60x32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%x: tensor<4x32xf32> {nn.input = "x"}, %dy: tensor<4x60xf32> {nn.input = "dy"}) {
     %w = nn.read @w : tensor<60x32xf32>

@@ -3,7 +3,7 @@
 #k = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1>
 
 // A good schedule passes.
-nn.model @good attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @good attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<4x4xf32> {nn.input = "x"}) {
     %a = nn.matmul %x, %x {nn.kernel = #k} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %f = comm.start %a {bucket = 0 : i64} : tensor<4x4xf32> -> <tensor<4x4xf32>>
@@ -24,7 +24,7 @@ nn.model @untargeted attributes {stage = "schedule"} {
 
 // -----
 
-nn.model @unplanned attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @unplanned attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
     // expected-error @below {{has no kernel; run dlc-plan-kernels}}
     %a = nn.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -35,7 +35,7 @@ nn.model @unplanned attributes {stage = "schedule", target = "test", threads = 1
 // -----
 
 #k = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1>
-nn.model @unsplit attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @unsplit attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<4x4xf32> {nn.input = "x"}) {
     %a = nn.matmul %x, %x {nn.kernel = #k} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     // expected-error @below {{is left; run dlc-overlap-all-reduces}}
@@ -48,7 +48,7 @@ nn.model @unsplit attributes {stage = "schedule", target = "test", threads = 1 :
 
 #k = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1>
 // All ranks start their buckets in the order of their numbers.
-nn.model @numbers attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @numbers attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<4x4xf32> {nn.input = "x"}) {
     %a = nn.matmul %x, %x {nn.kernel = #k} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     // expected-error @below {{is bucket 1, but the order of the program makes it 0}}
@@ -62,7 +62,7 @@ nn.model @numbers attributes {stage = "schedule", target = "test", threads = 1 :
 
 #k = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1>
 // Behind the wait the operand's memory holds the sum.
-nn.model @unreduced attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @unreduced attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<4x4xf32> {nn.input = "x"}) {
     %a = nn.matmul %x, %x {nn.kernel = #k} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     // expected-note @below {{from here on its memory belongs to bucket 0}}
@@ -76,7 +76,7 @@ nn.model @unreduced attributes {stage = "schedule", target = "test", threads = 1
 
 // -----
 
-nn.model @foreign attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @foreign attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<4xf32> {nn.input = "x"}) {
     // expected-error @below {{needs results of kernels that nothing else uses}}
     %f = comm.start %x {bucket = 0 : i64} : tensor<4xf32> -> <tensor<4xf32>>
@@ -87,7 +87,7 @@ nn.model @foreign attributes {stage = "schedule", target = "test", threads = 1 :
 
 // -----
 
-nn.model @sink attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @sink attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @v : tensor<4x4xf32, #nn.layout<cn>> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @predict() {
     %v = nn.read @v : tensor<4x4xf32, #nn.layout<cn>>
@@ -98,7 +98,7 @@ nn.model @sink attributes {stage = "schedule", target = "test", threads = 1 : i6
 
 // -----
 
-nn.model @slots attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @slots attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @v : tensor<4x4xf32, #nn.layout<cn>> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}
   // expected-error @below {{has type 'tensor<4x4xf32>', its parameter 'tensor<4x4xf32, #nn.layout<cn>>'}}
   nn.variable @m : tensor<4x4xf32> {kind = #nn<kind slot>, owner = @v, slot = "m", init = #nn.init<constant, 0.0, 0.0>}
@@ -110,7 +110,7 @@ nn.model @slots attributes {stage = "schedule", target = "test", threads = 1 : i
 // -----
 
 #blocked = #nn.layout<nChw16c>
-nn.model @cut attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @cut attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @v : tensor<1x32x4x4xf32, #blocked> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @predict() {
     %v = nn.read @v : tensor<1x32x4x4xf32, #blocked>
@@ -121,7 +121,7 @@ nn.model @cut attributes {stage = "schedule", target = "test", threads = 1 : i64
 
 // -----
 
-nn.model @unfused attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @unfused attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4xf32> {nn.input = "x"}) {
     // expected-error @below {{is outside of a cluster; run dlc-fuse}}
     %y = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
@@ -133,7 +133,7 @@ nn.model @unfused attributes {stage = "schedule", target = "test", threads = 1 :
 
 #g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
 // A kernel can be generated for each cluster.
-nn.model @nested attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @nested attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
     %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4x4xf32> attributes {nn.kernel = #g} {
       // expected-error @below {{cannot be inside of a generated kernel}}
@@ -147,7 +147,7 @@ nn.model @nested attributes {stage = "schedule", target = "test", threads = 1 : 
 // -----
 
 #g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
-nn.model @amid attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @amid attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
     %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4xf32> attributes {nn.kernel = #g} {
       // expected-error @below {{is read in its own cluster, but reductions end one}}
@@ -162,7 +162,7 @@ nn.model @amid attributes {stage = "schedule", target = "test", threads = 1 : i6
 // -----
 
 #g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
-nn.model @overlapping attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @overlapping attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x4x9xf32> {nn.input = "x"}) {
     %y = nn.fused (%a = %x) : (tensor<4x4x9xf32>) -> tensor<4x4x4xf32> attributes {nn.kernel = #g} {
       // expected-error @below {{has windows that do not tile 'tensor<4x4x9xf32>'; no kernel can be generated for it}}
@@ -177,7 +177,7 @@ nn.model @overlapping attributes {stage = "schedule", target = "test", threads =
 // -----
 
 #g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
-nn.model @layouts attributes {stage = "schedule", target = "test", threads = 1 : i64, math = "fast"} {
+nn.model @layouts attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x8x9xf32> {nn.input = "x"}) {
     %y, %z = nn.fused (%a = %x) : (tensor<4x8x9xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32, #nn.layout<cn>>) attributes {nn.kernel = #g} {
       // expected-error @below {{has another layout than the cluster's last reduction}}

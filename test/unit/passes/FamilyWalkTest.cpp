@@ -1,7 +1,7 @@
 // Following a change of one op's family leaves what a walk from the start finds.
 
 #include "passes/FamilyWalk.h"
-#include "passes/TestPlanner.h"
+#include "test/backend/TestPlanner.h"
 #include "test/unit/passes/RandomNetwork.h"
 
 #include "mlir/IR/BuiltinOps.h"

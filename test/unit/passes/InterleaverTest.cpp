@@ -48,7 +48,8 @@ std::string programText(uint64_t held) {
         "nn.assign @w{0}, %n{0} : tensor<128x128xf32>\n",
         i, kernel(gradientTime));
   }
-  return "nn.model @m attributes {stage = \"schedule\", target = \"test\", threads = 1 : i64, "
+  return "nn.model @m attributes {stage = \"schedule\", target = \"test:rules\", threads = 1 : "
+         "i64, "
          "math = \"fast\"} {\n" +
          variables +
          "nn.program @train(%x: tensor<2x128xf32> {nn.input = \"x\"}, "

@@ -2,7 +2,7 @@
 
 #include "passes/LayoutSolver.h"
 #include "passes/Passes.h"
-#include "passes/TestPlanner.h"
+#include "test/backend/TestPlanner.h"
 #include "test/unit/passes/RandomNetwork.h"
 
 #include "mlir/IR/Verifier.h"
@@ -23,7 +23,7 @@ TEST(LayoutSolver, EveryAssignmentVerifiesAndCanBePlanned) {
     ASSERT_TRUE(module) << text;
     mlir::PassManager manager(context.get());
     mlir::OpPassManager &model = manager.nest<nn::ModelOp>();
-    model.addPass(createAssignLayouts({"test", 1, "fast"}));
+    model.addPass(createAssignLayouts({"test:rules", 1, "fast"}));
     model.addPass(createFuse());
     model.addPass(createPlanKernels());
     model.addPass(createVerifySchedule());

@@ -173,7 +173,7 @@ TEST_P(SemanticsTest, StagesComputeTheSame) {
   for (bool noOverlap : {false, true})
     for (uint64_t bucketSize : {0, 2000}) {
       ScheduleOptions options;
-      options.target = "test";
+      options.target = "test:rules";
       options.noOverlap = noOverlap;
       options.bucketSize = bucketSize;
       OwningOpRef<ModuleOp> schedule = transformed(
@@ -194,7 +194,7 @@ TEST_P(SemanticsTest, SplitGradientsComputeTheSame) {
   OwningOpRef<ModuleOp> split = transformed(*train, [](OpPassManager &manager) {
     OpPassManager &model = manager.nest<ModelOp>();
     model.addPass(createLowerComposites());
-    model.addPass(createAssignLayouts({"test", 1, "fast"}));
+    model.addPass(createAssignLayouts({"test:rules", 1, "fast"}));
     model.addPass(createFuse());
     model.addPass(createSplitGradients({/*pieceBytes=*/20000}));
   });

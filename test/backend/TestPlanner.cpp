@@ -1,6 +1,6 @@
 // Each operation is a short list of rows: name, factor on the cost, layout of each operand.
 
-#include "passes/TestPlanner.h"
+#include "test/backend/TestPlanner.h"
 
 #include <algorithm>
 
@@ -90,7 +90,7 @@ static bool fits(const rt::KernelRequest &request, const std::vector<Layout> &la
   return true;
 }
 
-TestPlanner::TestPlanner() : description{"test", {}, "rules", 512, true, "", 1 << 20} {}
+TestPlanner::TestPlanner() : description{"test:rules", {}, "rules", 512, true, "", 1 << 20} {}
 
 double TestPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept {
   return 1000 + std::max(static_cast<double>(bytes) / 32, static_cast<double>(flops) / 256);

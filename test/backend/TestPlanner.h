@@ -1,5 +1,5 @@
-// A planner that follows fixed rules, so that tests of the schedule stage give the same text on
-// every machine and with every version of a library.
+// The planner of target test:rules. It follows fixed rules, so that tests of the schedule stage
+// give the same text on every machine and with every version of a library.
 //
 // Convolutions: tensors with 16 channels or more in nChw16c and the rest plain, or all channels
 // last at 1.5 times the cost, or all plain at twice. Pooling: blocked or channels last, plain is

@@ -1,0 +1,33 @@
+// The module's one entry. Nothing here runs: plans are made for their text.
+
+#include "runtime/core/BackEnd.h"
+
+#include "runtime/core/Error.h"
+#include "test/backend/TestPlanner.h"
+
+namespace dlc::rt {
+namespace {
+
+std::unique_ptr<KernelPlanner> makeTestPlanner(const std::string &target, unsigned,
+                                               std::string &reason) noexcept {
+  if (target != "test:rules") {
+    reason = "the only target for tests is test:rules";
+    return nullptr;
+  }
+  return std::make_unique<TestPlanner>();
+}
+
+[[noreturn]] void refuse() { throw Error(ErrorCode::Runtime, "target test:rules has no device"); }
+
+std::unique_ptr<Device> makeTestDevice(const artifact::Target &, unsigned) { refuse(); }
+MachineSpeed measureTestMachine() { refuse(); }
+std::string calibrateTest(const std::function<void(const std::string &)> &) { refuse(); }
+std::string describeTest() { return "rules for tests"; }
+
+const BackEnd backEnd{BackEnd::currentVersion, makeTestPlanner, makeTestDevice,
+                      measureTestMachine,      calibrateTest,   describeTest};
+
+} // namespace
+} // namespace dlc::rt
+
+extern "C" const dlc::rt::BackEnd *dlc_back_end() { return &dlc::rt::backEnd; }
