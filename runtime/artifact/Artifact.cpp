@@ -1,57 +1,20 @@
 #include "runtime/artifact/Artifact.h"
 
 #include "runtime/artifact/Hash.h"
+#include "runtime/artifact/MappedFile.h"
 #include "runtime/artifact/Verifier.h"
 #include "runtime/artifact/Writer.h"
 #include "runtime/core/Error.h"
 
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace dlc::rt {
-namespace {
-
-struct Mapping {
-  const void *address;
-  size_t bytes;
-};
-
-[[noreturn]] void cannotRead(const std::string &path) {
-  throw Error(ErrorCode::BadInput, "cannot read " + path + ": " + std::strerror(errno));
-}
-
-std::shared_ptr<const Mapping> mapFile(const std::string &path) {
-  struct Descriptor {
-    int number;
-    ~Descriptor() { close(number); }
-  } file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat status = {};
-  if (file.number < 0 || fstat(file.number, &status) != 0)
-    cannotRead(path);
-  if (!S_ISREG(status.st_mode))
-    throw Error(ErrorCode::BadInput, path + " is not a file");
-  auto bytes = static_cast<size_t>(status.st_size);
-  if (bytes == 0)
-    throw Error(ErrorCode::Artifact, path + " is empty, not a dlc artifact");
-  void *address = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file.number, 0);
-  if (address == MAP_FAILED)
-    cannotRead(path);
-  return {new Mapping{address, bytes}, [](const Mapping *mapping) {
-            munmap(const_cast<void *>(mapping->address), mapping->bytes);
-            delete mapping;
-          }};
-}
-
-} // namespace
 
 Artifact::Artifact(const std::string &path) : source(path) {
-  std::shared_ptr<const Mapping> mapping = mapFile(path);
+  auto mapping = std::make_shared<const MappedFile>(path);
   storage = mapping;
-  verify({static_cast<const uint8_t *>(mapping->address), mapping->bytes});
+  std::span<const std::byte> bytes = mapping->bytes();
+  verify({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
 }
 
 Artifact::Artifact(std::vector<uint8_t> bytes, std::string name) : source(std::move(name)) {

@@ -1,7 +1,7 @@
 #include "runtime/data/Fingerprint.h"
 
 #include "runtime/artifact/Hash.h"
-#include "runtime/data/MappedFile.h"
+#include "runtime/artifact/MappedFile.h"
 #include "runtime/data/Readers.h"
 
 #include <cstdio>

@@ -1,10 +1,10 @@
 #include "runtime/data/Safetensors.h"
 
+#include "runtime/artifact/MappedFile.h"
 #include "runtime/core/Bf16.h"
 #include "runtime/core/Error.h"
 #include "runtime/data/Array.h"
 #include "runtime/data/AtomicFile.h"
-#include "runtime/data/MappedFile.h"
 
 #include <algorithm>
 #include <cstring>

@@ -55,7 +55,8 @@ public:
     TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignoreWarning, nullptr);
     // What libtiff itself sets aside: tables and one strip.
     TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), tmsize_t{1} << 31);
-    file.reset(TIFFOpenExt(path.c_str(), "r", options.get()));
+    // m: not mapped, or a file that is cut meanwhile would be a signal.
+    file.reset(TIFFOpenExt(path.c_str(), "rm", options.get()));
     if (!file)
       throw truncated();
   }

@@ -1,11 +1,8 @@
 #include "runtime/train/StopSignal.h"
 
-#include "runtime/core/Leftover.h"
+#include "runtime/core/EndProcess.h"
 
-#include <atomic>
-#include <cstring>
 #include <iterator>
-#include <unistd.h>
 
 namespace dlc::rt {
 
@@ -33,19 +30,7 @@ const char *nameOf(int signal) {
   }
 }
 
-[[noreturn]] void end(int signal) {
-  static std::atomic_flag ending; // another thread may get the next signal
-  if (ending.test_and_set())
-    for (;;)
-      ::pause();
-  Leftover::removeAll();
-  char line[512] = "";
-  for (const char *part : {static_cast<const char *>(textBefore), nameOf(signal),
-                           static_cast<const char *>(textAfter), "\n"})
-    std::strncat(line, part, sizeof line - std::strlen(line) - 1);
-  [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, line, std::strlen(line));
-  ::_exit(1);
-}
+[[noreturn]] void end(int signal) { endProcess({textBefore, nameOf(signal), textAfter}); }
 
 void handle(int signal) {
   if (mode == EndAtOnce)

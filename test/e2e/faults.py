@@ -111,6 +111,19 @@ def stopped_rank(directory, artifact, data):
     check(False, "no stopped run waited for an all-reduce")
 
 
+def cut_file(directory, artifact, data):
+    """A file that somebody cuts while it is mapped: read, its pages are a signal."""
+    for ranks in (1, 2):
+        for name in ("cut-image.npy", "cut.dlx"):
+            image, compiled, mapped = directory / "cut-image.npy", directory / "cut.dlx", directory / name
+            np.save(image, np.zeros((96, 28, 28), np.uint8))
+            compiled.write_bytes(artifact.read_bytes())
+            job = Job(directory, compiled, ["--data", f"image={image}", *data[2:]], f"{name}-{ranks}", ranks=ranks)
+            os.truncate(mapped, 0)
+            job.ends(rf"^dlc-run: error: '{mapped}' became shorter while it was read, .*--resume\)$", 10)
+            check(steps_done(job.checkpoint) > 0, "the checkpoint is gone")
+
+
 def faults(directory, artifact, data):
     job = Job(directory, artifact, data, "killed")
     job.kill(1, 10)
@@ -139,6 +152,7 @@ def main():
     bad_output(directory, artifact, data)
     target_above_the_host(directory)
     different_artifacts(directory, artifact, data)
+    cut_file(directory, artifact, data)
     faults(directory, artifact, data)
 
 

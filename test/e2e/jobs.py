@@ -29,12 +29,12 @@ def children(pid):
 
 
 class Job:
-    """A training run on two ranks that has written a checkpoint of its own."""
+    """A training run that has written a checkpoint of its own."""
 
-    def __init__(self, directory, artifact, data, name, *options):
+    def __init__(self, directory, artifact, data, name, *options, ranks=2):
         self.run, self.checkpoint = directory / name, directory / name / "last.safetensors"
         before = steps_done(self.checkpoint)
-        command = [BIN / "dlc-run", "-np", 2, "train", artifact, *data, "--epochs", 100000, "--run", self.run, "--threads",
+        command = [BIN / "dlc-run", "-np", ranks, "train", artifact, *data, "--epochs", 100000, "--run", self.run, "--threads",
                    1, *options]
         self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         text=True)
@@ -42,8 +42,11 @@ class Job:
         while steps_done(self.checkpoint) == before:
             check(self.process.poll() is None and time.time() < deadline, "the run does not get under way")
             time.sleep(0.05)
-        ranks = children(children(self.process.pid)[0])
-        self.ranks = sorted(ranks, key=lambda pid: re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environment(pid)).group(1))
+        if ranks == 1:
+            self.ranks = [self.process.pid]
+            return
+        processes = children(children(self.process.pid)[0])
+        self.ranks = sorted(processes, key=lambda pid: re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environment(pid)).group(1))
 
     def kill(self, rank, seconds):
         """Ends one rank. mpirun notices, or the other rank does."""

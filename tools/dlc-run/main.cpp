@@ -1,5 +1,6 @@
 // dlc-run: replays artifacts. The launching process compiles models and starts ranks; every rank
 // carries out the command.
+#include "runtime/core/BusError.h"
 #include "runtime/core/Error.h"
 #include "tools/dlc-run/Check.h"
 #include "tools/dlc-run/Launcher.h"
@@ -67,6 +68,7 @@ int main(int argc, char **argv) {
   // Never destroyed: a request that comes while the process ends changes nothing any more.
   static rt::StopSignal &stop = *new rt::StopSignal;
   stop.endAtOnce(run::interruptedPrefix);
+  rt::reportLostFiles(run::errorPrefix);
   try {
     run::ParsedCommand parsed = run::parseCommandLine(argc, argv);
     return parsed.command ? runCommand(std::move(*parsed.command), argc, argv, stop)

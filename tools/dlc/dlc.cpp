@@ -2,6 +2,7 @@
 
 #include "frontend/Frontend.h"
 #include "passes/Decisions.h"
+#include "runtime/core/BusError.h"
 #include "runtime/core/Error.h"
 #include "tools/UnknownOption.h"
 #include "tools/dlc/Compile.h"
@@ -151,6 +152,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+  rt::reportLostFiles("dlc: ");
   try {
     return run(argc, argv);
   } catch (const rt::Error &error) {
