@@ -43,15 +43,25 @@ std::string RunState::toJson() const {
   return state.dump();
 }
 
+/// A whole number, from `least` to what no run reaches.
+static int64_t countIn(const json &from, const char *key, int64_t least) {
+  constexpr double most = 1e15;
+  const json &value = from.at(key);
+  double number = value.is_number_integer() ? value.get<double>() : -1;
+  if (number < static_cast<double>(least) || number > most)
+    throw std::out_of_range(std::string(key) + " is " + value.dump());
+  return value;
+}
+
 RunState RunState::fromJson(const std::string &text, const std::string &path) {
   try {
     json from = json::parse(text);
     RunState state;
-    state.step = from.at("step");
-    state.epoch = from.at("epoch");
-    state.stepInEpoch = from.at("step_in_epoch");
-    state.ranks = from.at("world");
-    state.batch = from.at("batch");
+    state.step = countIn(from, "step", 0);
+    state.epoch = countIn(from, "epoch", 0);
+    state.stepInEpoch = countIn(from, "step_in_epoch", 0);
+    state.ranks = static_cast<int>(countIn(from, "world", 1));
+    state.batch = countIn(from, "batch", 1);
     state.threads = from.at("threads");
     state.scheduleHash = from.at("schedule_hash");
     const json &monitor = from.at("monitor");

@@ -81,6 +81,17 @@ TEST(RunState, SurvivesTheRoundTripExactly) {
 TEST(RunState, ForeignTextIsAnError) {
   EXPECT_THROW(RunState::fromJson("{}", "x"), Error);
   EXPECT_THROW(RunState::fromJson("nonsense", "x"), Error);
+  auto sound = nlohmann::json::parse(RunState().toJson());
+  for (const char *key : {"step", "epoch", "step_in_epoch", "world", "batch"})
+    for (const char *value : {"-1", "1.5", "1e300", "9223372036854775808", "\"1\""}) {
+      nlohmann::json damaged = sound;
+      damaged[key] = nlohmann::json::parse(value);
+      EXPECT_EQ(test::errorOf([&] {
+                  RunState::fromJson(damaged.dump(), "x");
+                }).find("'x' is no checkpoint of a run: "),
+                0u)
+          << key << " " << value;
+    }
 }
 
 } // namespace

@@ -170,17 +170,38 @@ TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
   run.epochs = 1;
   train(run);
   std::string config = directory / "run/config.json", whole = test::contentOf(config);
-  for (const std::string &damaged :
-       {whole.substr(0, whole.size() / 2), std::string(), std::string("[]"), std::string("{}"),
-        std::string(R"({"data": {"x": 1}, "val": {}, "init": ""})"),
-        std::string(R"({"data": {}, "val": {}, "init": "", "epochs": "2"})")}) {
-    test::writeFile(config, damaged);
+  auto refused = [&](const std::string &content, const std::string &why) {
+    test::writeFile(config, content);
     EXPECT_EQ(failure(resumption("run"), 2),
-              "'" + config +
-                  "' is damaged; remove it, and say again what it said: --data, --val, --epochs, "
-                  "--steps")
-        << damaged;
-  }
+              "'" + config + "' is damaged" +
+                  (why.empty() ? "; " : ": " + why + "; mend that, or ") +
+                  "remove it, and say again what it said: --data, --val, --epochs, --steps")
+        << content;
+  };
+  for (const std::string &torn :
+       {whole.substr(0, whole.size() / 2), std::string(), std::string("[]")})
+    refused(torn, "");
+  refused("{}", "it lacks data");
+  auto refusedKey = [&](const std::string &key, const std::string &value, const std::string &shown,
+                        const std::string &wanted) {
+    Record edited = Record::parse(whole);
+    edited[key] = Record::parse(value);
+    refused(edited.dump(), key + " is " + shown + ", wanted " + wanted);
+  };
+  for (const char *key : {"epochs", "steps"})
+    for (const char *value : {"1e+300", "9223372036854775808", "-1", "0", "1.5", "\"2\"", "null"})
+      refusedKey(key, value, value, "a whole number from 1 to 1000000000");
+  for (const char *key : {"data", "val"})
+    for (const char *value : {"\"s\"", "{\"x\":1}", "[\"x\"]", "null"})
+      refusedKey(key, value, value, R"(an object of names and paths, as {"image": "image.npy"})");
+  refusedKey("init", "7", "7", "a path, or \"\" for none");
+  refusedKey("init", "[\"" + std::string(1000, 'x') + "\"]", "[\"" + std::string(58, 'x') + "...",
+             "a path, or \"\" for none");
+  std::filesystem::remove(config);
+  std::filesystem::create_directory(config);
+  EXPECT_EQ(
+      failure(resumption("run"), 2).find("'" + config + "' is damaged: it is no regular file;"),
+      0u);
   std::filesystem::remove(config);
   TrainOptions rest = options("run");
   rest.resume = true;
