@@ -56,7 +56,9 @@ void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &fil
   report("the model has no ", unknown);
   if (!problems.empty())
     throw Error(ErrorCode::BadInput,
-                "'" + path + "' does not fit model " + model + ": " + problems);
+                "'" + path + "' does not fit model " + model + ": " + problems +
+                    "; give the model that it was trained with, and its parameters (--set of "
+                    "dlc compile)");
   if (!slots.empty())
     throw Error(ErrorCode::BadInput,
                 "'" + path + "' was trained with another optimizer than model " + model +

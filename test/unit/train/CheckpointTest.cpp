@@ -32,7 +32,8 @@ TEST(Checkpoint, ListsNamesAndShapesThatDoNotFit) {
   file.tensors["head.bias"].shape = {7};
   EXPECT_EQ(problem(file), "'w.safetensors' does not fit model tiny: it lacks conv.bias (2); "
                            "conv.weight is 4 x 1 x 3 x 3, wanted 2 x 1 x 3 x 3; the model has no "
-                           "head.bias (7)");
+                           "head.bias (7); give the model that it was trained with, and its "
+                           "parameters (--set of dlc compile)");
 }
 
 TEST(Checkpoint, SaysThatTheOptimizerIsAnother) {
