@@ -49,7 +49,7 @@ def main():
                           (["--scaling=weak"], "--scaling requires --ranks"), (["--ranks", "1"], "--ranks requires --scaling"),
                           (["--scaling=weak", "--ranks", "1", "--global-batch", "8"], "--scaling=strong for --global-batch"),
                           (["--scaling=weak", "--ranks", "1", "-np", "2"], "-np excludes --scaling"),
-                          (["--scaling=odd", "--ranks", "1"], "odd"), (["--scaling=weak", "--ranks", "0"], "--ranks: wants 1 or more"),
+                          (["--scaling=odd", "--ranks", "1"], "odd"), (["--scaling=weak", "--ranks", "0"], "--ranks: wants a whole number from 1 "),
                           (["--batches", "4", "--profile"], "--profile excludes"), (["-o", "x"], "-o")):
         _, err = run("dlc-run", "bench", artifact, *options, expect=2)
         check(text in err and err.count("\n") == 1, f"wanted '{text}', got: {err}")

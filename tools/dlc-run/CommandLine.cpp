@@ -1,5 +1,6 @@
 #include "tools/dlc-run/CommandLine.h"
 
+#include "runtime/artifact/Ranges.h"
 #include "tools/UnknownOption.h"
 
 #include <CLI/CLI.hpp>
@@ -19,28 +20,41 @@ CLI::Validator number(const std::string &wanted, bool (*isGood)(double)) {
   };
   return CLI::Validator(check, "");
 }
-/// Beyond it, numbers are mistakes, and whole ones soon no longer fit.
-constexpr double most = 1e15;
-CLI::Validator aboveZero() {
+CLI::Validator seconds() {
   return number("a number above 0, up to 1e15",
-                [](double value) { return value > 0 && value <= most; });
-}
-CLI::Validator notNegative() {
-  return number("0 or more, up to 1e15", [](double value) { return value >= 0 && value <= most; });
-}
-CLI::Validator atLeastOne() {
-  return number("1 or more, up to 1e15", [](double value) { return value >= 1 && value <= most; });
+                [](double value) { return value > 0 && value <= 1e15; });
 }
 CLI::Validator finiteRate() {
   return number("a finite number, 0 or more",
                 [](double value) { return value >= 0 && std::isfinite(value); });
 }
-/// A seed has 64 bits.
-CLI::Validator seedNumber() {
-  return number("0 or more, below 2^64", [](double value) { return value >= 0 && value < 0x1p64; });
+
+/// A whole number, as its digits: CLI11 does not convert 1e6. For CLI::Option::transform.
+CLI::Validator whole(const rt::Range &range) {
+  auto convert = [range](std::string &text) {
+    double value = 0;
+    bool good = CLI::detail::lexical_cast(text, value) && range.contains(value) &&
+                value == std::floor(value);
+    if (!good)
+      return "wants a whole number " + range.text() + ", got '" + text + "'";
+    text = std::to_string(static_cast<int64_t>(value));
+    return std::string();
+  };
+  return CLI::Validator(convert, "");
 }
-CLI::Validator rankCount() {
-  return number("1 to 4096 ranks", [](double value) { return value >= 1 && value <= 4096; });
+CLI::Validator count() { return whole(rt::ranges::count); }
+CLI::Validator positiveCount() { return whole(rt::ranges::positiveCount); }
+/// Of ranks, and of batches that stand for as many ranks.
+CLI::Validator rankCount() { return whole({1, 4096}); }
+/// A seed has 64 bits, more than a double.
+CLI::Validator seedNumber() {
+  auto check = [](const std::string &text) {
+    uint64_t value = 0;
+    return CLI::detail::lexical_cast(text, value)
+               ? std::string()
+               : "wants a whole number from 0 to below 2^64, got '" + text + "'";
+  };
+  return CLI::Validator(check, "");
 }
 
 /// One of the words, as its value. CLI11's own check prints its tables.
@@ -109,10 +123,10 @@ void addCompileOptions(CLI::App &app, std::vector<std::string> &options) {
 void addCommon(CLI::App &app, Command &command) {
   app.add_option("FILE", command.file, "Artifact (.dlx) or model (.dl, .mlir)")->required();
   app.add_option("--threads", command.threads, "Threads per rank")
-      ->check(atLeastOne())
+      ->transform(whole(rt::ranges::threads))
       ->type_name("T");
   app.add_option("--timeout", command.timeout, "Seconds after which a collective is an error")
-      ->check(aboveZero())
+      ->check(seconds())
       ->type_name("S")
       ->capture_default_str();
   static const std::map<std::string, Bind> binds = {
@@ -127,16 +141,16 @@ template <typename Value>
 void addOptional(CLI::App &app, const std::string &name, std::optional<Value> &value,
                  const std::string &type, const std::string &text,
                  const CLI::Validator &validator) {
-  app.add_option(name, value, text)->type_name(type)->check(validator);
+  app.add_option(name, value, text)->type_name(type)->transform(validator);
 }
 
 /// How training goes.
 void addTraining(CLI::App *train, rt::TrainOptions &options) {
-  addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", aboveZero());
-  addOptional(*train, "--steps", options.steps, "N", "Total steps", aboveZero());
+  addOptional(*train, "--epochs", options.epochs, "N", "Total epochs", positiveCount());
+  addOptional(*train, "--steps", options.steps, "N", "Total steps", positiveCount());
   addOptional(*train, "--lr", options.learningRate, "X", "Base learning rate", finiteRate());
   addOptional(*train, "--accumulate", options.accumulate, "K",
-              "Batches that a rank sums gradients over before an update", atLeastOne());
+              "Batches that a rank sums gradients over before an update", rankCount());
   train
       ->add_option_function<std::string>(
           "--scale-lr", [&](const std::string &how) { options.scaleRate = how == "linear"; },
@@ -234,7 +248,7 @@ void addSweep(CLI::App *bench, SweepOptions &sweep) {
   auto list = [&](const std::string &name, std::vector<int64_t> &values, const std::string &text) {
     return bench->add_option(name, values, text)
         ->delimiter(',')
-        ->check(atLeastOne())
+        ->transform(positiveCount())
         ->type_name("N,N,...")
         ->type_size(1)
         ->allow_extra_args(false)
@@ -251,7 +265,7 @@ void addSweep(CLI::App *bench, SweepOptions &sweep) {
   bench
       ->add_option("--global-batch", sweep.globalBatch,
                    "Batch of all ranks in strong scaling; default the model's batch")
-      ->check(atLeastOne())
+      ->transform(positiveCount())
       ->type_name("B")
       ->needs(scaling)
       ->group("Sweeps");
@@ -281,15 +295,15 @@ void addBench(CLI::App &app, Command &command) {
   rt::BenchOptions &options = command.bench;
   addCommon(*bench, command);
   bench->add_option("--warmup,--num-warmup-batches", options.warmup, "Batches before measuring")
-      ->check(notNegative())
+      ->transform(count())
       ->capture_default_str();
   bench->add_option("--iters,--num-iters", options.iterations, "Iterations")
-      ->check(aboveZero())
+      ->transform(positiveCount())
       ->capture_default_str();
   bench
       ->add_option("--batches-per-iter,--num-batches-per-iter", options.batchesPerIteration,
                    "Batches an iteration")
-      ->check(aboveZero())
+      ->transform(positiveCount())
       ->capture_default_str();
   bench->add_flag("--json", options.json, "Print one flat JSON object");
   static const std::map<std::string, rt::Profile> profiles{{"kinds", rt::Profile::Kinds},
@@ -319,7 +333,7 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
   bool check = false;
   // MPI's spelling has one dash, which CLI11 takes for two short options.
   app.add_option("--np", command.ranks, "Ranks to start on this machine (also -np N)")
-      ->check(rankCount())
+      ->transform(rankCount())
       ->type_name("N");
   // What the launching process tells its ranks.
   app.add_option("--artifact", command.artifact)->group("");
