@@ -5,45 +5,70 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 namespace dlc::rt {
 
-static Error writeError(const std::string &path) {
-  return Error(ErrorCode::Runtime, "cannot write '" + path + "': " + std::strerror(errno));
+/// What was written is on disk.
+static void flushed(std::ofstream &stream, const std::string &path) {
+  if (!stream.flush())
+    throw Error(ErrorCode::Runtime, "cannot write '" + path + "': " + std::strerror(errno));
 }
 
-/// True for what a run that resumes after `step` will not tell again.
-static bool isKept(const Record &record, int64_t step) {
+static void writeWhole(const std::string &path, const std::string &text) {
+  std::ofstream stream(path);
+  stream << text;
+  flushed(stream, path);
+}
+
+/// True for what a run that has done so many steps and whole epochs will not tell again.
+static bool isKept(const Record &record, int64_t steps, int64_t wholeEpochs) {
   if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer() ||
       record.value("part", false))
     return false;
   int64_t at = record["step"];
-  return at < step || (at == step && record.value("event", "") != "override");
+  std::string event = record.value("event", "");
+  if (event == "epoch")
+    return at <= steps && record.value("epoch", int64_t{0}) <= wholeEpochs;
+  return at < steps || (at == steps && event != "override");
 }
 
-RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t firstStep)
-    : directory(directory), events(directory, firstStep) {
+/// Devices and pipes hold nothing that is to be kept.
+static std::vector<Record> readRecords(const std::string &path) {
+  std::vector<Record> records;
+  if (!std::filesystem::is_regular_file(path))
+    return records;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    records.push_back(Record::parse(line, nullptr, /*allow_exceptions=*/false));
+  return records;
+}
+
+RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t steps,
+               int64_t wholeEpochs)
+    : directory(directory), events(directory, steps) {
   std::vector<std::string> paths = {directory + "/log.jsonl"};
   if (!copy.empty())
     paths.push_back(copy);
   for (const std::string &path : paths) {
     std::vector<Record> kept;
-    if (firstStep > 0) {
-      std::ifstream old(path);
-      for (std::string line; std::getline(old, line);) {
-        Record record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
-        if (isKept(record, firstStep))
-          kept.push_back(std::move(record));
-      }
-    }
-    std::ofstream &file = files.emplace_back(path);
-    if (!file)
-      throw writeError(path);
+    if (steps > 0)
+      kept = readRecords(path);
+    std::erase_if(kept, [&](const Record &record) { return !isKept(record, steps, wholeEpochs); });
+    File &file = files.emplace_back(path, std::ofstream(path));
     for (const Record &record : kept) {
-      file << record.dump() << '\n';
+      file.stream << record.dump() << '\n';
       if (files.size() == 1 && record.value("event", "") == "epoch")
         epochs.push_back(record);
     }
+    flushed(file.stream, path);
+  }
+}
+
+void RunLog::write(const Record &record) {
+  for (File &file : files) {
+    file.stream << record.dump() << '\n';
+    flushed(file.stream, file.path);
   }
 }
 
@@ -58,14 +83,10 @@ static EventFile::Scalars scalarsOf(const Record &record, const std::string &pre
 
 void RunLog::step(const Record &record) {
   events.write(record["step"], scalarsOf(record, ""));
-  for (std::ofstream &file : files)
-    file << record.dump() << '\n';
+  write(record);
 }
 
-void RunLog::overridden(const Record &record) {
-  for (std::ofstream &file : files)
-    file << record.dump() << '\n';
-}
+void RunLog::overridden(const Record &record) { write(record); }
 
 /// The last part of a path.
 static std::string nameOf(const std::string &directory) {
@@ -80,17 +101,13 @@ void RunLog::epoch(const Record &record) {
     events.write(record["step"], validation);
   events.flush();
   epochs.push_back(record);
-  for (std::ofstream &file : files) {
-    file << record.dump() << '\n' << std::flush;
-    if (!file)
-      throw writeError(directory + "/log.jsonl");
-  }
-  writeTable();
-  std::ofstream(directory + "/loss.svg") << lossPicture(nameOf(directory), epochs);
+  write(record);
+  writeWhole(directory + "/log.csv", tableText());
+  writeWhole(directory + "/loss.svg", lossPicture(nameOf(directory), epochs));
 }
 
-void RunLog::writeTable() const {
-  std::ofstream table(directory + "/log.csv");
+std::string RunLog::tableText() const {
+  std::ostringstream table;
   auto row = [&](auto cell) {
     bool first = true;
     for (const auto &[key, value] : epochs.front().items())
@@ -106,6 +123,7 @@ void RunLog::writeTable() const {
       std::string text = record.contains(key) ? record[key].dump() : "null";
       return text == "null" ? std::string() : text; // NaN dumps as null
     });
+  return table.str();
 }
 
 } // namespace dlc::rt

@@ -19,24 +19,31 @@ using Record = nlohmann::ordered_json;
 class RunLog {
 public:
   /// Writes DIR/log.jsonl, DIR/log.csv, DIR/loss.svg and a new event file, and a copy of the lines
-  /// to `copy` unless that is empty. Keeps what earlier runs logged up to `firstStep`. Throws
-  /// Error(Runtime).
-  RunLog(const std::string &directory, const std::string &copy, int64_t firstStep);
+  /// to `copy` unless that is empty. Keeps what earlier starts of the run logged of the steps and
+  /// the whole epochs that it has done. Throws Error(Runtime) naming the file, as all below do.
+  RunLog(const std::string &directory, const std::string &copy, int64_t steps, int64_t wholeEpochs);
 
-  /// A record with `event`: step.
+  /// A record with `event`: step. Lines are on disk at once, events after flush().
   void step(const Record &record);
   /// A record with `event`: override.
   void overridden(const Record &record);
   /// A record with `event`: epoch; flushes all files. A `part` of an epoch is no event, and is
   /// dropped on resuming, since the whole one will follow.
   void epoch(const Record &record);
+  void flush() { events.flush(); }
 
 private:
-  void writeTable() const;
+  struct File {
+    std::string path;
+    std::ofstream stream;
+  };
+
+  void write(const Record &record);
+  std::string tableText() const;
 
   std::string directory;
   EventFile events;
-  std::vector<std::ofstream> files;
+  std::vector<File> files;
   std::vector<Record> epochs;
 };
 

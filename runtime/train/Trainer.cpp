@@ -185,7 +185,7 @@ void Trainer::run() {
 
 void Trainer::openRecords() {
   directory.writeConfiguration(runConfiguration(session.artifact(), options, recipe, state));
-  log = std::make_unique<RunLog>(directory.path(), options.log, state.step);
+  log = std::make_unique<RunLog>(directory.path(), options.log, state.step, state.epoch);
   for (const nlohmann::json &change : state.overrides)
     if (change.at("after_step") == state.step)
       log->overridden({{"event", "override"},

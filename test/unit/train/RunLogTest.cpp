@@ -1,6 +1,7 @@
 #include "runtime/train/RunLog.h"
 #include "runtime/core/Error.h"
 #include "runtime/train/Report.h"
+#include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ Record epochRecord(int64_t step, int64_t epoch, double loss) {
 
 TEST(RunLog, WritesLinesTableAndPicture) {
   test::TemporaryDirectory directory;
-  RunLog log(directory.path.string(), directory / "copy.jsonl", 0);
+  RunLog log(directory.path.string(), directory / "copy.jsonl", 0, 0);
   log.step(stepRecord(1));
   log.epoch(epochRecord(1, 1, 0.5));
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"),
@@ -31,12 +32,12 @@ TEST(RunLog, WritesLinesTableAndPicture) {
 TEST(RunLog, ResumingDropsWhatWillBeRepeated) {
   test::TemporaryDirectory directory;
   {
-    RunLog log(directory.path.string(), "", 0);
+    RunLog log(directory.path.string(), "", 0, 0);
     log.step(stepRecord(1));
     log.epoch(epochRecord(1, 1, 0.5));
     log.step(stepRecord(2));
   }
-  RunLog log(directory.path.string(), "", 1);
+  RunLog log(directory.path.string(), "", 1, 1);
   log.step(stepRecord(2));
   log.epoch(epochRecord(2, 2, 0.25));
   std::string lines = test::contentOf(directory / "log.jsonl");
@@ -52,20 +53,55 @@ TEST(RunLog, ResumingDropsPartsAndOverrides) {
   part["part"] = true;
   Record change = {{"event", "override"}, {"step", 1}, {"name", "lr"}};
   {
-    RunLog log(directory.path.string(), "", 0);
+    RunLog log(directory.path.string(), "", 0, 0);
     log.step(stepRecord(1));
     log.overridden(change);
     log.step(stepRecord(2));
     log.epoch(part);
   }
-  RunLog(directory.path.string(), "", 2);
+  RunLog(directory.path.string(), "", 2, 1);
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"),
             stepRecord(1).dump() + "\n" + change.dump() + "\n" + stepRecord(2).dump() + "\n");
-  RunLog(directory.path.string(), "", 1);
+  RunLog(directory.path.string(), "", 1, 1);
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"), stepRecord(1).dump() + "\n");
 }
 
-TEST(RunLog, AnUnwritableDirectoryIsAnError) { EXPECT_THROW(RunLog("/nonexistent", "", 0), Error); }
+/// A run that was killed when its checkpoint waited for validation has an epoch to end again.
+TEST(RunLog, ResumingDropsAnEpochThatIsNotEnded) {
+  test::TemporaryDirectory directory;
+  {
+    RunLog log(directory.path.string(), "", 0, 0);
+    log.step(stepRecord(1));
+    log.epoch(epochRecord(1, 1, 0.5));
+    log.step(stepRecord(2));
+    log.epoch(epochRecord(2, 2, 0.4));
+  }
+  RunLog(directory.path.string(), "", 2, 1);
+  EXPECT_EQ(test::contentOf(directory / "log.jsonl"), stepRecord(1).dump() + "\n" +
+                                                          epochRecord(1, 1, 0.5).dump() + "\n" +
+                                                          stepRecord(2).dump() + "\n");
+}
+
+TEST(RunLog, NamesTheFileThatCannotBeWritten) {
+  test::TemporaryDirectory directory;
+  auto error = [&](const std::string &copy) {
+    return test::errorOf([&] {
+      RunLog log(directory.path.string(), copy, 1, 1); // which reads what is there before
+      log.step(stepRecord(1));
+      log.epoch(epochRecord(1, 1, 0.5));
+    });
+  };
+  EXPECT_EQ(error("/dev/full"), "cannot write '/dev/full': No space left on device");
+  for (const char *name : {"loss.svg", "log.csv", "log.jsonl"}) {
+    std::filesystem::remove(directory / name);
+    std::filesystem::create_directory(directory / name);
+    EXPECT_EQ(error(""), "cannot write '" + (directory / name) + "': Is a directory");
+  }
+}
+
+TEST(RunLog, AnUnwritableDirectoryIsAnError) {
+  EXPECT_THROW(RunLog("/nonexistent", "", 0, 0), Error);
+}
 
 // Test vectors of RFC 3720, B.4.
 TEST(EventFile, ChecksumIsCastagnolis) {
