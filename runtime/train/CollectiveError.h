@@ -12,8 +12,8 @@ public:
   using Error::Error;
 };
 
-/// Where some rank has met with an error, all throw the first one's. `mine` says what this rank's
-/// is, empty if it has none. Collective.
-[[noreturn]] void throwOnAllRanks(Communicator &communicator, const std::string &mine);
+/// Where some rank has met with an error, the first one's. `mine` says what this rank's is, empty
+/// if it has none. Collective.
+std::string firstError(Communicator &communicator, const std::string &mine);
 
 } // namespace dlc::rt

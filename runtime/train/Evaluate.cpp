@@ -40,7 +40,7 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
   sums.push_back(failure.empty() ? 0 : 1);
   communicator.allReduceSum(sums, "sum of the evaluation's metrics");
   if (sums.back() > 0)
-    throwOnAllRanks(communicator, failure);
+    throw CollectiveError(ErrorCode::BadInput, firstError(communicator, failure));
   sums.pop_back();
   totals.setNumbers(sums);
   return totals;

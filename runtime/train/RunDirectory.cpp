@@ -89,10 +89,9 @@ void RunDirectory::create() {
 }
 
 RunDirectory::~RunDirectory() {
-  if (!isNew || fs::exists(configuration()))
-    return;
-  ::unlink(lockPath().c_str());
-  ::rmdir(directory.c_str()); // which refuses what holds a file
+  std::error_code ignored;
+  if (isNew && !isKept) // all that it holds is this object's, and says nothing yet
+    fs::remove_all(directory, ignored);
 }
 
 void RunDirectory::writeConfiguration(const nlohmann::ordered_json &content) const {

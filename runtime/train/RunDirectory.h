@@ -1,8 +1,8 @@
 // The directory that keeps everything of one run.
 //
 // Rank 0 chooses and creates it, and holds its lock as long as this object lives, so that no other
-// process trains in it; all ranks know its name. A run that fails before it has written anything
-// leaves no directory behind. Collective constructor and create.
+// process trains in it; all ranks know its name. A run that fails before its first step leaves no
+// directory behind. Collective constructor and create.
 #pragma once
 
 #include "runtime/comm/Communicator.h"
@@ -27,6 +27,9 @@ public:
   /// Throws Error on all ranks if it cannot be created or written.
   void create();
 
+  /// What was made is not removed again: it holds something of the run.
+  void keep() { isKept = true; }
+
   /// Empty before create() where it was not given.
   const std::string &path() const { return directory; }
   std::string last() const { return directory + "/last.safetensors"; }
@@ -47,6 +50,7 @@ private:
   std::string directory;
   bool resume;
   bool isNew = false; // made by this object
+  bool isKept = false;
   FileLock lock;
 };
 

@@ -28,28 +28,45 @@ static double seconds(int64_t begin, int64_t end) {
   return static_cast<double>(end - begin) * 1e-9;
 }
 
-/// One batch: adds its losses, metrics and wait for data to the outcome. Where it cannot be loaded,
-/// the program runs on what its memory holds: the other ranks wait for gradients, and do not know.
-void StepRunner::runPiece(BatchLoader &loader, int64_t step, MicroBatch part,
-                          StepOutcome &outcome) {
+/// The batch; none if this rank lacks it or, at the step's last one, some rank lacked any. Adds the
+/// wait for data, those of the other ranks included.
+std::optional<BatchLoader::Loaded> StepRunner::load(BatchLoader &loader, int64_t step,
+                                                    MicroBatch part, StepOutcome &outcome) {
   int64_t begin = nowNanoseconds();
-  BatchLoader::Loaded loaded{};
+  std::optional<BatchLoader::Loaded> loaded;
   try {
     loaded = loader.acquire();
   } catch (const std::exception &problem) {
-    failure = problem.what();
+    outcome.failure = problem.what();
+  }
+  if (!loaded || part.isLast()) {
+    Communicator &communicator = session.communicator();
+    std::vector<double> failures = {loaded ? 0.0 : 1.0};
+    communicator.allReduceSum(failures,
+                              "loading of the batches of step " + std::to_string(step + 1));
+    if (failures[0] > 0)
+      outcome.failure = firstError(communicator, outcome.failure);
   }
   outcome.dataWait += seconds(begin, nowNanoseconds());
-  setStepScalars(session, seed, step, program.batch(), loaded.batch.valid, part);
-  session.run("train", loaded.slot, static_cast<uint64_t>(step), part);
+  return outcome.failure.empty() ? loaded : std::nullopt;
+}
+
+/// One batch: adds its losses, metrics and wait for data to the outcome. False if there is none.
+bool StepRunner::runPiece(BatchLoader &loader, int64_t step, MicroBatch part,
+                          StepOutcome &outcome) {
+  std::optional<BatchLoader::Loaded> loaded = load(loader, step, part, outcome);
+  if (!loaded)
+    return false;
+  setStepScalars(session, seed, step, program.batch(), loaded->batch.valid, part);
+  session.run("train", loaded->slot, static_cast<uint64_t>(step), part);
   std::vector<Pair> results = session.results("train"); // which may lie in the input's memory
   outcome.totals.resize(results.size());
   for (size_t i = 0; i < results.size(); ++i) {
     outcome.totals[i].sum += results[i].sum;
     outcome.totals[i].count += results[i].count;
   }
-  if (failure.empty())
-    loader.release();
+  loader.release();
+  return true;
 }
 
 StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool stopWanted) {
@@ -59,25 +76,23 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
   session.trace(&events);
   StepOutcome outcome;
   int64_t haveData = begin; // the first of it: what a trace shows
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    runPiece(loader, step, {piece, pieces}, outcome);
-    if (piece == 0)
+  for (int64_t piece = 0; piece < pieces && outcome.failure.empty(); ++piece)
+    if (runPiece(loader, step, {piece, pieces}, outcome) && piece == 0)
       haveData += std::llround(outcome.dataWait * 1e9);
-  }
   session.trace(nullptr);
+  if (!outcome.failure.empty())
+    return outcome;
   int64_t ran = nowNanoseconds();
-  std::vector<double> message = {stopWanted ? 1.0 : 0.0, failure.empty() ? 0.0 : 1.0};
+  std::vector<double> message = {stopWanted ? 1.0 : 0.0};
   for (const Pair &pair : outcome.totals) {
     message.push_back(pair.sum);
     message.push_back(pair.count);
   }
   session.communicator().allReduceSum(message,
                                       "sum of the metrics of step " + std::to_string(step + 1));
-  if (message[1] > 0)
-    throwOnAllRanks(session.communicator(), failure);
   outcome.stop = message[0] > 0;
   for (size_t i = 0; i < outcome.totals.size(); ++i)
-    outcome.totals[i] = {message[2 + 2 * i], message[3 + 2 * i]};
+    outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};
 
   int64_t end = nowNanoseconds();
   outcome.seconds = seconds(begin, end);

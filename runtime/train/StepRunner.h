@@ -1,7 +1,8 @@
 // Runs single training steps and agrees with the other ranks on their outcome.
 //
-// One reduction a step carries sums, counts, the wish to stop and that a batch could not be loaded,
-// so that all ranks see the same figures and act at the same step. Collective; one compute thread.
+// One reduction a step carries sums, counts and the wish to stop, so that all ranks see the same
+// figures and act at the same step. Another one comes before the update, which cannot be taken
+// back: that every rank has its batches. Collective; one compute thread.
 #pragma once
 
 #include "runtime/data/BatchLoader.h"
@@ -10,6 +11,7 @@
 #include "runtime/train/Totals.h"
 
 #include <memory>
+#include <optional>
 
 namespace dlc::rt {
 
@@ -19,6 +21,7 @@ struct TimeShares {
 };
 
 struct StepOutcome {
+  std::string failure;      // why some rank lacks a batch, if one does; the same on all ranks
   std::vector<Pair> totals; // over all ranks
   bool stop = false;        // some rank got a signal
   double seconds = 0;       // of the whole step, data wait included
@@ -35,13 +38,14 @@ public:
   void startTrace();
   void writeTrace(const std::string &path);
 
-  /// Throws CollectiveError where some rank's batch cannot be loaded: the step counts for nothing,
-  /// and the variables are to be left as they are.
+  /// Where some rank lacks a batch, the outcome is its failure alone: no variable has changed.
   StepOutcome run(BatchLoader &loader, int64_t step, double rate, bool stopWanted);
   const TimeShares &times() const { return shares; }
 
 private:
-  void runPiece(BatchLoader &loader, int64_t step, MicroBatch part, StepOutcome &outcome);
+  std::optional<BatchLoader::Loaded> load(BatchLoader &loader, int64_t step, MicroBatch part,
+                                          StepOutcome &outcome);
+  bool runPiece(BatchLoader &loader, int64_t step, MicroBatch part, StepOutcome &outcome);
 
   Session &session;
   const artifact::Program &program;
@@ -51,7 +55,6 @@ private:
   TimeShares shares;
   std::vector<TraceEvent> events; // of one step
   std::unique_ptr<ChromeTrace> trace;
-  std::string failure; // of loading
 };
 
 } // namespace dlc::rt

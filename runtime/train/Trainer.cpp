@@ -208,10 +208,17 @@ void Trainer::runEpoch() {
     while (state.stepInEpoch < course.stepsPerEpoch && state.step < course.totalSteps) {
       double rate = schedule->rate(state.place(course.stepsPerEpoch));
       StepOutcome outcome = steps.run(loader, state.step, rate, signals.received() != 0);
+      if (!outcome.failure.empty()) {
+        if (stepsRun > 0)
+          saveState(directory.last());
+        failOnData(outcome.failure, "data");
+      }
       ++state.step;
       ++state.stepInEpoch;
-      if (++stepsRun == 1)
+      if (++stepsRun == 1) {
+        directory.keep();
         console.line(firstStepText(secondsOfProcess()));
+      }
       Totals step(totals.results());
       step.add(outcome.totals);
       totals.add(outcome.totals);
@@ -281,7 +288,6 @@ void Trainer::failOnNonFinite(const Totals &step) const {
 }
 
 void Trainer::interrupt() {
-  log.reset();
   saveState(directory.last());
   std::string by = signals.received() ? signals.name() : "a signal";
   throw CollectiveError(ErrorCode::Interrupted,
@@ -290,9 +296,22 @@ void Trainer::interrupt() {
                             "; continue with --resume --run " + directory.path());
 }
 
+/// What was trained before is saved. Data that are mended are other data: `fact` of the recipe.
+void Trainer::failOnData(const std::string &why, const std::string &fact) const {
+  std::string further;
+  if (state.step > 0)
+    further =
+        "; what the steps up to " + std::to_string(state.step) +
+        " have trained is saved: once the data are mended, continue with --resume --override " +
+        fact + " --run " + directory.path();
+  throw CollectiveError(ErrorCode::BadInput, why + further);
+}
+
 void Trainer::saveState(const std::string &path) {
   Clock::time_point begin = Clock::now();
   requireSoundVariables();
+  if (log)
+    log->flush(); // first: what a checkpoint's steps have logged is on disk
   state.totals = totals.numbers();
   state.plateaus = schedule->plateaus;
   if (shape.rank == 0)
@@ -332,6 +351,20 @@ bool Trainer::observeEpoch(double monitored) {
   return isBest;
 }
 
+/// Saves what the epoch has trained before: validation may take long, and fail.
+Totals Trainer::validate() {
+  saveState(directory.last());
+  Clock::time_point begin = Clock::now();
+  try {
+    Totals validation =
+        evaluate(session, "eval", data.validationSet(), data.validationSamples(), recipe.seed());
+    extra.evaluation += secondsSince(begin);
+    return validation;
+  } catch (const CollectiveError &error) {
+    failOnData(error.what(), options.validation.empty() ? "data" : "val");
+  }
+}
+
 /// A part of an epoch is validated and told of, but compared with nothing: a run that --steps has
 /// cut resumes as if it had not been.
 void Trainer::endEpoch(double seconds, int64_t stepsDone) {
@@ -344,10 +377,7 @@ void Trainer::endEpoch(double seconds, int64_t stepsDone) {
     record[name] = value;
   double monitored = totals.loss();
   if (data.hasValidation()) {
-    Clock::time_point begin = Clock::now();
-    Totals validation =
-        evaluate(session, "eval", data.validationSet(), data.validationSamples(), recipe.seed());
-    extra.evaluation += secondsSince(begin);
+    Totals validation = validate();
     record["val_loss"] = validation.loss();
     for (const auto &[name, value] : validation.metrics())
       record["val_" + name] = value;
@@ -359,7 +389,7 @@ void Trainer::endEpoch(double seconds, int64_t stepsDone) {
   record["part"] = part;
   bool isBest = !part && observeEpoch(monitored);
   console.line(epochText(record, course.epochs, isBest));
-  if (log) // first: what a checkpoint's steps have logged is on disk
+  if (log)
     log->epoch(record);
   if (isBest)
     saveState(directory.best());

@@ -48,6 +48,8 @@ private:
   std::string nonFiniteAdvice() const;
   [[noreturn]] void failOnNonFinite(const Totals &step) const;
   [[noreturn]] void interrupt();
+  [[noreturn]] void failOnData(const std::string &why, const std::string &fact) const;
+  Totals validate();
   void saveState(const std::string &path);
   void requireSoundVariables();
   void requireFinite() const;

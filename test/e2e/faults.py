@@ -104,7 +104,7 @@ def stopped_rank(directory, artifact, data):
     for attempt in range(5):
         job = Job(directory, artifact, data, f"stopped-{attempt}", "--timeout", 3)
         os.kill(job.ranks[1], signal.SIGSTOP)
-        doing = r"(all-reduce of bucket \d+ \([a-z0-9., ]+\) in|sum of the metrics of|comparison of .* variables after) step \d+"
+        doing = r"(all-reduce of bucket \d+ \([a-z0-9., ]+\) in|sum of the metrics of|loading of the batches of|comparison of .* variables after) step \d+"
         error = job.ends(rf"{doing} did not complete within 3 s: rank 1 \(process {job.ranks[1]}\) has not .*; find out", 12)
         if "all-reduce of bucket" in error:
             return

@@ -163,6 +163,47 @@ def check_resuming(directory, data):
     check_same(undisturbed, stopped)
 
 
+def spoil(path, sample):
+    """Makes a number of a sample NaN, in a part of the file that its fingerprint does not read: a run takes the mended file for the same.
+    Returns what mends it."""
+    sound, blob = path.read_bytes(), bytearray(path.read_bytes())
+    pieces, piece = 16, 4096
+    starts = [(len(blob) - piece) * k // (pieces - 1) for k in range(pieces)]
+    images = np.load(path, mmap_mode="r")
+    begin = len(blob) - images.nbytes + sample * images[0].nbytes
+    at = next(at for at in range(begin, begin + images[0].nbytes, 4) if not any(at + 4 > start and at < start + piece for start in starts))
+    blob[at:at + 4] = np.float32(np.nan).tobytes()
+    path.write_bytes(blob)
+    return lambda: path.write_bytes(sound)
+
+
+def check_bad_rows(directory, data):
+    """A bad row that is met in the midst of an epoch, or when it is validated, costs no step: once it is mended, the run ends as if it had
+    been sound. One in the first batch leaves nothing."""
+    artifact = directory / "mnist.dlx"
+    image, other = directory / "float.npy", directory / "float-val.npy"
+    np.save(image, np.load(directory / "image.npy").astype(np.float32))
+    np.save(other, np.load(image)[::-1])
+    train = ["dlc-run", "train", artifact, "--data", f"image={image}", *data[2:], "--val", f"image={other}", "--val", data[3], "--lr", 0.01,
+             "--no-shuffle", "--epochs", 2]
+    for ranks in (1, 2):
+        for bad, sample, steps in ((image, 60, 2 // ranks), (other, 60, 4 // ranks)):
+            whole, cut = (directory / f"{bad.stem}-{ranks}-{name}" / "run" for name in ("whole", "cut"))
+            run(*train, "-np", ranks, "--threads", 1, "--run", whole)
+            mend = spoil(bad, sample)
+            fails(f"'{bad}': sample {sample} holds nan.*the steps up to {steps} have trained is saved.* --resume .*--run {cut}$", *train[1:],
+                  "-np", ranks, "--threads", 1, "--run", cut)
+            mend()
+            out, _ = run("dlc-run", "-np", ranks, "train", artifact, "--resume", "--run", cut, "--threads", 1)
+            check(f"resuming after step {steps} of" in out, out)
+            check_same(whole, cut)
+        mend = spoil(image, 3)
+        early = directory / f"early-{ranks}"
+        fails("sample 3 holds nan", *train[1:], "-np", ranks, "--threads", 1, "--run", early)
+        check(not early.exists(), f"{early} is left behind")
+        mend()
+
+
 def check_elsewhere(directory, data):
     """A run that was told of its data by relative paths is resumed in another directory."""
     artifact, kept, elsewhere = directory / "mnist.dlx", directory / "moved", directory / "elsewhere"
@@ -203,6 +244,7 @@ def main():
     check([row["val_loss"] for row in table] == [str(record["val_loss"]) for record in epochs], f"log.csv: {table}")
 
     check_resuming(directory, data)
+    check_bad_rows(directory, data)
     check_elsewhere(directory, data)
 
 

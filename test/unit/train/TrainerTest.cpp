@@ -3,8 +3,6 @@
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/FileLock.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace dlc::rt {
@@ -237,30 +235,6 @@ TEST_F(TrainerTest, ANonFiniteLossStopsTheRun) {
   TrainOptions persistent = options("other");
   persistent.shuffle = persistent.stopOnNan = false;
   EXPECT_EQ(failure(persistent, 2, test::Copying::Summed), "no error");
-}
-
-/// Nobody waits for the rank that lacks its batch, and nobody goes on.
-TEST_F(TrainerTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
-  writeData({1, 2, 3, 4, 5, NAN, 7});
-  Artifact artifact(test::CopyingArtifact().pack(), "copying.dlx");
-  TrainOptions run = options("run");
-  run.shuffle = false; // sample 5 is rank 1's in step 3
-  std::array<std::string, 2> errors;
-  runInProcess(2, [&](Communicator &communicator) {
-    Session session(artifact, communicator, {1, 5});
-    Console console(false, false, out);
-    StopSignal signals;
-    try {
-      Trainer(session, run, console, signals).run();
-    } catch (const CollectiveError &error) {
-      errors[static_cast<size_t>(communicator.rank())] = error.what();
-    }
-  });
-  EXPECT_EQ(errors[0].find("'" + (directory / "loss.npy") + "': sample 5 holds nan"), 0u);
-  EXPECT_EQ(errors[0], errors[1]);
-  std::string log = test::contentOf(directory / "run/log.jsonl");
-  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
-  EXPECT_FALSE(std::filesystem::exists(directory / "run/last.safetensors"));
 }
 
 TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
