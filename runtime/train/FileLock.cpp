@@ -18,8 +18,10 @@ FileLock::~FileLock() {
 bool FileLock::take(const std::string &path) {
   // For writing: NFS makes it a lock of bytes, which wants that.
   descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno == EISDIR)
+    descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
-    throw Error(ErrorCode::BadInput, "cannot write '" + path + "': " + std::strerror(errno));
+    throw Error(ErrorCode::BadInput, "cannot lock '" + path + "': " + std::strerror(errno));
   int status;
   do
     status = ::flock(descriptor, LOCK_EX | LOCK_NB);

@@ -16,8 +16,8 @@ public:
   FileLock &operator=(const FileLock &) = delete;
 
   /// Makes the file where there is none, and leaves it behind: whoever removed it could take the
-  /// lock from the next one. False if another object holds the lock. Throws Error(BadInput) if the
-  /// file cannot be made.
+  /// lock from the next one. `path` may be a directory, too; NFS has no locks of those. False if
+  /// another object holds the lock. Throws Error(BadInput) if the file cannot be made.
   bool take(const std::string &path);
 
 private:

@@ -190,9 +190,11 @@ private:
 std::vector<DataPart> PredictRun::parts() const {
   std::vector<DataPart> parts = {{options.data, ""}};
   bool tiled = requireProgram(session.artifact(), "predict").tiling();
-  bool split = tiled && std::any_of(options.data.begin(), options.data.end(), [](const auto &each) {
-                 return std::filesystem::is_directory(each.second) && imagesDiffer(each.second);
-               });
+  bool split =
+      tiled && std::any_of(options.data.begin(), options.data.end(), [](const auto &each) {
+        std::error_code ignored;
+        return std::filesystem::is_directory(each.second, ignored) && imagesDiffer(each.second);
+      });
   if (!split)
     return parts;
   parts.clear();

@@ -36,7 +36,8 @@ static Error damaged(const std::string &path, const std::string &why) {
 class SavedConfiguration {
 public:
   explicit SavedConfiguration(const std::string &path) : path(path) {
-    if (!std::filesystem::is_regular_file(path))
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(path, ignored))
       throw damaged(path, "it is no regular file");
     content = Json::parse(std::ifstream(path), nullptr, /*allow_exceptions=*/false);
     if (!content.is_object())
@@ -102,7 +103,8 @@ static void takeUp(TrainOptions &options, const SavedConfiguration &saved) {
 
 TrainOptions completeOptions(TrainOptions options, const Artifact &artifact,
                              const std::string &path) {
-  if (options.resume && std::filesystem::exists(path))
+  std::error_code ignored;
+  if (options.resume && std::filesystem::exists(path, ignored))
     takeUp(options, SavedConfiguration(path));
   if (!options.epochs && !options.steps) {
     int64_t epochs = artifact->training() ? artifact->training()->epochs() : 0;

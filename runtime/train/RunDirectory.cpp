@@ -21,7 +21,16 @@ std::string RunDirectory::shared(const std::string &ofRank0) const {
 
 /// What the directory holds that this start cannot use; empty if nothing.
 std::string RunDirectory::conflict() const {
-  bool holdsRun = !directory.empty() && fs::exists(last());
+  if (directory.empty())
+    return "";
+  std::error_code ignored; // of a name that no file can have, which create() tells
+  for (const char *name : {"best.safetensors", "config.json", "last.safetensors", "lock", "log.csv",
+                           "log.jsonl", "loss.svg"})
+    if (std::string path = directory + "/" + name; fs::is_directory(path, ignored))
+      return "'" + path +
+             "' is a directory, in the place of a file of the run; remove it, or choose another "
+             "--run";
+  bool holdsRun = fs::exists(last(), ignored);
   if (resume && !holdsRun)
     return "cannot resume: there is no '" + last() + "'";
   if (!resume && holdsRun)
@@ -32,9 +41,10 @@ std::string RunDirectory::conflict() const {
 /// Locks the directory, which exists. What is wrong, empty if nothing.
 std::string RunDirectory::take() {
   try {
-    return lock.take(lockPath()) ? conflict() // which may be new: of a run that has just ended
-                                 : "another process trains in '" + directory +
-                                       "'; let it end, or choose another --run";
+    bool alone = lock.take(lockPath()) && directoryLock.take(directory);
+    return alone ? conflict() // which may be new: of a run that has just ended
+                 : "another process trains in '" + directory +
+                       "'; let it end, or choose another --run";
   } catch (const Error &error) {
     return error.what();
   }

@@ -51,7 +51,7 @@ private:
   bool resume;
   bool isNew = false; // made by this object
   bool isKept = false;
-  FileLock lock;
+  FileLock lock, directoryLock; // somebody may remove the first one's file
 };
 
 } // namespace dlc::rt

@@ -36,7 +36,8 @@ static bool isKept(const Record &record, int64_t steps, int64_t wholeEpochs) {
 /// Devices and pipes hold nothing that is to be kept.
 static std::vector<Record> readRecords(const std::string &path) {
   std::vector<Record> records;
-  if (!std::filesystem::is_regular_file(path))
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
     return records;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)

@@ -260,7 +260,8 @@ void Trainer::recordStep(const StepOutcome &outcome, const Totals &step, double 
 }
 
 std::string Trainer::keptText() const {
-  return std::filesystem::exists(directory.last())
+  std::error_code ignored;
+  return std::filesystem::exists(directory.last(), ignored)
              ? "; the last checkpoint is '" + directory.last() + "'"
              : "";
 }

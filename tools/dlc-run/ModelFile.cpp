@@ -167,8 +167,8 @@ static CompiledModel compileUnkept(const fs::path &compiler, const std::string &
 
 CompiledModel compileModel(const std::string &file, const std::vector<std::string> &options,
                            unsigned threads, const rt::StopSignal &stop) {
-  if (!fs::exists(file))
-    throw Error(ErrorCode::BadInput, "cannot open '" + file + "': No such file or directory");
+  if (::access(file.c_str(), R_OK) != 0)
+    throw Error(ErrorCode::BadInput, "cannot open '" + file + "': " + std::strerror(errno));
   fs::path compiler = fs::path(ownPath()).parent_path() / "dlc";
   if (!fs::exists(compiler))
     throw Error(ErrorCode::BadInput, "'" + file + "' is a model, and there is no compiler '" +

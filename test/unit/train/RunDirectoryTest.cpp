@@ -1,4 +1,5 @@
 #include "runtime/train/RunDirectory.h"
+#include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <array>
@@ -40,6 +41,59 @@ TEST(RunDirectory, StartsAtOneTimeShareNone) {
     EXPECT_EQ(paths.size(), starts) << "in round " << round;
   }
   std::filesystem::current_path(before);
+}
+
+class NamedRunDirectory : public ::testing::Test {
+protected:
+  std::string errorOfStart(const std::string &path, bool resume = false) {
+    TrainOptions options;
+    options.runDirectory = path;
+    options.resume = resume;
+    return test::errorOf([&] { RunDirectory(options, "model", *communicator).create(); });
+  }
+
+  test::TemporaryDirectory directory;
+  std::unique_ptr<Communicator> communicator = makeSingleCommunicator();
+};
+
+/// A run that goes on is not joined by another one, whatever is done to the lock's file.
+TEST_F(NamedRunDirectory, IsLockedWithoutItsLockFile) {
+  TrainOptions options;
+  options.runDirectory = directory / "run";
+  RunDirectory running(options, "model", *communicator);
+  running.create();
+  std::filesystem::remove(directory / "run/lock");
+  EXPECT_EQ(errorOfStart(options.runDirectory).find("another process trains in '"), 0u);
+}
+
+TEST_F(NamedRunDirectory, IsGoneUnlessItIsKept) {
+  std::string path = directory / "run";
+  EXPECT_EQ(errorOfStart(path), "no error");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  {
+    TrainOptions options;
+    options.runDirectory = path;
+    RunDirectory run(options, "model", *communicator);
+    run.create();
+    run.keep();
+  }
+  EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+TEST_F(NamedRunDirectory, SaysWhichFileIsADirectory) {
+  for (const char *name : {"best.safetensors", "last.safetensors", "log.csv", "lock"}) {
+    std::string run = directory / (std::string("with-") + name);
+    std::filesystem::create_directories(run + "/" + name);
+    for (bool resume : {false, true})
+      EXPECT_EQ(errorOfStart(run, resume).find("'" + run + "/" + name + "' is a directory, in"),
+                0u);
+  }
+}
+
+TEST_F(NamedRunDirectory, MayHaveANameThatIsTooLong) {
+  std::string run = directory / std::string(300, 'n');
+  EXPECT_EQ(errorOfStart(run), "cannot write the run directory '" + run + "': File name too long");
+  EXPECT_EQ(errorOfStart(run, true), "cannot resume: there is no '" + run + "/last.safetensors'");
 }
 
 } // namespace

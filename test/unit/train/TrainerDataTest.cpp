@@ -102,8 +102,8 @@ TEST_F(TrainerDataTest, ARunGoesOnOnceItsDataAreMended) {
       writeData(damaged);
       int64_t done = 5 / (pieces * ranks);
       std::string message = failure(cut, ranks);
-      std::string wanted = done ? "the steps up to " + std::to_string(done) + " have trained"
-                                : "sample 5 holds nan";
+      std::string wanted =
+          done ? "the steps up to " + std::to_string(done) + " have trained" : "sample 5 holds nan";
       EXPECT_NE(message.find(wanted), std::string::npos) << message;
       EXPECT_EQ(std::filesystem::exists(cut.runDirectory), done > 0);
       writeData(sound);
@@ -169,7 +169,8 @@ TEST_F(TrainerDataTest, AStartWhoseFirstBatchIsBadLeavesTheCheckpoint) {
   rest.steps = 7;
   rest.overrides = {"data"};
   std::string message = failure(rest);
-  EXPECT_NE(message.find("; what the steps up to 3 have trained is saved"), std::string::npos) << message;
+  EXPECT_NE(message.find("; what the steps up to 3 have trained is saved"), std::string::npos)
+      << message;
   EXPECT_EQ(test::contentOf(directory / "run/last.safetensors"), before);
 }
 

@@ -200,7 +200,8 @@ TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
   std::filesystem::remove(config);
   std::filesystem::create_directory(config);
   EXPECT_EQ(
-      failure(resumption("run"), 2).find("'" + config + "' is damaged: it is no regular file;"),
+      failure(resumption("run"), 2)
+          .find("'" + config + "' is a directory, in the place of a file of the run; remove it"),
       0u);
   std::filesystem::remove(config);
   TrainOptions rest = options("run");
