@@ -56,14 +56,16 @@ def AssignStores : Pass<"dlc-assign-stores", "::dlc::nn::ModelOp"> {
 def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
   let summary = "checks an exec program before export (read-only)";
   let description = [{
-    1. Every buffer has an offset and lies inside its arena. 2. Buffers live at the same time do not overlap, views excepted. 3. A buffer is
+    1. Every buffer has an offset, aligned, and lies inside its arena; a view begins at a whole element. 2. Buffers live at the same time do not overlap, views excepted. 3. A buffer is
     written before it is read, unless it is a variable or input. 4. Collectives start in the order of their numbers and are
     waited for once. 5. No instruction touches a bucket in flight. 6. Every instruction has a stream. 7. A buffer of several variables is as large as they
     are, none of them is in another one, and each lies at its place in it. 8. The model holds variables, arenas, clusters, kernels and
     programs, and a program buffers and instructions; attributes and variables are as dlc-verify-nn demands; dimension 0 of all inputs and
-    outputs of a program is one batch, and inputs lie in the arena inputs. 9. An arena ends where what lies in it ends; there is one of a
+    outputs of a program is one batch, inputs lie in the arena inputs and are there once, as outputs are; losses and metrics are pairs of
+    f32; no program is empty. 9. An arena ends where what lies in it ends; there is one of a
     kind. 10. Each variable has a place of its own, and its buffers are there. 11. A generated kernel has the function, extent, chunk,
-    types and accesses of its stage of its cluster.
+    types and accesses of its stage of its cluster. 12. Events are recorded once, and before they are waited for; instructions whose memory
+    meets, one writing, are ordered by streams, events and collectives (runtime/artifact/OrderProof.h). 13. Buckets lie in the arena gradients.
   }];
 }
 

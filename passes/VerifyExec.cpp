@@ -5,6 +5,8 @@
 #include "passes/Liveness.h"
 #include "passes/ModelChecks.h"
 #include "passes/Passes.h"
+#include "runtime/artifact/OrderProof.h"
+#include "runtime/artifact/Ranges.h"
 
 #include <map>
 
@@ -34,8 +36,9 @@ public:
       return signalPassFailure();
     for (auto program : model.getBody().getOps<exec::ProgramOp>()) {
       Liveness liveness(program);
-      if (failed(verifyPlaces(liveness, symbols)) || failed(verifyOverlap(liveness)) ||
-          failed(verifyOrder(liveness, symbols)) || failed(verifyCollectives(liveness)))
+      if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program)) ||
+          failed(verifyOverlap(liveness)) || failed(verifyOrder(liveness, symbols)) ||
+          failed(verifyCollectives(liveness)) || failed(verifyStreams(liveness, symbols)))
         return signalPassFailure();
       AliasVerifier aliases(symbols);
       for (Operation *instruction : liveness.instructions())
@@ -59,8 +62,37 @@ private:
       for (Operation &inner : program.getBody().front())
         if (!isInstruction(&inner) && !isa<BufferOp, ViewOp>(inner))
           return inner.emitOpError("is neither a buffer nor an instruction");
-      if (failed(verifyRows(program)))
+      if (failed(verifyRows(program)) || failed(verifySignature(program)))
         return failure();
+      if (llvm::none_of(program.getBody().front(),
+                        [](Operation &inner) { return isInstruction(&inner); }))
+        return program.emitOpError("has no instructions");
+    }
+    return success();
+  }
+
+  /// Each input and output is there once; losses and metrics are pairs of numbers.
+  static LogicalResult verifySignature(exec::ProgramOp program) { // 8.
+    DenseSet<StringRef> inputs, outputs;
+    for (auto buffer : program.getBody().getOps<BufferOp>())
+      if (buffer.getInput() && !inputs.insert(*buffer.getInput()).second)
+        return buffer.emitOpError("holds input '")
+               << *buffer.getInput() << "', which another buffer holds";
+    for (auto read : program.getBody().getOps<HostReadOp>()) {
+      if (read.getKind() == ResultKind::Output) {
+        if (!outputs.insert(read.getResult()).second)
+          return read.emitOpError("gives output '") << read.getResult() << "' a second time";
+        continue;
+      }
+      for (Type type : read.getBuffers().getTypes()) {
+        RankedTensorType tensor = cast<exec::BufferType>(type).getTensor();
+        if (!tensor.getElementType().isF32() || tensor.getNumElements() != 1)
+          return read.emitOpError("gives ")
+                 << stringifyResultKind(read.getKind()) << " '" << read.getResult() << "' of type "
+                 << tensor << ", expected one f32 each for sum and count";
+      }
+      if (!rt::ranges::finite.contains(read.getWeight().convertToDouble()))
+        return read.emitOpError("has a weight that is not finite");
     }
     return success();
   }
@@ -98,10 +130,14 @@ private:
   }
 
   LogicalResult verifyArenas() { // 9.
-    for (auto arena : getOperation().getBody().getOps<ArenaOp>())
-      if (!sizes.insert({arena.getKind(), static_cast<int64_t>(arena.getBytes().value_or(0))})
-               .second)
+    for (auto arena : getOperation().getBody().getOps<ArenaOp>()) {
+      auto bytes = static_cast<int64_t>(arena.getBytes().value_or(0));
+      if (bytes < 0 || bytes % bufferAlignment != 0)
+        return arena.emitOpError("has ")
+               << bytes << " bytes, expected a multiple of " << bufferAlignment;
+      if (!sizes.insert({arena.getKind(), bytes}).second)
         return arena.emitOpError("is the second one of ") << stringifyArenaKind(arena.getKind());
+    }
     return success();
   }
 
@@ -267,6 +303,17 @@ private:
     return success();
   }
 
+  /// A view of a view counts from the buffer.
+  static LogicalResult verifyViews(exec::ProgramOp program) { // 1.
+    for (auto view : program.getBody().getOps<ViewOp>()) {
+      int64_t bytes = nn::elementBytes(view.getType().getTensor().getElementType());
+      if (int64_t begin = rootOf(view.getView()).offset; begin % bytes != 0)
+        return view.emitOpError("begins at byte ")
+               << begin << " of its buffer, expected a multiple of " << bytes;
+    }
+    return success();
+  }
+
   /// Walks the buffers by the begin of their lives, with those that are still live by their places:
   /// as these are apart, a new one can only overlap the one below it or the one above.
   static LogicalResult verifyOverlap(const Liveness &liveness) { // 2.
@@ -328,7 +375,7 @@ private:
     return success();
   }
 
-  static LogicalResult verifyCollectives(const Liveness &liveness) { // 4. 5.
+  static LogicalResult verifyCollectives(const Liveness &liveness) { // 4. 5. 13.
     int64_t next = 0;
     llvm::MapVector<int64_t, BufferOp> inFlight;
     for (Operation *op : liveness.instructions()) {
@@ -341,7 +388,11 @@ private:
         if (static_cast<int64_t>(start.getCollective()) != next++)
           return start.emitOpError("starts collective ")
                  << start.getCollective() << ", expected " << next - 1;
-        inFlight[start.getCollective()] = rootOf(start.getBucket()).buffer;
+        BufferOp bucket = rootOf(start.getBucket()).buffer;
+        if (bucket.getArena() != ArenaKind::Gradients)
+          return start.emitOpError("adds up what lies in the arena ")
+                 << stringifyArenaKind(bucket.getArena()) << ", expected gradients";
+        inFlight[start.getCollective()] = bucket;
       }
       if (auto wait = dyn_cast<exec::WaitOp>(op))
         if (!inFlight.erase(wait.getCollective()))
@@ -351,6 +402,60 @@ private:
     if (!inFlight.empty())
       return liveness.instructions().back()->emitOpError(
           "ends the program with a collective in flight");
+    return success();
+  }
+
+  static rt::ArenaRange rangeOf(Value value) {
+    Root root = rootOf(value);
+    auto begin = static_cast<uint64_t>(*root.buffer.getOffset()) + root.offset;
+    int64_t bytes = nn::physicalBytes(cast<exec::BufferType>(value.getType()).getTensor());
+    return {static_cast<uint32_t>(root.buffer.getArena()), begin, begin + bytes};
+  }
+
+  static LogicalResult verifyEvent(Operation *op, DenseSet<int64_t> &recorded,
+                                   rt::OrderProof &proof) { // 12.
+    if (auto record = dyn_cast<RecordOp>(op)) {
+      if (!recorded.insert(record.getEvent()).second)
+        return op->emitOpError("records event ") << record.getEvent() << " a second time";
+      proof.record(record.getEvent());
+    }
+    if (auto wait = dyn_cast<WaitEventOp>(op)) {
+      if (!recorded.contains(wait.getEvent()))
+        return op->emitOpError("waits for event ")
+               << wait.getEvent() << ", which nothing has recorded";
+      proof.wait(wait.getEvent());
+    }
+    return success();
+  }
+
+  /// The earlier instruction whose memory this one meets unordered, if there is one.
+  static std::optional<uint32_t> meets(Operation *op, SymbolTable &symbols, rt::OrderProof &proof) {
+    if (auto start = dyn_cast<StartOp>(op))
+      return proof.start(start.getCollective(), rangeOf(start.getBucket()));
+    if (auto wait = dyn_cast<exec::WaitOp>(op))
+      proof.finish(wait.getCollective());
+    for (auto [operand, access] : llvm::zip(op->getOperands(), accessesOf(op, symbols)))
+      if (std::optional<uint32_t> earlier =
+              access == Access::Read ? proof.read(rangeOf(operand)) : proof.write(rangeOf(operand)))
+        return earlier;
+    return std::nullopt;
+  }
+
+  /// What meets in memory, one writing, is ordered by streams, events and collectives.
+  static LogicalResult verifyStreams(const Liveness &liveness, SymbolTable &symbols) { // 12.
+    rt::OrderProof proof;
+    DenseSet<int64_t> recorded;
+    for (auto [number, op] : llvm::enumerate(liveness.instructions())) {
+      auto stream = op->getAttrOfType<exec::StreamAttr>("stream");
+      proof.begin(number, static_cast<rt::OrderProof::Stream>(stream.getValue()));
+      if (failed(verifyEvent(op, recorded, proof)))
+        return failure();
+      if (std::optional<uint32_t> earlier = meets(op, symbols, proof))
+        return (
+            op->emitOpError("meets memory of an earlier instruction, and nothing orders the two")
+                .attachNote(liveness.instructions()[*earlier]->getLoc())
+            << "the earlier instruction");
+    }
     return success();
   }
 

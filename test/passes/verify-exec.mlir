@@ -6,6 +6,8 @@ nn.model @good attributes {stage = "exec"} {
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
     exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
     exec.wait 0 {stream = #exec<stream compute>}
   }
