@@ -12,6 +12,7 @@
 #include "passes/ModelChecks.h"
 #include "passes/Passes.h"
 #include "runtime/artifact/Writer.h"
+#include "runtime/core/Error.h"
 #include "tools/dlc/Diagnostics.h"
 #include "tools/dlc/DumpPasses.h"
 #include "tools/dlc/InspectModel.h"
@@ -317,12 +318,18 @@ int Compilation::writeArtifact() {
   if (failed(file))
     return 1;
   std::string path = options.output.empty() ? model.getSymName().str() + ".dlx" : options.output;
-  std::string reason = rt::ArtifactWriter::writeFile(path, *file);
-  if (!reason.empty())
-    return fail(reason);
-  progress.show("");
-  llvm::outs() << closingLine(path) << "\n";
-  return 0;
+  try {
+    rt::Artifact artifact(*file, path); // as dlc-run will verify it
+    std::string reason = rt::ArtifactWriter::writeFile(path, *file);
+    if (!reason.empty())
+      return fail(reason);
+    progress.show("");
+    llvm::outs() << closingLine(artifact) << "\n";
+    return 0;
+  } catch (const rt::Error &error) {
+    return fail("dlc-run would refuse it, so it is not written: " + std::string(error.what()) +
+                "; mend the text if it was edited, else this is a fault of dlc");
+  }
 }
 
 int Compilation::run() {

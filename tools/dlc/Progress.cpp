@@ -22,9 +22,9 @@ void dlc::PassProgress::runBeforePass(Pass *pass, Operation *op) {
   progress.show(llvm::formatv("compiling: {0}: {1}", stage, pass->getArgument()).str());
 }
 
-std::string dlc::closingLine(const std::string &path) {
-  nlohmann::ordered_json description = describeArtifact(rt::Artifact(path), {});
-  std::string line = llvm::formatv("{0}: {1:N} parameters, {2:F2} MB planned", path,
+std::string dlc::closingLine(const rt::Artifact &artifact) {
+  nlohmann::ordered_json description = describeArtifact(artifact, {});
+  std::string line = llvm::formatv("{0}: {1:N} parameters, {2:F2} MB planned", artifact.name(),
                                    description["parameter_count"].get<uint64_t>(),
                                    description["memory"]["bytes"].get<double>() * 1e-6);
   for (const auto &program : description["programs"])

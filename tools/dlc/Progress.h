@@ -1,6 +1,8 @@
 // What `dlc compile` tells while it works, and at its end.
 #pragma once
 
+#include "runtime/artifact/Artifact.h"
+
 #include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -38,7 +40,7 @@ private:
   Progress &progress;
 };
 
-/// An artifact in one line: file, parameters, planned memory, forecast of a step.
-std::string closingLine(const std::string &path);
+/// An artifact in one line: its name, parameters, planned memory, forecast of a step.
+std::string closingLine(const rt::Artifact &artifact);
 
 } // namespace dlc
