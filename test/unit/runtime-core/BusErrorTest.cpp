@@ -35,6 +35,7 @@ TEST_F(BusErrorTest, AFileThatIsCutWhileItIsMappedIsNamed) {
 
 TEST_F(BusErrorTest, OthersEndTheProcessAsBefore) {
   auto raised = [&] {
+    std::signal(SIGBUS, SIG_DFL); // sanitizers have a handler
     reportLostFiles("the program: ");
     MappedFile file(path);
     std::raise(SIGBUS);
