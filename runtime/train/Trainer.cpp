@@ -215,14 +215,13 @@ void Trainer::runEpoch() {
       }
       ++state.step;
       ++state.stepInEpoch;
-      if (++stepsRun == 1) {
-        directory.keep();
+      if (++stepsRun == 1)
         console.line(firstStepText(secondsOfProcess()));
-      }
       Totals step(totals.results());
       step.add(outcome.totals);
       totals.add(outcome.totals);
       recordStep(outcome, step, rate);
+      directory.keep();
       if (recipe.stopsOnNan() && !step.isFinite())
         failOnNonFinite(step);
       if (outcome.stop)

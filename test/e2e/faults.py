@@ -62,6 +62,10 @@ def bad_weights(directory, artifact, data, weights):
 
 def bad_output(directory, artifact, data):
     fails("cannot write the run directory '/proc/none'", "train", artifact, *data, "--run", "/proc/none")
+    unlogged = directory / "unlogged"
+    fails("cannot write '/dev/full': No space left on device$", "-np", 2, "train", artifact, *data, "--run", unlogged, "--log", "/dev/full",
+          "--threads", 1)
+    check(not unlogged.exists(), "a run that could not log its first step left a directory")
     done = directory / "done"
     run("dlc-run", "train", artifact, *data, "--epochs", 1, "--run", done)
     fails("holds a run already; add --resume", "train", artifact, *data, "--epochs", 1, "--run", done)
