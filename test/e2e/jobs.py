@@ -23,6 +23,14 @@ def steps_done(checkpoint):
     return int(re.search(rb'"step\\":(\d+)', checkpoint.read_bytes()[:20000]).group(1))
 
 
+def await_steps(process, checkpoint, before=0):
+    """Returns once a run has written a checkpoint of its own, where one of step `before` may be."""
+    deadline = time.time() + 60
+    while steps_done(checkpoint) == before:
+        check(process.poll() is None and time.time() < deadline, "the run does not get under way")
+        time.sleep(0.01)
+
+
 def children(pid):
     found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
     return [int(child) for child in found]
@@ -38,10 +46,7 @@ class Job:
                    1, *options]
         self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         text=True)
-        deadline = time.time() + 60
-        while steps_done(self.checkpoint) == before:
-            check(self.process.poll() is None and time.time() < deadline, "the run does not get under way")
-            time.sleep(0.05)
+        await_steps(self.process, self.checkpoint, before)
         if ranks == 1:
             self.ranks = [self.process.pid]
             return

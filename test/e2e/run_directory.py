@@ -7,9 +7,8 @@ import os
 import signal
 import struct
 import subprocess
-import time
 
-from jobs import fails
+from jobs import await_steps, fails
 from support import BIN, MODELS, check, digits, run, workspace
 
 import numpy as np
@@ -128,10 +127,7 @@ def interrupt(command, directory):
     """Ends a run by SIGTERM once it has a checkpoint, and checks that it was under way."""
     job = subprocess.Popen([str(part) for part in (BIN / command[0], *command[1:])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                            text=True)
-    deadline = time.time() + 60
-    while not (directory / "last.safetensors").exists():
-        check(job.poll() is None and time.time() < deadline, "the run does not get under way")
-        time.sleep(0.01)
+    await_steps(job, directory / "last.safetensors")
     job.send_signal(signal.SIGTERM)
     _, err = job.communicate(timeout=60)
     check(job.returncode == 1 and f"; continue with --resume --run {directory}" in err, f"not interrupted: {err}")

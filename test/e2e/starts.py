@@ -7,9 +7,8 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 
-from jobs import fails, steps_done
+from jobs import await_steps, fails, steps_done
 from support import BIN, MODELS, check, digits, run, workspace
 
 
@@ -38,10 +37,7 @@ def one_at_a_time(directory, artifact, data):
     train = ["train", artifact, *data, "--threads", 1, "--run", kept]
     first = subprocess.Popen([str(part) for part in (BIN / "dlc-run", *train, "--epochs", 1000000)], stdout=subprocess.DEVNULL)
     try:
-        deadline = time.time() + 60
-        while not (kept / "last.safetensors").exists():
-            check(first.poll() is None and time.time() < deadline, "the run does not get under way")
-            time.sleep(0.01)
+        await_steps(first, kept / "last.safetensors")
         for ranks in (1, 2):
             fails(f"another process trains in '{kept}'; let it end, or choose another --run$", "-np", ranks, *train, "--resume")
     finally:
