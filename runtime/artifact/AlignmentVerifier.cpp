@@ -1,6 +1,7 @@
 // FlatBuffers' verifier checks that a vector lies inside of the file, not that its elements are
 // aligned. Those of eight bytes are checked here, before anything reads them.
 
+#include "runtime/artifact/Align.h"
 #include "runtime/artifact/Faults.h"
 
 namespace dlc::rt {
@@ -35,8 +36,7 @@ private:
       visit(*vector->Get(i));
   }
   template <typename Number> void numbers(const flatbuffers::Vector<Number> *vector) {
-    if (countOf(vector) > 0) // an empty one may lie anywhere
-      good = good && reinterpret_cast<uintptr_t>(vector->Data()) % sizeof(Number) == 0;
+    good = good && (!vector || isAligned(*vector));
   }
   void type(const artifact::TensorType &type) { numbers(type.shape()); }
   void argument(const artifact::Argument &argument) {

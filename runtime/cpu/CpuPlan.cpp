@@ -1,5 +1,6 @@
 #include "runtime/cpu/CpuPlan.h"
 
+#include "runtime/artifact/Align.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/plan_generated.h"
@@ -27,10 +28,6 @@ size_t operandCount(const KernelRequest &request) {
     return 2;
   }
   return 0;
-}
-
-std::vector<int64_t> toVector(const flatbuffers::Vector<int64_t> *values) {
-  return {values->begin(), values->end()};
 }
 
 } // namespace
@@ -132,6 +129,11 @@ CpuPlan CpuPlan::deserialize(std::span<const uint8_t> bytes, const std::string &
   Error malformed(ErrorCode::Artifact, "kernel " + kernel + ": its plan is not a CPU plan");
   if (bytes.size() < 16 || !cpu::VerifyPlanBuffer(verifier))
     throw malformed;
+  auto numbers = [&](const flatbuffers::Vector<int64_t> *vector) {
+    if (!vector || !isAligned(*vector))
+      throw malformed;
+    return std::vector<int64_t>(vector->begin(), vector->end());
+  };
   const cpu::Plan *stored = cpu::GetPlan(data);
   CpuPlan plan;
   KernelRequest &request = plan.request;
@@ -140,15 +142,15 @@ CpuPlan CpuPlan::deserialize(std::span<const uint8_t> bytes, const std::string &
   request.op = static_cast<KernelOp>(stored->operation());
   for (const artifact::TensorType *type : *stored->operands()) {
     std::optional<Layout> layout = readLayout(*type);
-    if (!layout || !type->shape())
+    if (!layout)
       throw malformed;
-    request.operands.push_back({type->dtype(), toVector(type->shape()), layout});
+    request.operands.push_back({type->dtype(), numbers(type->shape()), layout});
   }
-  request.kernel = toVector(stored->kernel());
-  request.strides = toVector(stored->strides());
-  request.paddingLow = toVector(stored->padding_low());
-  request.paddingHigh = toVector(stored->padding_high());
-  request.dilations = toVector(stored->dilations());
+  request.kernel = numbers(stored->kernel());
+  request.strides = numbers(stored->strides());
+  request.paddingLow = numbers(stored->padding_low());
+  request.paddingHigh = numbers(stored->padding_high());
+  request.dilations = numbers(stored->dilations());
   request.groups = stored->groups();
   request.transposeA = stored->transpose_a();
   request.transposeB = stored->transpose_b();

@@ -5,6 +5,7 @@
 #include "test/unit/cpu/KernelFixture.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/cpu/plan_generated.h"
 
 using namespace dlc::rt;
 using test::teamThreads;
@@ -267,6 +268,21 @@ TEST_F(CpuKernel, AnotherImplementationThanPlannedIsRefused) {
   }
   Artifact garbage = wrap({1, 2, 3}, "x", {});
   EXPECT_THROW(device->load(garbage, *garbage->kernels()->Get(0)), Error);
+}
+
+// A vector that is taken to begin one word later: the first element's lower half is the count.
+TEST_F(CpuKernel, APlanOfNumbersThatAreNotAlignedIsRefused) {
+  KernelRequest request = convRequest(convCases[0], KernelOp::Conv);
+  request.operands =
+      operandsOf({Tensor({2, 32, 12, 12}), Tensor({48, 32, 3, 3}), Tensor({2, 48, 12, 12})});
+  std::string reason;
+  std::vector<uint8_t> bytes =
+      planner->finalise(request, planner->candidates(request).candidates.at(0), reason);
+  CpuPlan::deserialize(bytes, "conv.1");
+  const auto *table = flatbuffers::GetRoot<flatbuffers::Table>(bytes.data());
+  bytes[static_cast<size_t>(table->GetAddressOf(dlc::cpu::Plan::VT_STRIDES) - bytes.data())] += 4;
+  EXPECT_EQ(test::errorOf([&] { CpuPlan::deserialize(bytes, "conv.1"); }),
+            "kernel conv.1: its plan is not a CPU plan");
 }
 
 // The library takes sizes on trust: a plan of more than its buffers hold must not be loaded.
