@@ -65,13 +65,18 @@ struct Layout {
     return size;
   }
 
+  /// Extent of a dimension in the physical array, outside of its blocks.
+  int64_t outerExtent(const std::vector<int64_t> &logical, size_t dim) const {
+    return (logical[dim] + blockOf(dim) - 1) / blockOf(dim);
+  }
+
   /// Extents of the physical array, outer dims in order, then one per block. [8,32,28,28] in
   /// nChw16c: [8,2,28,28,16].
   std::vector<int64_t> physicalShape(const std::vector<int64_t> &logical) const {
     std::vector<int64_t> physical;
     physical.reserve(order.size() + blocks.size());
     for (uint8_t dim : order)
-      physical.push_back((logical[dim] + blockOf(dim) - 1) / blockOf(dim));
+      physical.push_back(outerExtent(logical, dim));
     for (Block block : blocks)
       physical.push_back(block.size);
     return physical;
@@ -87,18 +92,15 @@ struct Layout {
 
   /// Position in the physical array of a logical index.
   int64_t offsetOf(const std::vector<int64_t> &logical, const std::vector<int64_t> &index) const {
-    std::vector<int64_t> rest = index;
-    std::vector<int64_t> inner(blocks.size());
-    for (size_t i = blocks.size(); i-- > 0;) {
-      inner[i] = rest[blocks[i].dim] % blocks[i].size;
-      rest[blocks[i].dim] /= blocks[i].size;
-    }
-    std::vector<int64_t> physical = physicalShape(logical);
     int64_t offset = 0;
-    for (size_t i = 0; i < order.size(); ++i)
-      offset = offset * physical[i] + rest[order[i]];
-    for (size_t i = 0; i < blocks.size(); ++i)
-      offset = offset * blocks[i].size + inner[i];
+    for (uint8_t dim : order)
+      offset = offset * outerExtent(logical, dim) + index[dim] / blockOf(dim);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      int64_t inside = 1; // elements of the dim per step of this block
+      for (size_t j = i + 1; j < blocks.size(); ++j)
+        inside *= blocks[j].dim == blocks[i].dim ? blocks[j].size : 1;
+      offset = offset * blocks[i].size + index[blocks[i].dim] / inside % blocks[i].size;
+    }
     return offset;
   }
 
