@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <set>
+#include <type_traits>
 
 namespace dlc::rt::test {
 namespace {
@@ -52,7 +53,7 @@ private:
 };
 
 template <typename Number> void Walk::numbers(const uint8_t *data, const std::string &path) {
-  Number value = fb::ReadScalar<Number>(data);
+  auto value = fb::ReadScalar<Number>(data);
   using Limits = std::numeric_limits<Number>;
   auto change = [&](Number changed) { add(path, std::to_string(changed), data, bytesOf(changed)); };
   change(0);
@@ -62,11 +63,11 @@ template <typename Number> void Walk::numbers(const uint8_t *data, const std::st
                            Limits::infinity(), Limits::quiet_NaN()})
       change(changed);
   } else {
-    auto wide = static_cast<uint64_t>(value);
-    change(static_cast<Number>(wide + 1));
-    change(static_cast<Number>(wide * 512));
+    auto bits = static_cast<std::make_unsigned_t<Number>>(value);
+    change(static_cast<Number>(bits + 1));
+    change(static_cast<Number>(bits * 512));
     change(Limits::max());
-    change(static_cast<Number>(uint64_t{0} - wide));
+    change(static_cast<Number>(0 - bits));
     change(static_cast<Number>(uint64_t(Limits::max()) + 1)); // the least, if signed
     change(static_cast<Number>(-1));
   }
