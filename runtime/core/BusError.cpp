@@ -3,18 +3,19 @@
 #include "runtime/artifact/MappedFile.h"
 #include "runtime/core/EndProcess.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace dlc::rt {
 
 // A handler can reach nothing but globals.
-static const char *volatile linePrefix = "";
+static std::atomic<const char *> linePrefix = "";
 static struct sigaction previous;
 
 static void handle(int signal, siginfo_t *info, void *) {
   // A positive code is the kernel's, whose address means something.
   if (const char *path = info->si_code > 0 ? MappedFile::pathAt(info->si_addr) : nullptr)
-    endProcess({linePrefix, "'", path,
+    endProcess({linePrefix.load(), "'", path,
                 "' became shorter while it was read, or its disk failed; put it back as it was, "
                 "and start again (a training run that has a checkpoint with --resume)"});
   ::sigaction(signal, &previous, nullptr);

@@ -2,20 +2,24 @@
 
 #include "runtime/core/EndProcess.h"
 
+#include <atomic>
+#include <csignal>
 #include <iterator>
 
 namespace dlc::rt {
 
 namespace {
 
-enum Mode : std::sig_atomic_t { EndAtOnce, Note, NoteAll };
+enum Mode : int { EndAtOnce, Note, NoteAll };
 
-// A handler can reach nothing but globals.
-volatile std::sig_atomic_t mode = Note;
-volatile std::sig_atomic_t receivedSignal = 0;
-volatile std::sig_atomic_t interruptions = 0;
-const char *volatile textBefore = "";
-const char *volatile textAfter = "";
+// A handler can reach nothing but globals, and runs in any thread; others set and read them.
+std::atomic<int> mode = Note;
+std::atomic<int> receivedSignal = 0;
+std::atomic<int> interruptions = 0;
+std::atomic<const char *> textBefore = "";
+std::atomic<const char *> textAfter = "";
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char *>::is_always_lock_free);
 
 const char *nameOf(int signal) {
   switch (signal) {
@@ -30,19 +34,21 @@ const char *nameOf(int signal) {
   }
 }
 
-[[noreturn]] void end(int signal) { endProcess({textBefore, nameOf(signal), textAfter}); }
+[[noreturn]] void end(int signal) {
+  endProcess({textBefore.load(), nameOf(signal), textAfter.load()});
+}
 
 void handle(int signal) {
   if (mode == EndAtOnce)
     end(signal);
   if (signal == SIGINT)
-    interruptions = interruptions + 1;
+    ++interruptions;
   if (mode == Note && interruptions > 1) {
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
   }
-  if (receivedSignal == 0)
-    receivedSignal = signal;
+  int none = 0;
+  receivedSignal.compare_exchange_strong(none, signal);
 }
 
 } // namespace

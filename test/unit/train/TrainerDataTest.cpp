@@ -64,10 +64,10 @@ TEST_F(TrainerDataTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
   TrainOptions run = options("run");
   run.shuffle = false; // sample 5 is rank 1's in step 3
   std::array<std::string, 2> errors;
+  StopSignal signals;
   runInProcess(2, [&](Communicator &communicator) {
     Session session(artifact, communicator, {1, 5});
     Console console(false, false, out);
-    StopSignal signals;
     try {
       Trainer(session, run, console, signals).run();
     } catch (const CollectiveError &error) {
