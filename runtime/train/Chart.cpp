@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <sstream>
 #include <utility>
@@ -85,7 +86,7 @@ std::string numberText(double value, int digits = 4, double most = 0) {
   else
     std::snprintf(text, sizeof text, "%.*g", digits, value);
   std::string number = text;
-  if (size_t sign = number.find("e"); sign != std::string::npos) {
+  if (size_t sign = number.find('e'); sign != std::string::npos) {
     size_t zeros = number.find_first_not_of("+0", sign + 1), minus = number.find('-', sign);
     if (minus != std::string::npos)
       zeros = number.find_first_not_of('0', minus + 1);
@@ -378,7 +379,7 @@ std::string Drawing::run() {
 
 std::vector<double> roundTicks(double low, double high, int count) {
   double rough = (high - low) / count;
-  if (!(rough > 0) || !std::isfinite(rough))
+  if (!(rough > 0) || !std::isnormal(rough)) // below, no power of ten is a step
     return {low};
   double power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = 10 * power;
@@ -388,8 +389,9 @@ std::vector<double> roundTicks(double low, double high, int count) {
       break;
     }
   std::vector<double> ticks;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; ++i)
-    ticks.push_back(i == 0 ? 0 : i * step);
+  for (auto i = static_cast<int64_t>(std::ceil(low / step - 1e-9));
+       static_cast<double>(i) * step <= high + 1e-9 * step; ++i)
+    ticks.push_back(static_cast<double>(i) * step);
   return ticks;
 }
 

@@ -105,8 +105,10 @@ static std::vector<Fact> factsOf(const Artifact &artifact, const TrainOptions &o
   const artifact::Program &train = requireProgram(artifact, "train");
 
   auto flag = [](const std::string &name, const auto &given, json byDefault, json model = {}) {
-    return Fact{name, given ? std::optional<json>(*given) : std::nullopt, std::move(byDefault),
-                std::move(model)};
+    Fact fact{name, std::nullopt, std::move(byDefault), std::move(model)};
+    if (given)
+      fact.given.emplace(*given);
+    return fact;
   };
   auto named = [](const std::optional<bool> &given, const char *yes, const char *no) {
     return given ? std::optional<std::string>(*given ? yes : no) : std::nullopt;

@@ -32,6 +32,7 @@ TEST(Chart, TicksAreRound) {
   EXPECT_EQ(roundTicks(0, 20, 5), (std::vector<double>{0, 5, 10, 15, 20}));
   EXPECT_EQ(roundTicks(-0.5, 1.1, 4), (std::vector<double>{-0.5, 0, 0.5, 1}));
   EXPECT_EQ(roundTicks(3, 3, 4), std::vector<double>{3});
+  EXPECT_EQ(roundTicks(0, 2e-323, 4), std::vector<double>{0});
 }
 
 TEST(Chart, AnyNumberOfPointsOfAnyValue) {
