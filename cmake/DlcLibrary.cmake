@@ -48,14 +48,24 @@ function(dlc_configure_target NAME)
   endforeach()
 endfunction()
 
-# dlc_add_library(NAME [MLIR] [LINK item...]): static library of this directory's sources.
+# dlc_add_library(NAME [MLIR] [ROOMS directory...] [LINK item...]): static library of the sources of
+# this directory and of directories below.
 function(dlc_add_library NAME)
-  dlc_glob(sources ${CMAKE_CURRENT_SOURCE_DIR})
+  cmake_parse_arguments(ARG "MLIR" "" "ROOMS;LINK" ${ARGN})
+  set(sources "")
+  foreach(room IN ITEMS . LISTS ARG_ROOMS)
+    dlc_glob(more ${CMAKE_CURRENT_SOURCE_DIR}/${room})
+    list(APPEND sources ${more})
+  endforeach()
   if(NOT sources)
     return()
   endif()
   add_library(${NAME} STATIC ${sources})
-  dlc_configure_target(${NAME} ${ARGN})
+  set(mlir "")
+  if(ARG_MLIR)
+    set(mlir MLIR)
+  endif()
+  dlc_configure_target(${NAME} ${mlir} LINK ${ARG_LINK})
 endfunction()
 
 # dlc_add_module(NAME [OBJECTS_OF LIBRARY] [LINK item...]): shared object for dlopen, lib/NAME.so, of

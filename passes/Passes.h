@@ -4,7 +4,7 @@
 #include "dialects/Comm/Comm.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
-#include "passes/Decisions.h"
+#include "passes/planning/Decisions.h"
 
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"

@@ -1,8 +1,8 @@
 // The stages as pipelines. Reads as the table of DESIGN's section on the pipeline, with a reason
 // per pass.
 
-#include "passes/OverlapSimulator.h"
 #include "passes/Passes.h"
+#include "passes/planning/OverlapSimulator.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassRegistry.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "runtime/data/Batches.h"
+#include "runtime/record/RunLog.h"
 #include "runtime/train/Monitor.h"
-#include "runtime/train/RunLog.h"
 #include "runtime/train/StepRunner.h"
 
 #include <string>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "runtime/data/BatchLoader.h"
-#include "runtime/train/ChromeTrace.h"
+#include "runtime/record/ChromeTrace.h"
 #include "runtime/train/StepProfile.h"
 #include "runtime/train/Totals.h"
 

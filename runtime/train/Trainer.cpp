@@ -1,10 +1,10 @@
 #include "runtime/train/Trainer.h"
 
+#include "runtime/record/ProcessTime.h"
 #include "runtime/train/Arguments.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
-#include "runtime/train/ProcessTime.h"
 #include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/RunConfiguration.h"

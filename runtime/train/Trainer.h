@@ -6,11 +6,11 @@
 // --resume continues bit for bit. Collective; one compute thread.
 #pragma once
 
-#include "runtime/train/Console.h"
+#include "runtime/record/Console.h"
+#include "runtime/record/RunLog.h"
 #include "runtime/train/Course.h"
 #include "runtime/train/Recipe.h"
 #include "runtime/train/RunDirectory.h"
-#include "runtime/train/RunLog.h"
 #include "runtime/train/RunState.h"
 #include "runtime/train/StepRunner.h"
 #include "runtime/train/StopSignal.h"

@@ -1,8 +1,8 @@
 // dlc-run's command line as data.
 #pragma once
 
-#include "runtime/train/Bench.h"
-#include "runtime/train/Predict.h"
+#include "runtime/predict/Predict.h"
+#include "runtime/profile/Bench.h"
 #include "runtime/train/TrainOptions.h"
 
 #include <optional>

@@ -1,6 +1,6 @@
 #include "tools/dlc-run/SweepReport.h"
 
-#include "runtime/train/Chart.h"
+#include "runtime/record/Chart.h"
 #include "runtime/train/Report.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // `dlc compile`: from a model's text to any stage or to an artifact.
 #pragma once
 
-#include "passes/OverlapSimulator.h"
+#include "passes/planning/OverlapSimulator.h"
 
 #include <cstdint>
 #include <optional>

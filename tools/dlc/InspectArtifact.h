@@ -1,7 +1,7 @@
 // What `dlc inspect FILE.dlx` tells: facts of an artifact as JSON, and the same as text.
 #pragma once
 
-#include "passes/OverlapSimulator.h"
+#include "passes/planning/OverlapSimulator.h"
 #include "runtime/artifact/Artifact.h"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // dlc: the compiler's command line.
 
 #include "frontend/Frontend.h"
-#include "passes/Decisions.h"
+#include "passes/planning/Decisions.h"
 #include "runtime/core/BusError.h"
 #include "runtime/core/Error.h"
 #include "tools/UnknownOption.h"

@@ -1,6 +1,6 @@
 // The largest batch within a memory limit.
 
-#include "passes/BatchSearch.h"
+#include "passes/planning/BatchSearch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Properties of bucket plans on random gradients.
 
-#include "passes/BucketPlanner.h"
+#include "passes/planning/BucketPlanner.h"
 
 #include <gtest/gtest.h>
 

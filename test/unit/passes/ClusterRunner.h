@@ -5,7 +5,7 @@
 // chunks run last to first, and results' padding must come out as zero.
 #pragma once
 
-#include "passes/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernels.h"
 #include "runtime/cpu/GeneratedCode.h"
 #include "test/reference/Evaluator.h"
 

@@ -1,6 +1,6 @@
 // Following a change of one op's family leaves what a walk from the start finds.
 
-#include "passes/FamilyWalk.h"
+#include "passes/planning/FamilyWalk.h"
 #include "test/backend/TestPlanner.h"
 #include "test/unit/passes/RandomNetwork.h"
 

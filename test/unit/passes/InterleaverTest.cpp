@@ -2,7 +2,7 @@
 // are not as fast as forecast, with few gradients in memory.
 
 #include "passes/Passes.h"
-#include "passes/ProgramScheduler.h"
+#include "passes/planning/ProgramScheduler.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

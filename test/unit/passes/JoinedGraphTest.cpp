@@ -1,6 +1,6 @@
 // Joined graphs against a search of all paths, on random graphs and orders of joining.
 
-#include "passes/JoinedGraph.h"
+#include "passes/schedule/JoinedGraph.h"
 
 #include "gtest/gtest.h"
 

@@ -1,6 +1,6 @@
 // Properties of layout assignment on random networks, and the choice between families.
 
-#include "passes/LayoutSolver.h"
+#include "passes/planning/LayoutSolver.h"
 #include "passes/Passes.h"
 #include "test/backend/TestPlanner.h"
 #include "test/unit/passes/RandomNetwork.h"

@@ -1,6 +1,6 @@
 // Properties of memory plans on random and hand-made intervals.
 
-#include "passes/MemoryPlanner.h"
+#include "passes/planning/MemoryPlanner.h"
 
 #include "gtest/gtest.h"
 

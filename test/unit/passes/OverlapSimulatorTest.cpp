@@ -1,6 +1,6 @@
 // Properties that every forecast has, on random schedules, and a few worked by hand.
 
-#include "passes/OverlapSimulator.h"
+#include "passes/planning/OverlapSimulator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What the analysis promises, by the reference evaluator in f64: a tile's result is the whole
 // image's, `overlap` off every edge that is not the image's.
 
-#include "passes/ReceptiveField.h"
+#include "passes/nn/ReceptiveField.h"
 #include "frontend/Frontend.h"
 #include "passes/Passes.h"
 #include "test/reference/Evaluator.h"

@@ -1,4 +1,4 @@
-#include "runtime/train/Console.h"
+#include "runtime/record/Console.h"
 
 #include <gtest/gtest.h>
 #include <thread>

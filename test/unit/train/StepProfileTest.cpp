@@ -1,6 +1,6 @@
 #include "runtime/train/StepProfile.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/train/ChromeTrace.h"
+#include "runtime/record/ChromeTrace.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <gtest/gtest.h>

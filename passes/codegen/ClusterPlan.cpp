@@ -1,0 +1,331 @@
+// The stages of a cluster: one nest over the type that is reduced or yielded, a second one that
+// combines the partial results of a reduction, or one per run of inputs of a concatenation. Which
+// nodes a stage has is decided in StageBuilder, how its loops run in LoopPlan.
+
+#include "passes/codegen/ClusterPlan.h"
+
+#include "passes/codegen/StageBuilder.h"
+
+using namespace mlir;
+using namespace dlc;
+
+Type dlc::accumulatorType(Operation *reduction) {
+  Type element = nn::tensorType(reduction->getOperand(0)).getElementType();
+  if (isa<nn::ReduceSumOp>(reduction))
+    return Float64Type::get(element.getContext());
+  // 16-bit floats are f32 outside of memory.
+  return isa<BFloat16Type, Float16Type>(element) ? Type(Float32Type::get(element.getContext()))
+                                                 : element;
+}
+
+namespace {
+class ClusterPlanner {
+public:
+  explicit ClusterPlanner(Block &cluster)
+      : cluster(cluster), yield(cast<nn::YieldOp>(cluster.getTerminator())) {
+    for (BlockArgument argument : cluster.getArguments())
+      plan.buffers.push_back(nn::tensorType(argument));
+    for (Value value : yield.getValues())
+      plan.buffers.push_back(nn::tensorType(value));
+  }
+  FailureOr<ClusterPlan> run();
+
+private:
+  unsigned resultBuffer(unsigned result) const { return cluster.getNumArguments() + result; }
+  LogicalResult planConcat(nn::ConcatOp concat);
+  LogicalResult planNest(RankedTensorType type);
+  LogicalResult addReduction(StageBuilder &builder, const LoopSpace &space, unsigned result,
+                             unsigned last, ArrayRef<Bound> valid);
+  bool writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions);
+  void planPartials(StagePlan &stage, ArrayRef<unsigned> reductions);
+
+  Block &cluster;
+  nn::YieldOp yield;
+  ClusterPlan plan;
+};
+
+bool isReduction(Value value) {
+  return value.getDefiningOp<nn::ReduceSumOp>() || value.getDefiningOp<nn::ReduceMaxOp>();
+}
+
+ArrayRef<int64_t> reducedDims(Operation *op) {
+  if (auto sum = dyn_cast<nn::ReduceSumOp>(op))
+    return sum.getDims();
+  return cast<nn::ReduceMaxOp>(op).getDims();
+}
+} // namespace
+
+FailureOr<ClusterPlan> ClusterPlanner::run() {
+  if (yield.getValues().empty())
+    return plan;
+  // The iteration space: what is reduced, else what is yielded.
+  RankedTensorType type;
+  for (Value value : yield.getValues()) {
+    auto own = nn::tensorType(isReduction(value) ? value.getDefiningOp()->getOperand(0) : value);
+    if (type && (own.getShape() != type.getShape() || own.getEncoding() != type.getEncoding()))
+      return yield.emitOpError("mixes iteration spaces ") << type << " and " << own;
+    type = own;
+  }
+  auto concat = yield.getValues().front().getDefiningOp<nn::ConcatOp>();
+  if (concat && yield.getValues().size() == 1 && succeeded(planConcat(concat)))
+    return plan;
+  if (failed(planNest(type)))
+    return failure();
+  return plan;
+}
+
+/// One stage per run of inputs of one type, where each can be written densely at its place: inputs
+/// that share a stage are written beside each other, so that no line of memory is written twice.
+/// Fails silently if not.
+LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
+  auto type = nn::tensorType(concat.getResult());
+  int64_t dim = concat.getDim(), offset = 0, block = nn::layoutOf(type).blockOf(dim);
+  for (Value input : concat.getInputs()) {
+    if (nn::tensorType(input).getEncoding() != type.getEncoding() || offset % block != 0)
+      return failure();
+    offset += nn::tensorType(input).getDimSize(dim);
+  }
+  offset = 0;
+  for (ValueRange rest = concat.getInputs(); !rest.empty();) {
+    auto part = nn::tensorType(rest.front());
+    LoopSpace space = spaceOf(part);
+    SmallVector<Bound> valid =
+        boundsOf(space.coordinates, space.extents, [&](int64_t d) { return part.getDimSize(d); });
+    StagePlan stage;
+    StageBuilder builder(stage, space);
+    for (; !rest.empty() && rest.front().getType() == part; rest = rest.drop_front()) {
+      FailureOr<unsigned> node = builder.evaluate(rest.front(), space.coordinates);
+      if (failed(node)) {
+        plan.stages.clear();
+        return failure();
+      }
+      Coordinates at = space.coordinates;
+      at[dim].offset += offset;
+      offset += part.getDimSize(dim);
+      std::optional<LinearForm> place = addressOf(type, at, space.extents);
+      if (!place) {
+        plan.stages.clear();
+        return failure();
+      }
+      builder.write(resultBuffer(0), type.getElementType(), *node, *place, valid);
+    }
+    planLoops(stage);
+    plan.stages.push_back(std::move(stage));
+  }
+  return success();
+}
+
+/// Splits the loops over dimensions that are pooled, so that a window and the place in it are
+/// linear forms.
+static LoopSpace tiledSpaceOf(RankedTensorType type, Block &cluster) {
+  LoopSpace space = spaceOf(type);
+  auto grads = cluster.getOps<nn::MaxPoolGradOp>();
+  if (grads.empty())
+    return space;
+  nn::MaxPoolGradOp grad = *grads.begin();
+  rt::Layout layout = nn::layoutOf(type);
+  ArrayRef<int64_t> kernel = grad.getKernel();
+  for (size_t loop = layout.order.size(); loop-- > 0;) {
+    auto dim = static_cast<int64_t>(layout.order[loop]);
+    if (dim < 2 || nn::tensorType(grad.getDx()).getShape() != type.getShape())
+      continue;
+    int64_t window = kernel[dim - 2];
+    space.extents[loop] /= window;
+    space.extents.insert(space.extents.begin() + loop + 1, window);
+    for (auto [other, form] : llvm::enumerate(space.coordinates)) {
+      form.weights.insert(form.weights.begin() + loop + 1, form.weights[loop]);
+      form.weights[loop] *= window;
+    }
+  }
+  return space;
+}
+
+LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
+  LoopSpace space = tiledSpaceOf(type, cluster);
+  StagePlan stage;
+  StageBuilder builder(stage, space);
+  SmallVector<Bound> valid =
+      boundsOf(space.coordinates, space.extents, [&](int64_t dim) { return type.getDimSize(dim); });
+  SmallVector<unsigned> reductions;
+  for (auto [result, value] : llvm::enumerate(yield.getValues())) {
+    if (isReduction(value)) {
+      reductions.push_back(result);
+      continue;
+    }
+    FailureOr<unsigned> node = builder.evaluate(value, space.coordinates);
+    if (failed(node))
+      return failure();
+    auto own = nn::tensorType(value);
+    std::optional<LinearForm> place = addressOf(own, space.coordinates, space.extents);
+    if (!place)
+      return yield.emitOpError("writes ") << own << " in an order in which its blocks do not lie";
+    builder.write(resultBuffer(result), own.getElementType(), *node, *place, valid);
+  }
+  for (unsigned result : reductions)
+    if (failed(addReduction(builder, space, result, reductions.back(), valid)))
+      return failure();
+  planLoops(stage);
+  if (!reductions.empty() && !writesDirectly(stage, reductions))
+    planPartials(stage, reductions);
+  plan.stages.insert(plan.stages.begin(), std::move(stage));
+  return success();
+}
+
+/// The kept coordinates' shape in memory: partial sums of padding lanes have their place too.
+static SmallVector<int64_t> keptShape(Operation *reduction) {
+  auto from = nn::tensorType(reduction->getOperand(0));
+  rt::Layout layout = nn::layoutOf(from);
+  SmallVector<int64_t> shape;
+  for (int64_t dim = 0; dim < from.getRank(); ++dim)
+    if (!llvm::is_contained(reducedDims(reduction), dim))
+      shape.push_back(paddedExtent(from, layout, dim));
+  return shape;
+}
+
+/// An accumulator at the row-major position of its kept coordinates.
+LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const LoopSpace &space,
+                                           unsigned result, unsigned last, ArrayRef<Bound> valid) {
+  Operation *op = yield.getValues()[result].getDefiningOp();
+  if (reducedDims(op) != reducedDims(yield.getValues()[last].getDefiningOp()))
+    return op->emitOpError("reduces other dimensions than the cluster's last reduction");
+  // Parts of all reductions are combined in one loop nest.
+  if (nn::tensorType(yield.getValues()[result]).getEncoding() !=
+      nn::tensorType(yield.getValues()[last]).getEncoding())
+    return op->emitOpError("has another layout than the cluster's last reduction");
+  FailureOr<unsigned> node = builder.evaluate(op->getOperand(0), space.coordinates);
+  if (failed(node))
+    return failure();
+  LinearForm address = LinearForm::constant(space.extents.size(), 0);
+  SmallVector<int64_t> shape = keptShape(op);
+  int64_t stride = 1;
+  for (int64_t dim = space.coordinates.size() - 1; dim >= 0; --dim) {
+    if (llvm::is_contained(reducedDims(op), dim)) {
+      for (auto [loop, weight] : llvm::zip(builder.stage.loops, space.coordinates[dim].weights))
+        loop.reduced |= weight != 0;
+      continue;
+    }
+    address.add(space.coordinates[dim], stride);
+    stride *= shape.pop_back_val();
+  }
+  Type element = nn::tensorType(yield.getValues()[result]).getElementType();
+  builder.write(resultBuffer(result), element, *node, address, valid, op);
+  return success();
+}
+
+/// True if each item has whole results, and their places are those in the result.
+bool ClusterPlanner::writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions) {
+  for (const StagePlan::Loop &loop : stage.loops)
+    if (loop.item && loop.reduced)
+      return false;
+  // Padding that is kept has no place in the result.
+  for (const ClusterWrite &write : stage.writes)
+    for (const Bound &bound : write.valid)
+      for (auto [loop, weight] : llvm::zip(stage.loops, bound.form.weights))
+        if (weight != 0 && !loop.reduced)
+          return false;
+  return llvm::all_of(reductions, [&](unsigned result) {
+    return nn::layoutOf(nn::tensorType(yield.getValues()[result])).isRowMajor();
+  });
+}
+
+/// Lets the stage write one partial result per item to scratch, and adds the stage that combines
+/// them in order.
+void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reductions) {
+  int64_t partials = 1;
+  LinearForm position = LinearForm::constant(stage.loops.size(), 0);
+  for (size_t i = stage.loops.size(); i-- > 0;)
+    if (stage.loops[i].item && stage.loops[i].reduced) {
+      position.weights[i] = partials;
+      partials *= stage.loops[i].extent;
+      stage.loops[i].reduced = false; // each iteration has a partial result of its own
+    }
+  auto first = nn::tensorType(yield.getValues()[reductions.front()]);
+  LoopSpace kept = spaceOf(first), space;
+  space.extents = kept.extents;
+  space.extents.insert(space.extents.begin(), partials);
+  for (LinearForm form : kept.coordinates) {
+    form.weights.insert(form.weights.begin(), 0);
+    space.coordinates.push_back(form);
+  }
+  StagePlan combine;
+  StageBuilder builder(combine, space);
+  combine.loops.front().reduced = true;
+  SmallVector<Bound> valid = boundsOf(space.coordinates, space.extents,
+                                      [&](int64_t dim) { return first.getDimSize(dim); });
+  LinearForm partial = LinearForm::constant(space.extents.size(), 0);
+  partial.weights.front() = 1;
+  for (ClusterWrite &write : stage.writes) {
+    if (!write.reduction)
+      continue;
+    SmallVector<int64_t> shape = keptShape(write.reduction);
+    shape.insert(shape.begin(), partials);
+    auto scratch = RankedTensorType::get(shape, accumulatorType(write.reduction));
+    unsigned buffer = plan.buffers.size();
+    auto result = plan.buffers[write.buffer];
+    Coordinates at = space.coordinates;
+    at.insert(at.begin(), partial);
+    builder.write(write.buffer, write.element, builder.read(buffer, scratch, at),
+                  *addressOf(result, space.coordinates, space.extents), valid, write.reduction);
+    write.address.add(position, scratch.getNumElements() / partials);
+    write.buffer = buffer;
+    write.element = scratch.getElementType();
+    plan.buffers.push_back(scratch);
+    plan.scratch.push_back(scratch);
+  }
+  planLoops(combine, /*wholeResults=*/true);
+  plan.stages.push_back(std::move(combine));
+}
+
+//===- Preconditions --------------------------------------------------------------------------===//
+
+/// Windows tile `full`, and no block of its layout lies across them.
+template <typename Pool> static LogicalResult verifyTiling(Pool pool, Value full) {
+  auto type = nn::tensorType(full);
+  rt::Layout layout = nn::layoutOf(type);
+  auto isZero = [](int64_t padding) { return padding == 0; };
+  bool isTiling = llvm::equal(pool.getKernel(), pool.getStrides()) &&
+                  llvm::all_of(pool.getPaddingLow(), isZero) &&
+                  llvm::all_of(pool.getPaddingHigh(), isZero);
+  for (auto [i, window] : llvm::enumerate(pool.getKernel()))
+    isTiling &= type.getDimSize(i + 2) % window == 0 && layout.blockOf(i + 2) == 1;
+  if (!isTiling)
+    return pool.emitOpError("has windows that do not tile ")
+           << type << "; no kernel can be generated for it";
+  return success();
+}
+
+static LogicalResult verifyOp(Operation &op) {
+  if (isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op)) {
+    if (!llvm::all_of(op.getUsers(), llvm::IsaPred<nn::YieldOp>))
+      return op.emitOpError("is read in its own cluster, but reductions end one");
+    return success();
+  }
+  if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
+    return verifyTiling(pool, pool.getX());
+  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
+    return verifyTiling(grad, grad.getDx());
+  bool isKnown = isa<nn::BroadcastOp, nn::TransposeOp, nn::SliceOp, nn::ReorderOp, nn::PadOp,
+                     nn::ConcatOp, nn::IotaOp, nn::ConstantOp>(op);
+  if (!isKnown && !op.hasTrait<nn::Elementwise>())
+    return op.emitOpError("cannot be inside of a generated kernel");
+  return success();
+}
+
+/// What planning counts on, whoever wrote the cluster.
+static LogicalResult verifyCluster(Block &cluster) {
+  auto fail = [&](const Twine &message) { return cluster.getParentOp()->emitOpError(message); };
+  if (cluster.empty() || !isa<nn::YieldOp>(cluster.back()))
+    return fail("needs nn.yield as its last op");
+  if (!llvm::all_of(cluster.getArgumentTypes(), nn::isTensor))
+    return fail("has an argument that is no tensor of nn");
+  for (Operation &op : cluster.without_terminator())
+    if (failed(verifyOp(op)))
+      return failure();
+  return success();
+}
+
+FailureOr<ClusterPlan> dlc::planCluster(Block &cluster) {
+  if (failed(verifyCluster(cluster)))
+    return failure();
+  return ClusterPlanner(cluster).run();
+}

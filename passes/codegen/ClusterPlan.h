@@ -1,0 +1,105 @@
+// A cluster as loop nests over physical memory: what planning and emission of generated kernels
+// share.
+//
+// Everything a loop touches - addresses, coordinates, bounds - is a linear form over the loops.
+// Invariant: a plan depends on the cluster's body alone.
+#pragma once
+
+#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/LinearForm.h"
+
+#include <optional>
+#include <vector>
+
+namespace dlc {
+
+/// A value at one point of the iteration space.
+struct ClusterNode {
+  enum class Kind {
+    Read,     // element of a buffer
+    Index,    // a coordinate as a number
+    Inside,   // all bounds hold
+    Select,   // operands: condition, a, b
+    Constant, // splat of an nn.constant
+    Table,    // element of an nn.constant that is none
+    Fill,     // the value that nn.pad adds
+    Zero,     // of the node's type
+    Equal,    // two integers
+    Wins,     // a takes the place of b as a window's maximum
+    Op        // an elementwise nn op
+  };
+  Kind kind = Kind::Op;
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<unsigned> operands = {};
+  mlir::Type element = {};
+  unsigned buffer = 0;
+  /// Read, Table: the address if it is linear; Index: the coordinate; dropout: the logical index.
+  std::optional<LinearForm> form = std::nullopt;
+  /// Read, Table: the address where it is not linear, over the loops.
+  mlir::AffineExpr address = {};
+  /// Read, Table: where the element exists (zero elsewhere); Inside: the condition.
+  llvm::SmallVector<Bound> bounds = {};
+};
+
+/// One result of a stage, or one accumulator of a reduction.
+struct ClusterWrite {
+  unsigned node = 0;
+  unsigned buffer = 0;
+  LinearForm address;
+  mlir::Type element;
+  /// nn.reduce_sum or nn.reduce_max, null for a plain result.
+  mlir::Operation *reduction = nullptr;
+  /// Coordinates of real elements; a plain write is zero and a reduction skips elsewhere.
+  llvm::SmallVector<Bound> valid;
+  /// What is written goes past the caches. Set by the emission, not by the plan.
+  bool streams = false;
+};
+
+/// One perfect loop nest.
+struct StagePlan {
+  struct Loop {
+    int64_t extent = 1;
+    bool reduced = false;
+    /// Decoded from the iteration number (in order); the others run inside.
+    bool item = false;
+    /// Of a loop whose extent has no good divisor: its extent in the last iteration of the loop
+    /// before it, which is an item's. 0: the same as in all others.
+    int64_t last = 0;
+  };
+  /// The innermost loop runs in vectors.
+  llvm::SmallVector<Loop> loops;
+  std::vector<ClusterNode> nodes;
+  std::vector<ClusterWrite> writes;
+  int64_t items = 1;
+  int64_t chunk = 1;
+
+  llvm::SmallVector<int64_t> extents() const;
+  /// The loop with a shorter last item, if there is one.
+  std::optional<unsigned> raggedLoop() const;
+  int64_t iterations() const;
+  bool hasReduction() const;
+};
+
+struct ClusterPlan {
+  std::vector<StagePlan> stages;
+  llvm::SmallVector<mlir::RankedTensorType> scratch;
+  /// Types of all buffers: operands, results, scratch.
+  llvm::SmallVector<mlir::RankedTensorType> buffers;
+};
+
+/// Plans a cluster; with an op that no kernel can be generated for, says why there.
+mlir::FailureOr<ClusterPlan> planCluster(mlir::Block &cluster);
+
+/// Decides the loops of a stage whose nodes and writes are over one loop per raw dimension:
+/// collapses what is contiguous everywhere, splits and marks items, sets the chunk.
+/// `wholeResults`: reductions end inside an item, since there is no stage behind to combine parts.
+void planLoops(StagePlan &stage, bool wholeResults = false);
+
+/// Buffers of a stage in its function's order: what it reads, then what it writes.
+llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
+                                         llvm::SmallVector<exec::Access> *access = nullptr);
+
+/// Type in which a reduction accumulates.
+mlir::Type accumulatorType(mlir::Operation *reduction);
+
+} // namespace dlc

@@ -1,0 +1,118 @@
+// Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors; those
+// that differ in sizes only become one; then shares of them, side by side, LLVM IR and objects; all
+// together a shared object.
+
+#include "dialects/Exec/Exec.h"
+#include "dialects/NN/ElementType.h"
+#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/ProductPlan.h"
+#include "runtime/artifact/Contract.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+
+using namespace mlir;
+using namespace dlc;
+
+/// What emission needs in the context.
+static void registerKernelDialects(DialectRegistry &registry) {
+  registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+bool CodeTarget::has(StringRef feature) const {
+  return llvm::is_contained(llvm::split(features, ','), ("+" + feature).str());
+}
+
+/// Elements that the cluster stores past the caches.
+static void markStreams(ClusterPlan &plan, exec::ClusterOp cluster) {
+  ArrayRef<int64_t> results = cluster.getNontemporal().value_or(ArrayRef<int64_t>());
+  int64_t operands = cluster.getBody().getNumArguments();
+  for (StagePlan &stage : plan.stages)
+    for (ClusterWrite &write : stage.writes)
+      write.streams = !write.reduction && llvm::is_contained(results, write.buffer - operands);
+}
+
+/// What each function may be called for.
+static Contracts contractsOf(nn::ModelOp model) {
+  Contracts contracts;
+  for (auto kernel : model.getOps<exec::KernelOp>()) {
+    std::optional<StringRef> function = kernel.getFunction();
+    if (!function || contracts.contains(*function))
+      continue;
+    rt::KernelContract contract(static_cast<int64_t>(kernel.getExtent()),
+                                static_cast<int64_t>(kernel.getChunk()));
+    for (Type type : kernel.getTypes().getAsValueRange<TypeAttr>()) {
+      auto tensor = cast<RankedTensorType>(type);
+      contract.add(nn::dtypeOf(tensor.getElementType()), tensor.getShape().vec(),
+                   nn::layoutOf(tensor));
+    }
+    contracts[*function] = static_cast<int64_t>(contract.value());
+  }
+  return contracts;
+}
+
+LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
+                                std::string &sharedObject, llvm::raw_ostream *linalgText,
+                                llvm::raw_ostream *llvmText) {
+  MLIRContext *context = model.getContext();
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadAllAvailableDialects();
+  // The passes before have one model to work on, and are faster without locks.
+  context->enableMultithreading();
+  OwningOpRef<ModuleOp> module(ModuleOp::create(model.getLoc()));
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  std::vector<std::pair<LinalgStage, StagePlan>> stages;
+  for (auto cluster : model.getOps<exec::ClusterOp>()) {
+    if (nn::MatmulOp product = productOf(cluster.getBody().front())) {
+      emitProduct(builder, cluster.getLoc(), (cluster.getSymName() + "_0").str(),
+                  *planProduct(product), target);
+      continue;
+    }
+    FailureOr<ClusterPlan> plan = planCluster(cluster.getBody().front());
+    if (failed(plan))
+      return failure();
+    markStreams(*plan, cluster);
+    for (auto [index, stage] : llvm::enumerate(plan->stages)) {
+      std::string name = (cluster.getSymName() + "_" + Twine(index)).str();
+      stages.emplace_back(buildLinalgStage(builder, cluster.getLoc(), name, *plan, stage), stage);
+    }
+  }
+  sharedObject.clear();
+  if (module->getBody()->empty())
+    return success();
+  if (failed(verify(*module)))
+    return failure();
+  if (linalgText)
+    module->print(*linalgText);
+  for (auto &[linalgStage, plan] : stages)
+    vectorizeStage(linalgStage, plan, target.vectorBytes / sizeof(float));
+  if (Operation *replaced = module->lookupSymbol(randomBitsName))
+    replaced->erase();
+  std::vector<KernelEntry> entries = mergeKernels(*module);
+  splitIntoShares(*module);
+  if (failed(lowerToLlvm(*module, entries, contractsOf(model), target)))
+    return failure();
+  FailureOr<Objects> objects = emitObjects(*module, target, llvmText);
+  if (failed(objects))
+    return failure();
+  std::string reason;
+  if (failed(linkSharedObject(*objects, sharedObject, reason)))
+    return model.emitError(reason);
+  return success();
+}

@@ -1,0 +1,207 @@
+// From one loop per physical dimension to the loops that run. Adjacent loops become one where every
+// linear form is contiguous over them. Then, from the innermost outwards, loops stay inside an item
+// until it holds enough work; the loop that would exceed that is split at a divisor, so that no
+// loop has a ragged end but the vector one; a loop without a good divisor has a shorter last item.
+// What is outside is enumerated by the item number.
+
+#include "passes/codegen/ClusterPlan.h"
+
+using namespace mlir;
+using namespace dlc;
+
+// Elements of an item: 32 KB of f32, so that an operand or two stay in the first-level cache.
+static constexpr int64_t itemElements = 8192;
+// Below this, decoding the item number would show.
+static constexpr int64_t leastItemElements = 512;
+// Vectors have at most this many lanes; inner extents are kept multiples of it where possible.
+static constexpr int64_t vectorLanes = 16;
+// Items of a large reduction: enough for many threads to share.
+static constexpr int64_t mostPartials = 128;
+static constexpr int64_t chunkBytes = 128 * 1024;
+static constexpr int64_t mostChunks = 512;
+// From this many kept elements on, a reduction enumerates those and needs no partial sums.
+static constexpr int64_t manyKept = 4096;
+
+SmallVector<int64_t> StagePlan::extents() const {
+  return llvm::map_to_vector(loops, [](const Loop &loop) { return loop.extent; });
+}
+
+std::optional<unsigned> StagePlan::raggedLoop() const {
+  for (auto [i, loop] : llvm::enumerate(loops))
+    if (loop.last != 0)
+      return i;
+  return std::nullopt;
+}
+
+int64_t StagePlan::iterations() const {
+  int64_t iterations = 1;
+  for (size_t i = loops.size(); i-- > 0;) {
+    // The loop before a ragged one counts together with it.
+    bool ragged = loops[i].last != 0;
+    iterations *=
+        ragged ? (loops[i - 1].extent - 1) * loops[i].extent + loops[i].last : loops[i].extent;
+    i -= ragged;
+  }
+  return iterations;
+}
+
+bool StagePlan::hasReduction() const {
+  return llvm::any_of(writes, [](const ClusterWrite &write) { return write.reduction; });
+}
+
+//===- Loops ----------------------------------------------------------------------------------===//
+
+namespace {
+/// A loop of the result in terms of a loop of the source: index of source = sum of factor * index.
+struct Piece {
+  unsigned source;
+  int64_t factor;
+  StagePlan::Loop loop;
+};
+
+/// Calls `function` on each linear form of a stage.
+template <typename Function> void forEachForm(StagePlan &stage, Function &&function) {
+  for (ClusterNode &node : stage.nodes) {
+    if (node.form)
+      function(*node.form);
+    for (Bound &bound : node.bounds)
+      function(bound.form);
+  }
+  for (ClusterWrite &write : stage.writes) {
+    function(write.address);
+    for (Bound &bound : write.valid)
+      function(bound.form);
+  }
+}
+
+/// Rewrites a stage to run over `pieces`.
+void applyPieces(StagePlan &stage, ArrayRef<Piece> pieces) {
+  forEachForm(stage, [&](LinearForm &form) {
+    SmallVector<int64_t, 6> weights;
+    for (const Piece &piece : pieces)
+      weights.push_back(form.weights[piece.source] * piece.factor);
+    form.weights = std::move(weights);
+  });
+  for (ClusterNode &node : stage.nodes) {
+    if (!node.address)
+      continue;
+    MLIRContext *context = node.address.getContext();
+    SmallVector<AffineExpr> old(stage.loops.size(), getAffineConstantExpr(0, context));
+    for (auto [i, piece] : llvm::enumerate(pieces))
+      old[piece.source] = old[piece.source] + getAffineDimExpr(i, context) * piece.factor;
+    node.address = node.address.replaceDims(old);
+  }
+  stage.loops.clear();
+  for (const Piece &piece : pieces)
+    stage.loops.push_back(piece.loop);
+}
+} // namespace
+
+/// Joins contiguous loops and drops those of one iteration.
+static void collapseLoops(StagePlan &stage) {
+  llvm::SmallBitVector pinned(stage.loops.size());
+  for (ClusterNode &node : stage.nodes)
+    if (node.address)
+      for (unsigned i = 0; i < stage.loops.size(); ++i)
+        if (node.address.isFunctionOfDim(i))
+          pinned.set(i);
+  SmallVector<Piece> pieces;
+  for (auto [i, loop] : llvm::enumerate(stage.loops)) {
+    if (loop.extent == 1)
+      continue;
+    bool joins = !pieces.empty() && !pinned[i] && !pinned[pieces.back().source] &&
+                 pieces.back().loop.reduced == loop.reduced;
+    if (joins)
+      forEachForm(stage, [&, i = i, extent = loop.extent](LinearForm &form) {
+        joins &= form.weights[pieces.back().source] == form.weights[i] * extent;
+      });
+    if (joins)
+      pieces.back() = {unsigned(i), 1, {pieces.back().loop.extent * loop.extent, loop.reduced}};
+    else
+      pieces.push_back({unsigned(i), 1, loop});
+  }
+  if (pieces.empty())
+    pieces.push_back({unsigned(stage.loops.size() - 1), 1, stage.loops.back()});
+  applyPieces(stage, pieces);
+}
+
+/// Largest divisor of `extent` up to `limit`, a multiple of the vector if there is one and
+/// `aligned`; 1 if there is none worth splitting for.
+static int64_t bestDivisor(int64_t extent, int64_t limit, bool aligned) {
+  int64_t best = 1;
+  for (int64_t divisor = std::min(extent, limit); divisor > 1; --divisor) {
+    if (extent % divisor != 0)
+      continue;
+    if (!aligned || divisor % vectorLanes == 0)
+      return divisor;
+    best = std::max(best, divisor);
+  }
+  return best;
+}
+
+static int64_t elementsOf(const StagePlan &stage) {
+  int64_t elements = 1;
+  for (const StagePlan::Loop &loop : stage.loops)
+    elements *= loop.extent;
+  return elements;
+}
+
+static void splitLoops(StagePlan &stage, bool wholeResults) {
+  int64_t kept = 1;
+  for (const StagePlan::Loop &loop : stage.loops)
+    kept *= loop.reduced ? 1 : loop.extent;
+  bool keptItems = stage.hasReduction() && kept >= manyKept;
+  int64_t most = keptItems ? itemElements / 8 : itemElements;
+  // Each item of a reduction has partial results of its own, which are combined by one thread.
+  if (stage.hasReduction() && !keptItems && !wholeResults)
+    most = std::clamp(elementsOf(stage) / mostPartials, itemElements, 8 * itemElements);
+  int64_t inside = 1;
+  bool outside = false;
+  SmallVector<Piece> pieces; // innermost first
+  for (int64_t i = stage.loops.size() - 1; i >= 0; --i) {
+    StagePlan::Loop loop = stage.loops[i];
+    unsigned source = i;
+    bool innermost = i == int64_t(stage.loops.size()) - 1;
+    if ((keptItems || wholeResults) && loop.reduced) {
+      pieces.push_back({source, 1, loop});
+      continue;
+    }
+    int64_t limit = most / inside;
+    if (!outside && loop.extent <= limit) {
+      inside *= loop.extent;
+      pieces.push_back({source, 1, loop});
+      continue;
+    }
+    int64_t divisor = outside ? 1 : bestDivisor(loop.extent, limit, innermost);
+    int64_t last = 0;
+    if (!outside && inside * divisor < leastItemElements) {
+      divisor = innermost ? limit / vectorLanes * vectorLanes : limit;
+      last = loop.extent % divisor;
+    }
+    outside = true;
+    if (divisor > 1)
+      pieces.push_back({source, 1, {divisor, loop.reduced, /*item=*/false, last}});
+    int64_t count = (loop.extent + divisor - 1) / divisor;
+    pieces.push_back({source, divisor, {count, loop.reduced, /*item=*/true}});
+  }
+  std::reverse(pieces.begin(), pieces.end());
+  applyPieces(stage, pieces);
+}
+
+void dlc::planLoops(StagePlan &stage, bool wholeResults) {
+  collapseLoops(stage);
+  splitLoops(stage, wholeResults);
+  int64_t inside = 1;
+  stage.items = 1;
+  for (const StagePlan::Loop &loop : stage.loops)
+    (loop.item ? stage.items : inside) *= loop.extent;
+  int64_t width = 0;
+  for (const ClusterNode &node : stage.nodes)
+    if (node.kind == ClusterNode::Kind::Read)
+      width += nn::elementBytes(node.element);
+  for (const ClusterWrite &write : stage.writes)
+    width += write.reduction ? 0 : nn::elementBytes(write.element);
+  stage.chunk = std::max({int64_t{1}, chunkBytes / std::max<int64_t>(1, inside * width),
+                          (stage.items + mostChunks - 1) / mostChunks});
+  stage.chunk = std::min(stage.chunk, stage.items);
+}

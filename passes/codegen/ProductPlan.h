@@ -1,0 +1,40 @@
+// A cluster that is one matrix product of few rows with row-major operands: what a dense layer and
+// its data gradient are at a small batch. They are bound by reading the weight once, which library
+// code for general products does at a fraction of the memory's pace.
+//
+// Planning is a pure function of the op; instruction sets matter to the emission alone.
+#pragma once
+
+#include "passes/codegen/GeneratedKernels.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+
+namespace dlc {
+
+/// y [rows, columns] = a [rows, inner] b + bias. b is [columns, inner] if it is `transposed`: then
+/// each element is a product of two rows; else rows of b are added up.
+struct ProductPlan {
+  nn::MatmulOp op;
+  int64_t rows, inner, columns;
+  bool transposed;
+
+  /// Columns of y that an item has; the last item has the rest.
+  int64_t itemColumns() const;
+  int64_t items() const;
+  int64_t chunk() const;
+};
+
+/// Plans a product, or says nothing if no kernel can be generated for it.
+std::optional<ProductPlan> planProduct(nn::MatmulOp op);
+
+/// The product that a cluster consists of, or null.
+nn::MatmulOp productOf(mlir::Block &cluster);
+
+/// Emits `NAME(a, b, bias?, y, begin, end)` over vectors: sums have one order, whatever the items
+/// that a call is for.
+void emitProduct(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
+                 const ProductPlan &plan, const CodeTarget &target);
+
+} // namespace dlc

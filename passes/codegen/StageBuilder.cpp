@@ -1,0 +1,229 @@
+// Each value has coordinates, linear forms over the physical loops. Broadcasts, slices, pads and
+// transposes change coordinates and leave no code; of all else an element is one node, or a few,
+// and a value at the same coordinates is the same node. Operands come first.
+
+#include "passes/codegen/StageBuilder.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dlc;
+
+using Kind = ClusterNode::Kind;
+
+unsigned StageBuilder::add(ClusterNode node) {
+  stage.nodes.push_back(std::move(node));
+  return stage.nodes.size() - 1;
+}
+
+unsigned StageBuilder::inside(MLIRContext *context, SmallVector<Bound> bounds) {
+  ClusterNode node{Kind::Inside};
+  node.element = IntegerType::get(context, 1);
+  node.bounds = std::move(bounds);
+  return add(std::move(node));
+}
+
+unsigned StageBuilder::compare(Kind kind, unsigned a, unsigned b) {
+  ClusterNode node{kind};
+  node.operands = {a, b};
+  node.element = IntegerType::get(stage.nodes[a].element.getContext(), 1);
+  return add(std::move(node));
+}
+
+unsigned StageBuilder::coordinate(Type element, LinearForm form) {
+  ClusterNode node{Kind::Index};
+  node.element = element;
+  node.form = std::move(form);
+  return add(std::move(node));
+}
+
+unsigned StageBuilder::select(unsigned condition, unsigned a, unsigned b) {
+  ClusterNode node{Kind::Select};
+  node.operands = {condition, a, b};
+  node.element = stage.nodes[a].element;
+  return add(std::move(node));
+}
+
+/// The element of a tensor in memory.
+ClusterNode StageBuilder::elementOf(RankedTensorType type, const Coordinates &at) const {
+  rt::Layout layout = nn::layoutOf(type);
+  ClusterNode node{Kind::Read};
+  node.element = type.getElementType();
+  node.bounds = boundsOf(at, extents, [&](int64_t dim) { return paddedExtent(type, layout, dim); });
+  node.form = addressOf(type, at, extents);
+  if (!node.form)
+    node.address = addressExpressionOf(type, at);
+  return node;
+}
+
+unsigned StageBuilder::read(unsigned buffer, RankedTensorType type, const Coordinates &at) {
+  ClusterNode node = elementOf(type, at);
+  node.buffer = buffer;
+  return add(std::move(node));
+}
+
+FailureOr<unsigned> StageBuilder::evaluate(Value value, const Coordinates &at) {
+  for (const Known &other : known[value])
+    if (other.at == at)
+      return other.node;
+  FailureOr<unsigned> node = evaluateNew(value, at);
+  if (succeeded(node))
+    known[value].push_back({at, *node});
+  return node;
+}
+
+FailureOr<unsigned> StageBuilder::evaluateNew(Value value, const Coordinates &at) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return read(argument.getArgNumber(), nn::tensorType(value), at);
+  Operation *op = value.getDefiningOp();
+  return TypeSwitch<Operation *, FailureOr<unsigned>>(op)
+      .Case([&](nn::BroadcastOp broadcast) {
+        Coordinates inner;
+        for (int64_t dim : broadcast.getDims())
+          inner.push_back(at[dim]);
+        return evaluate(broadcast.getX(), inner);
+      })
+      .Case([&](nn::TransposeOp transpose) {
+        Coordinates inner(at.size());
+        for (auto [i, dim] : llvm::enumerate(transpose.getPermutation()))
+          inner[dim] = at[i];
+        return evaluate(transpose.getX(), inner);
+      })
+      .Case([&](nn::SliceOp slice) {
+        Coordinates inner = at;
+        for (auto [form, start] : llvm::zip(inner, slice.getStart()))
+          form.offset += start;
+        return evaluate(slice.getX(), inner);
+      })
+      .Case([&](nn::ReorderOp reorder) { return evaluate(reorder.getX(), at); })
+      .Case([&](nn::PadOp pad) { return evaluatePad(pad, at); })
+      .Case([&](nn::ConcatOp concat) { return evaluateConcat(concat, at); })
+      .Case([&](nn::MaxPoolOp pool) { return evaluatePool(pool, value == pool.getIndex(), at); })
+      .Case([&](nn::MaxPoolGradOp grad) { return evaluatePoolGrad(grad, at); })
+      .Case([&](nn::IotaOp iota) {
+        return FailureOr<unsigned>(
+            coordinate(nn::tensorType(iota).getElementType(), at[iota.getDim()]));
+      })
+      .Case([&](nn::ConstantOp constant) {
+        bool splat = nn::splatValue(constant).has_value();
+        ClusterNode node = splat ? ClusterNode() : elementOf(nn::tensorType(value), at);
+        node.kind = splat ? Kind::Constant : Kind::Table;
+        node.op = constant;
+        node.element = nn::tensorType(value).getElementType();
+        return FailureOr<unsigned>(add(std::move(node)));
+      })
+      .Default([&](Operation *other) -> FailureOr<unsigned> {
+        if (!other->hasTrait<nn::Elementwise>())
+          return other->emitOpError("cannot be inside of a generated kernel");
+        return evaluateElementwise(other, at);
+      });
+}
+
+FailureOr<unsigned> StageBuilder::evaluateElementwise(Operation *op, const Coordinates &at) {
+  auto type = nn::tensorType(op->getResult(0));
+  ClusterNode node{Kind::Op, op};
+  node.element = type.getElementType();
+  for (Value operand : op->getOperands()) {
+    bool scalar = nn::tensorType(operand).getRank() == 0;
+    FailureOr<unsigned> inner = evaluate(operand, scalar ? Coordinates() : at);
+    if (failed(inner))
+      return failure();
+    node.operands.push_back(*inner);
+  }
+  if (isa<nn::DropoutOp>(op)) {
+    node.form = LinearForm::constant(extents.size(), 0);
+    int64_t stride = 1;
+    for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+      node.form->add(at[dim], stride);
+      stride *= type.getDimSize(dim);
+    }
+  }
+  return add(std::move(node));
+}
+
+FailureOr<unsigned> StageBuilder::evaluatePad(nn::PadOp op, const Coordinates &at) {
+  Coordinates inner = at;
+  for (auto [form, low] : llvm::zip(inner, op.getLow()))
+    form.offset -= low;
+  FailureOr<unsigned> value = evaluate(op.getX(), inner);
+  if (failed(value))
+    return failure();
+  auto from = nn::tensorType(op.getX());
+  SmallVector<Bound> bounds =
+      boundsOf(inner, extents, [&](int64_t dim) { return from.getDimSize(dim); });
+  if (bounds.empty())
+    return value;
+  ClusterNode fill{Kind::Fill, op};
+  fill.element = from.getElementType();
+  unsigned outer = add(std::move(fill));
+  return select(inside(op.getContext(), std::move(bounds)), *value, outer);
+}
+
+/// General form: the inputs one after the other, chosen by the coordinate.
+FailureOr<unsigned> StageBuilder::evaluateConcat(nn::ConcatOp op, const Coordinates &at) {
+  Coordinates inner = at;
+  FailureOr<unsigned> result = failure();
+  int64_t dim = op.getDim();
+  for (Value input : op.getInputs()) {
+    FailureOr<unsigned> value = evaluate(input, inner);
+    if (failed(value))
+      return failure();
+    int64_t extent = nn::tensorType(input).getDimSize(dim);
+    result = succeeded(result)
+                 ? select(inside(op.getContext(), {{inner[dim], extent}}), *value, *result)
+                 : value;
+    inner[dim].offset -= extent;
+  }
+  return result;
+}
+
+/// The first maximum of a window, or its position. Windows tile the operand.
+FailureOr<unsigned> StageBuilder::evaluatePool(nn::MaxPoolOp op, bool index,
+                                               const Coordinates &at) {
+  ArrayRef<int64_t> kernel = op.getKernel();
+  Type indexType = nn::tensorType(op.getIndex()).getElementType();
+  unsigned maximum = 0, position = 0;
+  int64_t window = llvm::product_of(kernel);
+  for (int64_t i = 0; i < window; ++i) {
+    Coordinates inner = at;
+    int64_t rest = i;
+    for (size_t dim = kernel.size(); dim-- > 0; rest /= kernel[dim]) {
+      LinearForm &form = inner[dim + 2];
+      form = LinearForm::constant(extents.size(), rest % kernel[dim]);
+      form.add(at[dim + 2], kernel[dim]);
+    }
+    FailureOr<unsigned> element = evaluate(op.getX(), inner);
+    if (failed(element))
+      return failure();
+    unsigned here = coordinate(indexType, LinearForm::constant(extents.size(), i));
+    unsigned wins = i == 0 ? 0 : compare(Kind::Wins, *element, maximum);
+    maximum = i == 0 ? *element : select(wins, *element, maximum);
+    position = i == 0 ? here : select(wins, here, position);
+  }
+  known[op.getY()].push_back({at, maximum});
+  known[op.getIndex()].push_back({at, position});
+  return index ? position : maximum;
+}
+
+/// The gradient of a window goes to the element at its index.
+FailureOr<unsigned> StageBuilder::evaluatePoolGrad(nn::MaxPoolGradOp op, const Coordinates &at) {
+  ArrayRef<int64_t> kernel = op.getKernel();
+  Coordinates window = at;
+  LinearForm position = LinearForm::constant(extents.size(), 0);
+  int64_t stride = 1;
+  for (size_t dim = kernel.size(); dim-- > 0; stride *= kernel[dim]) {
+    auto parts = at[dim + 2].divide(kernel[dim], extents);
+    if (!parts)
+      return op.emitOpError("has windows across the loops of its cluster");
+    window[dim + 2] = parts->first;
+    position.add(parts->second, stride);
+  }
+  FailureOr<unsigned> index = evaluate(op.getIndex(), window), dy = evaluate(op.getDy(), window);
+  if (failed(index) || failed(dy))
+    return failure();
+  unsigned here = coordinate(stage.nodes[*index].element, position);
+  ClusterNode zero{Kind::Zero};
+  zero.element = stage.nodes[*dy].element;
+  unsigned hit = compare(Kind::Equal, *index, here);
+  return select(hit, *dy, add(std::move(zero)));
+}

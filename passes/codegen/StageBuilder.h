@@ -1,0 +1,51 @@
+// Builds the nodes of one stage: values of a cluster are followed from what it yields back to its
+// operands, as elements at a point of the iteration space.
+#pragma once
+
+#include "passes/codegen/ClusterPlan.h"
+#include "passes/codegen/LoopSpace.h"
+
+namespace dlc {
+
+/// Adds nodes and writes to a stage, which has one loop per loop of the space.
+class StageBuilder {
+public:
+  StageBuilder(StagePlan &stage, const LoopSpace &space) : stage(stage), extents(space.extents) {
+    for (int64_t extent : space.extents)
+      stage.loops.push_back({extent});
+  }
+
+  /// The value's element at coordinates, or failure with a diagnostic.
+  mlir::FailureOr<unsigned> evaluate(mlir::Value value, const Coordinates &at);
+  unsigned read(unsigned buffer, mlir::RankedTensorType type, const Coordinates &at);
+  void write(unsigned buffer, mlir::Type element, unsigned node, LinearForm address,
+             llvm::ArrayRef<Bound> valid, mlir::Operation *reduction = nullptr) {
+    stage.writes.push_back(
+        {node, buffer, std::move(address), element, reduction, llvm::SmallVector<Bound>(valid)});
+  }
+
+  StagePlan &stage;
+
+private:
+  unsigned add(ClusterNode node);
+  unsigned inside(mlir::MLIRContext *context, llvm::SmallVector<Bound> bounds);
+  unsigned compare(ClusterNode::Kind kind, unsigned a, unsigned b);
+  unsigned coordinate(mlir::Type element, LinearForm form);
+  unsigned select(unsigned condition, unsigned a, unsigned b);
+  ClusterNode elementOf(mlir::RankedTensorType type, const Coordinates &at) const;
+  mlir::FailureOr<unsigned> evaluateNew(mlir::Value value, const Coordinates &at);
+  mlir::FailureOr<unsigned> evaluatePad(nn::PadOp op, const Coordinates &at);
+  mlir::FailureOr<unsigned> evaluatePool(nn::MaxPoolOp op, bool index, const Coordinates &at);
+  mlir::FailureOr<unsigned> evaluatePoolGrad(nn::MaxPoolGradOp op, const Coordinates &at);
+  mlir::FailureOr<unsigned> evaluateConcat(nn::ConcatOp op, const Coordinates &at);
+  mlir::FailureOr<unsigned> evaluateElementwise(mlir::Operation *op, const Coordinates &at);
+
+  struct Known {
+    Coordinates at;
+    unsigned node;
+  };
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Known, 1>> known;
+  llvm::SmallVector<int64_t> extents;
+};
+
+} // namespace dlc

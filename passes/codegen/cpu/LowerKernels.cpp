@@ -1,0 +1,255 @@
+// From loops over vectors to LLVM's dialect. f32 functions are MLIR's polynomials; f64 ones, which
+// only scalars and tests need, are calls of libm. A kernel's entry unpacks the array of buffers and
+// calls a body, which other entries may share.
+
+#include "passes/codegen/KernelEmitter.h"
+#include "runtime/artifact/Contract.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace dlc;
+
+/// Polynomials for the functions that have good ones.
+static LogicalResult approximateMath(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  populateMathPolynomialApproximationPatterns(patterns);
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+//===- bf16 -----------------------------------------------------------------------------------===//
+
+// Explicit integers: LLVM moves selects onto bf16 vectors, and takes those apart where the target
+// has no instructions for them.
+namespace {
+/// Integer code on the bits of a scalar or a vector.
+class BitsBuilder : public ImplicitLocOpBuilder {
+public:
+  BitsBuilder(Operation *op, PatternRewriter &rewriter)
+      : ImplicitLocOpBuilder(op->getLoc(), rewriter), shape(op->getResult(0).getType()) {}
+
+  Type typeOf(Type element) {
+    auto vector = dyn_cast<VectorType>(shape);
+    return vector ? Type(vector.clone(element)) : element;
+  }
+  Value constant(int32_t value) {
+    TypedAttr number = getI32IntegerAttr(value);
+    if (auto vector = dyn_cast<VectorType>(typeOf(getI32Type())))
+      number = DenseElementsAttr::get(vector, Attribute(number));
+    return arith::ConstantOp::create(*this, number);
+  }
+  Value bits(Value x, unsigned width) {
+    return arith::BitcastOp::create(*this, typeOf(getIntegerType(width)), x);
+  }
+
+private:
+  Type shape;
+};
+
+struct WidenBFloat16 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn()).isBF16() || !getElementTypeOrSelf(op).isF32())
+      return rewriter.notifyMatchFailure(op, "widens other types");
+    BitsBuilder b(op, rewriter);
+    Value bits =
+        arith::ExtUIOp::create(b, b.typeOf(b.getI32Type()), b.bits(op.getIn(), /*width=*/16));
+    bits = arith::ShLIOp::create(b, bits, b.constant(16));
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), bits);
+    return success();
+  }
+};
+
+/// Full vectors as words of f32 whose lower halves are zeros: one permutation instead of an
+/// extension and a shift.
+struct ShuffleBFloat16 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  static constexpr int64_t lanes = 16;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    auto from = dyn_cast<VectorType>(op.getIn().getType());
+    if (!from || !from.getElementType().isBF16() || from.getShape() != ArrayRef(lanes) ||
+        !getElementTypeOrSelf(op).isF32())
+      return rewriter.notifyMatchFailure(op, "does not fill a vector of 512 bits");
+    BitsBuilder b(op, rewriter);
+    Value bits = b.bits(op.getIn(), /*width=*/16);
+    Value zero = arith::ConstantOp::create(b, rewriter.getZeroAttr(bits.getType()));
+    SmallVector<int64_t> words;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      words.append({lanes, lane}); // of the zeros, of the value
+    Value wide = vector::ShuffleOp::create(b, bits, zero, words);
+    rewriter.replaceOpWithNewOp<vector::BitCastOp>(op, op.getType(), wide);
+    return success();
+  }
+};
+
+/// To nearest even; NaN stays NaN, as the instruction makes it quiet.
+struct RoundToBFloat16 : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn()).isF32() || !getElementTypeOrSelf(op).isBF16())
+      return rewriter.notifyMatchFailure(op, "rounds other types");
+    BitsBuilder b(op, rewriter);
+    Value bits = b.bits(op.getIn(), /*width=*/32);
+    Value odd =
+        arith::AndIOp::create(b, arith::ShRUIOp::create(b, bits, b.constant(16)), b.constant(1));
+    Value half = arith::AddIOp::create(b, odd, b.constant(0x7FFF));
+    Value rounded = arith::AddIOp::create(b, bits, half);
+    Value quiet = arith::OrIOp::create(b, bits, b.constant(0x400000));
+    Value nan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, op.getIn(), op.getIn());
+    Value result = arith::SelectOp::create(b, nan, quiet, rounded);
+    result = arith::ShRUIOp::create(b, result, b.constant(16));
+    result = arith::TruncIOp::create(b, b.typeOf(b.getI16Type()), result);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), result);
+    return success();
+  }
+};
+} // namespace
+
+/// bf16 in integers, but for roundings that are one instruction.
+static LogicalResult expandBFloat16(ModuleOp module, const CodeTarget &target) {
+  RewritePatternSet patterns(module.getContext());
+  patterns.add<WidenBFloat16>(module.getContext());
+  // On processors with AMX it takes three operations, which share a port with the extension.
+  if (target.has("avx512bw") && !target.has("amx-tile"))
+    patterns.add<ShuffleBFloat16>(module.getContext(), /*benefit=*/2);
+  if (!target.has("avx512bf16"))
+    patterns.add<RoundToBFloat16>(module.getContext());
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+/// Non-temporal stores of full vectors in halves of integers: LLVM 22 has none of bf16, takes
+/// ordinary ones instead, and sees through a bitcast of the whole.
+static LogicalResult splitNontemporalStores(ModuleOp module) {
+  module.walk([](LLVM::StoreOp store) {
+    auto type = dyn_cast<VectorType>(store.getValue().getType());
+    if (!store.getNontemporal() || !type || !type.getElementType().isBF16() ||
+        type.getNumElements() != 16)
+      return;
+    ImplicitLocOpBuilder b(store.getLoc(), store);
+    Value bits = LLVM::BitcastOp::create(b, VectorType::get({4}, b.getI64Type()), store.getValue());
+    for (int32_t half : {0, 1}) {
+      Value part = LLVM::ShuffleVectorOp::create(b, bits, bits, ArrayRef{2 * half, 2 * half + 1});
+      Value place = LLVM::GEPOp::create(b, store.getAddr().getType(), b.getI8Type(),
+                                        store.getAddr(), ArrayRef<LLVM::GEPArg>{16 * half});
+      LLVM::StoreOp::create(b, part, place, /*alignment=*/16, /*isVolatile=*/false,
+                            /*isNonTemporal=*/true);
+    }
+    store.erase();
+  });
+  return success();
+}
+
+//===- Lowering -------------------------------------------------------------------------------===//
+
+namespace {
+/// Patterns on a share's operations, as a pass.
+class SharePass : public PassWrapper<SharePass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SharePass)
+  using Transform = std::function<LogicalResult(ModuleOp)>;
+
+  explicit SharePass(Transform transform) : transform(std::move(transform)) {}
+  StringRef getName() const override { return "SharePass"; }
+  void runOnOperation() override {
+    if (failed(transform(getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  Transform transform;
+};
+} // namespace
+
+/// Adds `NAME(buffers, begin, end)` behind the body that it calls.
+static void addEntry(const KernelEntry &entry, LLVM::LLVMFuncOp body) {
+  ImplicitLocOpBuilder b(body.getLoc(), body.getContext());
+  b.setInsertionPointAfter(body);
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext()), index = b.getI64Type();
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, index, index});
+  auto function = LLVM::LLVMFuncOp::create(b, entry.name, type);
+  b.setInsertionPointToStart(function.addEntryBlock(b));
+  SmallVector<Value> operands;
+  size_t buffers = body.getNumArguments() - 2 - entry.sizes.size();
+  for (size_t i = 0; i < buffers; ++i) {
+    Value slot = LLVM::GEPOp::create(b, pointer, pointer, function.getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+    operands.push_back(LLVM::LoadOp::create(b, pointer, slot));
+  }
+  operands.push_back(function.getArgument(1));
+  operands.push_back(function.getArgument(2));
+  for (int64_t size : entry.sizes)
+    operands.push_back(LLVM::ConstantOp::create(b, index, b.getI64IntegerAttr(size)));
+  LLVM::CallOp::create(b, body, operands);
+  LLVM::ReturnOp::create(b, ValueRange());
+}
+
+/// Adds the entry's contract, which the device compares with the artifact's tables.
+static void addContract(const KernelEntry &entry, int64_t contract, LLVM::LLVMFuncOp body) {
+  ImplicitLocOpBuilder b(body.getLoc(), body.getContext());
+  b.setInsertionPointAfter(body);
+  LLVM::GlobalOp::create(b, b.getI64Type(), /*isConstant=*/true, LLVM::Linkage::External,
+                         entry.name + rt::contractSuffix, b.getI64IntegerAttr(contract));
+}
+
+/// Adds the entries of all shares.
+static void addEntries(ModuleOp shares, ArrayRef<KernelEntry> entries, const Contracts &contracts) {
+  llvm::StringMap<LLVM::LLVMFuncOp> bodies;
+  shares.walk([&](LLVM::LLVMFuncOp body) { bodies[body.getName()] = body; });
+  for (const KernelEntry &entry : llvm::reverse(entries)) {
+    LLVM::LLVMFuncOp body = bodies.at(entry.body);
+    // Of some entries the first comes last.
+    bool isShared = body.getLinkage() == LLVM::Linkage::Internal;
+    body.setLinkage(LLVM::Linkage::Internal);
+    body.setAlwaysInline(!isShared);
+    body.setNoInline(isShared);
+    addEntry(entry, body);
+    if (auto contract = contracts.find(entry.name); contract != contracts.end())
+      addContract(entry, contract->second, body);
+  }
+}
+
+LogicalResult dlc::lowerToLlvm(ModuleOp shares, ArrayRef<KernelEntry> entries,
+                               const Contracts &contracts, const CodeTarget &target) {
+  PassManager manager(shares.getContext());
+#ifdef NDEBUG
+  // Once, in the end, is enough: each verification takes as long as a pass.
+  manager.enableVerifier(false);
+#endif
+  OpPassManager &share = manager.nest<ModuleOp>();
+  share.addPass(std::make_unique<SharePass>(approximateMath));
+  share.addPass(
+      std::make_unique<SharePass>([&](ModuleOp module) { return expandBFloat16(module, target); }));
+  OpPassManager &functions = share.nest<func::FuncOp>();
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(createSCFToControlFlowPass());
+  share.addPass(createConvertVectorToLLVMPass());
+  share.addPass(createConvertMathToLLVMPass());
+  share.addPass(createFinalizeMemRefToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions bare;
+  bare.useBarePtrCallConv = true;
+  share.addPass(createConvertFuncToLLVMPass(bare));
+  share.addPass(createArithToLLVMConversionPass());
+  share.addPass(createConvertControlFlowToLLVMPass());
+  share.addPass(createConvertIndexToLLVMPass());
+  share.addPass(createReconcileUnrealizedCastsPass());
+  share.addPass(std::make_unique<SharePass>(splitNontemporalStores));
+  if (failed(manager.run(shares)))
+    return failure();
+  addEntries(shares, entries, contracts);
+  return verify(shares);
+}

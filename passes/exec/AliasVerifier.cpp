@@ -1,0 +1,52 @@
+// Buffers are compared by the range of their root that they cover.
+
+#include "passes/exec/AliasVerifier.h"
+
+#include "passes/exec/Liveness.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::exec;
+
+static RankedTensorType tensorOf(Value buffer) {
+  return cast<BufferType>(buffer.getType()).getTensor();
+}
+
+static bool overlap(Value a, Value b) {
+  Root first = rootOf(a), second = rootOf(b);
+  return first.buffer == second.buffer &&
+         first.offset < second.offset + nn::physicalBytes(tensorOf(b)) &&
+         second.offset < first.offset + nn::physicalBytes(tensorOf(a));
+}
+
+LogicalResult AliasVerifier::verify(Operation *instruction) {
+  SmallVector<Access> accesses = accessesOf(instruction, kernels);
+  OperandRange buffers = instruction->getOperands();
+  for (unsigned written = 0; written < buffers.size(); ++written)
+    for (unsigned other = 0; other < buffers.size(); ++other) {
+      if (accesses[written] == Access::Read || other == written ||
+          !overlap(buffers[written], buffers[other]))
+        continue;
+      bool isInPlace = accesses[other] == Access::Read &&
+                       tensorOf(buffers[other]) == tensorOf(buffers[written]) &&
+                       rootOf(buffers[other]).offset == rootOf(buffers[written]).offset;
+      if (!isInPlace || !isElementwise(instruction, other, written))
+        return instruction->emitOpError("writes buffer ")
+               << written << " over buffer " << other << ", which it uses otherwise";
+    }
+  return success();
+}
+
+bool AliasVerifier::isElementwise(Operation *instruction, unsigned read, unsigned written) {
+  auto dispatch = dyn_cast<DispatchOp>(instruction);
+  auto kernel = dispatch ? kernels.lookup<KernelOp>(dispatch.getKernel()) : KernelOp();
+  if (!kernel || !kernel.getCluster())
+    return false;
+  auto cluster = kernels.lookup<ClusterOp>(*kernel.getCluster());
+  if (!cluster)
+    return false;
+  std::unique_ptr<ClusterSharing> &sharing = clusters[cluster];
+  if (!sharing)
+    sharing = std::make_unique<ClusterSharing>(cluster.getBody().front());
+  return sharing->canShareInStage(kernel.getStage(), read, written);
+}

@@ -1,0 +1,369 @@
+// Tables are built bottom-up, as FlatBuffers wants it: arenas, buffers, variables, kernels,
+// programs, then the root. Indices are those of the order in which symbols appear in the model;
+// buffers are numbered variables first, then program by program.
+
+#include "passes/exec/Export.h"
+
+#include "dialects/NN/ElementType.h"
+#include "passes/exec/AttributeTables.h"
+#include "passes/exec/Liveness.h"
+#include "runtime/artifact/Hash.h"
+#include "runtime/artifact/Writer.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dlc;
+namespace fb = flatbuffers;
+
+namespace {
+class Exporter {
+public:
+  Exporter(nn::ModelOp model, const rt::PlannerTarget &target)
+      : model(model), target(target), builder(writer.builder()), tables(builder) {}
+
+  FailureOr<std::vector<uint8_t>> run(const std::string &code);
+
+private:
+  void exportArenas();
+  llvm::StringMap<uint32_t> exportRanges();
+  void exportVariables();
+  void exportKernels();
+  void exportBuffers(exec::ProgramOp program, int32_t number, const Liveness &liveness);
+  fb::Offset<artifact::Tiling> tiling(exec::ProgramOp program);
+  LogicalResult exportProgram(exec::ProgramOp program, int32_t number);
+  fb::Offset<artifact::Instruction> instruction(Operation *op);
+  std::pair<artifact::Operation, fb::Offset<void>> operation(Operation *op);
+  std::pair<artifact::Operation, fb::Offset<void>> dispatch(exec::DispatchOp op);
+  fb::Offset<artifact::Result> hostRead(exec::HostReadOp op);
+  uint64_t scheduleHash(const std::string &code);
+  uint32_t indexOf(Value buffer) { return bufferIndex.lookup(buffer); }
+
+  nn::ModelOp model;
+  const rt::PlannerTarget &target;
+  rt::ArtifactWriter writer;
+  fb::FlatBufferBuilder &builder;
+  AttributeTables tables;
+
+  std::vector<fb::Offset<artifact::Arena>> arenas;
+  std::vector<fb::Offset<artifact::Buffer>> buffers;
+  std::vector<fb::Offset<artifact::Variable>> variables;
+  std::vector<fb::Offset<artifact::Kernel>> kernels;
+  std::vector<fb::Offset<artifact::Program>> programs;
+  DenseMap<exec::ArenaKind, uint32_t> arenaIndex;
+  llvm::StringMap<uint32_t> variableBuffer, kernelIndex;
+  DenseMap<Operation *, uint32_t> rangeBuffer; // exec.buffers of several variables
+  DenseMap<Value, uint32_t> bufferIndex;       // of the program being exported
+  std::vector<fb::Offset<artifact::Result>> results;
+  std::vector<fb::Offset<artifact::Collective>> collectives;
+  uint32_t events = 0;
+};
+} // namespace
+
+//===- Arenas, variables, kernels -------------------------------------------------------------===//
+
+void Exporter::exportArenas() {
+  for (auto arena : model.getBody().getOps<exec::ArenaOp>()) {
+    arenaIndex[arena.getKind()] = static_cast<uint32_t>(arenas.size());
+    arenas.push_back(
+        artifact::CreateArena(builder, static_cast<artifact::ArenaKind>(arena.getKind()),
+                              arena.getBytes().value_or(0), arena.getLowerBound().value_or(0)));
+  }
+}
+
+/// Buffers of several variables; returns which buffer each of those is a part of.
+llvm::StringMap<uint32_t> Exporter::exportRanges() {
+  llvm::StringMap<uint32_t> rangeOf;
+  model.walk([&](exec::BufferOp buffer) {
+    if (!buffer.getVariables())
+      return;
+    auto number = static_cast<uint32_t>(buffers.size());
+    rangeBuffer[buffer] = number;
+    for (auto name : buffer.getVariables()->getAsRange<FlatSymbolRefAttr>())
+      rangeOf[name.getValue()] = number;
+    buffers.push_back(artifact::CreateBufferDirect(
+        builder, "", arenaIndex.lookup(buffer.getArena()), *buffer.getOffset(),
+        tables.type(buffer.getType().getTensor())));
+  });
+  return rangeOf;
+}
+
+void Exporter::exportVariables() {
+  llvm::StringMap<uint32_t> rangeOf = exportRanges();
+  llvm::StringMap<int32_t> index;
+  for (auto [number, variable] : llvm::enumerate(model.getBody().getOps<nn::VariableOp>()))
+    index[variable.getSymName()] = static_cast<int32_t>(number);
+  for (auto variable : model.getBody().getOps<nn::VariableOp>()) {
+    bool isSlot = variable.getKind() == nn::VariableKind::Slot;
+    uint32_t arena =
+        arenaIndex.lookup(isSlot ? exec::ArenaKind::Slots : exec::ArenaKind::Variables);
+    auto offset = static_cast<uint64_t>(variable->getAttrOfType<IntegerAttr>("offset").getInt());
+    auto number = static_cast<uint32_t>(buffers.size());
+    variableBuffer[variable.getSymName()] = number;
+    std::string name = variable.getSymName().str();
+    auto range = rangeOf.find(name);
+    int32_t alias = range == rangeOf.end() ? -1 : static_cast<int32_t>(range->second);
+    buffers.push_back(artifact::CreateBufferDirect(
+        builder, name.c_str(), arena, offset,
+        tables.type(cast<RankedTensorType>(variable.getType())), alias));
+    nn::InitializerAttr init = variable.getInit();
+    auto start = artifact::CreateInitializer(
+        builder, static_cast<artifact::InitializerKind>(init.getKind()), init.getA(), init.getB());
+    int32_t owner = variable.getOwner() ? index.lookup(*variable.getOwner()) : -1;
+    std::string slot = variable.getSlot().value_or("").str();
+    variables.push_back(artifact::CreateVariableDirect(
+        builder, name.c_str(), static_cast<artifact::VariableKind>(variable.getKind()), number,
+        start, owner, slot.c_str()));
+  }
+}
+
+void Exporter::exportKernels() {
+  for (auto kernel : model.getBody().getOps<exec::KernelOp>()) {
+    kernelIndex[kernel.getSymName()] = static_cast<uint32_t>(kernels.size());
+    std::vector<fb::Offset<artifact::TensorType>> types;
+    for (auto operand : kernel.getTypes().getAsValueRange<TypeAttr>())
+      types.push_back(tables.type(cast<RankedTensorType>(operand)));
+    std::vector<uint8_t> access(kernel.getAccess().begin(), kernel.getAccess().end());
+    std::vector<uint8_t> plan;
+    if (auto bytes = kernel.getPlan())
+      plan.assign(bytes->begin(), bytes->end());
+    auto kind = kernel.getPlan() ? artifact::KernelKind::Library : artifact::KernelKind::Generated;
+    auto name = builder.CreateString(kernel.getSymName().str());
+    auto implementation = builder.CreateString(kernel.getImplementation().str());
+    auto planBytes = builder.CreateVector(plan);
+    auto symbol = builder.CreateString(kernel.getFunction().value_or("").str());
+    auto operands = builder.CreateVector(types);
+    auto accesses = builder.CreateVector(reinterpret_cast<const artifact::Access *>(access.data()),
+                                         access.size());
+    auto category = builder.CreateString(kernel.getCategory().str());
+    kernels.push_back(artifact::CreateKernel(
+        builder, name, kind, implementation, planBytes, /*module=*/0, symbol, kernel.getExtent(),
+        kernel.getChunk(), operands, accesses, kernel.getFlops(), kernel.getBytes(),
+        kernel.getNanoseconds(), category));
+  }
+}
+
+//===- Programs -------------------------------------------------------------------------------===//
+
+void Exporter::exportBuffers(exec::ProgramOp program, int32_t number, const Liveness &liveness) {
+  bufferIndex.clear();
+  for (Operation &op : program.getBody().front()) {
+    if (!isa<exec::BufferOp, exec::ViewOp>(op))
+      continue;
+    Value buffer = op.getResult(0);
+    exec::Root root = exec::rootOf(buffer);
+    auto live = liveness.intervals().find(root.buffer);
+    if (live == liveness.intervals().end())
+      continue; // nothing touches it
+    if (auto variable = root.buffer.getVariable(); variable && buffer == root.buffer.getBuffer()) {
+      bufferIndex[buffer] = variableBuffer.lookup(*variable);
+      continue;
+    }
+    if (auto range = rangeBuffer.find(&op); range != rangeBuffer.end()) {
+      bufferIndex[buffer] = range->second;
+      continue;
+    }
+    bool isView = buffer != root.buffer.getBuffer();
+    std::string name = root.buffer.getInput().value_or(root.buffer.getLabel().value_or("")).str();
+    int32_t alias = isView ? static_cast<int32_t>(indexOf(root.buffer.getBuffer())) : -1;
+    auto offset =
+        static_cast<uint64_t>(*root.buffer.getOffset()) + static_cast<uint64_t>(root.offset);
+    bufferIndex[buffer] = static_cast<uint32_t>(buffers.size());
+    buffers.push_back(artifact::CreateBufferDirect(
+        builder, name.c_str(), arenaIndex.lookup(root.buffer.getArena()), offset,
+        tables.type(cast<exec::BufferType>(buffer.getType()).getTensor()), alias, number,
+        static_cast<uint32_t>(live->second.begin), static_cast<uint32_t>(live->second.end)));
+  }
+}
+
+std::pair<artifact::Operation, fb::Offset<void>> Exporter::dispatch(exec::DispatchOp op) {
+  std::vector<uint32_t> operands;
+  for (Value buffer : op.getBuffers())
+    operands.push_back(indexOf(buffer));
+  auto table =
+      artifact::CreateDispatchDirect(builder, kernelIndex.lookup(op.getKernel()), &operands,
+                                     static_cast<uint64_t>(op.getRecomputed().value_or(0)));
+  return {artifact::Operation::Dispatch, table.Union()};
+}
+
+std::pair<artifact::Operation, fb::Offset<void>> Exporter::operation(Operation *op) {
+  using Result = std::pair<artifact::Operation, fb::Offset<void>>;
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case<exec::DispatchOp>([&](exec::DispatchOp d) { return dispatch(d); })
+      .Case<exec::StartOp>([&](exec::StartOp start) {
+        int64_t elements = start.getBucket().getType().getTensor().getNumElements();
+        collectives.push_back(artifact::CreateCollective(
+            builder, artifact::CollectiveKind::AllReduceSum, indexOf(start.getBucket()),
+            static_cast<uint64_t>(elements), nn::dtypeOf(start.getWire()),
+            tables.strings(start.getMembers())));
+        return Result(artifact::Operation::CollectiveStart,
+                      artifact::CreateCollectiveStart(builder, start.getCollective()).Union());
+      })
+      .Case<exec::WaitOp>([&](exec::WaitOp wait) {
+        return Result(artifact::Operation::CollectiveWait,
+                      artifact::CreateCollectiveWait(builder, wait.getCollective()).Union());
+      })
+      .Case<exec::RecordOp>([&](exec::RecordOp record) {
+        events = std::max<uint32_t>(events, record.getEvent() + 1);
+        return Result(artifact::Operation::RecordEvent,
+                      artifact::CreateRecordEvent(builder, record.getEvent()).Union());
+      })
+      .Case<exec::WaitEventOp>([&](exec::WaitEventOp wait) {
+        return Result(artifact::Operation::WaitEvent,
+                      artifact::CreateWaitEvent(builder, wait.getEvent()).Union());
+      })
+      .Case<exec::CopyOp>([&](exec::CopyOp copy) {
+        return Result(
+            artifact::Operation::Copy,
+            artifact::CreateCopy(builder, indexOf(copy.getSource()), indexOf(copy.getDestination()))
+                .Union());
+      })
+      .Case<exec::FillOp>([&](exec::FillOp fill) {
+        return Result(
+            artifact::Operation::Fill,
+            artifact::CreateFill(builder, indexOf(fill.getBuffer()), fill.getValue()).Union());
+      })
+      .Case<exec::HostReadOp>([&](exec::HostReadOp read) {
+        results.push_back(hostRead(read));
+        auto number = static_cast<uint32_t>(results.size() - 1);
+        return Result(artifact::Operation::HostRead,
+                      artifact::CreateHostRead(builder, number).Union());
+      });
+}
+
+fb::Offset<artifact::Result> Exporter::hostRead(exec::HostReadOp read) {
+  std::vector<uint32_t> places;
+  for (Value buffer : read.getBuffers())
+    places.push_back(indexOf(buffer));
+  return artifact::CreateResultDirect(builder, read.getResult().str().c_str(),
+                                      static_cast<artifact::ResultKind>(read.getKind()), &places,
+                                      read.getWeight().convertToDouble());
+}
+
+fb::Offset<artifact::Instruction> Exporter::instruction(Operation *op) {
+  auto [kind, table] = operation(op);
+  auto stream =
+      static_cast<artifact::Stream>(op->getAttrOfType<exec::StreamAttr>("stream").getValue());
+  auto phase = artifact::Phase::Communication;
+  if (auto attribute = op->getAttrOfType<exec::PhaseAttr>("phase"))
+    phase = static_cast<artifact::Phase>(attribute.getValue());
+  auto location = builder.CreateString(nn::layerName(op->getLoc()).str());
+  return artifact::CreateInstruction(builder, stream, kind, table, location, phase);
+}
+
+fb::Offset<artifact::Tiling> Exporter::tiling(exec::ProgramOp program) {
+  auto found = model->getAttrOfType<DictionaryAttr>("tiling");
+  if (!found || program.getSymName() != "predict")
+    return {};
+  auto numbers = [&](StringRef name) {
+    ArrayRef<int64_t> list = found.getAs<DenseI64ArrayAttr>(name).asArrayRef();
+    return std::vector<uint64_t>(list.begin(), list.end());
+  };
+  std::vector<uint64_t> overlap = numbers("overlap"), alignment = numbers("alignment");
+  auto parameters = tables.strings(found.get("parameters"));
+  return artifact::CreateTiling(builder, builder.CreateVector(overlap),
+                                builder.CreateVector(alignment), parameters);
+}
+
+LogicalResult Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
+  results.clear();
+  collectives.clear();
+  events = 0;
+  Liveness liveness(program);
+  exportBuffers(program, number, liveness);
+  std::vector<fb::Offset<artifact::ProgramInput>> programInputs;
+  uint32_t batch = 0;
+  for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
+    if (!buffer.getInput() || !bufferIndex.contains(buffer.getBuffer()))
+      continue;
+    batch = static_cast<uint32_t>(buffer.getType().getTensor().getDimSize(0));
+    programInputs.push_back(artifact::CreateProgramInputDirect(
+        builder, buffer.getInput()->str().c_str(), indexOf(buffer.getBuffer())));
+  }
+  if (programInputs.empty())
+    return program.emitError("@") << program.getSymName()
+                                  << " reads no input: nothing says how many samples it takes";
+  std::vector<fb::Offset<artifact::Instruction>> instructions;
+  for (Operation *op : liveness.instructions())
+    instructions.push_back(instruction(op));
+  auto times = program->getAttrOfType<DictionaryAttr>("forecast");
+  auto nanoseconds = [&](StringRef name) -> uint64_t {
+    auto attribute = times ? times.getAs<IntegerAttr>(name) : IntegerAttr();
+    return attribute ? static_cast<uint64_t>(attribute.getInt()) : 0;
+  };
+  auto forecast =
+      artifact::CreateForecast(builder, nanoseconds("compute_ns"), nanoseconds("communication_ns"),
+                               nanoseconds("exposed_ns"));
+  auto obstacle = model->getAttrOfType<StringAttr>("untiled");
+  std::string untiled = obstacle && program.getSymName() == "predict" ? obstacle.str() : "";
+  programs.push_back(artifact::CreateProgramDirect(
+      builder, program.getSymName().str().c_str(), batch, &programInputs, &results, &instructions,
+      &collectives, events, forecast, tiling(program), untiled.c_str()));
+  return success();
+}
+
+//===- The whole file -------------------------------------------------------------------------===//
+
+/// Everything that ranks must agree on: the whole program text and the code.
+uint64_t Exporter::scheduleHash(const std::string &code) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  model.print(stream, OpPrintingFlags().useLocalScope());
+  text += code;
+  return rt::hash64({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+}
+
+FailureOr<std::vector<uint8_t>> Exporter::run(const std::string &code) {
+  exportArenas();
+  exportVariables();
+  exportKernels();
+  int32_t number = 0;
+  for (auto program : model.getBody().getOps<exec::ProgramOp>())
+    if (failed(exportProgram(program, number++)))
+      return failure();
+  std::vector<fb::Offset<artifact::CodeModule>> modules;
+  if (!code.empty()) {
+    artifact::Span span =
+        writer.addData({reinterpret_cast<const uint8_t *>(code.data()), code.size()});
+    modules.push_back(artifact::CreateCodeModule(builder, &span));
+  }
+  std::vector<fb::Offset<artifact::Argument>> configuration;
+  if (auto config = model->getAttrOfType<DictionaryAttr>("config"))
+    for (NamedAttribute attribute : config)
+      configuration.push_back(tables.argument(attribute));
+  auto signature = tables.inputs(model->getAttrOfType<ArrayAttr>("inputs"));
+  auto pipeline = tables.data(model->getAttrOfType<DictionaryAttr>("data"));
+  auto training = tables.training(model->getAttrOfType<DictionaryAttr>("train"));
+  auto targetTable = tables.target(target, model);
+  auto producer = builder.CreateString("dlc 0.1");
+  auto name = builder.CreateString(model.getSymName().str());
+  auto config = builder.CreateVector(configuration);
+  auto arenaList = builder.CreateVector(arenas);
+  auto bufferList = builder.CreateVector(buffers);
+  auto variableList = builder.CreateVector(variables);
+  auto moduleList = builder.CreateVector(modules);
+  auto kernelList = builder.CreateVector(kernels);
+  auto programList = builder.CreateVector(programs);
+  artifact::ArtifactBuilder root(builder);
+  root.add_schedule_hash(scheduleHash(code));
+  root.add_producer(producer);
+  root.add_model(name);
+  root.add_configuration(config);
+  root.add_target(targetTable);
+  root.add_arenas(arenaList);
+  root.add_buffers(bufferList);
+  root.add_variables(variableList);
+  root.add_modules(moduleList);
+  root.add_kernels(kernelList);
+  root.add_inputs(signature);
+  root.add_programs(programList);
+  root.add_data(pipeline);
+  root.add_training(training);
+  return writer.finish(root.Finish());
+}
+
+FailureOr<std::vector<uint8_t>> dlc::exportArtifact(nn::ModelOp model, const std::string &code,
+                                                    const rt::PlannerTarget &target) {
+  return Exporter(model, target).run(code);
+}

@@ -1,0 +1,174 @@
+// A kernel's key is its whole content: the plan's bytes, or the printed body of the cluster.
+
+#include "passes/exec/KernelTable.h"
+
+#include "passes/schedule/ClusterKind.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace dlc;
+
+StringRef dlc::categoryOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, StringRef>(op)
+      .Case<nn::ConvOp, nn::ConvTransposeOp>([](auto) { return "conv.forward"; })
+      .Case<nn::ConvGradDataOp>([](auto) { return "conv.grad_data"; })
+      .Case<nn::ConvGradFilterOp>([](auto) { return "conv.grad_filter"; })
+      .Case<nn::MatmulOp>([](auto) { return "dense"; })
+      .Case<nn::MaxPoolOp, nn::MaxPoolGradOp>([](auto) { return "pooling"; })
+      .Case([](nn::ReorderOp reorder) {
+        // What narrows is a pass over the tensor in any case.
+        return nn::tensorType(reorder.getX()).getElementType() == reorder.getType().getElementType()
+                   ? "reorder"
+                   : "pointwise";
+      })
+      .Case<nn::FusedOp>([](nn::FusedOp fused) -> StringRef {
+        if (llvm::any_of(fused->getUsers(),
+                         [](Operation *user) { return isa<nn::AssignOp>(user); }))
+          return "optimizer";
+        if (!fused.getBody().getOps<nn::MaxPoolOp>().empty())
+          return "pooling";
+        if (!fused.getBody().getOps<nn::MatmulOp>().empty())
+          return "dense";
+        // What is of a loss is all done in its clusters; normalisation takes ReLUs and the like
+        // along.
+        bool ofNorm = false;
+        for (Operation &inner : fused.getBody().front()) {
+          StringRef kind = kindOf(inner.getLoc());
+          if (kind == lossKind)
+            return lossKind;
+          ofNorm |= kind == normKind;
+        }
+        return ofNorm ? StringRef(normKind) : "pointwise";
+      })
+      .Default([](Operation *) { return "other"; });
+}
+
+FlatSymbolRefAttr
+KernelTable::insert(StringRef key, StringRef base,
+                    llvm::function_ref<Operation *(OpBuilder &, StringRef)> create) {
+  auto [entry, inserted] = known.try_emplace(key);
+  if (inserted) {
+    std::string name = (base + "_" + Twine(names[base]++)).str();
+    OpBuilder builder = OpBuilder::atBlockEnd(&model.getBody().front());
+    entry->second = FlatSymbolRefAttr::get(symbols.insert(create(builder, name)));
+  }
+  return entry->second;
+}
+
+//===- Library kernels ------------------------------------------------------------------------===//
+
+static std::string symbolBase(Operation *op) { return op->getName().stripDialect().str(); }
+
+FailureOr<KernelUse> KernelTable::library(Operation *op) {
+  auto planned = op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
+  if (!planned)
+    return op->emitOpError("has no kernel; run dlc-plan-kernels first");
+  std::optional<rt::KernelRequest> request = kernelRequest(op, target.math, target.threads);
+  rt::CandidateList list = planner.candidates(*request);
+  const rt::KernelCandidate *choice = nullptr;
+  for (const rt::KernelCandidate &candidate : list.candidates)
+    if (!choice && candidate.implementation == planned.getImplementation())
+      choice = &candidate;
+  if (!choice)
+    return op->emitOpError("was planned as '")
+           << planned.getImplementation() << "', which the library does not offer: "
+           << (list.reason.empty() ? "other implementations only" : list.reason);
+  std::string reason;
+  std::vector<uint8_t> plan = planner.finalise(*request, *choice, reason);
+  if (plan.empty())
+    return op->emitOpError("cannot be planned: ") << reason;
+
+  SmallVector<Type> types(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  SmallVector<int32_t> access(op->getNumOperands(), static_cast<int32_t>(exec::Access::Read));
+  access.append(op->getNumResults(), static_cast<int32_t>(exec::Access::Write));
+  KernelUse use;
+  if (choice->workspaceBytes > 0) {
+    use.scratch.push_back(
+        RankedTensorType::get(static_cast<int64_t>(choice->workspaceBytes),
+                              IntegerType::get(op->getContext(), 8, IntegerType::Unsigned)));
+    types.push_back(use.scratch.back());
+    access.push_back(static_cast<int32_t>(exec::Access::Write));
+  }
+  std::string key(plan.begin(), plan.end());
+  FlatSymbolRefAttr symbol =
+      insert("plan:" + key, symbolBase(op), [&](OpBuilder &builder, StringRef name) {
+        auto *bytes = reinterpret_cast<const int8_t *>(plan.data());
+        return exec::KernelOp::create(
+            builder, op->getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(types),
+            builder.getDenseI32ArrayAttr(access), builder.getStringAttr(categoryOf(op)),
+            builder.getStringAttr(choice->implementation),
+            builder.getDenseI8ArrayAttr({bytes, plan.size()}), FlatSymbolRefAttr(),
+            /*stage=*/0, StringAttr(), /*extent=*/1, /*chunk=*/1, planned.getFlops(),
+            planned.getBytes(), planned.getNanoseconds());
+      });
+  use.stages.push_back({symbol, llvm::to_vector(llvm::seq<unsigned>(0, types.size()))});
+  return use;
+}
+
+//===- Generated kernels ----------------------------------------------------------------------===//
+
+/// Text of a cluster without locations and with its operand types: equal text is equal code.
+static std::string textOf(nn::FusedOp op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (Type type : op->getOperandTypes())
+    stream << type << ',';
+  OpPrintingFlags flags;
+  // Printing would verify each op by itself, in a program that passes have verified.
+  flags.useLocalScope().assumeVerified();
+  AsmState state(op, flags);
+  for (Operation &inner : op.getBody().front())
+    inner.print(stream, state);
+  return text;
+}
+
+FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
+  FailureOr<GeneratedKernel> plan = planGeneratedKernel(op.getBody().front());
+  if (failed(plan))
+    return failure();
+  std::string text = textOf(op);
+  FlatSymbolRefAttr cluster =
+      insert("cluster:" + text, "cluster", [&](OpBuilder &builder, StringRef name) {
+        auto clusterOp = exec::ClusterOp::create(builder, op->getLoc(), builder.getStringAttr(name),
+                                                 DenseI64ArrayAttr());
+        IRMapping mapping;
+        op.getBody().cloneInto(&clusterOp.getBody(), mapping);
+        return clusterOp;
+      });
+  SmallVector<Type> types(op->getOperandTypes());
+  llvm::append_range(types, op->getResultTypes());
+  llvm::append_range(types, plan->scratch);
+  StringRef category = categoryOf(op);
+  auto planned = op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
+  KernelUse use;
+  use.scratch = plan->scratch;
+  for (auto [index, stage] : llvm::enumerate(plan->stages)) {
+    SmallVector<Type> operands;
+    for (unsigned buffer : stage.buffers)
+      operands.push_back(types[buffer]);
+    SmallVector<int32_t> access;
+    for (exec::Access a : stage.access)
+      access.push_back(static_cast<int32_t>(a));
+    // The forecast of a cluster is shared out among its stages by bytes.
+    uint64_t total = 1;
+    for (const GeneratedStage &other : plan->stages)
+      total += other.bytes;
+    uint64_t nanoseconds = planned ? planned.getNanoseconds() * stage.bytes / total : 0;
+    std::string key = ("stage:" + Twine(index) + ":" + category + ":" + text).str();
+    FlatSymbolRefAttr symbol = insert(key, category, [&](OpBuilder &builder, StringRef name) {
+      std::string function = (cluster.getValue() + "_" + Twine(index)).str();
+      return exec::KernelOp::create(
+          builder, op->getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(operands),
+          builder.getDenseI32ArrayAttr(access), builder.getStringAttr(category),
+          builder.getStringAttr("generated"), DenseI8ArrayAttr(), cluster, index,
+          builder.getStringAttr(function), stage.extent, stage.chunk, stage.flops, stage.bytes,
+          nanoseconds);
+    });
+    use.stages.push_back({symbol, stage.buffers});
+  }
+  return use;
+}

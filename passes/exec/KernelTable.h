@@ -1,0 +1,56 @@
+// Collects the kernels of an exec model: equal library plans and equal clusters are one symbol.
+#pragma once
+
+#include "dialects/Exec/Exec.h"
+#include "dialects/NN/NN.h"
+#include "passes/codegen/GeneratedKernels.h"
+#include "passes/planning/KernelRequests.h"
+#include "runtime/core/KernelPlanner.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace dlc {
+
+/// What a dispatch of an op needs: kernel symbols in order, each with the positions of its buffers
+/// among operands, results, scratch.
+struct KernelUse {
+  struct Stage {
+    mlir::FlatSymbolRefAttr kernel;
+    llvm::SmallVector<unsigned> buffers;
+  };
+  llvm::SmallVector<Stage> stages;
+  llvm::SmallVector<mlir::RankedTensorType>
+      scratch; // workspace of a library kernel, scratch of a generated one
+};
+
+class KernelTable {
+public:
+  /// New kernels are inserted at the end of the model's body.
+  KernelTable(nn::ModelOp model, mlir::SymbolTable &symbols, rt::KernelPlanner &planner,
+              const PlanningTarget &target)
+      : model(model), symbols(symbols), planner(planner), target(target) {}
+
+  /// The kernel of a library op (planned by dlc-plan-kernels); emits a diagnostic at the op if the
+  /// planner refuses.
+  mlir::FailureOr<KernelUse> library(mlir::Operation *op);
+  /// The kernels of a cluster; emits a diagnostic if none can be generated.
+  mlir::FailureOr<KernelUse> generated(nn::FusedOp op);
+
+private:
+  mlir::FlatSymbolRefAttr
+  insert(llvm::StringRef key, llvm::StringRef base,
+         llvm::function_ref<mlir::Operation *(mlir::OpBuilder &, llvm::StringRef)> create);
+
+  nn::ModelOp model;
+  mlir::SymbolTable &symbols; // of the model: variables may have any name
+  rt::KernelPlanner &planner;
+  PlanningTarget target;
+  llvm::StringMap<mlir::FlatSymbolRefAttr> known; // by content
+  llvm::StringMap<unsigned> names;                // next number by base name
+};
+
+/// For profiles: conv.forward, conv.grad_data, conv.grad_filter, dense, pooling, reorder; of
+/// clusters norm, loss, optimizer or pointwise.
+llvm::StringRef categoryOf(mlir::Operation *op);
+
+} // namespace dlc

@@ -1,0 +1,53 @@
+// One walk over the instructions: the first and last that touch a buffer, extended by what happens
+// asynchronously.
+
+#include "passes/exec/Liveness.h"
+
+using namespace mlir;
+using namespace dlc;
+
+Liveness::Liveness(exec::ProgramOp program) {
+  for (Operation &op : program.getBody().front())
+    if (exec::isInstruction(&op))
+      order.push_back(&op);
+  DenseMap<int64_t, Value> inFlight;
+  for (auto [index, op] : llvm::enumerate(order)) {
+    auto at = static_cast<int64_t>(index);
+    for (Value operand : op->getOperands())
+      touch(operand, at);
+    if (auto start = dyn_cast<exec::StartOp>(op))
+      inFlight[start.getCollective()] = start.getBucket();
+    if (auto wait = dyn_cast<exec::WaitOp>(op))
+      if (Value bucket = inFlight.lookup(wait.getCollective()))
+        touch(bucket, at);
+    if (auto read = dyn_cast<exec::HostReadOp>(op))
+      for (Value buffer : read.getBuffers())
+        touch(buffer, static_cast<int64_t>(order.size()) - 1);
+  }
+  for (auto &[op, interval] : live)
+    if (cast<exec::BufferOp>(op).getInput())
+      interval.begin = 0;
+}
+
+void Liveness::touch(Value buffer, int64_t at) {
+  exec::BufferOp root = exec::rootOf(buffer).buffer;
+  auto [entry, inserted] = live.insert({root.getOperation(), LiveInterval{at, at}});
+  entry->second.end = std::max(entry->second.end, at);
+}
+
+SmallVector<exec::Access> dlc::accessesOf(Operation *op, SymbolTable &kernels) {
+  using exec::Access;
+  SmallVector<Access> accesses(op->getNumOperands(), Access::Read);
+  if (auto dispatch = dyn_cast<exec::DispatchOp>(op)) {
+    auto kernel = kernels.lookup<exec::KernelOp>(dispatch.getKernel());
+    for (auto [access, number] : llvm::zip(accesses, kernel.getAccess()))
+      access = static_cast<Access>(number);
+  } else if (isa<exec::StartOp>(op)) {
+    accesses.front() = Access::ReadWrite;
+  } else if (isa<exec::FillOp>(op)) {
+    accesses.front() = Access::Write;
+  } else if (isa<exec::CopyOp>(op)) {
+    accesses.back() = Access::Write;
+  }
+  return accesses;
+}

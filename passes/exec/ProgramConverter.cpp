@@ -1,0 +1,364 @@
+// Places are decided before anything is emitted: gradients in their bucket's slice, new values of
+// variables in the variable where no later reader wants the old one. Then ops are converted in
+// program order; every other value gets a transient buffer, or that of an operand that dies in an
+// elementwise cluster.
+
+#include "passes/exec/ProgramConverter.h"
+
+#include "dialects/Comm/Comm.h"
+
+using namespace mlir;
+using namespace dlc;
+using exec::ArenaKind;
+using exec::Phase;
+
+ProgramConverter::ProgramConverter(nn::ProgramOp program, KernelTable &kernels,
+                                   const SymbolTable &symbols)
+    : program(program), kernels(kernels), symbols(symbols), buffers(program),
+      instructions(program) {
+  for (auto read : program.getBody().getOps<nn::ReadOp>())
+    reads[read.getVariable()].push_back(read);
+}
+
+LogicalResult ProgramConverter::convert() {
+  result = exec::ProgramOp::create(buffers, program.getLoc(), program.getSymNameAttr());
+  Block &block = result.getBody().emplaceBlock();
+  // An anchor keeps buffers ahead of instructions; it is erased at the end.
+  buffers.setInsertionPointToEnd(&block);
+  Operation *anchor = exec::RecordOp::create(buffers, program.getLoc(), 0, exec::Stream::Compute);
+  buffers.setInsertionPoint(anchor);
+  instructions.setInsertionPointToEnd(&block);
+  findPhases();
+  placeInputs();
+  placeBuckets();
+  placeAssigned();
+  sharing.emplace(program.getBody().front(), clusters,
+                  [&](Value value) { return placed.contains(value); });
+  for (Operation &op : program.getBody().front())
+    if (failed(convertOp(&op)))
+      return failure();
+  keepOldValues();
+  assignRemaining();
+  for (Operation &op : program.getBody().front())
+    hostRead(&op);
+  if (Attribute forecast = program->getAttr("forecast"))
+    result->setAttr("forecast", forecast);
+  anchor->erase();
+  return success();
+}
+
+//===- Places ---------------------------------------------------------------------------------===//
+
+Value ProgramConverter::newBuffer(RankedTensorType type, ArenaKind arena, Location loc) {
+  StringRef layer = nn::layerName(loc);
+  return exec::BufferOp::create(buffers, loc, exec::BufferType::get(type.getContext(), type), arena,
+                                IntegerAttr(),
+                                layer.empty() ? StringAttr() : buffers.getStringAttr(layer),
+                                FlatSymbolRefAttr(), StringAttr(), ArrayAttr());
+}
+
+void ProgramConverter::placeInputs() {
+  for (BlockArgument argument : program.getArguments()) {
+    if (argument.use_empty())
+      continue;
+    Value buffer = newBuffer(nn::tensorType(argument), ArenaKind::Inputs, program.getLoc());
+    buffer.getDefiningOp<exec::BufferOp>().setInput(program.getInputName(argument.getArgNumber()));
+    placed[argument] = buffer;
+  }
+}
+
+/// True if a kernel writes the value and can write it anywhere.
+static bool isKernelResult(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && (isa<nn::FusedOp>(op) || isLibraryOp(op));
+}
+
+void ProgramConverter::placeBuckets() {
+  for (auto start : program.getBody().getOps<comm::StartOp>()) {
+    int64_t bytes = 0;
+    for (Value input : start.getInputs())
+      bytes += exec::alignUp(nn::physicalBytes(nn::tensorType(input)));
+    auto type = RankedTensorType::get(bytes / 4, Float32Type::get(start.getContext()));
+    Value bucket = newBuffer(type, ArenaKind::Gradients, start.getLoc());
+    buckets[start] = bucket;
+    auto wait = cast<comm::WaitOp>(*start.getFuture().getUsers().begin());
+    int64_t offset = 0;
+    for (auto [input, output] : llvm::zip(start.getInputs(), wait.getOutputs())) {
+      auto slice = exec::ViewOp::create(
+          buffers, start.getLoc(), exec::BufferType::get(start.getContext(), nn::tensorType(input)),
+          bucket, offset, StringAttr());
+      offset += exec::alignUp(nn::physicalBytes(nn::tensorType(input)));
+      placed[output] = slice;
+      if (isKernelResult(input) && !placed.contains(input))
+        placed[input] = slice;
+    }
+  }
+}
+
+Value ProgramConverter::variableBuffer(StringRef name) {
+  Value &buffer = variables[name];
+  if (!buffer) {
+    auto variable = symbols.lookup<nn::VariableOp>(name);
+    ArenaKind arena =
+        variable.getKind() == nn::VariableKind::Slot ? ArenaKind::Slots : ArenaKind::Variables;
+    buffer = newBuffer(cast<RankedTensorType>(variable.getType()), arena, variable.getLoc());
+    buffer.getDefiningOp<exec::BufferOp>().setVariable(name);
+  }
+  return buffer;
+}
+
+Value ProgramConverter::variablePlace(StringRef name, std::optional<uint64_t> row,
+                                      RankedTensorType type, Location loc) {
+  Value whole = variableBuffer(name);
+  if (!row)
+    return whole;
+  RankedTensorType wholeType = cast<exec::BufferType>(whole.getType()).getTensor();
+  Value &rows = variableRows[{whole, *row, type}];
+  if (!rows)
+    rows = exec::ViewOp::create(buffers, loc, exec::BufferType::get(type.getContext(), type), whole,
+                                *nn::rowOffset(wholeType, static_cast<int64_t>(*row), type),
+                                StringAttr());
+  return rows;
+}
+
+Value ProgramConverter::assignedPlace(nn::AssignOp assign) {
+  return variablePlace(assign.getVariable(), assign.getRow(), nn::tensorType(assign.getValue()),
+                       assign.getLoc());
+}
+
+/// True if both, of one variable, have rows in common.
+static bool meet(nn::ReadOp read, nn::AssignOp assign) {
+  if (!read.getRow() || !assign.getRow())
+    return true;
+  auto rows = [](Value value) {
+    return static_cast<uint64_t>(nn::tensorType(value).getDimSize(0));
+  };
+  return *read.getRow() < *assign.getRow() + rows(assign.getValue()) &&
+         *assign.getRow() < *read.getRow() + rows(read.getValue());
+}
+
+void ProgramConverter::placeAssigned() {
+  for (auto assign : program.getBody().getOps<nn::AssignOp>()) {
+    auto producer = assign.getValue().getDefiningOp<nn::FusedOp>();
+    if (!producer || placed.contains(assign.getValue()))
+      continue;
+    unsigned index = cast<OpResult>(assign.getValue()).getResultNumber();
+    if (!canUpdateInPlace(producer, index, assign))
+      continue;
+    placed[assign.getValue()] = assignedPlace(assign);
+    inPlaceAssigns.insert(assign);
+  }
+}
+
+/// Every other reader of the old value is ordered before the producer, and the producer reads it
+/// elementwise. Values that alias the variable (reshapes) count as readers of it: conservative.
+bool ProgramConverter::canUpdateInPlace(nn::FusedOp producer, unsigned index, nn::AssignOp assign) {
+  for (nn::ReadOp read : reads.lookup(assign.getVariable())) {
+    if (!meet(read, assign))
+      continue;
+    for (OpOperand &use : read.getValue().getUses()) {
+      Operation *user = use.getOwner();
+      if (user == producer) {
+        if (read.getRow() != assign.getRow() ||
+            !clusters.of(producer).canShare(use.getOperandNumber(), index))
+          return false;
+        continue;
+      }
+      bool readsLater =
+          isa<nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp, nn::ReshapeOp>(user);
+      if (readsLater || !user->isBeforeInBlock(producer))
+        return false;
+    }
+  }
+  return true;
+}
+
+Value ProgramConverter::bufferOf(Value value) {
+  if (Value known = placed.lookup(value))
+    return known;
+  Value buffer;
+  if (auto read = value.getDefiningOp<nn::ReadOp>())
+    buffer = variablePlace(read.getVariable(), read.getRow(), nn::tensorType(value), read.getLoc());
+  else
+    buffer = newBuffer(nn::tensorType(value), ArenaKind::Transient, value.getLoc());
+  placed[value] = buffer;
+  return buffer;
+}
+
+//===- Phases ---------------------------------------------------------------------------------===//
+
+// Forward is what the losses, metrics and outputs are computed from; optimizer what is computed for
+// assignments alone; the rest is backward.
+void ProgramConverter::findPhases() {
+  Block &block = program.getBody().front();
+  for (Operation &op : llvm::reverse(block)) {
+    auto usersAre = [&](Phase phase) {
+      return llvm::any_of(op.getUsers(), [&](Operation *user) {
+        return phases.lookup_or(user, Phase::Backward) == phase;
+      });
+    };
+    if (isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op) || usersAre(Phase::Forward))
+      phases[&op] = Phase::Forward;
+    else if (isa<nn::AssignOp>(op) || (!op.use_empty() &&
+                                       llvm::all_of(op.getUsers(),
+                                                    [&](Operation *user) {
+                                                      return phases.lookup(user) ==
+                                                             Phase::Optimizer;
+                                                    }) &&
+                                       !isa<comm::StartOp, comm::WaitOp>(op)))
+      phases[&op] = Phase::Optimizer;
+    else
+      phases[&op] = Phase::Backward;
+  }
+}
+
+//===- Instructions ---------------------------------------------------------------------------===//
+
+LogicalResult ProgramConverter::convertOp(Operation *op) {
+  if (isa<nn::ReadOp, nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
+    return success();
+  if (auto fused = dyn_cast<nn::FusedOp>(op)) {
+    FailureOr<KernelUse> use = kernels.generated(fused);
+    return failed(use) ? failure() : dispatch(op, *use);
+  }
+  if (isa<comm::StartOp>(op)) {
+    start(op);
+    return success();
+  }
+  if (auto wait = dyn_cast<comm::WaitOp>(op)) {
+    auto origin = wait.getFuture().getDefiningOp<comm::StartOp>();
+    exec::WaitOp::create(instructions, op->getLoc(), origin.getBucket(), exec::StreamAttr());
+    return success();
+  }
+  if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) {
+    if (!nn::layoutOf(nn::tensorType(reshape.getX())).isRowMajor() ||
+        !nn::layoutOf(reshape.getType()).isRowMajor())
+      return op->emitOpError("moves elements; dlc-assign-layouts should have reordered ")
+             << reshape.getX().getType();
+    view(op, reshape.getX(), reshape.getY());
+    return success();
+  }
+  if (isLibraryOp(op)) {
+    FailureOr<KernelUse> use = kernels.library(op);
+    return failed(use) ? failure() : dispatch(op, *use);
+  }
+  return op->emitOpError("has no kernel: neither a library nor a cluster runs it");
+}
+
+LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {
+  SmallVector<Value> all;
+  for (Value operand : op->getOperands())
+    all.push_back(bufferOf(operand));
+  for (OpResult value : op->getResults()) {
+    if (Value operand = sharing->operandSharedBy(value))
+      placed[value] = placed.lookup(operand);
+    all.push_back(bufferOf(value));
+  }
+  for (RankedTensorType type : use.scratch)
+    all.push_back(newBuffer(type, ArenaKind::Transient, op->getLoc()));
+  for (const KernelUse::Stage &stage : use.stages) {
+    SmallVector<Value> arguments;
+    for (unsigned index : stage.buffers)
+      arguments.push_back(all[index]);
+    auto phase = exec::PhaseAttr::get(op->getContext(), phases.lookup(op));
+    exec::DispatchOp::create(instructions, op->getLoc(), stage.kernel, arguments, phase,
+                             exec::StreamAttr(), op->getAttrOfType<IntegerAttr>(recomputedName));
+  }
+  return success();
+}
+
+void ProgramConverter::start(Operation *op) {
+  auto start = cast<comm::StartOp>(op);
+  auto wait = cast<comm::WaitOp>(*start.getFuture().getUsers().begin());
+  SmallVector<Attribute> members;
+  for (auto [input, output] : llvm::zip(start.getInputs(), wait.getOutputs())) {
+    members.push_back(instructions.getStringAttr(nn::layerName(input.getLoc())));
+    if (Value buffer = bufferOf(input), slice = placed.lookup(output); buffer != slice)
+      exec::CopyOp::create(instructions, op->getLoc(), buffer, slice, Phase::Backward,
+                           exec::StreamAttr());
+  }
+  Type wire = start.getWire().value_or(Float32Type::get(op->getContext()));
+  exec::StartOp::create(instructions, op->getLoc(), buckets.lookup(op), start.getBucket(), wire,
+                        instructions.getArrayAttr(members), exec::StreamAttr());
+}
+
+void ProgramConverter::view(Operation *op, Value source, Value value) {
+  // Placed already if it is a bucket's slice or a variable: then it is a copy.
+  auto type = exec::BufferType::get(op->getContext(), nn::tensorType(value));
+  OpBuilder after(op->getContext());
+  Value from = bufferOf(source);
+  after.setInsertionPointAfterValue(from);
+  Value alias = exec::ViewOp::create(after, op->getLoc(), type, from, 0, StringAttr());
+  if (Value destination = placed.lookup(value))
+    exec::CopyOp::create(instructions, op->getLoc(), alias, destination, phases.lookup(op),
+                         exec::StreamAttr());
+  else
+    placed[value] = alias;
+}
+
+/// The variable's value that a value is, whatever its shape, or null.
+static nn::ReadOp readBehind(Value value) {
+  while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
+    value = reshape.getX();
+  return value.getDefiningOp<nn::ReadOp>();
+}
+
+/// The host reads when the program has run: what it wants of a variable's old value is copied
+/// before the new one is written.
+void ProgramConverter::keepOldValues() {
+  DenseSet<StringRef> assigned;
+  for (auto assign : program.getBody().getOps<nn::AssignOp>())
+    assigned.insert(assign.getVariable());
+  for (Operation &op : program.getBody().front()) {
+    if (!isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
+      continue;
+    for (Value value : op.getOperands()) {
+      nn::ReadOp read = readBehind(value);
+      if (!read || !assigned.contains(read.getVariable()) ||
+          !exec::rootOf(bufferOf(value)).buffer.getVariable())
+        continue;
+      Value copy = newBuffer(nn::tensorType(value), ArenaKind::Transient, op.getLoc());
+      exec::CopyOp::create(instructions, op.getLoc(), placed.lookup(value), copy,
+                           phases.lookup(&op), exec::StreamAttr());
+      placed[value] = copy;
+    }
+  }
+}
+
+/// Assignments that are not in place: through a temporary if the source is itself a variable (a
+/// swap), then into the variable.
+void ProgramConverter::assignRemaining() {
+  SmallVector<std::pair<nn::AssignOp, Value>> pending;
+  for (auto assign : program.getBody().getOps<nn::AssignOp>()) {
+    if (inPlaceAssigns.contains(assign))
+      continue;
+    Value source = bufferOf(assign.getValue());
+    if (exec::rootOf(source).buffer.getVariable()) {
+      Value temporary =
+          newBuffer(nn::tensorType(assign.getValue()), ArenaKind::Transient, assign.getLoc());
+      exec::CopyOp::create(instructions, assign.getLoc(), source, temporary, Phase::Optimizer,
+                           exec::StreamAttr());
+      source = temporary;
+    }
+    pending.push_back({assign, source});
+  }
+  for (auto [assign, source] : pending)
+    exec::CopyOp::create(instructions, assign.getLoc(), source, assignedPlace(assign),
+                         Phase::Optimizer, exec::StreamAttr());
+}
+
+void ProgramConverter::hostRead(Operation *op) {
+  auto create = [&](StringRef name, exec::ResultKind kind, ValueRange values, double weight) {
+    SmallVector<Value> places =
+        llvm::map_to_vector(values, [&](Value value) { return bufferOf(value); });
+    exec::HostReadOp::create(instructions, op->getLoc(), name, kind, places, llvm::APFloat(weight),
+                             exec::StreamAttr());
+  };
+  if (auto loss = dyn_cast<nn::LossOp>(op))
+    create("loss", exec::ResultKind::Loss, {loss.getSum(), loss.getCount()},
+           loss.getWeight().convertToDouble());
+  else if (auto metric = dyn_cast<nn::MetricOp>(op))
+    create(metric.getMetric(), exec::ResultKind::Metric, {metric.getSum(), metric.getCount()}, 1.0);
+  else if (auto output = dyn_cast<nn::OutputOp>(op))
+    create(output.getOutput(), exec::ResultKind::Output, {output.getValue()}, 1.0);
+}

@@ -1,0 +1,45 @@
+// The table of host-written scalars and access to them.
+
+#include "passes/nn/Scalars.h"
+
+using namespace mlir;
+using namespace dlc;
+
+llvm::ArrayRef<ScalarInfo> dlc::wellKnownScalars() {
+  static constexpr ScalarInfo table[] = {
+      {"lr", false, 0, true},            // learning rate of this step
+      {"step", true, 0, true},           // steps done so far
+      {"seed", true, 0, true},           // of the run
+      {"inverse_world", false, 1, true}, // 1 / number of ranks
+      {"first_row", true, 0, false},     // rows of the global batch before this rank's
+      {"valid_rows", true, 0, false},    // rows that do not pad this rank's batch
+  };
+  return table;
+}
+
+const ScalarInfo *dlc::lookupScalar(StringRef name) {
+  for (const ScalarInfo &info : wellKnownScalars())
+    if (info.name == name)
+      return &info;
+  return nullptr;
+}
+
+RankedTensorType dlc::scalarType(MLIRContext *context, const ScalarInfo &info) {
+  Builder builder(context);
+  Type element = info.isInteger ? Type(builder.getI64Type()) : Type(builder.getF32Type());
+  return RankedTensorType::get({}, element);
+}
+
+Value dlc::readScalar(OpBuilder &builder, Location loc, nn::ModelOp model, StringRef name) {
+  const ScalarInfo *info = lookupScalar(name);
+  assert(info && "only well-known scalars can be read");
+  RankedTensorType type = scalarType(builder.getContext(), *info);
+  if (!SymbolTable::lookupSymbolIn(model, name)) {
+    OpBuilder atTop = OpBuilder::atBlockBegin(&model.getBody().front());
+    auto initial = nn::InitializerAttr::get(builder.getContext(), nn::InitializerKind::Constant,
+                                            info->initial, 0);
+    nn::VariableOp::create(atTop, model.getLoc(), name, type, nn::VariableKind::Scalar, initial,
+                           FlatSymbolRefAttr(), StringAttr());
+  }
+  return nn::ReadOp::create(builder, loc, type, name);
+}

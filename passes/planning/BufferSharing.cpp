@@ -1,0 +1,75 @@
+// One walk in program order: when a cluster is reached, all values that lie in an operand's memory
+// are known, and so is the last op that reads any of them.
+
+#include "passes/planning/BufferSharing.h"
+
+using namespace mlir;
+using namespace dlc;
+
+const ClusterSharing &SharingTable::of(nn::FusedOp cluster) {
+  std::unique_ptr<ClusterSharing> &entry = known[cluster];
+  if (!entry)
+    entry = std::make_unique<ClusterSharing>(cluster.getBody().front());
+  return *entry;
+}
+
+BufferSharing::BufferSharing(Block &block, SharingTable &clusters,
+                             llvm::function_ref<bool(Value)> hasOwnPlace)
+    : clusters(&clusters) {
+  for (Operation &op : block)
+    for (OpResult result : op.getResults()) {
+      if (!isa<RankedTensorType>(result.getType()) || isa<nn::ReadOp>(op) || hasOwnPlace(result))
+        continue;
+      Value owner = result;
+      if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) {
+        owner = owners.lookup(reshape.getX());
+        views.insert(result);
+      } else if (auto fused = dyn_cast<nn::FusedOp>(op)) {
+        if (Value operand = findOperand(fused, result.getResultNumber())) {
+          shared[result] = operand;
+          owner = owners.lookup(operand);
+        }
+      }
+      if (owner)
+        place(result, owner);
+    }
+}
+
+void BufferSharing::place(Value value, Value owner) {
+  owners[value] = owner;
+  auto [entry, isNew] = lastUse.insert({owner, value.getDefiningOp()});
+  Operation *&last = entry->second;
+  for (Operation *user : value.getUsers()) {
+    // These are read when the program has run.
+    if (isa<nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp>(user))
+      last = nullptr;
+    else if (last && last->isBeforeInBlock(user))
+      last = user;
+  }
+}
+
+Value BufferSharing::findOperand(nn::FusedOp op, unsigned result) const {
+  for (auto [index, operand] : llvm::enumerate(op.getInputs())) {
+    Value owner = owners.lookup(operand);
+    if (operand.getType() != op.getResult(result).getType() || !owner || views.contains(operand) ||
+        lastUse.lookup(owner) != op)
+      continue;
+    auto isInside = [&](Value other) { return owners.lookup(other) == owner; };
+    // What another operand, a view perhaps, reads there would be gone; two results need two places.
+    if (llvm::count_if(op.getInputs(), isInside) > 1 || llvm::any_of(op.getResults(), isInside))
+      continue;
+    if (clusters->of(op).canShare(index, result))
+      return operand;
+  }
+  return {};
+}
+
+BufferSharing::Memory BufferSharing::memoryOf(Value value) const {
+  Value owner = owners.lookup(value);
+  return {owner, lastUse.lookup(owner)};
+}
+
+SmallVector<BufferSharing::Memory> BufferSharing::memories() const {
+  return llvm::map_to_vector(lastUse,
+                             [](const auto &entry) { return Memory{entry.first, entry.second}; });
+}

@@ -1,0 +1,54 @@
+// Which results of clusters lie in the memory of an operand that nobody reads afterwards.
+//
+// The one place that decides this: the conversion to exec follows it, and planning of kernels
+// judges workspaces by the memory that comes of it.
+#pragma once
+
+#include "dialects/NN/NN.h"
+#include "passes/codegen/GeneratedKernels.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace dlc {
+
+/// What each cluster may share. A cluster is planned when it is first asked for, so none may change
+/// or be erased between questions.
+class SharingTable {
+public:
+  const ClusterSharing &of(nn::FusedOp cluster);
+
+private:
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<ClusterSharing>> known;
+};
+
+class BufferSharing {
+public:
+  /// `hasOwnPlace` is true for results that are in no transient memory: variables, buckets.
+  BufferSharing(mlir::Block &block, SharingTable &clusters,
+                llvm::function_ref<bool(mlir::Value)> hasOwnPlace);
+
+  /// The operand in whose memory the result is written, or null.
+  mlir::Value operandSharedBy(mlir::OpResult result) const { return shared.lookup(result); }
+
+  /// One transient memory: from the op that defines the owner to the last that reads it, or to the
+  /// end of the program if that is null.
+  struct Memory {
+    mlir::Value owner;
+    mlir::Operation *last;
+  };
+  llvm::SmallVector<Memory> memories() const;
+  /// The memory in which a value lies; without an owner if it is in no transient memory.
+  Memory memoryOf(mlir::Value value) const;
+
+private:
+  void place(mlir::Value value, mlir::Value owner);
+  mlir::Value findOperand(nn::FusedOp op, unsigned result) const;
+
+  SharingTable *clusters;
+  llvm::DenseMap<mlir::Value, mlir::Value> owners; // of values in transient memory
+  llvm::DenseSet<mlir::Value> views;
+  llvm::MapVector<mlir::Value, mlir::Operation *> lastUse; // by owner; null: the end
+  llvm::DenseMap<mlir::Value, mlir::Value> shared;
+};
+
+} // namespace dlc

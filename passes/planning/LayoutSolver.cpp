@@ -1,0 +1,280 @@
+// Each family is walked twice through the training program: first with free weights, to learn which
+// layout the filter gradients want, which becomes that of parameter, slots and gradient; then with
+// those fixed. The other programs conform.
+
+#include "passes/planning/LayoutSolver.h"
+
+#include "dialects/Comm/Comm.h"
+#include "dialects/NN/Elementwise.h"
+#include "passes/planning/FamilyWalk.h"
+#include "passes/planning/KernelRequests.h"
+
+using namespace mlir;
+using namespace dlc;
+using rt::Layout;
+
+// Smaller reorders are not worth a trial, smaller gains not worth an exception; the number of
+// trials bounds the time to compile.
+static constexpr int64_t leastReorder = 64 * 1024;
+static constexpr double leastGain = 1e-3;
+static constexpr unsigned mostTrials = 64;
+
+static constexpr LayoutFamily families[] = {LayoutFamily::Plain, LayoutFamily::ChannelsLast,
+                                            LayoutFamily::Blocked};
+
+StringRef dlc::nameOf(LayoutFamily family) {
+  switch (family) {
+  case LayoutFamily::Plain:
+    return "plain";
+  case LayoutFamily::ChannelsLast:
+    return "channels last";
+  case LayoutFamily::Blocked:
+    return "blocked";
+  }
+  return {};
+}
+
+Layout dlc::familyLayout(LayoutFamily family, size_t rank, unsigned lanes) {
+  Layout layout = Layout::rowMajor(rank);
+  if (rank < 3)
+    return layout;
+  if (family == LayoutFamily::ChannelsLast)
+    std::rotate(layout.order.begin() + 1, layout.order.begin() + 2, layout.order.end());
+  if (family == LayoutFamily::Blocked)
+    layout.blocks.push_back({1, static_cast<uint16_t>(lanes)});
+  return layout;
+}
+
+bool dlc::canMoveIn(Operation *op, const Layout &layout) {
+  auto isAligned = [&](size_t dim, int64_t position) {
+    return position % layout.blockOf(dim) == 0;
+  };
+  if (auto concat = dyn_cast<nn::ConcatOp>(op)) {
+    auto dim = static_cast<size_t>(concat.getDim());
+    return llvm::all_of(concat.getInputs().drop_back(), [&](Value input) {
+      return isAligned(dim, nn::tensorType(input).getDimSize(dim));
+    });
+  }
+  if (auto slice = dyn_cast<nn::SliceOp>(op)) {
+    // A cut inside a block would leave values in what is padding of the result.
+    ArrayRef<int64_t> shape = nn::tensorType(slice.getX()).getShape();
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      int64_t end = slice.getStart()[dim] + slice.getSize()[dim];
+      if (!isAligned(dim, slice.getStart()[dim]) || (end != shape[dim] && !isAligned(dim, end)))
+        return false;
+    }
+    return true;
+  }
+  if (auto pad = dyn_cast<nn::PadOp>(op)) {
+    for (size_t dim = 0; dim < pad.getLow().size(); ++dim)
+      if (layout.blockOf(dim) > 1 && (pad.getLow()[dim] != 0 || pad.getHigh()[dim] != 0))
+        return false;
+    return true;
+  }
+  return layout.isRowMajor();
+}
+
+bool dlc::isRecomputed(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<nn::CastOp>(op))
+    return nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) <=
+           nn::elementBytes(nn::tensorType(value).getElementType());
+  return op && op->hasTrait<nn::Elementwise>() && nn::tensorType(value).getElementType().isF64();
+}
+
+const Layout &LayoutPlan::layoutOf(Value value) const {
+  static const auto rowMajor = [] {
+    std::array<Layout, nn::maxRank + 1> byRank;
+    for (size_t rank = 0; rank < byRank.size(); ++rank)
+      byRank[rank] = Layout::rowMajor(rank);
+    return byRank;
+  }();
+  auto entry = values.find(value);
+  return entry == values.end() ? rowMajor[static_cast<size_t>(nn::tensorType(value).getRank())]
+                               : entry->second;
+}
+
+/// Follows a new value of a parameter back through the optimizer's arithmetic and the all-reduce to
+/// the filter gradients it derives from.
+void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
+  SymbolTable symbols(model);
+  for (auto assign : program.getBody().getOps<nn::AssignOp>()) {
+    ArrayRef<int64_t> shape = nn::tensorType(assign.getValue()).getShape();
+    auto variable = symbols.lookup<nn::VariableOp>(assign.getVariable());
+    if (!variable || variable.getKind() != nn::VariableKind::Parameter || shape.size() < 3)
+      continue;
+    SmallVector<Value> worklist{assign.getValue()};
+    llvm::SmallDenseSet<Value> seen;
+    while (!worklist.empty()) {
+      Value value = worklist.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op || nn::tensorType(value).getShape() != shape || !seen.insert(value).second)
+        continue;
+      if (isa<nn::ConvGradFilterOp>(op))
+        filterGradients[value] = variable.getSymName();
+      else if (isa<comm::AllReduceOp>(op))
+        worklist.push_back(op->getOperand(cast<OpResult>(value).getResultNumber()));
+      else if (op->hasTrait<nn::Elementwise>())
+        llvm::append_range(worklist, op->getOperands());
+    }
+  }
+}
+
+FamilyWalkContext LayoutSolver::contextOf(const LayoutSolution &solution) const {
+  return {planner, math, threads, solution.family, solution.flips, filterGradients, copies};
+}
+
+static FamilyWalkContext withVariables(FamilyWalkContext context,
+                                       const llvm::StringMap<Layout> &variables) {
+  context.variables = &variables;
+  return context;
+}
+
+namespace {
+/// The two walks over a program: with free weights, then with those that the first one wishes.
+class ProgramWalk {
+public:
+  ProgramWalk(const FamilyWalkContext &context, nn::ProgramOp program, LayoutPlan &plan)
+      : program(program), plan(plan), free(context, program, draft),
+        fixed(withVariables(context, plan.variables), program, plan) {}
+
+  LogicalResult run();
+  /// Follows a change of an op's family, in a program that decides alone about the variables.
+  void update(Operation *flipped);
+  double nanoseconds() const { return fixed.nanoseconds(); }
+
+private:
+  void layOutVariables();
+
+  nn::ProgramOp program;
+  LayoutPlan draft, &plan;
+  FamilyWalk free, fixed;
+};
+} // namespace
+
+/// Emits a diagnostic if the library refuses an op: it does in all families or in none.
+LogicalResult ProgramWalk::run() {
+  for (FamilyWalk *walk : {&free, &fixed}) {
+    layOutVariables();
+    if (!walk->run())
+      return walk->refused->emitOpError("has no kernel on this target in any layout: ")
+             << walk->reason;
+  }
+  return success();
+}
+
+void ProgramWalk::update(Operation *flipped) {
+  free.update(flipped, {});
+  llvm::StringMap<Layout> former = std::exchange(plan.variables, {});
+  layOutVariables();
+  fixed.update(flipped, former);
+}
+
+/// Variables without a layout get the one that is wished for them, slots that of their owner.
+void ProgramWalk::layOutVariables() {
+  llvm::StringMap<Layout> &layouts = plan.variables;
+  for (auto &wish : free.wishes())
+    layouts.try_emplace(wish.getKey(), wish.getValue());
+  auto model = program->getParentOfType<nn::ModelOp>();
+  for (auto variable : model.getBody().getOps<nn::VariableOp>())
+    if (auto owner = layouts.find(variable.getOwner().value_or(StringRef()));
+        owner != layouts.end() && cast<RankedTensorType>(variable.getType()).getRank() ==
+                                      static_cast<int64_t>(owner->second.rank()))
+      layouts.try_emplace(variable.getSymName(), Layout(owner->second));
+}
+
+/// The library op that a value comes from through elementwise ops, or null.
+static Operation *libraryProducer(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && op->hasTrait<nn::Elementwise>() && !nn::fullOperands(op).empty())
+    op = nn::fullOperands(op).front().getDefiningOp();
+  return op && isLibraryOp(op) ? op : nullptr;
+}
+
+/// Library ops at either end of a reorder of an activation, in program order.
+static SmallVector<Operation *> opsBesideReorders(nn::ProgramOp program, const LayoutPlan &plan) {
+  llvm::SmallPtrSet<Operation *, 16> beside;
+  for (auto &[operand, layout] : plan.operands) {
+    Value value = operand->get();
+    if (value.getDefiningOp<nn::ReadOp>() ||
+        nn::physicalBytes(nn::tensorType(value)) < leastReorder)
+      continue;
+    beside.insert(operand->getOwner());
+    beside.insert(libraryProducer(value));
+  }
+  SmallVector<Operation *> ops;
+  for (Operation &op : program.getBody().front())
+    if (beside.contains(&op) && isLibraryOp(&op))
+      ops.push_back(&op);
+  return ops;
+}
+
+/// Tries ops in other families until none lowers the sum.
+static void improve(LayoutSolution &solution, nn::ProgramOp train, ProgramWalk &walk) {
+  unsigned trials = 0;
+  auto tryFlips = [&](Operation *op) {
+    bool improved = false;
+    for (LayoutFamily family : families) {
+      if (solution.flips.lookup_or(op, solution.family) == family || ++trials > mostTrials)
+        continue;
+      LayoutFlips former = solution.flips;
+      double most = walk.nanoseconds() * (1 - leastGain);
+      solution.flips[op] = family;
+      walk.update(op);
+      if (walk.nanoseconds() <= most) {
+        improved = true;
+        continue;
+      }
+      solution.flips = std::move(former);
+      walk.update(op);
+    }
+    return improved;
+  };
+  for (bool improved = true; improved;) {
+    improved = false;
+    for (Operation *op : opsBesideReorders(train, solution.plan))
+      improved |= tryFlips(op);
+  }
+}
+
+FailureOr<LayoutSolution> LayoutSolver::solve() {
+  if (nn::ProgramOp train = nn::trainProgram(model))
+    findFilterGradients(train);
+  for (auto variable : model.getBody().getOps<nn::VariableOp>())
+    if (variable.getKind() == nn::VariableKind::Copy)
+      copies[variable.getSymName()] = *variable.getOwner();
+  auto programs = llvm::to_vector(model.getBody().getOps<nn::ProgramOp>());
+  if (programs.empty())
+    return LayoutSolution();
+  // The program that decides comes first, the others conform.
+  llvm::sort(programs, [](nn::ProgramOp a, nn::ProgramOp b) {
+    auto key = [](nn::ProgramOp it) {
+      return std::pair(it.getSymName() != "train", it.getSymName());
+    };
+    return key(a) < key(b);
+  });
+  std::array<LayoutSolution, 3> solutions;
+  std::array<double, 3> nanoseconds;
+  LayoutSolution *best = nullptr;
+  std::unique_ptr<ProgramWalk> bestWalk;
+  for (auto [index, family] : llvm::enumerate(families)) {
+    LayoutSolution &solution = solutions[index];
+    solution.family = family;
+    auto walk = std::make_unique<ProgramWalk>(contextOf(solution), programs.front(), solution.plan);
+    if (failed(walk->run()))
+      return failure();
+    nanoseconds[index] = walk->nanoseconds();
+    if (best && walk->nanoseconds() >= bestWalk->nanoseconds())
+      continue;
+    best = &solution;
+    bestWalk = std::move(walk);
+  }
+  if (nn::trainProgram(model))
+    improve(*best, programs.front(), *bestWalk);
+  for (nn::ProgramOp program : llvm::drop_begin(programs))
+    if (failed(ProgramWalk(contextOf(*best), program, best->plan).run()))
+      return failure();
+  best->plan.nanoseconds = bestWalk->nanoseconds();
+  best->nanoseconds = nanoseconds;
+  return std::move(*best);
+}

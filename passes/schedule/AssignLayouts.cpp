@@ -1,0 +1,164 @@
+// Writes the layout solver's plan into the IR: types of variables, then each program in order, so
+// that operands have their final types when their users are reached.
+
+#include "dialects/NN/Elementwise.h"
+#include "passes/Passes.h"
+#include "passes/planning/KernelRequests.h"
+#include "passes/planning/LayoutSolver.h"
+
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace dlc;
+
+namespace dlc {
+#define GEN_PASS_DEF_ASSIGNLAYOUTS
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+namespace {
+
+/// Rewrites one program.
+class LayoutWriter {
+public:
+  explicit LayoutWriter(const LayoutPlan &plan) : plan(plan) {}
+
+  void write(nn::ProgramOp program) {
+    // Reorders and copies that are inserted on the way have their types already.
+    for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
+      for (OpOperand &operand : op.getOpOperands())
+        if (auto needed = plan.operands.find(&operand); needed != plan.operands.end())
+          operand.set(inLayout(operand.get(), needed->second, &op));
+      for (OpResult result : op.getResults())
+        if (auto layout = plan.values.find(result); layout != plan.values.end())
+          result.setType(nn::withLayout(nn::tensorType(result), layout->second));
+    }
+    eraseUnused(program);
+  }
+
+private:
+  /// The value in another layout, for `user` and those behind it.
+  Value inLayout(Value value, const rt::Layout &layout, Operation *user) {
+    RankedTensorType type = nn::withLayout(nn::tensorType(value), layout);
+    if (value.getType() == type)
+      return value;
+    Value &copy = copies[{value, type}];
+    if (copy)
+      return copy;
+    OpBuilder builder(user);
+    if (!plan.flexible.contains(value) && !isRecomputed(value))
+      return copy = nn::ReorderOp::create(builder, user->getLoc(), type, wideSource(value, layout));
+    // Making the operands may grow the map under `copy`.
+    Operation *producer = value.getDefiningOp();
+    SmallVector<Value> operands(producer->getOperands());
+    if (producer->hasTrait<nn::Elementwise>())
+      for (Value &operand : MutableArrayRef(operands).take_front(nn::fullOperands(producer).size()))
+        operand = inLayout(operand, layout, user);
+    Operation *clone = builder.clone(*producer);
+    clone->setOperands(operands);
+    clone->getResult(0).setType(type);
+    return copies[{value, type}] = clone->getResult(0);
+  }
+
+  /// The input that a cast narrows, if all who read the cast want this layout: one pass narrows and
+  /// moves then. Else the value itself. What kernels write is narrowed where it is computed.
+  Value wideSource(Value value, const rt::Layout &layout) const {
+    auto cast = value.getDefiningOp<nn::CastOp>();
+    bool narrowsInput = cast && isa<BlockArgument>(cast.getX()) &&
+                        nn::tensorType(cast.getX()).getElementType().isF32() &&
+                        isa<FloatType>(nn::tensorType(value).getElementType()) &&
+                        !isRecomputed(value);
+    bool isAlone = llvm::all_of(value.getUses(), [&](OpOperand &use) {
+      auto needed = plan.operands.find(&use);
+      return needed != plan.operands.end() && needed->second == layout;
+    });
+    return narrowsInput && isAlone ? cast.getX() : value;
+  }
+
+  void eraseUnused(nn::ProgramOp program) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(program.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+  const LayoutPlan &plan;
+  llvm::DenseMap<std::pair<Value, Type>, Value> copies;
+};
+
+struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "train")))
+      return signalPassFailure();
+    nn::ModelOp model = getOperation();
+    std::string reason;
+    std::unique_ptr<rt::KernelPlanner> planner = openPlanner(target, threads, reason);
+    if (!planner || (math != "fast" && math != "strict")) {
+      model.emitError(planner ? "math is '" + math + "', expected strict or fast" : reason);
+      return signalPassFailure();
+    }
+    if (auto precision = model->getAttrOfType<StringAttr>("precision");
+        precision && precision.getValue() == "bf16" && !planner->target().bf16) {
+      model.emitError("precision bf16 needs a processor with bf16 instructions, which ")
+          << planner->target().name
+          << " has not: compile with --precision=f32, or for cpu:avx512-bf16 or cpu:amx";
+      return signalPassFailure();
+    }
+    // Later passes are to price with the same table.
+    PlanningTarget planned{PlanningTarget::nameOf(planner->target()), threads,
+                           math == "strict" ? rt::Math::Strict : rt::Math::Fast};
+    FailureOr<LayoutSolution> solution =
+        LayoutSolver(model, *planner, planned.math, threads).solve();
+    if (failed(solution))
+      return signalPassFailure();
+    write(model, solution->plan);
+    planned.writeTo(model);
+    model.setStage("schedule");
+    writeCosts(model, *solution);
+    explain(model, *solution);
+  }
+
+  void write(nn::ModelOp model, const LayoutPlan &plan) {
+    for (auto variable : model.getBody().getOps<nn::VariableOp>())
+      if (auto layout = plan.variables.find(variable.getSymName()); layout != plan.variables.end())
+        variable.setType(
+            nn::withLayout(cast<RankedTensorType>(variable.getType()), layout->second));
+    for (auto program : model.getBody().getOps<nn::ProgramOp>())
+      LayoutWriter(plan).write(program);
+  }
+
+  /// The attribute `layouts`, for the report: what was chosen, then what else there was, by cost.
+  void writeCosts(nn::ModelOp model, const LayoutSolution &solution) {
+    Builder builder(&getContext());
+    SmallVector<std::pair<double, Attribute>> costs;
+    for (auto [index, alone] : llvm::enumerate(solution.nanoseconds)) {
+      auto family = static_cast<LayoutFamily>(index);
+      bool isChosen = family == solution.family;
+      double cost = isChosen ? solution.plan.nanoseconds : alone;
+      auto exceptions = static_cast<int64_t>(isChosen ? solution.flips.size() : 0);
+      costs.emplace_back(
+          isChosen ? 0 : cost,
+          builder.getDictionaryAttr(
+              {builder.getNamedAttr("exceptions", builder.getI64IntegerAttr(exceptions)),
+               builder.getNamedAttr("family", builder.getStringAttr(nameOf(family))),
+               builder.getNamedAttr("nanoseconds",
+                                    builder.getI64IntegerAttr(static_cast<int64_t>(cost)))}));
+    }
+    llvm::sort(costs, llvm::less_first());
+    model->setAttr("layouts",
+                   builder.getArrayAttr(llvm::to_vector(llvm::make_second_range(costs))));
+  }
+
+  void explain(nn::ModelOp model, const LayoutSolution &solution) {
+    remark::analysis(model.getLoc(), remark::RemarkOpts::name("layouts").category("dlc-layouts"))
+        << llvm::formatv("activations are {0}; kernels and reorders of a step: plain {1:f3} ms, "
+                         "channels last {2:f3} ms, blocked {3:f3} ms",
+                         nameOf(solution.family), solution.nanoseconds[0] * 1e-6,
+                         solution.nanoseconds[1] * 1e-6, solution.nanoseconds[2] * 1e-6)
+               .str();
+  }
+};
+
+} // namespace

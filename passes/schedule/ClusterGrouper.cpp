@@ -1,0 +1,226 @@
+// One reverse walk joins producers to consumers; a second pass joins siblings that read one tensor
+// and have no library kernel between them. Two groups may be one if they agree on iteration space
+// and reduced dimensions and are not too many ops, no path leads from one through something outside
+// into the other, and nobody inside wants the result of a reduction of either.
+
+#include "passes/schedule/ClusterGrouper.h"
+
+#include "passes/planning/KernelRequests.h"
+
+#include "dialects/Comm/Comm.h"
+
+using namespace mlir;
+using namespace dlc;
+
+// Operations of a cluster: more than a few layers have. What plans a cluster recurses as deep, and
+// LLVM takes time that grows with the square of what one loop holds.
+static constexpr size_t mostOps = 128;
+
+static bool isReduction(Operation *op) { return isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op); }
+
+/// True if something other than a cluster reads the result of an op.
+static bool needsMemory(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return !isClusterOp(user); });
+}
+
+/// A cast whose result takes more memory than its operand, which nobody needs in memory.
+static bool isCopiedCast(Operation *op) {
+  auto cast = dyn_cast<nn::CastOp>(op);
+  return cast &&
+         nn::elementBytes(nn::tensorType(cast.getY()).getElementType()) >
+             nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) &&
+         !needsMemory(op);
+}
+
+bool dlc::isCopiedIntoClusters(Operation *op) {
+  return isCopiedCast(op) ||
+         isa<nn::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::SliceOp, nn::PadOp>(op);
+}
+
+SmallVector<Operation *> dlc::usersThroughCasts(Value value) {
+  SmallVector<Operation *> users;
+  for (Operation *user : value.getUsers()) {
+    if (isCopiedCast(user))
+      llvm::append_range(users, usersThroughCasts(user));
+    else
+      users.push_back(user);
+  }
+  return users;
+}
+
+SmallVector<Operation *> dlc::usersThroughCasts(Operation *op) {
+  SmallVector<Operation *> users;
+  for (Value result : op->getResults())
+    llvm::append_range(users, usersThroughCasts(result));
+  return users;
+}
+
+bool dlc::isClusterOp(Operation *op) {
+  return op->hasTrait<nn::Elementwise>() || isReduction(op) || isCopiedIntoClusters(op) ||
+         isa<nn::ConcatOp, nn::TransposeOp>(op) ||
+         (isa<nn::ReorderOp, nn::MaxPoolOp, nn::MaxPoolGradOp>(op) && !isLibraryOp(op));
+}
+
+/// Positions of users of an op, in program order; uses have no order that text preserves.
+static std::vector<unsigned> positionsOf(ArrayRef<Operation *> users,
+                                         const DenseMap<Operation *, unsigned> &positions) {
+  std::vector<unsigned> found;
+  for (Operation *user : users)
+    found.push_back(positions.lookup(user));
+  llvm::sort(found);
+  found.erase(llvm::unique(found), found.end());
+  return found;
+}
+
+ClusterGrouper::ClusterGrouper(Block &block) {
+  for (Operation &op : block) {
+    positions[&op] = static_cast<unsigned>(ops.size());
+    ops.push_back(&op);
+  }
+  std::vector<std::vector<unsigned>> users;
+  for (Operation *op : ops)
+    users.push_back(positionsOf(usersThroughCasts(op), positions));
+  graph.emplace(std::move(users));
+  all.resize(ops.size());
+  for (unsigned position = ops.size(); position-- > 0;) {
+    Operation *op = ops[position];
+    if (!isClusterOp(op) || (isCopiedIntoClusters(op) && !needsMemory(op)))
+      continue;
+    addOp(position);
+    joinUsers(position);
+  }
+  joinSiblings(block);
+}
+
+SmallVector<unsigned> ClusterGrouper::membersOf(unsigned group) const {
+  auto span = graph->members(group);
+  SmallVector<unsigned> members(span.begin(), span.end());
+  llvm::sort(members);
+  return members;
+}
+
+std::vector<ClusterGroup> ClusterGrouper::groups() const {
+  std::vector<ClusterGroup> result(ops.size()); // by the last op
+  for (unsigned node = 0; node < all.size(); ++node)
+    if (isGroup(node)) {
+      SmallVector<unsigned> members = membersOf(node);
+      result[members.back()] = llvm::map_to_vector(members, [&](unsigned op) { return ops[op]; });
+    }
+  llvm::erase_if(result, [](const ClusterGroup &group) { return group.empty(); });
+  return result;
+}
+
+void ClusterGrouper::addOp(unsigned position) {
+  Operation *op = ops[position];
+  Group &group = all[position];
+  group.lead = position;
+  if (isReduction(op))
+    group.reductions.push_back(position);
+  group.space = nn::tensorType(isReduction(op) ? op->getOperand(0) : op->getResult(0));
+  if (auto sum = dyn_cast<nn::ReduceSumOp>(op))
+    group.reducedDims.assign(sum.getDims().begin(), sum.getDims().end());
+  if (auto max = dyn_cast<nn::ReduceMaxOp>(op))
+    group.reducedDims.assign(max.getDims().begin(), max.getDims().end());
+  group.closed = isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
+  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
+    group.windows = grad.getKernelAttr();
+}
+
+void ClusterGrouper::joinUsers(unsigned position) {
+  for (unsigned user : graph->users(position))
+    tryJoin(graph->find(position), graph->find(user));
+}
+
+/// Groups that read the same tensor, in the same stretch between two library kernels, read it once.
+void ClusterGrouper::joinSiblings(Block &block) {
+  SmallVector<unsigned> stretches(ops.size());
+  unsigned number = 0;
+  for (auto [index, op] : llvm::enumerate(block)) {
+    number += isLibraryOp(&op) || isa<comm::StartOp, comm::WaitOp, comm::AllReduceOp>(op);
+    stretches[index] = number;
+  }
+  for (BlockArgument argument : block.getArguments())
+    joinReaders(argument, stretches);
+  for (Operation &op : block)
+    for (Value result : op.getResults())
+      if (!isCopiedIntoClusters(&op) && nn::tensorType(result).getRank() > 0)
+        joinReaders(result, stretches);
+}
+
+void ClusterGrouper::joinReaders(Value value, ArrayRef<unsigned> stretches) {
+  std::vector<unsigned> readers = positionsOf(usersThroughCasts(value), positions);
+  // Joining does not change the stretch of a group.
+  auto stretchOf = [&](unsigned reader) { return stretches[all[graph->find(reader)].lead]; };
+  llvm::DenseMap<unsigned, SmallVector<unsigned>> together;
+  llvm::erase_if(readers, [&](unsigned reader) { return !isGroup(graph->find(reader)); });
+  for (unsigned reader : readers)
+    together[stretchOf(reader)].push_back(reader);
+  llvm::SmallDenseSet<unsigned> settled; // groups that could join no other since the last join
+  for (unsigned reader : readers) {
+    if (settled.contains(graph->find(reader)))
+      continue;
+    bool joined = false;
+    for (unsigned other : together[stretchOf(reader)])
+      joined |= tryJoin(graph->find(reader), graph->find(other));
+    if (joined)
+      settled.clear();
+    else
+      settled.insert(graph->find(reader));
+  }
+}
+
+bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
+  if (a == b || !isGroup(a) || !isGroup(b) || !refusal(a, b).empty())
+    return false;
+  Group into = std::exchange(all[a], {}), from = std::exchange(all[b], {});
+  if (!from.reductions.empty())
+    into.reducedDims = from.reducedDims;
+  into.reductions.append(from.reductions);
+  if (from.windows)
+    into.windows = from.windows;
+  all[graph->join(a, b)] = std::move(into);
+  return true;
+}
+
+StringRef ClusterGrouper::refusal(unsigned a, unsigned b) {
+  if (StringRef reason = disagreement(all[a], all[b]); !reason.empty())
+    return reason;
+  if (graph->members(a).size() + graph->members(b).size() > mostOps)
+    return "one kernel would be too long";
+  if (readsReduction(a, b))
+    return "a reduction is complete only when its cluster is";
+  return graph->isSeparated(a, b) ? "something between them runs outside of clusters" : "";
+}
+
+StringRef ClusterGrouper::disagreement(const Group &a, const Group &b) const {
+  if (a.closed || b.closed)
+    return "data movement stays alone";
+  if (a.space.getShape() != b.space.getShape())
+    return "their iteration spaces differ";
+  if (a.space.getEncoding() != b.space.getEncoding())
+    return "their layouts differ";
+  if (a.windows && b.windows && a.windows != b.windows)
+    return "their windows of pooling differ";
+  if (!a.reductions.empty() && !b.reductions.empty() && a.reducedDims != b.reducedDims)
+    return "they reduce different dimensions";
+  return "";
+}
+
+bool ClusterGrouper::readsReduction(unsigned a, unsigned b) const {
+  auto isInside = [&](unsigned user) { return graph->find(user) == a || graph->find(user) == b; };
+  for (unsigned group : {a, b})
+    for (unsigned reduction : all[group].reductions)
+      if (llvm::any_of(graph->users(reduction), isInside))
+        return true;
+  return false;
+}
+
+void ClusterGrouper::explain(llvm::function_ref<void(Operation *, Operation *, StringRef)> report) {
+  for (unsigned node = 0; node < all.size(); ++node)
+    if (isGroup(node))
+      for (unsigned op : membersOf(node))
+        for (unsigned user : graph->users(op))
+          if (unsigned other = graph->find(user); isGroup(other) && other != node)
+            if (StringRef reason = refusal(node, other); !reason.empty())
+              report(ops[op], ops[user], reason);
+}

@@ -1,0 +1,172 @@
+// dlc-fuse: epilogues of library kernels first, then everything that is left to generated code
+// becomes clusters. The grouping is ClusterGrouper's; here groups become nn.fused ops and the block
+// is put in an order that respects them.
+
+#include "passes/Passes.h"
+#include "passes/planning/BlockOrder.h"
+#include "passes/schedule/ClusterGrouper.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace dlc;
+
+namespace dlc {
+#define GEN_PASS_DEF_FUSE
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+namespace {
+/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result.
+template <typename Op> void fuseRelu(nn::ReluOp relu) {
+  auto producer = relu.getX().getDefiningOp<Op>();
+  if (!producer || !relu.getX().hasOneUse() || producer.getRelu())
+    return;
+  producer.setRelu(true);
+  relu.getY().replaceAllUsesWith(producer.getY());
+  relu.erase();
+}
+
+/// Builds the nn.fused of one group behind its last op.
+class ClusterBuilder {
+public:
+  explicit ClusterBuilder(const ClusterGroup &group) : group(group) {
+    inGroup.insert(group.begin(), group.end());
+  }
+
+  nn::FusedOp build() {
+    SmallVector<Value> results;
+    for (Operation *op : group)
+      for (Value result : op->getResults())
+        if (llvm::any_of(usersThroughCasts(result),
+                         [&](Operation *user) { return !inGroup.contains(user); }))
+          results.push_back(result);
+    OpBuilder builder(group.back());
+    builder.setInsertionPointAfter(group.back());
+    auto fused = nn::FusedOp::create(builder, locationOf(results.back()),
+                                     TypeRange(ValueRange(results)), ValueRange());
+    body = &fused.getBody().emplaceBlock();
+    inner = std::make_unique<OpBuilder>(OpBuilder::atBlockEnd(body));
+    for (Operation *op : group)
+      copy(op);
+    SmallVector<Value> yielded =
+        llvm::map_to_vector(results, [&](Value v) { return mapping.lookup(v); });
+    nn::YieldOp::create(*inner, fused.getLoc(), yielded);
+    fused->setOperands(inputs);
+    for (auto [value, result] : llvm::zip(results, fused.getResults()))
+      value.replaceUsesWithIf(result,
+                              [&](OpOperand &use) { return !inGroup.contains(use.getOwner()); });
+    return fused;
+  }
+
+private:
+  /// A cluster is named after what it yields last: that is what the layer is known by. A constant
+  /// that folding made belongs to no layer; then it is its first reader's.
+  Location locationOf(Value result) const {
+    if (!nn::layerName(result.getLoc()).empty())
+      return result.getLoc();
+    Operation *first = nullptr;
+    for (Operation *user : usersThroughCasts(result))
+      if (!inGroup.contains(user) && !nn::layerName(user->getLoc()).empty() &&
+          (!first || user->isBeforeInBlock(first)))
+        first = user;
+    return first ? first->getLoc() : result.getLoc();
+  }
+
+  void copy(Operation *op) {
+    if (mapping.contains(op->getResult(0)))
+      return;
+    for (Value operand : op->getOperands())
+      bring(operand);
+    inner->clone(*op, mapping);
+  }
+
+  /// Makes an operand known inside: a member is there already, a free op is copied, anything else
+  /// becomes an argument.
+  void bring(Value value) {
+    if (mapping.contains(value))
+      return;
+    Operation *op = value.getDefiningOp();
+    if (op && isCopiedIntoClusters(op) && !inGroup.contains(op)) {
+      copy(op);
+      return;
+    }
+    inputs.push_back(value);
+    mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
+  }
+
+  const ClusterGroup &group;
+  llvm::SmallPtrSet<Operation *, 16> inGroup;
+  Block *body = nullptr;
+  std::unique_ptr<OpBuilder> inner;
+  IRMapping mapping;
+  SmallVector<Value> inputs;
+};
+
+class FusePass : public dlc::impl::FuseBase<FusePass> {
+public:
+  using Base::Base;
+  void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "schedule")))
+      return signalPassFailure();
+    getOperation().walk([](nn::ReluOp relu) {
+      Operation *producer = relu.getX().getDefiningOp();
+      if (isa_and_present<nn::ConvOp>(producer))
+        fuseRelu<nn::ConvOp>(relu);
+      else if (isa_and_present<nn::MatmulOp>(producer))
+        fuseRelu<nn::MatmulOp>(relu);
+    });
+    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
+      formClusters(program.getBody().front());
+  }
+
+private:
+  /// False for dead code.
+  static bool isRead(const ClusterGroup &group) {
+    llvm::SmallPtrSet<Operation *, 16> inGroup(group.begin(), group.end());
+    return llvm::any_of(group, [&](Operation *op) {
+      return llvm::any_of(usersThroughCasts(op),
+                          [&](Operation *user) { return !inGroup.contains(user); });
+    });
+  }
+
+  /// Erases a copied op and those behind it, all without other users.
+  static void eraseUnused(Operation *op) {
+    for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+      eraseUnused(user);
+    op->erase();
+  }
+
+  static void explain(ClusterGrouper &grouper) {
+    grouper.explain([](Operation *op, Operation *user, StringRef reason) {
+      remark::missed(op->getLoc(), remark::RemarkOpts::name("stored").category("dlc-fuse"))
+          << op->getName().getStringRef().str() + " is stored for " +
+                 user->getName().getStringRef().str() + ": " + reason.str();
+    });
+  }
+
+  void formClusters(Block &block) {
+    ClusterGrouper grouper(block);
+    if (getContext().getRemarkEngine())
+      explain(grouper);
+    for (const ClusterGroup &group : grouper.groups()) {
+      if (isRead(group))
+        ClusterBuilder(group).build();
+      for (Operation *op : llvm::reverse(group))
+        op->dropAllReferences();
+      for (Operation *op : llvm::reverse(group)) {
+        // Copies were made of what is left of its users.
+        for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+          eraseUnused(user);
+        op->erase();
+      }
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isCopiedIntoClusters(&op) && op.use_empty())
+        op.erase();
+    // As close to the present order as operands before users allow.
+    applyOrder(block, orderBlock(block, [](Operation *) { return OrderKey(); }));
+  }
+};
+} // namespace

@@ -1,0 +1,271 @@
+// dlc-apply-optimizer: each nn.gradient becomes torch.optim's update of its parameter.
+//
+// All arithmetic on tensors is elementwise in the parameter's shape, so that an update fuses into
+// one kernel; what depends on the step alone is computed once on scalars and broadcast.
+
+#include "passes/Passes.h"
+#include "passes/nn/Scalars.h"
+#include "runtime/artifact/Ranges.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/GlobPattern.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc {
+#define GEN_PASS_DEF_APPLYOPTIMIZER
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+//===- Configuration --------------------------------------------------------------------------===//
+
+namespace {
+/// `train.optimizer` of the model. Absent entries have torch.optim's defaults.
+class Configuration {
+public:
+  static FailureOr<Configuration> read(ModelOp model) {
+    auto train = model->getAttrOfType<DictionaryAttr>("train");
+    auto call = train ? train.getAs<DictionaryAttr>("optimizer") : DictionaryAttr();
+    auto name = call ? call.getAs<StringAttr>("name") : StringAttr();
+    if (!name)
+      return model.emitOpError("has gradients, but no optimizer: its attribute `train` needs "
+                               "optimizer = {name = \"sgd\", lr = ...}");
+    if (!llvm::is_contained({"sgd", "adam", "adamw"}, name.getValue()))
+      return model.emitOpError("has the optimizer '")
+             << name.getValue() << "', expected sgd, adam or adamw";
+    Configuration configuration(call);
+    if (failed(configuration.checkNumbers(model)) || failed(configuration.readPatterns(model)))
+      return failure();
+    return configuration;
+  }
+
+  StringRef name() const { return call.getAs<StringAttr>("name"); }
+  double number(StringRef key, double otherwise) const {
+    auto attr = call.getAs<FloatAttr>(key);
+    return attr ? attr.getValueAsDouble() : otherwise;
+  }
+  bool flag(StringRef key) const {
+    auto attr = call.getAs<BoolAttr>(key);
+    return attr && attr.getValue();
+  }
+  double learningRate() const { return number("lr", name() == "sgd" ? 1e-2 : 1e-3); }
+  double weightDecay(StringRef parameter) const {
+    bool exempt = llvm::any_of(noDecay, [&](const GlobPattern &g) { return g.match(parameter); });
+    return exempt ? 0 : number("weight_decay", name() == "adamw" ? 1e-2 : 0);
+  }
+
+private:
+  using GlobPattern = llvm::GlobPattern;
+  explicit Configuration(DictionaryAttr call) : call(call) {}
+
+  LogicalResult checkNumbers(ModelOp model) const {
+    for (StringRef key : {"lr", "momentum", "beta1", "beta2", "eps", "weight_decay"})
+      if (Attribute value = call.get(key); value && !isa<FloatAttr>(value))
+        return model.emitOpError("has the optimizer's ")
+               << key << " = " << value << ", expected a float";
+    for (StringRef key : {"lr", "momentum", "beta1", "beta2", "eps", "weight_decay"})
+      if (rt::Range range = rt::rangeOf(name(), key); !range.contains(number(key, 0)))
+        return model.emitOpError("has the optimizer's ")
+               << key << " = " << number(key, 0) << ", expected a number " << range.text();
+    if (flag("nesterov") && number("momentum", 0) == 0)
+      return model.emitOpError("has the optimizer's nesterov without a momentum");
+    return success();
+  }
+
+  LogicalResult readPatterns(ModelOp model) {
+    auto patterns = call.getAs<ArrayAttr>("no_decay");
+    for (Attribute entry : patterns ? patterns : ArrayAttr::get(model.getContext(), {})) {
+      auto text = dyn_cast<StringAttr>(entry);
+      llvm::Expected<GlobPattern> glob = GlobPattern::create(text ? text.getValue() : "[");
+      if (!glob)
+        return model.emitOpError("has the optimizer's no_decay pattern ")
+               << entry << ": " << llvm::toString(glob.takeError());
+      noDecay.push_back(std::move(*glob));
+    }
+    return success();
+  }
+
+  DictionaryAttr call;
+  std::vector<GlobPattern> noDecay;
+};
+
+//===- Arithmetic -----------------------------------------------------------------------------===//
+
+/// Arithmetic of one shape, as the formulas are written.
+class Arithmetic {
+public:
+  Arithmetic(ImplicitLocOpBuilder &builder, RankedTensorType type) : builder(builder), type(type) {}
+
+  Value constant(double value) { return splat(builder, builder.getLoc(), type, value); }
+  Value broadcast(Value scalar) {
+    if (scalar.getType() == type)
+      return scalar;
+    return BroadcastOp::create(builder, type, scalar, ArrayRef<int64_t>{});
+  }
+  Value add(Value a, Value b) { return AddOp::create(builder, a, b); }
+  Value sub(Value a, Value b) { return SubOp::create(builder, a, b); }
+  Value mul(Value a, Value b) { return MulOp::create(builder, a, b); }
+  Value div(Value a, Value b) { return DivOp::create(builder, a, b); }
+  Value sqrt(Value x) { return SqrtOp::create(builder, x); }
+  Value tanh(Value x) { return TanhOp::create(builder, x); }
+  Value scale(Value x, double factor) { return mul(x, constant(factor)); }
+
+private:
+  ImplicitLocOpBuilder &builder;
+  RankedTensorType type;
+};
+
+//===- Updates --------------------------------------------------------------------------------===//
+
+/// Writes the updates of one program at the position of `first`, the first gradient.
+class Updater {
+public:
+  Updater(ModelOp model, const Configuration &configuration, GradientOp first)
+      : model(model), configuration(configuration), builder(optimizerLoc(model.getLoc()), first),
+        parameters(model) {
+    inverseWorld = readScalar(builder, builder.getLoc(), model, "inverse_world");
+    learningRate = readScalar(builder, builder.getLoc(), model, "lr");
+    cast<VariableOp>(SymbolTable::lookupSymbolIn(model, "lr"))
+        .setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
+                                          configuration.learningRate(), 0));
+    if (configuration.name() != "sgd")
+      readStep();
+  }
+
+  void update(GradientOp gradient) {
+    builder.setInsertionPoint(gradient);
+    builder.setLoc(optimizerLoc(gradient.getLoc()));
+    parameter = parameters.lookup<VariableOp>(gradient.getVariable());
+    auto type = cast<RankedTensorType>(parameter.getType());
+    Arithmetic m(builder, type);
+    Value value = ReadOp::create(builder, type, parameter.getSymName());
+    Value mean = m.mul(gradient.getValue(), m.broadcast(inverseWorld));
+    Value updated = configuration.name() == "sgd" ? sgd(m, value, mean) : adam(m, value, mean);
+    AssignOp::create(builder, parameter.getSymName(), updated);
+    gradient.erase();
+  }
+
+private:
+  /// Names the layer "optimizer", at the place in the source that the gradient is of.
+  static Location optimizerLoc(Location loc) {
+    return NameLoc::get(StringAttr::get(loc.getContext(), "optimizer"), loc);
+  }
+
+  /// torch.optim.SGD with dampening 0; the buffer starts at 0, which makes its first value the
+  /// gradient.
+  Value sgd(Arithmetic &m, Value value, Value gradient) {
+    double momentum = configuration.number("momentum", 0);
+    gradient = addDecay(m, value, gradient);
+    if (momentum != 0) {
+      Value buffer = m.add(m.scale(readSlot("momentum_buffer"), momentum), gradient);
+      assignSlot("momentum_buffer", buffer);
+      gradient =
+          configuration.flag("nesterov") ? m.add(gradient, m.scale(buffer, momentum)) : buffer;
+    }
+    return m.sub(value, m.mul(m.broadcast(learningRate), gradient));
+  }
+
+  /// torch.optim.Adam and AdamW (decoupled decay).
+  Value adam(Arithmetic &m, Value value, Value gradient) {
+    double beta1 = configuration.number("beta1", 0.9), beta2 = configuration.number("beta2", 0.999);
+    if (configuration.name() == "adam")
+      gradient = addDecay(m, value, gradient);
+    else
+      value = decay(m, value);
+    Value oldFirst = readSlot("exp_avg"), oldSecond = readSlot("exp_avg_sq");
+    Value first = m.add(oldFirst, m.scale(m.sub(gradient, oldFirst), 1 - beta1));
+    Value second = m.add(m.scale(oldSecond, beta2), m.scale(m.mul(gradient, gradient), 1 - beta2));
+    assignSlot("exp_avg", first);
+    assignSlot("exp_avg_sq", second);
+    Value deviation = m.div(m.sqrt(second), m.broadcast(secondCorrection));
+    Value denominator = m.add(deviation, m.constant(configuration.number("eps", 1e-8)));
+    return m.sub(value, m.mul(m.broadcast(stepSize), m.div(first, denominator)));
+  }
+
+  /// gradient + weight_decay * value.
+  Value addDecay(Arithmetic &m, Value value, Value gradient) {
+    double rate = configuration.weightDecay(parameter.getSymName());
+    return rate == 0 ? gradient : m.add(gradient, m.scale(value, rate));
+  }
+
+  /// value * (1 - lr * weight_decay).
+  Value decay(Arithmetic &m, Value value) {
+    double rate = configuration.weightDecay(parameter.getSymName());
+    if (rate == 0)
+      return value;
+    return m.mul(value, m.sub(m.constant(1), m.scale(m.broadcast(learningRate), rate)));
+  }
+
+  /// lr / (1 - beta1^t) and sqrt(1 - beta2^t), t = step + 1. In f32 the difference would lose four
+  /// digits at the first steps; 1 - e^-2x = 2 tanh x / (1 + tanh x) loses none.
+  void readStep() {
+    auto scalar = RankedTensorType::get({}, builder.getF32Type());
+    Arithmetic m(builder, scalar);
+    Value step = readScalar(builder, builder.getLoc(), model, "step");
+    Value t = m.add(CastOp::create(builder, scalar, step), m.constant(1));
+    auto correction = [&](double beta) -> Value {
+      if (beta == 0)
+        return m.constant(1);
+      Value tanh = m.tanh(m.scale(t, -std::log(beta) / 2));
+      return m.div(m.scale(tanh, 2), m.add(tanh, m.constant(1)));
+    };
+    stepSize = m.div(learningRate, correction(configuration.number("beta1", 0.9)));
+    secondCorrection = m.sqrt(correction(configuration.number("beta2", 0.999)));
+  }
+
+  std::string slotName(StringRef slot) {
+    return ("optimizer." + slot + "." + parameter.getSymName()).str();
+  }
+
+  /// The slot's old value; creates the variable.
+  Value readSlot(StringRef slot) {
+    std::string name = slotName(slot);
+    auto type = cast<RankedTensorType>(parameter.getType());
+    OpBuilder behind(model.getContext());
+    behind.setInsertionPointAfter(parameter);
+    auto zero = InitializerAttr::get(model.getContext(), InitializerKind::Constant, 0, 0);
+    VariableOp::create(behind, parameter.getLoc(), name, type, VariableKind::Slot, zero,
+                       FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
+                       builder.getStringAttr(slot));
+    return ReadOp::create(builder, type, name);
+  }
+
+  void assignSlot(StringRef slot, Value value) { AssignOp::create(builder, slotName(slot), value); }
+
+  ModelOp model;
+  const Configuration &configuration;
+  ImplicitLocOpBuilder builder;
+  SymbolTable parameters;
+  VariableOp parameter; // being updated
+  Value inverseWorld, learningRate, stepSize, secondCorrection;
+};
+
+//===- Pass -----------------------------------------------------------------------------------===//
+
+class ApplyOptimizerPass : public dlc::impl::ApplyOptimizerBase<ApplyOptimizerPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "train")))
+      return signalPassFailure();
+    ModelOp model = getOperation();
+    ProgramOp train = trainProgram(model);
+    if (!train)
+      return;
+    SmallVector<GradientOp> gradients(train.getBody().getOps<GradientOp>());
+    if (gradients.empty())
+      return;
+    FailureOr<Configuration> configuration = Configuration::read(model);
+    if (failed(configuration))
+      return signalPassFailure();
+    Updater updater(model, *configuration, gradients.front());
+    for (GradientOp gradient : gradients)
+      updater.update(gradient);
+  }
+};
+} // namespace

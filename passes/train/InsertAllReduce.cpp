@@ -1,0 +1,187 @@
+// dlc-insert-all-reduce: three places where ranks meet inside a training step.
+//
+// The loss is a sum over ranks divided by a count over ranks. With S_r, C_r a rank's own, the
+// wanted gradient is sum_r dS_r / sum_r C_r = (1/N) sum_r (dS_r / C), C = mean over ranks of C_r:
+// the backward pass divides by C (C_r itself where it is a constant), gradients are summed, and the
+// optimizer multiplies by 1/N.
+
+#include "passes/Passes.h"
+#include "passes/nn/Scalars.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::nn;
+
+namespace dlc {
+#define GEN_PASS_DEF_INSERTALLREDUCE
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+static Value reduceOverRanks(OpBuilder &builder, Location loc, Value value, TypeAttr wire = {}) {
+  return comm::AllReduceOp::create(builder, loc, value, wire).getResult(0);
+}
+
+/// all_reduce(value) * inverse_world, right behind the value.
+static Value meanOverRanks(ModelOp model, Value value) {
+  OpBuilder builder(model.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Location loc = value.getLoc();
+  Value sum = reduceOverRanks(builder, loc, value);
+  Value scale = readScalar(builder, loc, model, "inverse_world");
+  if (scale.getType() != value.getType())
+    scale = BroadcastOp::create(builder, loc, value.getType(), scale, ArrayRef<int64_t>{});
+  return MulOp::create(builder, loc, sum, scale);
+}
+
+//===- Counts ---------------------------------------------------------------------------------===//
+
+/// Ops that a loss, metric or assignment is computed with.
+static llvm::DenseSet<Operation *> forwardOps(ProgramOp program) {
+  llvm::DenseSet<Operation *> forward;
+  for (Operation &op : llvm::reverse(program.getBody().front())) {
+    if (!isa<LossOp, MetricOp, AssignOp>(op) && !forward.contains(&op))
+      continue;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        forward.insert(producer);
+  }
+  return forward;
+}
+
+/// dlc-differentiate starts from weight / count.
+static bool isSeed(OpOperand &use, const llvm::DenseSet<Operation *> &forward) {
+  auto division = dyn_cast<DivOp>(use.getOwner());
+  return division && use.getOperandNumber() == 1 && splatValue(division.getA()) &&
+         !forward.contains(division);
+}
+
+static LogicalResult averageCounts(ModelOp model, ProgramOp train) {
+  llvm::DenseSet<Operation *> forward = forwardOps(train);
+  llvm::SmallDenseSet<Value> done;
+  for (auto loss : train.getBody().getOps<LossOp>()) {
+    Value count = loss.getCount();
+    if (splatValue(count) || !done.insert(count).second)
+      continue;
+    SmallVector<OpOperand *> seeds;
+    for (OpOperand &use : count.getUses())
+      if (isSeed(use, forward))
+        seeds.push_back(&use);
+    if (seeds.empty())
+      return loss.emitOpError("has a count that depends on data, but no gradient is divided by it");
+    Value mean = meanOverRanks(model, count);
+    for (OpOperand *seed : seeds)
+      seed->set(mean);
+  }
+  return success();
+}
+
+//===- Gradients ------------------------------------------------------------------------------===//
+
+static void reduceGradients(ProgramOp train, TypeAttr wire) {
+  for (auto gradient : train.getBody().getOps<GradientOp>()) {
+    OpBuilder builder(gradient);
+    gradient.getValueMutable().assign(
+        reduceOverRanks(builder, gradient.getLoc(), gradient.getValue(), wire));
+  }
+}
+
+//===- Batch statistics -----------------------------------------------------------------------===//
+
+/// Mean or variance of a training batch_norm, or one scaled by a constant: what differs by layer is
+/// then done before the bucket, and all running statistics are updated alike.
+static bool isBatchStatistic(Value value) {
+  for (auto product = value.getDefiningOp<MulOp>(); product && splatValue(product.getB());
+       product = value.getDefiningOp<MulOp>())
+    value = product.getA();
+  auto norm = value.getDefiningOp<BatchNormOp>();
+  return norm && norm.getTraining() && value != norm.getY();
+}
+
+namespace {
+/// Gives values with the mean over ranks in place of batch statistics. What computes them is
+/// copied: its other users, above all losses and the gradient, keep the rank's own.
+class StatisticsAverager {
+public:
+  explicit StatisticsAverager(ModelOp model) : model(model) {}
+
+  Value averaged(Value value) {
+    if (isBatchStatistic(value)) {
+      Value &mean = means[value];
+      if (!mean)
+        mean = meanOverRanks(model, value);
+      return mean;
+    }
+    Operation *op = value.getDefiningOp();
+    if (!op || isa<comm::AllReduceOp, BatchNormOp>(op))
+      return value;
+    if (!twins.contains(op)) {
+      Operation *twin = makeTwin(op);
+      twins[op] = twin;
+    }
+    return twins.lookup(op)->getResult(cast<OpResult>(value).getResultNumber());
+  }
+
+  /// Erases what was copied and has no other user.
+  void eraseUnused(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (twins.contains(&op) && isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+private:
+  /// The op itself if it depends on no statistic.
+  Operation *makeTwin(Operation *op) {
+    SmallVector<Value> operands =
+        llvm::map_to_vector(op->getOperands(), [&](Value operand) { return averaged(operand); });
+    if (llvm::equal(operands, op->getOperands()))
+      return op;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Operation *twin = builder.clone(*op);
+    twin->setOperands(operands);
+    return twin;
+  }
+
+  ModelOp model;
+  llvm::DenseMap<Value, Value> means;
+  llvm::DenseMap<Operation *, Operation *> twins;
+};
+} // namespace
+
+static void averageStatistics(ModelOp model, ProgramOp train) {
+  StatisticsAverager averager(model);
+  for (auto assign : train.getBody().getOps<AssignOp>())
+    assign.getValueMutable().assign(averager.averaged(assign.getValue()));
+  averager.eraseUnused(train.getBody().front());
+}
+
+//===- Pass -----------------------------------------------------------------------------------===//
+
+namespace {
+class InsertAllReducePass : public dlc::impl::InsertAllReduceBase<InsertAllReducePass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(requireStage(getOperation(), "train")))
+      return signalPassFailure();
+    ModelOp model = getOperation();
+    ProgramOp train = trainProgram(model);
+    if (!train)
+      return;
+    if (wire != "f32" && wire != "bf16") {
+      model.emitError("wire type is '") << wire << "', expected f32 or bf16";
+      return signalPassFailure();
+    }
+    if (failed(averageCounts(model, train)))
+      return signalPassFailure();
+    bool rounded = wire == "bf16";
+    reduceGradients(train,
+                    rounded ? TypeAttr::get(BFloat16Type::get(model.getContext())) : TypeAttr());
+    averageStatistics(model, train);
+    model->setAttr("wire", StringAttr::get(model.getContext(), wire));
+  }
+};
+} // namespace

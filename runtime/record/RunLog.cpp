@@ -1,0 +1,130 @@
+#include "runtime/record/RunLog.h"
+
+#include "runtime/core/Error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+namespace dlc::rt {
+
+/// What was written is on disk.
+static void flushed(std::ofstream &stream, const std::string &path) {
+  if (!stream.flush())
+    throw Error(ErrorCode::Runtime, "cannot write '" + path + "': " + std::strerror(errno));
+}
+
+static void writeWhole(const std::string &path, const std::string &text) {
+  std::ofstream stream(path);
+  stream << text;
+  flushed(stream, path);
+}
+
+/// True for what a run that has done so many steps and whole epochs will not tell again.
+static bool isKept(const Record &record, int64_t steps, int64_t wholeEpochs) {
+  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer() ||
+      record.value("part", false))
+    return false;
+  int64_t at = record["step"];
+  std::string event = record.value("event", "");
+  if (event == "epoch")
+    return at <= steps && record.value("epoch", int64_t{0}) <= wholeEpochs;
+  return at < steps || (at == steps && event != "override");
+}
+
+/// Devices and pipes hold nothing that is to be kept.
+static std::vector<Record> readRecords(const std::string &path) {
+  std::vector<Record> records;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return records;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    records.push_back(Record::parse(line, nullptr, /*allow_exceptions=*/false));
+  return records;
+}
+
+RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t steps,
+               int64_t wholeEpochs)
+    : directory(directory), events(directory, steps) {
+  std::vector<std::string> paths = {directory + "/log.jsonl"};
+  if (!copy.empty())
+    paths.push_back(copy);
+  for (const std::string &path : paths) {
+    std::vector<Record> kept;
+    if (steps > 0)
+      kept = readRecords(path);
+    std::erase_if(kept, [&](const Record &record) { return !isKept(record, steps, wholeEpochs); });
+    File &file = files.emplace_back(path, std::ofstream(path));
+    for (const Record &record : kept) {
+      file.stream << record.dump() << '\n';
+      if (files.size() == 1 && record.value("event", "") == "epoch")
+        epochs.push_back(record);
+    }
+    flushed(file.stream, path);
+  }
+}
+
+void RunLog::write(const Record &record) {
+  for (File &file : files) {
+    file.stream << record.dump() << '\n';
+    flushed(file.stream, file.path);
+  }
+}
+
+/// Figures of the record whose names begin with `prefix`.
+static EventFile::Scalars scalarsOf(const Record &record, const std::string &prefix) {
+  EventFile::Scalars scalars;
+  for (const auto &[key, value] : record.items())
+    if (value.is_number() && key != "step" && key != "epoch" && key.starts_with(prefix))
+      scalars.emplace_back(key, value.get<double>());
+  return scalars;
+}
+
+void RunLog::step(const Record &record) {
+  events.write(record["step"], scalarsOf(record, ""));
+  write(record);
+}
+
+void RunLog::overridden(const Record &record) { write(record); }
+
+/// The last part of a path.
+static std::string nameOf(const std::string &directory) {
+  std::filesystem::path path = std::filesystem::absolute(directory).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+void RunLog::epoch(const Record &record) {
+  // What an epoch says of training its steps have said already.
+  EventFile::Scalars validation = scalarsOf(record, "val_");
+  if (!validation.empty() && !record.value("part", false))
+    events.write(record["step"], validation);
+  events.flush();
+  epochs.push_back(record);
+  write(record);
+  writeWhole(directory + "/log.csv", tableText());
+  writeWhole(directory + "/loss.svg", lossPicture(nameOf(directory), epochs));
+}
+
+std::string RunLog::tableText() const {
+  std::ostringstream table;
+  auto row = [&](auto cell) {
+    bool first = true;
+    for (const auto &[key, value] : epochs.front().items())
+      if (key != "event") {
+        table << (first ? "" : ",") << cell(key);
+        first = false;
+      }
+    table << '\n';
+  };
+  row([](const std::string &key) { return key; });
+  for (const Record &record : epochs)
+    row([&](const std::string &key) {
+      std::string text = record.contains(key) ? record[key].dump() : "null";
+      return text == "null" ? std::string() : text; // NaN dumps as null
+    });
+  return table.str();
+}
+
+} // namespace dlc::rt
