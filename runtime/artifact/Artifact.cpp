@@ -1,10 +1,10 @@
 #include "runtime/artifact/Artifact.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Hash.h"
 #include "runtime/artifact/MappedFile.h"
 #include "runtime/artifact/Verifier.h"
 #include "runtime/artifact/Writer.h"
-#include "runtime/core/Error.h"
 
 #include <cstring>
 

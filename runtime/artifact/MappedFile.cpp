@@ -2,7 +2,7 @@
 // finds no room there has no name.
 #include "runtime/artifact/MappedFile.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <array>
 #include <atomic>

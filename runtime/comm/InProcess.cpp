@@ -3,6 +3,7 @@
 // A send lends its memory until the receiver has copied it, as a rendezvous over a network does, so
 // that a buffer reused too early shows as a race. Shared segments are ordinary memory, at one
 // address for all threads, so that TSan sees every access.
+#include "runtime/comm/Communicators.h"
 #include "runtime/comm/PeerCommunicator.h"
 
 #include <atomic>

@@ -1,6 +1,7 @@
 #include "runtime/comm/Launch.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/comm/Communicators.h"
 
 #include <charconv>
 #include <cstring>

@@ -5,7 +5,7 @@
 // error that names the fix.
 #pragma once
 
-#include "runtime/comm/Communicator.h"
+#include "runtime/core/Communicator.h"
 
 #include <functional>
 #include <memory>

@@ -1,6 +1,7 @@
 #include "runtime/comm/MpiModule.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/comm/Communicators.h"
 #include "runtime/core/Leftover.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // The seam between a program and the module that holds MPI: one versioned C entry.
 #pragma once
 
-#include "runtime/comm/Communicator.h"
+#include "runtime/core/Communicator.h"
 
 namespace dlc::rt {
 

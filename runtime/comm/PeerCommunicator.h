@@ -1,9 +1,9 @@
 // The communicator of every run with peers, over whichever transport.
 #pragma once
 
-#include "runtime/comm/Communicator.h"
 #include "runtime/comm/SliceAllReduce.h"
 #include "runtime/comm/SmallCollectives.h"
+#include "runtime/core/Communicator.h"
 
 #include <memory>
 #include <vector>

@@ -1,9 +1,9 @@
 // Tells which peer keeps the others waiting, and why: late, ended or dead.
 #pragma once
 
+#include "runtime/artifact/Error.h"
 #include "runtime/comm/ControlBlock.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/Error.h"
 
 #include <chrono>
 #include <span>

@@ -1,5 +1,5 @@
 // One rank without peers: every operation is complete when it starts.
-#include "runtime/comm/Communicator.h"
+#include "runtime/comm/Communicators.h"
 #include "runtime/comm/Mapping.h"
 
 namespace dlc::rt {

@@ -4,13 +4,13 @@
 // saying when; all others get messages. Which peers are which may be mixed, and changes no bit.
 #pragma once
 
-#include "runtime/comm/Communicator.h"
 #include "runtime/comm/ControlBlock.h"
 #include "runtime/comm/Messages.h"
 #include "runtime/comm/PeerWatch.h"
 #include "runtime/comm/SliceSum.h"
 #include "runtime/comm/Slices.h"
 #include "runtime/comm/Window.h"
+#include "runtime/core/Communicator.h"
 
 #include <string>
 #include <vector>

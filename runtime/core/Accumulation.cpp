@@ -3,7 +3,7 @@
 // follows from one.
 #include "runtime/core/Accumulation.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/ParallelFor.h"
 
 #include <set>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/comm/Communicator.h"
+#include "runtime/core/Communicator.h"
 #include "runtime/core/Device.h"
 
 #include <array>

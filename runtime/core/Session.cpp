@@ -3,9 +3,9 @@
 
 #include "runtime/core/Session.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Hash.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/Initialize.h"
 #include "runtime/core/Pages.h"
 #include "runtime/core/ParallelFor.h"

@@ -7,9 +7,9 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/comm/Communicator.h"
 #include "runtime/core/Accumulation.h"
 #include "runtime/core/Arenas.h"
+#include "runtime/core/Communicator.h"
 
 #include <cstddef>
 #include <functional>

@@ -1,8 +1,8 @@
 #include "runtime/cpu/CpuDevice.h"
 
 #include "runtime/artifact/Contract.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/HostFeatures.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/CpuPlanner.h"

@@ -1,6 +1,6 @@
 #include "runtime/cpu/CpuMemory.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/Pages.h"
 
 #include <algorithm>

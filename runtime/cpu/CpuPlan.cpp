@@ -1,8 +1,8 @@
 #include "runtime/cpu/CpuPlan.h"
 
 #include "runtime/artifact/Align.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/core/Error.h"
 #include "runtime/cpu/plan_generated.h"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 
 #include "runtime/cpu/CpuPlanner.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/CpuPlan.h"
 #include "runtime/cpu/KnownDefects.h"

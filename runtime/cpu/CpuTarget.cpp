@@ -1,6 +1,6 @@
 #include "runtime/cpu/CpuTarget.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/HostFeatures.h"
 
 #include <nlohmann/json.hpp>

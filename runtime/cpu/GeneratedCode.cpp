@@ -5,7 +5,7 @@
 #include "runtime/cpu/GeneratedCode.h"
 
 #include "runtime/artifact/Contract.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <atomic>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #include "runtime/cpu/OneDnnKernel.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/cpu/OneDnnOperation.h"
 
 namespace dlc::rt {

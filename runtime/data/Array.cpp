@@ -1,6 +1,6 @@
 #include "runtime/data/Array.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 #include "runtime/data/AtomicFile.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Writer.h"
-#include "runtime/core/Error.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #include "runtime/data/Batches.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
 
 #include <algorithm>

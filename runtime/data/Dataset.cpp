@@ -3,7 +3,7 @@
 // need stay empty and pass through chains untouched.
 #include "runtime/data/Dataset.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
 
 #include <algorithm>

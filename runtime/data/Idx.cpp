@@ -1,7 +1,7 @@
 // IDX: two zero bytes, a type code, the rank, then big-endian u32 extents and big-endian elements.
 // One-byte elements of a plain file stay mapped; everything else is decoded into memory.
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
-#include "runtime/core/Error.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Sizes.h"
 

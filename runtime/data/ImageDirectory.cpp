@@ -1,7 +1,7 @@
 // A directory of images of one size and type as one array: samples are named by the stems of their
 // files, and in the order of these.
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Readers.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // looked up, each value by its own syntax; anything else is refused.
 #include "runtime/data/Npy.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
-#include "runtime/core/Error.h"
 #include "runtime/data/Readers.h"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
 #include "runtime/data/Png.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <png.h>
 

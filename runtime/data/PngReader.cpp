@@ -1,6 +1,6 @@
 // libpng reports errors by longjmp: everything with a destructor lives outside of the function that
 // sets the jump.
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Sizes.h"
 

@@ -1,7 +1,7 @@
 // Which reader a file is for, by its first bytes.
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
-#include "runtime/core/Error.h"
 #include "runtime/data/Readers.h"
 
 #include <algorithm>

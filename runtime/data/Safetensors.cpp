@@ -1,8 +1,8 @@
 #include "runtime/data/Safetensors.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
 #include "runtime/core/Bf16.h"
-#include "runtime/core/Error.h"
 #include "runtime/data/Array.h"
 #include "runtime/data/AtomicFile.h"
 

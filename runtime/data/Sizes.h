@@ -1,7 +1,7 @@
 // Sizes that headers of files promise, checked before memory is allocated for them.
 #pragma once
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <cstdint>
 #include <initializer_list>

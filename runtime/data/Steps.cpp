@@ -1,6 +1,6 @@
 #include "runtime/data/Steps.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Array.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // into planes, so that channels come before height and width.
 //
 // Memory grows with what was decoded: a header that lies about sizes costs a message.
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Sizes.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/data/TiffWriter.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -2,8 +2,8 @@
 // are put into place in the outputs of its sample.
 #include "runtime/predict/Predict.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/core/Error.h"
 #include "runtime/data/Readers.h"
 #include "runtime/predict/Tiling.h"
 #include "runtime/train/Checkpoint.h"

@@ -1,6 +1,6 @@
 #include "runtime/predict/PredictionFiles.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Npy.h"
 #include "runtime/data/Png.h"
 #include "runtime/data/TiffWriter.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Sample.h"
 
 #include <span>

@@ -1,7 +1,7 @@
 #include "runtime/profile/Bench.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/Pages.h"
 #include "runtime/profile/KernelTable.h"
 #include "runtime/profile/KindTable.h"

@@ -1,8 +1,8 @@
 #include "runtime/profile/StandaloneTimes.h"
 
 #include "runtime/artifact/Align.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/TensorIo.h"
 #include "runtime/record/ChromeTrace.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/record/EventFile.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <array>
 #include <bit>

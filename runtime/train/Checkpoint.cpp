@@ -1,6 +1,6 @@
 #include "runtime/train/Checkpoint.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // none has to abort the others.
 #pragma once
 
-#include "runtime/comm/Communicator.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/core/Communicator.h"
 
 namespace dlc::rt {
 

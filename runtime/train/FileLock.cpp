@@ -1,6 +1,6 @@
 #include "runtime/train/FileLock.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "runtime/train/Recipe.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Fingerprint.h"
 #include "runtime/train/Arguments.h"
 #include "runtime/train/Signature.h"

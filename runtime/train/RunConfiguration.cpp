@@ -1,7 +1,7 @@
 #include "runtime/train/RunConfiguration.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Ranges.h"
-#include "runtime/core/Error.h"
 
 #include <algorithm>
 #include <cmath>

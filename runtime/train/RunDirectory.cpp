@@ -1,6 +1,6 @@
 #include "runtime/train/RunDirectory.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/AtomicFile.h"
 #include "runtime/train/CollectiveError.h"
 

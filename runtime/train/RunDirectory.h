@@ -5,7 +5,7 @@
 // directory behind. Collective constructor and create.
 #pragma once
 
-#include "runtime/comm/Communicator.h"
+#include "runtime/core/Communicator.h"
 #include "runtime/train/FileLock.h"
 #include "runtime/train/TrainOptions.h"
 

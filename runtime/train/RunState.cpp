@@ -1,6 +1,6 @@
 #include "runtime/train/RunState.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <bit>
 #include <nlohmann/json.hpp>

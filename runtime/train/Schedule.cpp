@@ -1,6 +1,6 @@
 #include "runtime/train/Schedule.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/train/Arguments.h"
 
 #include <algorithm>

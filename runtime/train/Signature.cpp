@@ -1,7 +1,7 @@
 #include "runtime/train/Signature.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/core/Error.h"
 
 namespace dlc::rt {
 

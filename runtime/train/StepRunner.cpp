@@ -1,6 +1,6 @@
 #include "runtime/train/StepRunner.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"

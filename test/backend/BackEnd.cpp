@@ -2,7 +2,7 @@
 
 #include "runtime/core/BackEnd.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "test/backend/TestPlanner.h"
 
 namespace dlc::rt {

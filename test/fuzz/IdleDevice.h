@@ -2,8 +2,8 @@
 // an artifact, and no code of the artifact is ever loaded.
 #pragma once
 
+#include "runtime/artifact/Error.h"
 #include "runtime/core/Device.h"
-#include "runtime/core/Error.h"
 
 #include <cstring>
 #include <vector>

@@ -1,6 +1,7 @@
 // One step of every program of an artifact, as a run would make it.
 #pragma once
 
+#include "runtime/comm/Communicators.h"
 #include "runtime/core/Session.h"
 
 namespace dlc::rt::test {

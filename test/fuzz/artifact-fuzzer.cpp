@@ -2,8 +2,8 @@
 // is what is fuzzed; no code of an artifact is ever loaded.
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Writer.h"
-#include "runtime/core/Error.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // libFuzzer target of one reader of data files (DLC_READER): any bytes are read or refused by
 // Error(BadInput) in one line; never a crash, and never memory that the file cannot account for.
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Safetensors.h"
 

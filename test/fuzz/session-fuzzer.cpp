@@ -2,8 +2,8 @@
 // fuzzed: what it accepts must be safe to replay on a device that executes no kernel.
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Writer.h"
-#include "runtime/core/Error.h"
 #include "test/fuzz/IdleDevice.h"
 #include "test/fuzz/RunPrograms.h"
 

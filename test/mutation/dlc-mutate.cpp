@@ -9,10 +9,10 @@
 // hash of a file that was changed otherwise.
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Hash.h"
 #include "runtime/artifact/Writer.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/Error.h"
 #include "runtime/cpu/plan_generated.h"
 #include "test/fuzz/RunPrograms.h"
 #include "test/mutation/FieldMutations.h"

@@ -7,9 +7,10 @@
 // tensors of each arena were seen; the first lane that is not zero, or a result that is not finite,
 // ends the program with exit code 1.
 
+#include "runtime/artifact/Error.h"
+#include "runtime/comm/Communicators.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/Initialize.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/TensorIo.h"

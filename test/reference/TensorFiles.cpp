@@ -1,6 +1,6 @@
 #include "test/reference/TensorFiles.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/Array.h"
 #include "runtime/data/Safetensors.h"
 

@@ -6,7 +6,7 @@
 
 #include "frontend/Frontend.h"
 #include "passes/Passes.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "test/reference/Evaluator.h"
 #include "test/reference/Promote.h"
 #include "test/reference/TensorFiles.h"

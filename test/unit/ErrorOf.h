@@ -1,7 +1,7 @@
 // The runtime's errors as tests see them.
 #pragma once
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <gtest/gtest.h>
 

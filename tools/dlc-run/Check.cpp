@@ -1,7 +1,7 @@
 #include "tools/dlc-run/Check.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/HostFeatures.h"
 #include "runtime/train/Report.h"
 #include "tools/dlc-run/Binding.h"

@@ -4,7 +4,7 @@
 // notice: without a living child, mpirun is ended in turn.
 #include "tools/dlc-run/Launcher.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "tools/dlc-run/Process.h"
 #include "tools/dlc-run/RunRank.h"
 

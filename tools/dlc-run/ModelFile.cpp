@@ -1,7 +1,7 @@
 #include "tools/dlc-run/ModelFile.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Hash.h"
-#include "runtime/core/Error.h"
 #include "runtime/core/HostFeatures.h"
 #include "tools/dlc-run/Process.h"
 

@@ -1,6 +1,6 @@
 #include "tools/dlc-run/Process.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <cerrno>
 #include <csignal>

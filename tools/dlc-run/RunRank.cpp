@@ -1,6 +1,6 @@
 #include "tools/dlc-run/RunRank.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/Session.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"

@@ -1,7 +1,7 @@
 #include "tools/dlc-run/Sweep.h"
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/data/AtomicFile.h"
 #include "runtime/train/Signature.h"
 #include "tools/dlc-run/Binding.h"

@@ -1,7 +1,7 @@
 // dlc-run: replays artifacts. The launching process compiles models and starts ranks; every rank
 // carries out the command.
+#include "runtime/artifact/Error.h"
 #include "runtime/core/BusError.h"
-#include "runtime/core/Error.h"
 #include "tools/dlc-run/Check.h"
 #include "tools/dlc-run/Launcher.h"
 #include "tools/dlc-run/ModelFile.h"

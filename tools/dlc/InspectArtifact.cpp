@@ -3,8 +3,8 @@
 #include "tools/dlc/InspectArtifact.h"
 
 #include "runtime/artifact/Align.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/core/Error.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,8 +2,8 @@
 
 #include "frontend/Frontend.h"
 #include "passes/planning/Decisions.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/BusError.h"
-#include "runtime/core/Error.h"
 #include "tools/UnknownOption.h"
 #include "tools/dlc/Compile.h"
 #include "tools/dlc/InspectArtifact.h"

@@ -1,6 +1,6 @@
 #include "runtime/comm/mpi/MpiTransport.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/Hash.h"
-#include "runtime/core/Error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What every communicator promises, whatever carries its data.
 #include "test/unit/comm/Conformance.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "test/unit/comm/Values.h"
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // One suite for all communicators. An executable instantiates it for the worlds that it can make.
 #pragma once
 
-#include "runtime/comm/Communicator.h"
+#include "runtime/core/Communicator.h"
 
 #include <gtest/gtest.h>
 

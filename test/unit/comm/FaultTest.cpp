@@ -1,6 +1,6 @@
 // Faults between ranks, seen from threads of one process.
-#include "runtime/comm/Communicator.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/comm/Communicators.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Every way of being started, by the variables that it leaves in the environment.
 #include "runtime/comm/Launch.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <gtest/gtest.h>
 

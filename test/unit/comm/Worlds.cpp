@@ -2,7 +2,8 @@
 // messages, and both together.
 #include "test/unit/comm/Conformance.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/comm/Communicators.h"
 
 #include <atomic>
 #include <chrono>

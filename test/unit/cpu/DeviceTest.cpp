@@ -1,6 +1,6 @@
 // What the CPU device refuses.
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/cpu/CpuDevice.h"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "test/unit/ErrorOf.h"
 #include "test/unit/cpu/KernelFixture.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/cpu/plan_generated.h"
 
 using namespace dlc::rt;

@@ -2,7 +2,7 @@
 
 #include "runtime/cpu/CpuMemory.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/Pages.h"
 
 #include <gtest/gtest.h>

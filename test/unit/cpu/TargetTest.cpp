@@ -1,6 +1,6 @@
 // Cost tables: what of a kernel its efficiency may depend on, and tables from files.
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/cpu/CpuPlanner.h"
 
 #include <gtest/gtest.h>

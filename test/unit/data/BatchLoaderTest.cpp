@@ -1,5 +1,5 @@
 #include "runtime/data/BatchLoader.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 #include "runtime/data/Batches.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #include "runtime/data/Dataset.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 

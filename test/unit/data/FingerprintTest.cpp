@@ -1,5 +1,5 @@
 #include "runtime/data/Fingerprint.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <gtest/gtest.h>

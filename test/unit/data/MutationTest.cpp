@@ -1,6 +1,6 @@
 // Damaged files: every seed of the fuzzers, cut short, with bytes changed and with fields set to
 // extremes, is read or refused by one line. Draws are fixed, so that a failure comes again.
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Safetensors.h"

@@ -1,5 +1,5 @@
 #include "runtime/data/TensorWriter.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 
 #include <cstring>
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // The invariant of data-parallel training: after every step each variable is bitwise equal on all
 // ranks, though every rank trains on rows of its own. Shown on compiled models.
 
+#include "runtime/comm/Communicators.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Session.h"
 

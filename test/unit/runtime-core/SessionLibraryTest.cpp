@@ -4,6 +4,7 @@
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/comm/Communicators.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/Session.h"
 #include "runtime/core/TensorIo.h"

@@ -3,7 +3,8 @@
 #include "test/unit/ErrorOf.h"
 #include "test/unit/artifact/TinyArtifact.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/comm/Communicators.h"
 #include "runtime/core/Initialize.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Session.h"

@@ -1,4 +1,5 @@
 #include "runtime/train/RunDirectory.h"
+#include "runtime/comm/Communicators.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 

@@ -1,5 +1,5 @@
 #include "runtime/train/Schedule.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
 #include "runtime/train/Monitor.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 #include "runtime/train/StepProfile.h"
-#include "runtime/comm/Communicator.h"
+#include "runtime/comm/Communicators.h"
 #include "runtime/record/ChromeTrace.h"
 #include "test/unit/data/TestFiles.h"
 

@@ -1,4 +1,5 @@
 // Runs whose data turn out to be wrong under way: what is kept, what is said, and how they go on.
+#include "runtime/comm/Communicators.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "test/unit/train/TrainerTest.h"

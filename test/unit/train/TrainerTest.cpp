@@ -1,4 +1,5 @@
 #include "test/unit/train/TrainerTest.h"
+#include "runtime/comm/Communicators.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/FileLock.h"

@@ -1,6 +1,7 @@
 // What tests of whole runs share: data, runs, and what a run directory keeps.
 #pragma once
 
+#include "runtime/comm/Communicators.h"
 #include "runtime/train/Trainer.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"

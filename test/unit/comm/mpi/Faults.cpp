@@ -1,7 +1,7 @@
 // Ranks that reduce step after step until rank 1 fails in the way asked for; the others must notice
 // and say so. Usage, below mpirun: comm-faults-mpi kill|stop|end|throw [RANKS-PER-HOST]
-#include "runtime/comm/Communicator.h"
-#include "runtime/core/Error.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/comm/Communicators.h"
 #include "test/unit/comm/mpi/Module.h"
 
 #include <csignal>

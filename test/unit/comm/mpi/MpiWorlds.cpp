@@ -1,4 +1,5 @@
 // The conformance suite over MPI: started by mpirun, every rank runs every test in the same order.
+#include "runtime/comm/Communicators.h"
 #include "test/unit/comm/Conformance.h"
 #include "test/unit/comm/Values.h"
 #include "test/unit/comm/mpi/Module.h"

@@ -10,8 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,18 +72,5 @@ public:
 protected:
   double timeoutSeconds = 300;
 };
-
-/// One rank, no peers.
-std::unique_ptr<Communicator> makeSingleCommunicator();
-
-/// Runs `body` on `ranks` threads of this process, each with its communicator; rethrows the first
-/// error. For tests. `ranksPerHost` > 0 pretends that rank r lives on host r / ranksPerHost, so
-/// that 1 leaves messages alone and no shared memory; 0 puts all on one host.
-void runInProcess(int ranks, const std::function<void(Communicator &)> &body, int ranksPerHost = 0);
-
-/// MPI, loaded on demand from the module dlc_comm_mpi.so; the calling thread is the one that makes
-/// all MPI calls from then on. `ranksPerHost` as above; 0 asks MPI.
-std::unique_ptr<Communicator> makeMpiCommunicator(const std::string &modulePath,
-                                                  int ranksPerHost = 0);
 
 } // namespace dlc::rt

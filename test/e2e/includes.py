@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+"""Includes point one way between folders.
+
+ALLOWED names, for each folder of the product, the folders whose headers its sources may include; it has no cycle, and nothing that no
+source uses. Tests may include what they test.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PRODUCT = ("dialects", "frontend", "passes", "runtime", "tools")
+
+# From what stands on nothing to what stands on all.
+ALLOWED = {
+    "runtime/artifact": "",
+    "runtime/core": "runtime/artifact",
+    "runtime/cpu": "runtime/artifact runtime/core",
+    "runtime/comm": "runtime/artifact runtime/core",
+    "runtime/comm/mpi": "runtime/artifact runtime/core runtime/comm",
+    "runtime/data": "runtime/artifact runtime/core",
+    "runtime/record": "runtime/artifact runtime/core runtime/data",
+    "runtime/train": "runtime/artifact runtime/core runtime/data runtime/record",
+    "runtime/predict": "runtime/artifact runtime/core runtime/data runtime/record runtime/train",
+    "runtime/profile": "runtime/artifact runtime/core runtime/data runtime/record runtime/train",
+    "dialects/NN": "runtime/artifact",
+    "dialects/Comm": "dialects/NN",
+    "dialects/Exec": "dialects/NN",
+    "frontend": "dialects/NN runtime/artifact runtime/core",
+    "passes/codegen": "dialects/NN dialects/Exec runtime/artifact",
+    "passes/codegen/cpu": "passes/codegen runtime/artifact",
+    "passes/planning": "dialects/NN dialects/Comm dialects/Exec passes/codegen runtime/artifact runtime/core",
+    "passes": "dialects/NN dialects/Comm dialects/Exec passes/planning",
+    "passes/nn": "dialects/NN dialects/Comm dialects/Exec passes runtime/artifact",
+    "passes/train": "dialects/NN passes passes/nn runtime/artifact",
+    "passes/schedule": "dialects/NN dialects/Comm passes passes/nn passes/planning passes/codegen",
+    "passes/exec": "dialects/NN dialects/Comm dialects/Exec passes passes/nn passes/schedule passes/planning passes/codegen runtime/artifact runtime/core",
+    "tools": "",
+    "tools/dlc": "dialects/NN dialects/Comm dialects/Exec frontend passes passes/nn passes/exec passes/planning passes/codegen runtime/artifact runtime/core tools",
+    "tools/dlc-opt": "dialects/NN dialects/Comm dialects/Exec passes",
+    "tools/dlc-run": "runtime/artifact runtime/core runtime/comm runtime/data runtime/record runtime/train runtime/predict runtime/profile tools",
+}
+
+
+def includes(path):
+    """Folders of the project whose headers a source includes, its own apart."""
+    folder = path.parent.as_posix()
+    for header in re.findall(r'^#include "([^"]+)"', (ROOT / path).read_text(), re.MULTILINE):
+        other = pathlib.PurePosixPath(header).parent.as_posix()
+        if other != folder and other.split("/")[0] in (*PRODUCT, "test", "bench"):
+            yield other
+
+
+def main():
+    sources = [path.relative_to(ROOT) for folder in PRODUCT for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cpp")]
+    used, wrong = collections.defaultdict(set), []
+    for path in sources:
+        folder = path.parent.as_posix()
+        if folder not in ALLOWED:
+            wrong.append(f"{folder}: a folder that ALLOWED does not know")
+            continue
+        for other in includes(path):
+            used[folder].add(other)
+            if other not in ALLOWED[folder].split():
+                wrong.append(f"{path} includes a header of {other}, which {folder} may not")
+    before = set()
+    for folder, others in ALLOWED.items():
+        for other in others.split():
+            if other not in before:
+                wrong.append(f"ALLOWED: {folder} stands on {other}, which comes later")
+            if other not in used[folder]:
+                wrong.append(f"ALLOWED: no source of {folder} includes a header of {other}")
+        before.add(folder)
+    print("\n".join(sorted(set(wrong))) or f"{len(sources)} sources in {len(ALLOWED)} folders")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
