@@ -70,8 +70,10 @@ bool ErrorLines::take(const std::string &line) {
   if (std::regex_search(line, match, noticed))
     mpirunReason =
         "rank " + match[1].str() + " was ended by signal " + match[2].str() + " " + match[3].str();
-  // mpirun's own account of an end says less than the lines above.
+  // mpirun's own account of an end, and of pipes that ended with it, says less than the lines
+  // above.
   bool isSummary = line.starts_with("mpirun: Forwarding signal") ||
+                   line.starts_with("[warn] Epoll") ||
                    line.find("help message") != std::string::npos ||
                    line.find("ORTE_ERROR_LOG") != std::string::npos ||
                    line.find("PMIX ERROR") != std::string::npos ||
