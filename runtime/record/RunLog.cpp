@@ -1,10 +1,12 @@
 #include "runtime/record/RunLog.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/data/AtomicFile.h"
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 
 namespace dlc::rt {
@@ -16,33 +18,49 @@ static void flushed(std::ofstream &stream, const std::string &path) {
 }
 
 static void writeWhole(const std::string &path, const std::string &text) {
-  std::ofstream stream(path);
-  stream << text;
-  flushed(stream, path);
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
-/// True for what a run that has done so many steps and whole epochs will not tell again.
+/// True for what a run that has done so many steps and whole epochs will not tell again; false for
+/// what it cannot have told.
 static bool isKept(const Record &record, int64_t steps, int64_t wholeEpochs) {
-  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer() ||
-      record.value("part", false))
+  auto number = [&](const char *key) -> std::optional<int64_t> {
+    auto value = record.find(key);
+    if (value == record.end() || !value->is_number_integer())
+      return std::nullopt;
+    return value->get<int64_t>();
+  };
+  if (!record.is_object() || !number("step") || !record.contains("event") ||
+      (record.contains("part") && record["part"] != false))
     return false;
-  int64_t at = record["step"];
-  std::string event = record.value("event", "");
+  int64_t at = *number("step");
+  const Record &event = record["event"];
   if (event == "epoch")
-    return at <= steps && record.value("epoch", int64_t{0}) <= wholeEpochs;
+    return at <= steps && number("epoch") && *number("epoch") <= wholeEpochs;
   return at < steps || (at == steps && event != "override");
 }
 
-/// Devices and pipes hold nothing that is to be kept.
 static std::vector<Record> readRecords(const std::string &path) {
   std::vector<Record> records;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
-    return records;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
     records.push_back(Record::parse(line, nullptr, /*allow_exceptions=*/false));
   return records;
+}
+
+/// Drops what a run will tell again from a file, which is the old one or the new one at any time.
+void RunLog::keep(const std::string &path, int64_t steps, int64_t wholeEpochs) {
+  std::string text;
+  for (const Record &record : readRecords(path)) {
+    if (!isKept(record, steps, wholeEpochs))
+      continue;
+    text += record.dump() + '\n';
+    if (files.empty() && record["event"] == "epoch")
+      epochs.push_back(record);
+  }
+  writeWhole(path, text);
 }
 
 RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t steps,
@@ -52,16 +70,12 @@ RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t st
   if (!copy.empty())
     paths.push_back(copy);
   for (const std::string &path : paths) {
-    std::vector<Record> kept;
-    if (steps > 0)
-      kept = readRecords(path);
-    std::erase_if(kept, [&](const Record &record) { return !isKept(record, steps, wholeEpochs); });
-    File &file = files.emplace_back(path, std::ofstream(path));
-    for (const Record &record : kept) {
-      file.stream << record.dump() << '\n';
-      if (files.size() == 1 && record.value("event", "") == "epoch")
-        epochs.push_back(record);
-    }
+    // Devices and pipes hold nothing that is to be kept.
+    std::error_code ignored;
+    if (steps > 0 && std::filesystem::is_regular_file(path, ignored))
+      keep(path, steps, wholeEpochs);
+    File &file =
+        files.emplace_back(path, std::ofstream(path, steps > 0 ? std::ios::app : std::ios::trunc));
     flushed(file.stream, path);
   }
 }

@@ -38,6 +38,7 @@ private:
     std::ofstream stream;
   };
 
+  void keep(const std::string &path, int64_t steps, int64_t wholeEpochs);
   void write(const Record &record);
   std::string tableText() const;
 
