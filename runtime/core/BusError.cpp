@@ -27,6 +27,7 @@ void reportLostFiles(const char *prefix) {
   struct sigaction action = {};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO;
+  ::sigfillset(&action.sa_mask);
   ::sigaction(SIGBUS, &action, &previous);
 }
 

@@ -4,12 +4,17 @@
 
 #include <atomic>
 #include <climits>
+#include <csignal>
 #include <cstring>
 #include <unistd.h>
 
 namespace dlc::rt {
 
 void endProcess(std::initializer_list<const char *> line) noexcept {
+  // Another signal's handler would wait below for what it has interrupted.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   static std::atomic_flag ending;
   if (ending.test_and_set())
     for (;;)
