@@ -64,7 +64,7 @@ void dlc::splitIntoShares(ModuleOp module) {
   int64_t all = countOperations(*module), before = 0;
   // A function's tables stand before it.
   for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
-    Block *share = shares[before * mostShares / all].getBody();
+    Block *share = shares[std::min(before * mostShares / all, mostShares - 1)].getBody();
     op.moveBefore(share, share->end());
     before += countOperations(op);
   }

@@ -7,6 +7,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 
 using namespace llvm;
 
@@ -32,6 +33,7 @@ static bool addFile(std::vector<std::string> &files, StringRef suffix, StringRef
   if (sys::fs::createTemporaryFile("dlc", suffix, descriptor, path))
     return false;
   files.push_back(path.str().str());
+  sys::RemoveFileOnSignal(path);
   raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
   stream << content;
   stream.close();
@@ -51,8 +53,10 @@ LogicalResult dlc::linkSharedObject(const Objects &objects, std::string &sharedO
   // What comes out and what the linker says, then what goes in.
   std::vector<std::string> files;
   scope_exit cleanup([&] {
-    for (StringRef path : files)
+    for (StringRef path : files) {
       (void)sys::fs::remove(path);
+      sys::DontRemoveFileOnSignal(path);
+    }
   });
   if (!addFile(files, "so") || !addFile(files, "txt") ||
       !llvm::all_of(objects, [&](const auto &object) {
