@@ -143,6 +143,7 @@ int launchRanks(const Job &job, rt::StopSignal &stop) {
       show(pending.substr(0, end));
   };
   readPipe(errorPipe[0], take, passOn);
+  ::close(errorPipe[0]);
   if (!pending.empty())
     show(pending);
   int exitCode = waitForProcess(mpirun, passOn);
