@@ -6,7 +6,7 @@ namespace dlc::rt {
 
 bool Course::isOver(const RunState &state) const {
   return state.monitor.shouldStop() ||
-         (state.step >= totalSteps && state.stepInEpoch < stepsPerEpoch);
+         (state.step >= totalSteps && state.stepInEpoch < stepsPerEpoch && state.told);
 }
 
 Course courseOf(int64_t stepsPerEpoch, const TrainOptions &options, const RunState &state) {

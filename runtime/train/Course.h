@@ -15,7 +15,8 @@ struct Course {
   int64_t totalSteps = 1; // of the run, over all its starts
   int64_t end = 1;        // the same in epochs of this many steps
 
-  /// False for an epoch that was interrupted at its very end and has still to be ended.
+  /// False for an epoch, or the part of one with which the run ends, that was interrupted at its
+  /// very end and has still to be ended.
   bool isOver(const RunState &state) const;
 };
 

@@ -27,6 +27,7 @@ std::string RunState::toJson() const {
                 {"epoch", epoch},
                 {"step_in_epoch", stepInEpoch},
                 {"sample_position", samplePosition()},
+                {"told", told},
                 {"world", ranks},
                 {"batch", batch},
                 {"threads", threads},
@@ -60,6 +61,7 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
     state.step = countIn(from, "step", 0);
     state.epoch = countIn(from, "epoch", 0);
     state.stepInEpoch = countIn(from, "step_in_epoch", 0);
+    state.told = from.value("told", true);
     state.ranks = static_cast<int>(countIn(from, "world", 1));
     state.batch = countIn(from, "batch", 1);
     state.threads = from.at("threads");

@@ -16,6 +16,7 @@ struct RunState {
   int64_t step = 0;        // steps done in the whole run
   int64_t epoch = 0;       // epochs done
   int64_t stepInEpoch = 0; // steps done in the epoch begun
+  bool told = true;        // what is done of the epoch begun has been validated and logged
   int ranks = 1;
   int64_t batch = 1; // per rank
   unsigned threads = 1;

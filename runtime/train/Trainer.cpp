@@ -215,6 +215,7 @@ void Trainer::runEpoch() {
       }
       ++state.step;
       ++state.stepInEpoch;
+      state.told = false;
       if (++stepsRun == 1)
         console.line(firstStepText(secondsOfProcess()));
       Totals step(totals.results());
@@ -388,6 +389,7 @@ void Trainer::endEpoch(double seconds, int64_t stepsDone) {
   bool part = state.stepInEpoch < course.stepsPerEpoch;
   record["part"] = part;
   bool isBest = !part && observeEpoch(monitored);
+  state.told = endsEpochs = true;
   console.line(epochText(record, course.epochs, isBest));
   if (log)
     log->epoch(record);
@@ -400,7 +402,7 @@ void Trainer::keepBest() {
   if (state.monitor.hasBest) {
     console.line("best epoch " + std::to_string(state.monitor.bestEpoch) + ": " + monitoredName() +
                  " " + figureText(state.monitor.best) + " (" + directory.best() + ")");
-  } else if (stepsRun > 0) {
+  } else if (endsEpochs) {
     saveState(directory.best());
     console.line((state.epoch == 0 ? "no epoch is whole"
                                    : "no epoch's " + monitoredName() + " is a number") +

@@ -75,6 +75,7 @@ private:
   TimeShares extra;            // evaluation and checkpoints
   int64_t checkedStep = -1;    // after which variables were last found sound
   int64_t stepsRun = 0;        // by this process
+  bool endsEpochs = false;     // or a part of one: this process has
   std::chrono::steady_clock::time_point started;
 };
 

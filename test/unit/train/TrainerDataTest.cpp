@@ -143,6 +143,29 @@ TEST_F(TrainerDataTest, ValidationThatFailsLosesNoSteps) {
   EXPECT_EQ(trained("cut/run"), trained("whole/run"));
 }
 
+TEST_F(TrainerDataTest, APartThatIsNotValidatedIsOnceItsDataAreMended) {
+  for (int64_t steps : {1, 3}) { // of 4 in an epoch
+    SCOPED_TRACE(steps);
+    const std::string whole = "whole" + std::to_string(steps), cut = "cut" + std::to_string(steps);
+    writeData(sound);
+    writeValidation(sound);
+    TrainOptions run = validated(whole + "/run");
+    run.epochs.reset();
+    run.steps = steps;
+    train(run, 2);
+    writeValidation(damaged);
+    run.runDirectory = directory / (cut + "/run");
+    EXPECT_NE(failure(run, 2).find("continue with --resume --override val"), std::string::npos);
+    EXPECT_FALSE(std::filesystem::exists(run.runDirectory + "/best.safetensors"));
+    writeValidation(sound);
+    TrainOptions rest = resumption(cut + "/run");
+    rest.overrides = {"val"};
+    train(rest, 2);
+    EXPECT_EQ(trained(cut + "/run"), trained(whole + "/run"));
+    EXPECT_EQ(stepsSaved(cut + "/run"), steps);
+  }
+}
+
 TEST_F(TrainerDataTest, ARunWhoseFirstBatchIsBadLeavesNoDirectory) {
   writeData({NAN, 2, 3, 4, 5, 6, 7});
   TrainOptions run = options("new/run");
