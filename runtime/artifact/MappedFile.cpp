@@ -1,13 +1,10 @@
-// A handler can neither lock nor allocate: mappings and their paths lie in a fixed table, and what
-// finds no room there has no name.
+// What finds no room in the table has no name for the handler.
 #include "runtime/artifact/MappedFile.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/PathTable.h"
 
-#include <array>
-#include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
@@ -19,15 +16,7 @@ namespace dlc::rt {
 
 namespace {
 
-enum State : int { Free, Filling, Listed };
-
-struct Entry {
-  std::atomic<int> state{Free};
-  std::span<const std::byte> bytes;
-  std::array<char, PATH_MAX> path;
-};
-static_assert(std::atomic<int>::is_always_lock_free);
-std::array<Entry, 32> table;
+PathTable<std::span<const std::byte>, 32> table;
 
 Error systemError(const std::string &what, const std::string &path, int error) {
   return Error(ErrorCode::BadInput, "cannot " + what + " '" + path + "': " + std::strerror(error));
@@ -58,40 +47,24 @@ MappedFile::MappedFile(const std::string &path) {
   if (!isFile)
     throw Error(ErrorCode::BadInput, "cannot read '" + path + "': it is no regular file");
   if (data)
-    list(path);
-}
-
-void MappedFile::list(const std::string &path) {
-  if (path.size() >= PATH_MAX)
-    return;
-  for (size_t i = 0; i < table.size() && slot < 0; ++i) {
-    int expected = Free;
-    if (table[i].state.compare_exchange_strong(expected, Filling))
-      slot = static_cast<int>(i);
-  }
-  if (slot < 0)
-    return;
-  Entry &entry = table[static_cast<size_t>(slot)];
-  entry.bytes = bytes();
-  entry.path[path.copy(entry.path.data(), path.size())] = '\0';
-  entry.state = Listed;
+    place = table.add(path, bytes());
 }
 
 MappedFile::~MappedFile() {
-  if (slot >= 0)
-    table[static_cast<size_t>(slot)].state = Free;
+  table.remove(place);
   if (data)
     ::munmap(const_cast<std::byte *>(data), size);
 }
 
 const char *MappedFile::pathAt(const void *address) noexcept {
   auto *at = static_cast<const std::byte *>(address);
-  constexpr std::less<> before; // of pointers into different objects, too
-  for (const Entry &entry : table)
-    if (entry.state == Listed && !before(at, entry.bytes.data()) &&
-        before(at, entry.bytes.data() + entry.bytes.size()))
-      return entry.path.data();
-  return nullptr;
+  const char *found = nullptr;
+  table.forEach([&](const char *path, std::span<const std::byte> bytes) {
+    constexpr std::less<> before; // of pointers into different objects, too
+    if (!before(at, bytes.data()) && before(at, bytes.data() + bytes.size()))
+      found = path;
+  });
+  return found;
 }
 
 } // namespace dlc::rt

@@ -26,11 +26,9 @@ public:
   static const char *pathAt(const void *address) noexcept;
 
 private:
-  void list(const std::string &path);
-
   const std::byte *data = nullptr;
   size_t size = 0;
-  int slot = -1; // of the table that pathAt reads
+  int place = -1; // in the table that pathAt reads
 };
 
 } // namespace dlc::rt

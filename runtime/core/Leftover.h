@@ -21,7 +21,7 @@ public:
   static void alsoRemove(void (*more)() noexcept) noexcept;
 
 private:
-  int slot = -1;
+  int place; // in the table that removeAll reads
 };
 
 } // namespace dlc::rt
