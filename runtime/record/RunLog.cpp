@@ -42,18 +42,12 @@ static bool isKept(const Record &record, int64_t steps, int64_t wholeEpochs) {
   return at < steps || (at == steps && event != "override");
 }
 
-static std::vector<Record> readRecords(const std::string &path) {
-  std::vector<Record> records;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);)
-    records.push_back(Record::parse(line, nullptr, /*allow_exceptions=*/false));
-  return records;
-}
-
 /// Drops what a run will tell again from a file, which is the old one or the new one at any time.
 void RunLog::keep(const std::string &path, int64_t steps, int64_t wholeEpochs) {
   std::string text;
-  for (const Record &record : readRecords(path)) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    Record record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!isKept(record, steps, wholeEpochs))
       continue;
     text += record.dump() + '\n';

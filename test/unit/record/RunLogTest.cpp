@@ -3,9 +3,11 @@
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
+#include <csignal>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>
+#include <sys/resource.h>
 
 namespace dlc::rt {
 namespace {
@@ -98,6 +100,27 @@ no record
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"), R"({"step":1,"event":5})"
                                                       "\n" +
                                                           sound);
+}
+
+/// As on a full disk: a file may not grow as large as what is to be kept.
+TEST(RunLog, ResumingKeepsTheOldLinesWhereItCannotWrite) {
+  test::TemporaryDirectory directory;
+  {
+    RunLog log(directory.path.string(), "", 0, 0);
+    for (int64_t step = 1; step <= 100; ++step)
+      log.step(stepRecord(step));
+  }
+  const std::string before = test::contentOf(directory / "log.jsonl");
+  auto *handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  getrlimit(RLIMIT_FSIZE, &old);
+  const rlimit full{1000, old.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  std::string error = test::errorOf([&] { RunLog(directory.path.string(), "", 90, 0); });
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_TRUE(error.starts_with("cannot write '" + (directory / "log.jsonl") + "'")) << error;
+  EXPECT_EQ(test::contentOf(directory / "log.jsonl"), before);
 }
 
 TEST(RunLog, NamesTheFileThatCannotBeWritten) {
