@@ -17,7 +17,7 @@ endfunction()
 # Flags, include roots and links of one of our targets. MLIR marks compiler code: it is compiled without
 # exceptions, as LLVM is. EXCEPTIONS is for the program that also catches the runtime's.
 function(dlc_configure_target NAME)
-  cmake_parse_arguments(ARG "MLIR;EXCEPTIONS" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR;EXCEPTIONS" "" "ROOMS;LINK" ${ARGN})
   get_target_property(type ${NAME} TYPE)
   target_include_directories(${NAME} PUBLIC ${DLC_SOURCE_ROOT})
   # The generated headers are not ours to keep free of warnings.
@@ -49,7 +49,7 @@ function(dlc_configure_target NAME)
 endfunction()
 
 # dlc_add_library(NAME [MLIR] [ROOMS directory...] [LINK item...]): static library of the sources of
-# this directory and of directories below.
+# this directory and of those directories below it.
 function(dlc_add_library NAME)
   cmake_parse_arguments(ARG "MLIR" "" "ROOMS;LINK" ${ARGN})
   set(sources "")
@@ -61,11 +61,7 @@ function(dlc_add_library NAME)
     return()
   endif()
   add_library(${NAME} STATIC ${sources})
-  set(mlir "")
-  if(ARG_MLIR)
-    set(mlir MLIR)
-  endif()
-  dlc_configure_target(${NAME} ${mlir} LINK ${ARG_LINK})
+  dlc_configure_target(${NAME} ${ARGN})
 endfunction()
 
 # dlc_add_module(NAME [OBJECTS_OF LIBRARY] [LINK item...]): shared object for dlopen, lib/NAME.so, of
