@@ -2,12 +2,16 @@
 
 #include "passes/codegen/KernelEmitter.h"
 
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <utility>
 
 using namespace llvm;
 
@@ -21,26 +25,42 @@ static ErrorOr<std::string> findLinker() {
   return sys::findProgramByName("ld.lld");
 }
 
-static std::string readFile(StringRef path) {
-  auto buffer = MemoryBuffer::getFile(path);
-  return buffer ? (*buffer)->getBuffer().str() : std::string();
-}
+namespace {
+/// A file in memory that a child process opens by its path: nothing is left on a disk, however the
+/// process ends.
+class MemoryFile {
+public:
+  explicit MemoryFile(StringRef content = "") : descriptor(::memfd_create("dlc", /*flags=*/0)) {
+    if (!isOpen())
+      return;
+    raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
+    stream << content;
+    stream.flush();
+    written = !stream.has_error();
+    stream.clear_error();
+  }
+  MemoryFile(MemoryFile &&other)
+      : descriptor(std::exchange(other.descriptor, -1)), written(other.written) {}
+  MemoryFile &operator=(MemoryFile &&) = delete;
+  ~MemoryFile() {
+    if (isOpen())
+      ::close(descriptor);
+  }
 
-/// Writes a temporary file.
-static bool addFile(std::vector<std::string> &files, StringRef suffix, StringRef content = "") {
-  SmallString<128> path;
-  int descriptor = -1;
-  if (sys::fs::createTemporaryFile("dlc", suffix, descriptor, path))
-    return false;
-  files.push_back(path.str().str());
-  sys::RemoveFileOnSignal(path);
-  raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
-  stream << content;
-  stream.close();
-  bool written = !stream.has_error();
-  stream.clear_error();
-  return written;
-}
+  bool isWritten() const { return written; }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
+  std::string content() const {
+    auto buffer = MemoryBuffer::getFile(path());
+    return buffer ? (*buffer)->getBuffer().str() : std::string();
+  }
+
+private:
+  bool isOpen() const { return descriptor >= 0; }
+
+  int descriptor;
+  bool written = false;
+};
+} // namespace
 
 LogicalResult dlc::linkSharedObject(const Objects &objects, std::string &sharedObject,
                                     std::string &reason) {
@@ -50,32 +70,29 @@ LogicalResult dlc::linkSharedObject(const Objects &objects, std::string &sharedO
              std::to_string(LLVM_VERSION_MAJOR) + ")";
     return failure();
   }
-  // What comes out and what the linker says, then what goes in.
-  std::vector<std::string> files;
-  scope_exit cleanup([&] {
-    for (StringRef path : files) {
-      (void)sys::fs::remove(path);
-      sys::DontRemoveFileOnSignal(path);
-    }
-  });
-  if (!addFile(files, "so") || !addFile(files, "txt") ||
-      !llvm::all_of(objects, [&](const auto &object) {
-        return addFile(files, "o", {object.data(), object.size()});
-      })) {
-    reason = "no temporary file can be written";
+  MemoryFile output, messages;
+  std::vector<MemoryFile> inputs;
+  for (const auto &object : objects)
+    inputs.emplace_back(StringRef(object.data(), object.size()));
+  if (!output.isWritten() || !messages.isWritten() ||
+      !llvm::all_of(inputs, [](const MemoryFile &file) { return file.isWritten(); })) {
+    reason = "no file in memory can be written";
     return failure();
   }
+  const auto paths =
+      llvm::map_to_vector(inputs, [](const MemoryFile &file) { return file.path(); });
   // libm is the loading program's; nothing else is undefined.
-  const std::string &output = files[0], &messages = files[1];
   SmallVector<StringRef> arguments{
-      *linker, "-shared", "--build-id=none", "--strip-all", "-z", "now", "-o", output};
-  arguments.append(files.begin() + 2, files.end());
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(""), StringRef(messages)};
+      *linker, "-shared", "--build-id=none", "--strip-all", "-z", "now", "-o", "-"};
+  arguments.append(paths.begin(), paths.end());
+  const std::string outputPath = output.path(), messagesPath = messages.path();
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(outputPath),
+                                          StringRef(messagesPath)};
   if (sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects) != 0) {
-    reason = *linker + " failed: " + readFile(messages);
+    reason = *linker + " failed: " + messages.content();
     return failure();
   }
-  sharedObject = readFile(output);
+  sharedObject = output.content();
   if (sharedObject.empty())
     reason = *linker + " wrote nothing";
   return success(!sharedObject.empty());
