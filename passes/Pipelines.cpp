@@ -116,7 +116,8 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   OpPassManager &model = manager.nest<nn::ModelOp>();
   // Layouts are chosen op by op, so composites have to be gone.
   model.addPass(createLowerComposites());
-  model.addPass(createCSEPass());
+  // What gradients compute again is often what the forward pass has.
+  model.addPass(createCombineEqual());
   model.addPass(createAssignLayouts({options.target, options.threads, options.math}));
   // Clusters read and write tensors as they lie, so layouts come first.
   model.addPass(createFuse());

@@ -33,6 +33,18 @@ static LogicalResult verifyWire(Operation *op, std::optional<Type> wire) {
   return success();
 }
 
+static LogicalResult verifyMembers(Operation *op, std::optional<ArrayAttr> members) {
+  if (!members)
+    return success();
+  if (members->size() != op->getNumOperands())
+    return op->emitOpError("names ")
+           << members->size() << " members for " << op->getNumOperands() << " operands";
+  for (Attribute member : *members)
+    if (!isa<FlatSymbolRefAttr, StringAttr>(member))
+      return op->emitOpError("names the member ") << member << ", expected a symbol or a string";
+  return success();
+}
+
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
                                             ValueRange operands, DictionaryAttr, OpaqueProperties,
                                             RegionRange, SmallVectorImpl<Type> &types) {
@@ -43,6 +55,8 @@ LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 LogicalResult AllReduceOp::verify() {
   if (getInputs().empty())
     return emitOpError("needs an operand");
+  if (failed(verifyMembers(*this, getMembers())))
+    return failure();
   return verifyWire(*this, getWire());
 }
 
@@ -61,6 +75,8 @@ LogicalResult StartOp::verify() {
         return emitOpError("has an operand that is used while it is in flight")
                    .attachNote(user->getLoc())
                << "used here";
+  if (failed(verifyMembers(*this, getMembers())))
+    return failure();
   return verifyWire(*this, getWire());
 }
 

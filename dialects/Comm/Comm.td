@@ -33,13 +33,14 @@ def Comm_Tensor : RankedTensorOf<[F64, F32, BF16, F16], [CPred<"::dlc::nn::isBou
 def Comm_AllReduceOp : Comm_Op<"all_reduce", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "sum over ranks";
   let description = [{
-    Result i is the sum over all ranks of operand i. `wire` is the element type of the message (f32 unless given).
+    Result i is the sum over all ranks of operand i. `wire` is the element type of the message (f32 unless given). `members` names, for each
+    operand, the variable whose gradient or statistic it is, or says in words what else.
 
     ```mlir
     %0:2 = comm.all_reduce %a, %b : tensor<3xf32>, tensor<4xf32>
     ```
   }];
-  let arguments = (ins Variadic<Comm_Tensor>:$inputs, OptionalAttr<TypeAttr>:$wire);
+  let arguments = (ins Variadic<Comm_Tensor>:$inputs, OptionalAttr<TypeAttr>:$wire, OptionalAttr<ArrayAttr>:$members);
   let results = (outs Variadic<Comm_Tensor>:$outputs);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
   let hasVerifier = 1;
@@ -55,7 +56,8 @@ def Comm_StartOp : Comm_Op<"start"> {
     %0:2 = comm.wait %f : !comm.future<tensor<3xf32>, tensor<4xf32>> -> tensor<3xf32>, tensor<4xf32>
     ```
   }];
-  let arguments = (ins Variadic<Comm_Tensor>:$inputs, I64Attr:$bucket, OptionalAttr<TypeAttr>:$wire);
+  let arguments = (ins Variadic<Comm_Tensor>:$inputs, I64Attr:$bucket, OptionalAttr<TypeAttr>:$wire,
+                       OptionalAttr<ArrayAttr>:$members);
   let results = (outs Comm_FutureType:$future);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($future)";
   let hasVerifier = 1;

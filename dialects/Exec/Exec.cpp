@@ -106,10 +106,29 @@ LogicalResult exec::StartOp::verify() {
     return emitOpError("adds up f32, got ") << getBucket().getType();
   if (!getWire().isF32() && !getWire().isBF16())
     return emitOpError("wire type is ") << getWire() << ", expected f32 or bf16";
+  for (Attribute member : getMembers())
+    if (!isa<FlatSymbolRefAttr, StringAttr>(member))
+      return emitOpError("names the member ") << member << ", expected a symbol or a string";
   return success();
 }
 
+/// All of the symbols among the names are variables.
+static LogicalResult verifyVariables(Operation *op, ArrayAttr names,
+                                     SymbolTableCollection &symbols) {
+  for (auto name : names.getAsRange<Attribute>())
+    if (auto symbol = dyn_cast<FlatSymbolRefAttr>(name);
+        symbol && !symbols.lookupNearestSymbolFrom<nn::VariableOp>(op, symbol))
+      return op->emitOpError("names ") << symbol << ", which is no variable";
+  return success();
+}
+
+LogicalResult exec::StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyVariables(*this, getMembers(), symbols);
+}
+
 LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (getParameters() && failed(verifyVariables(*this, *getParameters(), symbols)))
+    return failure();
   auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError("runs ") << getKernelAttr() << ", which is no kernel";

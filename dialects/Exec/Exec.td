@@ -136,17 +136,24 @@ def Exec_Number : ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1048576>]>;
 
 def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel on buffers";
-  let description = "`recomputed`, if it computes again what was not kept: by how many bytes that lowers the peak of memory.";
+  let description = [{
+    `recomputed`, if it computes again what was not kept: by how many bytes that lowers the peak of memory. `parameters`, if it computes a part
+    of their gradients or updates them.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_BufferType>:$buffers, Exec_PhaseAttr:$phase,
-                       OptionalAttr<Exec_StreamAttr>:$stream, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$recomputed);
+                       OptionalAttr<Exec_StreamAttr>:$stream, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$recomputed,
+                       OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
   let assemblyFormat = "$kernel `(` $buffers `)` attr-dict `:` type($buffers)";
 }
 
-def Exec_StartOp : Exec_Instruction<"start"> {
+def Exec_StartOp : Exec_Instruction<"start", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "starts the all-reduce of a bucket";
-  let description = "The bucket holds f32; `wire`, f32 or bf16, is what the message holds.";
+  let description = [{
+    The bucket holds f32; `wire`, f32 or bf16, is what the message holds. `members` are the variables whose gradients or statistics it carries,
+    by symbol, or in words what else.
+  }];
   let hasVerifier = 1;
-  let arguments = (ins Exec_BufferType:$bucket, Exec_Number:$collective, TypeAttr:$wire, StrArrayAttr:$members,
+  let arguments = (ins Exec_BufferType:$bucket, Exec_Number:$collective, TypeAttr:$wire, ArrayAttr:$members,
                        OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$bucket attr-dict `:` type($bucket)";
 }

@@ -1,6 +1,7 @@
 // The nn dialect's registration, attributes and type helpers.
 
 #include "dialects/NN/NN.h"
+#include "dialects/NN/Role.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -73,6 +74,40 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
 }
 
 void LayoutAttr::print(AsmPrinter &printer) const { printer << '<' << getText() << '>'; }
+
+Attribute RoleAttr::parse(AsmParser &parser, Type) {
+  FailureOr<Phase> phase;
+  FailureOr<LayerKind> kind = LayerKind::Other;
+  FlatSymbolRefAttr parameter;
+  if (parser.parseLess() || failed(phase = FieldParser<Phase>::parse(parser)))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    StringAttr symbol;
+    if (succeeded(parser.parseOptionalSymbolName(symbol)))
+      parameter = FlatSymbolRefAttr::get(symbol);
+    else if (failed(kind = FieldParser<LayerKind>::parse(parser)))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return get(parser.getContext(), *phase, *kind, parameter);
+}
+
+void RoleAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getPhase();
+  if (getKind() != LayerKind::Other)
+    printer << ", " << getKind();
+  if (getParameter())
+    printer << ", " << getParameter();
+  printer << '>';
+}
+
+LogicalResult NNDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == roleName && !isa<RoleAttr>(attribute.getValue()))
+    return op->emitOpError() << roleName << " is " << attribute.getValue()
+                             << ", expected a #nn.role";
+  return success();
+}
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef text) {
   std::optional<rt::Layout> layout = rt::Layout::parse({text.data(), text.size()});

@@ -18,6 +18,7 @@ def NN_Dialect : Dialect {
   let cppNamespace = "::dlc::nn";
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 class NN_Attr<string name, string attrMnemonic, list<Trait> traits = []>
@@ -94,6 +95,29 @@ def NN_KernelAttr : NN_Attr<"Kernel", "kernel"> {
   let parameters = (ins StringRefParameter<>:$implementation, "uint64_t":$workspace, "uint64_t":$flops,
                         "uint64_t":$bytes, "uint64_t":$nanoseconds);
   let assemblyFormat = "`<` $implementation `,` `workspace` `=` $workspace `,` `flops` `=` $flops `,` `bytes` `=` $bytes `,` `ns` `=` $nanoseconds `>`";
+}
+
+def NN_Phase : I32EnumAttr<"Phase", "part of a training step", [
+    I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
+    I32EnumAttrCase<"Update", 2, "update">]> { // once a step, of variables, from what all ranks have summed
+  let cppNamespace = "::dlc::nn";
+  let genSpecializedAttr = 0;
+}
+
+def NN_LayerKind : I32EnumAttr<"LayerKind", "what a layer is for, where its arithmetic does not tell", [
+    I32EnumAttrCase<"Other", 0, "other">, I32EnumAttrCase<"Norm", 1, "norm">, I32EnumAttrCase<"Loss", 2, "loss">]> {
+  let cppNamespace = "::dlc::nn";
+  let genSpecializedAttr = 0;
+}
+
+def NN_RoleAttr : NN_Attr<"Role", "role"> {
+  let summary = "what an op is in a training step";
+  let description = [{
+    The attribute `nn.role` of any op: `#nn.role<backward>`, `#nn.role<forward, loss>`, `#nn.role<update, @conv.weight>`. The symbol is the
+    parameter whose gradient the op computes a part of, or whose update. An op without the attribute is of the forward pass.
+  }];
+  let parameters = (ins "::dlc::nn::Phase":$phase, "::dlc::nn::LayerKind":$kind, "::mlir::FlatSymbolRefAttr":$parameter);
+  let hasCustomAssemblyFormat = 1;
 }
 
 // Types of operands. What every stage counts on for each tensor is decided here: a static shape within nn::isBounded.

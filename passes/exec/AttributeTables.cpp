@@ -58,8 +58,10 @@ AttributeTables::List<artifact::Call> AttributeTables::calls(Attribute array) {
 AttributeTables::List<fb::String> AttributeTables::strings(Attribute array) {
   std::vector<std::string> list;
   if (auto entries = dyn_cast_if_present<ArrayAttr>(array))
-    for (auto entry : entries.getAsRange<StringAttr>())
-      list.push_back(entry.str());
+    for (Attribute entry : entries) {
+      auto symbol = dyn_cast<FlatSymbolRefAttr>(entry);
+      list.push_back(symbol ? symbol.getValue().str() : cast<StringAttr>(entry).str());
+    }
   return builder.CreateVectorOfStrings(list);
 }
 

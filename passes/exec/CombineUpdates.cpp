@@ -165,6 +165,8 @@ private:
 
 std::optional<Group> UpdateCombiner::describe(DispatchOp dispatch) {
   auto kernel = symbols.lookup<KernelOp>(dispatch.getKernel());
+  if (dispatch.getPhase() != Phase::Optimizer)
+    return std::nullopt;
   Group group;
   group.cluster =
       kernel.getCluster() ? symbols.lookup<ClusterOp>(*kernel.getCluster()) : ClusterOp();
@@ -340,8 +342,12 @@ void UpdateCombiner::replace(Group &group, KernelOp kernel) {
     }
   }
   OpBuilder builder(last);
+  SmallVector<Attribute> parameters;
+  for (DispatchOp member : group.members)
+    if (std::optional<ArrayAttr> own = member.getParameters())
+      llvm::append_range(parameters, *own);
   DispatchOp::create(builder, last.getLoc(), kernel.getSymName(), operands, last.getPhase(),
-                     StreamAttr(), IntegerAttr());
+                     StreamAttr(), IntegerAttr(), builder.getArrayAttr(parameters));
   for (DispatchOp member : group.members)
     member.erase();
 }

@@ -52,7 +52,7 @@ private:
   std::vector<fb::Offset<artifact::Kernel>> kernels;
   std::vector<fb::Offset<artifact::Program>> programs;
   DenseMap<exec::ArenaKind, uint32_t> arenaIndex;
-  llvm::StringMap<uint32_t> variableBuffer, kernelIndex;
+  llvm::StringMap<uint32_t> variableIndex, variableBuffer, kernelIndex;
   DenseMap<Operation *, uint32_t> rangeBuffer; // exec.buffers of several variables
   DenseMap<Value, uint32_t> bufferIndex;       // of the program being exported
   std::vector<fb::Offset<artifact::Result>> results;
@@ -91,9 +91,8 @@ llvm::StringMap<uint32_t> Exporter::exportRanges() {
 
 void Exporter::exportVariables() {
   llvm::StringMap<uint32_t> rangeOf = exportRanges();
-  llvm::StringMap<int32_t> index;
   for (auto [number, variable] : llvm::enumerate(model.getBody().getOps<nn::VariableOp>()))
-    index[variable.getSymName()] = static_cast<int32_t>(number);
+    variableIndex[variable.getSymName()] = static_cast<uint32_t>(number);
   for (auto variable : model.getBody().getOps<nn::VariableOp>()) {
     bool isSlot = variable.getKind() == nn::VariableKind::Slot;
     uint32_t arena =
@@ -110,7 +109,8 @@ void Exporter::exportVariables() {
     nn::InitializerAttr init = variable.getInit();
     auto start = artifact::CreateInitializer(
         builder, static_cast<artifact::InitializerKind>(init.getKind()), init.getA(), init.getB());
-    int32_t owner = variable.getOwner() ? index.lookup(*variable.getOwner()) : -1;
+    int32_t owner =
+        variable.getOwner() ? static_cast<int32_t>(variableIndex.lookup(*variable.getOwner())) : -1;
     std::string slot = variable.getSlot().value_or("").str();
     variables.push_back(artifact::CreateVariableDirect(
         builder, name.c_str(), static_cast<artifact::VariableKind>(variable.getKind()), number,
@@ -181,9 +181,14 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::dispatch(exec::Dispat
   std::vector<uint32_t> operands;
   for (Value buffer : op.getBuffers())
     operands.push_back(indexOf(buffer));
+  std::vector<uint32_t> parameters;
+  if (op.getParameters())
+    for (auto name : op.getParameters()->getAsRange<FlatSymbolRefAttr>())
+      parameters.push_back(variableIndex.lookup(name.getValue()));
   auto table =
       artifact::CreateDispatchDirect(builder, kernelIndex.lookup(op.getKernel()), &operands,
-                                     static_cast<uint64_t>(op.getRecomputed().value_or(0)));
+                                     static_cast<uint64_t>(op.getRecomputed().value_or(0)),
+                                     op.getParameters() ? &parameters : nullptr);
   return {artifact::Operation::Dispatch, table.Union()};
 }
 

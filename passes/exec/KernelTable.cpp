@@ -2,7 +2,7 @@
 
 #include "passes/exec/KernelTable.h"
 
-#include "passes/schedule/ClusterKind.h"
+#include "dialects/NN/Role.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/IRMapping.h"
@@ -25,23 +25,15 @@ StringRef dlc::categoryOf(Operation *op) {
                    : "pointwise";
       })
       .Case<nn::FusedOp>([](nn::FusedOp fused) -> StringRef {
-        if (llvm::any_of(fused->getUsers(),
-                         [](Operation *user) { return isa<nn::AssignOp>(user); }))
+        nn::Role role = nn::roleOf(fused);
+        if (role.phase == nn::Phase::Update)
           return "optimizer";
         if (!fused.getBody().getOps<nn::MaxPoolOp>().empty())
           return "pooling";
         if (!fused.getBody().getOps<nn::MatmulOp>().empty())
           return "dense";
-        // What is of a loss is all done in its clusters; normalisation takes ReLUs and the like
-        // along.
-        bool ofNorm = false;
-        for (Operation &inner : fused.getBody().front()) {
-          StringRef kind = kindOf(inner.getLoc());
-          if (kind == lossKind)
-            return lossKind;
-          ofNorm |= kind == normKind;
-        }
-        return ofNorm ? StringRef(normKind) : "pointwise";
+        return role.kind == nn::LayerKind::Other ? StringRef("pointwise")
+                                                 : stringifyLayerKind(role.kind);
       })
       .Default([](Operation *) { return "other"; });
 }

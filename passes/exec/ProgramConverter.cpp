@@ -6,6 +6,7 @@
 #include "passes/exec/ProgramConverter.h"
 
 #include "dialects/Comm/Comm.h"
+#include "dialects/NN/Role.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -28,7 +29,6 @@ LogicalResult ProgramConverter::convert() {
   Operation *anchor = exec::RecordOp::create(buffers, program.getLoc(), 0, exec::Stream::Compute);
   buffers.setInsertionPoint(anchor);
   instructions.setInsertionPointToEnd(&block);
-  findPhases();
   placeInputs();
   placeBuckets();
   placeAssigned();
@@ -65,6 +65,18 @@ void ProgramConverter::placeInputs() {
     buffer.getDefiningOp<exec::BufferOp>().setInput(program.getInputName(argument.getArgNumber()));
     placed[argument] = buffer;
   }
+}
+
+static Phase phaseOf(Operation *op) {
+  switch (nn::phaseOf(op)) {
+  case nn::Phase::Forward:
+    return Phase::Forward;
+  case nn::Phase::Backward:
+    return Phase::Backward;
+  case nn::Phase::Update:
+    return Phase::Optimizer;
+  }
+  llvm_unreachable("no such phase");
 }
 
 /// True if a kernel writes the value and can write it anywhere.
@@ -185,33 +197,6 @@ Value ProgramConverter::bufferOf(Value value) {
   return buffer;
 }
 
-//===- Phases ---------------------------------------------------------------------------------===//
-
-// Forward is what the losses, metrics and outputs are computed from; optimizer what is computed for
-// assignments alone; the rest is backward.
-void ProgramConverter::findPhases() {
-  Block &block = program.getBody().front();
-  for (Operation &op : llvm::reverse(block)) {
-    auto usersAre = [&](Phase phase) {
-      return llvm::any_of(op.getUsers(), [&](Operation *user) {
-        return phases.lookup_or(user, Phase::Backward) == phase;
-      });
-    };
-    if (isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op) || usersAre(Phase::Forward))
-      phases[&op] = Phase::Forward;
-    else if (isa<nn::AssignOp>(op) || (!op.use_empty() &&
-                                       llvm::all_of(op.getUsers(),
-                                                    [&](Operation *user) {
-                                                      return phases.lookup(user) ==
-                                                             Phase::Optimizer;
-                                                    }) &&
-                                       !isa<comm::StartOp, comm::WaitOp>(op)))
-      phases[&op] = Phase::Optimizer;
-    else
-      phases[&op] = Phase::Backward;
-  }
-}
-
 //===- Instructions ---------------------------------------------------------------------------===//
 
 LogicalResult ProgramConverter::convertOp(Operation *op) {
@@ -260,9 +245,11 @@ LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {
     SmallVector<Value> arguments;
     for (unsigned index : stage.buffers)
       arguments.push_back(all[index]);
-    auto phase = exec::PhaseAttr::get(op->getContext(), phases.lookup(op));
+    auto phase = exec::PhaseAttr::get(op->getContext(), phaseOf(op));
+    FlatSymbolRefAttr parameter = nn::roleOf(op).parameter;
     exec::DispatchOp::create(instructions, op->getLoc(), stage.kernel, arguments, phase,
-                             exec::StreamAttr(), op->getAttrOfType<IntegerAttr>(recomputedName));
+                             exec::StreamAttr(), op->getAttrOfType<IntegerAttr>(recomputedName),
+                             parameter ? instructions.getArrayAttr(parameter) : ArrayAttr());
   }
   return success();
 }
@@ -270,16 +257,17 @@ LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {
 void ProgramConverter::start(Operation *op) {
   auto start = cast<comm::StartOp>(op);
   auto wait = cast<comm::WaitOp>(*start.getFuture().getUsers().begin());
-  SmallVector<Attribute> members;
+  SmallVector<Attribute> layers;
   for (auto [input, output] : llvm::zip(start.getInputs(), wait.getOutputs())) {
-    members.push_back(instructions.getStringAttr(nn::layerName(input.getLoc())));
+    layers.push_back(instructions.getStringAttr(nn::layerName(input.getLoc())));
     if (Value buffer = bufferOf(input), slice = placed.lookup(output); buffer != slice)
       exec::CopyOp::create(instructions, op->getLoc(), buffer, slice, Phase::Backward,
                            exec::StreamAttr());
   }
   Type wire = start.getWire().value_or(Float32Type::get(op->getContext()));
   exec::StartOp::create(instructions, op->getLoc(), buckets.lookup(op), start.getBucket(), wire,
-                        instructions.getArrayAttr(members), exec::StreamAttr());
+                        start.getMembers().value_or(instructions.getArrayAttr(layers)),
+                        exec::StreamAttr());
 }
 
 void ProgramConverter::view(Operation *op, Value source, Value value) {
@@ -290,7 +278,7 @@ void ProgramConverter::view(Operation *op, Value source, Value value) {
   after.setInsertionPointAfterValue(from);
   Value alias = exec::ViewOp::create(after, op->getLoc(), type, from, 0, StringAttr());
   if (Value destination = placed.lookup(value))
-    exec::CopyOp::create(instructions, op->getLoc(), alias, destination, phases.lookup(op),
+    exec::CopyOp::create(instructions, op->getLoc(), alias, destination, phaseOf(op),
                          exec::StreamAttr());
   else
     placed[value] = alias;
@@ -318,8 +306,8 @@ void ProgramConverter::keepOldValues() {
           !exec::rootOf(bufferOf(value)).buffer.getVariable())
         continue;
       Value copy = newBuffer(nn::tensorType(value), ArenaKind::Transient, op.getLoc());
-      exec::CopyOp::create(instructions, op.getLoc(), placed.lookup(value), copy,
-                           phases.lookup(&op), exec::StreamAttr());
+      exec::CopyOp::create(instructions, op.getLoc(), placed.lookup(value), copy, phaseOf(&op),
+                           exec::StreamAttr());
       placed[value] = copy;
     }
   }

@@ -31,7 +31,6 @@ private:
   mlir::Value newBuffer(mlir::RankedTensorType type, exec::ArenaKind arena, mlir::Location loc);
 
   // What runs.
-  void findPhases();
   llvm::LogicalResult convertOp(mlir::Operation *op);
   llvm::LogicalResult dispatch(mlir::Operation *op, const KernelUse &use);
   void start(mlir::Operation *op);
@@ -55,7 +54,6 @@ private:
   llvm::DenseMap<std::tuple<mlir::Value, uint64_t, mlir::Type>, mlir::Value> variableRows;
   llvm::DenseMap<mlir::Operation *, mlir::Value> buckets; // comm.start -> bucket
   llvm::DenseSet<mlir::Operation *> inPlaceAssigns;
-  llvm::DenseMap<mlir::Operation *, exec::Phase> phases;
 };
 
 } // namespace dlc

@@ -4,6 +4,7 @@
 #include "passes/nn/ModelChecks.h"
 
 #include "dialects/Comm/Comm.h"
+#include "dialects/NN/Role.h"
 #include "passes/nn/Scalars.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -110,7 +111,7 @@ private:
         return failure();
     outputNames.clear();
     for (Operation &op : program.getBody().front()) {
-      if (failed(verifyKind(&op)) || failed(verifySink(program, &op)))
+      if (failed(verifyKind(&op)) || failed(verifySink(program, &op)) || failed(verifyRole(&op)))
         return failure();
       if (auto output = dyn_cast<OutputOp>(op); output && failed(verifyOutput(program, output)))
         return failure();
@@ -176,6 +177,28 @@ private:
       if (variable.getKind() == VariableKind::Scalar)
         return assign.emitOpError("changes a scalar, which only the host writes");
     }
+    return success();
+  }
+
+  /// Variables change in updates, behind all communication; what those compute comes too late for
+  /// the rest of the step.
+  LogicalResult verifyRole(Operation *op) {
+    Role role = roleOf(op);
+    if (role.parameter && !symbols.lookup<VariableOp>(role.parameter.getAttr()))
+      return op->emitOpError("is for ") << role.parameter << ", which is no variable";
+    if (isNN())
+      return success();
+    if (isa<AssignOp>(op) && role.phase != Phase::Update)
+      return op->emitOpError("changes a variable, but is of the ")
+             << stringifyPhase(role.phase) << " pass and no update";
+    if (role.phase != Phase::Update)
+      return success();
+    if (isa<comm::CommDialect>(op->getDialect()))
+      return op->emitOpError("is a part of an update; ranks meet before");
+    for (Operation *user : op->getUsers())
+      if (phaseOf(user) != Phase::Update)
+        return user->emitOpError("reads what an update computes, but is of the ")
+               << stringifyPhase(phaseOf(user)) << " pass";
     return success();
   }
 

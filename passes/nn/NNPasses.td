@@ -30,6 +30,11 @@ def Simplify : Pass<"dlc-simplify", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def CombineEqual : Pass<"dlc-combine-equal", "::dlc::nn::ModelOp"> {
+  let summary = "leaves the first of equal ops";
+  let description = "Effect: common subexpressions and dead code are gone. Roles are no difference: the first op keeps its own.";
+}
+
 def PlanTiling : Pass<"dlc-plan-tiling", "::dlc::nn::ModelOp"> {
   let summary = "says how images larger than @predict's input are put together";
   let description = [{

@@ -2,10 +2,10 @@
 // subexpressions. Invariant: no pattern changes how a value is rounded, so that the pass can run
 // anywhere.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
+#include "passes/nn/CombineEqual.h"
 
-#include "mlir/IR/Dominance.h"
-#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -219,11 +219,11 @@ public:
 
   void runOnOperation() override {
     for (auto program : getOperation().getBody().getOps<ProgramOp>()) {
-      if (failed(applyPatternsGreedily(program, patterns)))
+      RoleStamp stamp;
+      GreedyRewriteConfig config;
+      if (failed(applyPatternsGreedily(program, patterns, config.setListener(&stamp))))
         return signalPassFailure();
-      IRRewriter rewriter(&getContext());
-      DominanceInfo dominance(program);
-      eliminateCommonSubExpressions(rewriter, dominance, program);
+      combineEqual(program);
     }
   }
 

@@ -4,8 +4,8 @@
 
 #include "passes/planning/LayoutSolver.h"
 
-#include "dialects/Comm/Comm.h"
 #include "dialects/NN/Elementwise.h"
+#include "dialects/NN/Role.h"
 #include "passes/planning/FamilyWalk.h"
 #include "passes/planning/KernelRequests.h"
 
@@ -94,29 +94,14 @@ const Layout &LayoutPlan::layoutOf(Value value) const {
                                : entry->second;
 }
 
-/// Follows a new value of a parameter back through the optimizer's arithmetic and the all-reduce to
-/// the filter gradients it derives from.
 void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
   SymbolTable symbols(model);
-  for (auto assign : program.getBody().getOps<nn::AssignOp>()) {
-    ArrayRef<int64_t> shape = nn::tensorType(assign.getValue()).getShape();
-    auto variable = symbols.lookup<nn::VariableOp>(assign.getVariable());
-    if (!variable || variable.getKind() != nn::VariableKind::Parameter || shape.size() < 3)
-      continue;
-    SmallVector<Value> worklist{assign.getValue()};
-    llvm::SmallDenseSet<Value> seen;
-    while (!worklist.empty()) {
-      Value value = worklist.pop_back_val();
-      Operation *op = value.getDefiningOp();
-      if (!op || nn::tensorType(value).getShape() != shape || !seen.insert(value).second)
-        continue;
-      if (isa<nn::ConvGradFilterOp>(op))
-        filterGradients[value] = variable.getSymName();
-      else if (isa<comm::AllReduceOp>(op))
-        worklist.push_back(op->getOperand(cast<OpResult>(value).getResultNumber()));
-      else if (op->hasTrait<nn::Elementwise>())
-        llvm::append_range(worklist, op->getOperands());
-    }
+  for (auto gradient : program.getBody().getOps<nn::ConvGradFilterOp>()) {
+    FlatSymbolRefAttr parameter = nn::roleOf(gradient).parameter;
+    auto variable =
+        parameter ? symbols.lookup<nn::VariableOp>(parameter.getAttr()) : nn::VariableOp();
+    if (variable && nn::haveSameLogicalTypes(variable.getType(), gradient.getDw().getType()))
+      filterGradients[gradient.getDw()] = variable.getSymName();
   }
 }
 

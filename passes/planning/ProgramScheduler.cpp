@@ -2,11 +2,11 @@
 
 #include "passes/planning/ProgramScheduler.h"
 
+#include "dialects/NN/Role.h"
 #include "passes/planning/BlockOrder.h"
 #include "passes/planning/BucketPlanner.h"
 #include "passes/planning/KernelRequests.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -36,7 +36,8 @@ static Value source(Value value) {
 static bool isRecomputed(Operation *op) { return op->hasAttr(recomputedName); }
 
 static bool isWeightGradient(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<comm::StartOp>(user); });
+  nn::Role role = nn::roleOf(op);
+  return role.phase == nn::Phase::Backward && role.parameter;
 }
 
 ProgramScheduler::ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {
@@ -101,23 +102,21 @@ void ProgramScheduler::findTail() {
       last = bucketCount();
     }
   }
-  llvm::DenseSet<Operation *> feedsStart;
-  for (Operation &op : llvm::reverse(block))
-    if (isa<comm::StartOp>(op) ||
-        llvm::any_of(op.getUsers(), [&](Operation *user) { return feedsStart.contains(user); }))
-      feedsStart.insert(&op);
+  // No compute waits for what the host reads.
   for (Operation &op : block)
-    if (unsigned last = lastBucket.lookup(&op); last > 0 && !feedsStart.contains(&op))
+    if (unsigned last = lastBucket.lookup(&op);
+        last > 0 && (nn::phaseOf(&op) == nn::Phase::Update || op.getNumResults() == 0))
       tail[&op] = last;
+  // What updates read and do not get from a bucket.
   auto isTail = [&](Operation *op) { return tail.contains(op); };
   for (Operation &op : llvm::reverse(block))
-    if (!op.use_empty() && !isTail(&op) && !feedsStart.contains(&op) &&
-        llvm::all_of(op.getUsers(), isTail))
+    if ((isa<nn::ReadOp>(op) || nn::phaseOf(&op) == nn::Phase::Update) && !op.use_empty() &&
+        !isTail(&op) && llvm::all_of(op.getUsers(), isTail))
       for (Operation *user : op.getUsers())
         tail[&op] = std::min(tail.lookup_or(&op, ~0u), tail.lookup(user));
 }
 
-/// Weight gradients (kernels whose result is reduced) and the data gradient of the same dy: another
+/// Weight gradients and the data gradient of the same dy: another
 /// kernel on one of the operands that comes when both are there (the forward kernel does not).
 void ProgramScheduler::findPairs() {
   llvm::DenseMap<Value, SmallVector<Operation *>> kernels;
@@ -126,7 +125,7 @@ void ProgramScheduler::findPairs() {
       for (Value operand : op.getOperands())
         kernels[source(operand)].push_back(&op);
   for (Operation &op : block) {
-    if (!isLibraryOp(&op) || !isWeightGradient(&op))
+    if (!isLibraryOp(&op) || isa<nn::ReorderOp>(op) || !isWeightGradient(&op))
       continue;
     size_t ready = 0;
     for (Value operand : op.getOperands())

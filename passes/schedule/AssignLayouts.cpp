@@ -2,6 +2,7 @@
 // that operands have their final types when their users are reached.
 
 #include "dialects/NN/Elementwise.h"
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/KernelRequests.h"
 #include "passes/planning/LayoutSolver.h"
@@ -45,8 +46,10 @@ private:
       return value;
     Value &copy = copies[{value, type}];
     if (copy)
-      return copy;
-    OpBuilder builder(user);
+      return dueFor(user, copy);
+    nn::RoleStamp stamp(nn::roleOf(user));
+    OpBuilder builder(user->getContext(), &stamp);
+    builder.setInsertionPoint(user);
     if (!plan.flexible.contains(value) && !isRecomputed(value))
       return copy = nn::ReorderOp::create(builder, user->getLoc(), type, wideSource(value, layout));
     // Making the operands may grow the map under `copy`.
@@ -58,7 +61,18 @@ private:
     Operation *clone = builder.clone(*producer);
     clone->setOperands(operands);
     clone->getResult(0).setType(type);
+    nn::Role role = nn::roleOf(producer);
+    role.phase = std::max(role.phase, nn::phaseOf(user));
+    nn::setRole(clone, role);
     return copies[{value, type}] = clone->getResult(0);
+  }
+
+  /// A copy that was made for another op, in time for this one.
+  static Value dueFor(Operation *user, Value copy) {
+    nn::Role role = nn::roleOf(copy.getDefiningOp());
+    role.phase = std::min(role.phase, nn::phaseOf(user));
+    nn::setRole(copy.getDefiningOp(), role);
+    return copy;
   }
 
   /// The input that a cast narrows, if all who read the cast want this layout: one pass narrows and

@@ -2,6 +2,7 @@
 // divides the list, and each bucket becomes one collective behind its last producer. Users that
 // stood in between sink behind it.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/BlockOrder.h"
 #include "passes/planning/BucketPlanner.h"
@@ -38,6 +39,14 @@ struct Member {
   unsigned producer; // position in the program
   Value input() { return op.getInputs()[index]; }
   Value output() { return op.getOutputs()[index]; }
+  /// What is reduced, for messages: for a variable, or of a layer.
+  Attribute name() {
+    if (std::optional<ArrayAttr> names = op.getMembers())
+      return (*names)[index];
+    if (FlatSymbolRefAttr variable = nn::roleOf(op).parameter)
+      return variable;
+    return StringAttr::get(op.getContext(), nn::layerName(input().getLoc()));
+  }
 };
 
 /// True if the value can be computed in place in its bucket: by one kernel, and for nobody else.
@@ -151,6 +160,8 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     OpBuilder builder(bucket.back().op);
     SmallVector<Value> inputs;
     SmallVector<Location> locations;
+    SmallVector<Attribute> names;
+    SmallVector<Operation *> ops;
     double position = 0;
     for (Member &member : bucket) {
       FailureOr<Value> input = ownInput(builder, member, opened);
@@ -158,10 +169,14 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
         return failure();
       inputs.push_back(*input);
       locations.push_back(member.op.getLoc());
+      names.push_back(member.name());
+      ops.push_back(member.op);
       position = std::max(position, positions[input->getDefiningOp()].position);
     }
-    auto combined = comm::AllReduceOp::create(builder, builder.getFusedLoc(locations),
-                                              ValueRange(inputs), bucket.front().op.getWireAttr());
+    auto combined =
+        comm::AllReduceOp::create(builder, builder.getFusedLoc(locations), ValueRange(inputs),
+                                  bucket.front().op.getWireAttr(), builder.getArrayAttr(names));
+    nn::setRole(combined, nn::mergedRole(ops));
     positions[combined] = {0, position + 0.25};
     for (auto [member, output] : llvm::zip(bucket, combined.getOutputs()))
       member.output().replaceAllUsesWith(output);
@@ -184,6 +199,7 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     if (!kernel)
       return failure();
     copy->setAttr(plannedKernelName, kernel);
+    nn::setRole(copy, nn::roleOf(member.op));
     positions[copy] = {0, member.producer + 0.125};
     remark::missed(input.getLoc(), remark::RemarkOpts::name("in-place").category("dlc-buckets"))
         << "is copied into its bucket: the value before the all-reduce has other users";

@@ -2,6 +2,7 @@
 // becomes clusters. The grouping is ClusterGrouper's; here groups become nn.fused ops and the block
 // is put in an order that respects them.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/BlockOrder.h"
 #include "passes/schedule/ClusterGrouper.h"
@@ -53,6 +54,7 @@ public:
     SmallVector<Value> yielded =
         llvm::map_to_vector(results, [&](Value v) { return mapping.lookup(v); });
     nn::YieldOp::create(*inner, fused.getLoc(), yielded);
+    nn::setRole(fused, nn::mergedRole(group));
     fused->setOperands(inputs);
     for (auto [value, result] : llvm::zip(results, fused.getResults()))
       value.replaceUsesWithIf(result,
@@ -79,7 +81,7 @@ private:
       return;
     for (Value operand : op->getOperands())
       bring(operand);
-    inner->clone(*op, mapping);
+    inner->clone(*op, mapping)->removeAttr(nn::roleName); // the cluster has it
   }
 
   /// Makes an operand known inside: a member is there already, a free op is copied, anything else

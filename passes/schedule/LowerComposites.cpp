@@ -4,11 +4,10 @@
 // Per-channel statistics are formed in f64: sums of x and x^2 lose nothing that the variance needs,
 // and one pass over x gives both.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
-#include "passes/schedule/ClusterKind.h"
 
 #include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -24,8 +23,6 @@ namespace {
 class Ops {
 public:
   Ops(RewriterBase &rewriter, Operation *op) : rewriter(rewriter), loc(op->getLoc()) {}
-  Ops(RewriterBase &rewriter, Operation *op, StringRef kind)
-      : rewriter(rewriter), loc(withKind(op->getLoc(), kind)) {}
 
   template <typename Op, typename... Operands> Value make(Operands... operands) {
     return Op::create(rewriter, loc, operands...)->getResult(0);
@@ -146,7 +143,7 @@ Value inverseDeviation(Ops &ops, Value wideVar, double epsilon) {
 }
 
 void lower(IRRewriter &rewriter, BatchNormOp op) {
-  Ops ops(rewriter, op, normKind);
+  Ops ops(rewriter, op);
   Value x = op.getX();
   Type element = tensorType(x).getElementType(),
        statistics = tensorType(op.getMean()).getElementType();
@@ -174,7 +171,7 @@ void lower(IRRewriter &rewriter, BatchNormOp op) {
 // sqrt(var + epsilon). Unlike the squares of the variance, the products here do not cancel: each
 // may be rounded to f32 before it is added up.
 void lower(IRRewriter &rewriter, BatchNormGradOp op) {
-  Ops ops(rewriter, op, normKind);
+  Ops ops(rewriter, op);
   Value x = atLeastF32(ops, op.getX()), dy = atLeastF32(ops, op.getDy());
   Type element = tensorType(x).getElementType(),
        parameter = tensorType(op.getScale()).getElementType();
@@ -218,7 +215,7 @@ Value atLabel(Ops &ops, Value label, Value logits) {
 }
 
 void lower(IRRewriter &rewriter, SoftmaxCrossEntropyOp op) {
-  Ops ops(rewriter, op, lossKind);
+  Ops ops(rewriter, op);
   double smoothing = op.getSmoothing().convertToDouble();
   auto classes = static_cast<double>(tensorType(op.getLogits()).getDimSize(1));
   Value shift = shifted(ops, op.getLogits());
@@ -232,7 +229,7 @@ void lower(IRRewriter &rewriter, SoftmaxCrossEntropyOp op) {
 }
 
 void lower(IRRewriter &rewriter, SoftmaxCrossEntropyGradOp op) {
-  Ops ops(rewriter, op, lossKind);
+  Ops ops(rewriter, op);
   double smoothing = op.getSmoothing().convertToDouble();
   auto classes = static_cast<double>(tensorType(op.getLogits()).getDimSize(1));
   Value exponential = ops.make<ExpOp>(shifted(ops, op.getLogits()));
@@ -247,28 +244,11 @@ void lower(IRRewriter &rewriter, SoftmaxCrossEntropyGradOp op) {
 
 //===- Kinds ----------------------------------------------------------------------------------===//
 
-/// Marks what computes losses, metrics and their gradients. Ops that only those read are of a loss;
-/// gradients of a loss bear its layer's name.
-void markLosses(ProgramOp program) {
-  llvm::SmallPtrSet<Operation *, 16> ofLosses;
-  llvm::StringSet<> layers;
-  for (Operation &op : llvm::reverse(program.getBody().front())) {
-    bool isSink = isa<LossOp, MetricOp>(op);
-    bool isArithmetic =
-        op.hasTrait<Elementwise>() || isa<ReduceSumOp, ReduceMaxOp, SoftmaxCrossEntropyOp>(op);
-    bool onlyForLosses =
-        isArithmetic && !op.use_empty() &&
-        llvm::all_of(op.getUsers(), [&](Operation *user) { return ofLosses.contains(user); });
-    if (!isSink && !onlyForLosses)
-      continue;
-    ofLosses.insert(&op);
-    if (StringRef layer = layerName(op.getLoc()); !layer.empty())
-      layers.insert(layer);
-  }
-  for (Operation &op : program.getBody().front())
-    if (layers.contains(layerName(op.getLoc())))
-      op.setLoc(withKind(op.getLoc(), lossKind));
-}
+template <typename Op> constexpr LayerKind kindOfComposite = LayerKind::Other;
+template <> constexpr LayerKind kindOfComposite<BatchNormOp> = LayerKind::Norm;
+template <> constexpr LayerKind kindOfComposite<BatchNormGradOp> = LayerKind::Norm;
+template <> constexpr LayerKind kindOfComposite<SoftmaxCrossEntropyOp> = LayerKind::Loss;
+template <> constexpr LayerKind kindOfComposite<SoftmaxCrossEntropyGradOp> = LayerKind::Loss;
 
 //===- Sums -----------------------------------------------------------------------------------===//
 
@@ -291,17 +271,17 @@ public:
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), "train")))
       return signalPassFailure();
-    for (auto program : getOperation().getBody().getOps<ProgramOp>())
-      if (program.getSymName() == "train")
-        markLosses(program);
-    IRRewriter rewriter(&getContext());
+    RoleStamp stamp;
+    IRRewriter rewriter(&getContext(), &stamp);
     lowerAll<ConvOp, ConvGradDataOp, ConvGradFilterOp, BatchNormOp, BatchNormGradOp,
-             SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp, ReduceSumOp>(rewriter);
+             SoftmaxCrossEntropyOp, SoftmaxCrossEntropyGradOp, ReduceSumOp>(rewriter, stamp);
   }
 
 private:
-  template <typename... Composite> void lowerAll(IRRewriter &rewriter) {
+  template <typename... Composite> void lowerAll(IRRewriter &rewriter, RoleStamp &stamp) {
     (getOperation().walk([&](Composite op) {
+      stamp.role = roleOf(op);
+      stamp.role.kind = std::max(stamp.role.kind, kindOfComposite<Composite>);
       rewriter.setInsertionPoint(op);
       lower(rewriter, op);
     }),

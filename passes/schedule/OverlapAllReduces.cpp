@@ -4,6 +4,7 @@
 // free for them: the memory of a bucket can be used again once it is applied. As much as costs no
 // more time than the memory is worth.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/BlockOrder.h"
 #include "passes/planning/Interleaver.h"
@@ -48,9 +49,12 @@ void splitCollectives(Block &block) {
     OpBuilder builder(op);
     SmallVector<Type> types(op.getInputs().getTypes());
     auto future = comm::FutureType::get(op.getContext(), types);
-    auto start = comm::StartOp::create(builder, op.getLoc(), future, op.getInputs(),
-                                       builder.getI64IntegerAttr(0), op.getWireAttr());
+    auto start =
+        comm::StartOp::create(builder, op.getLoc(), future, op.getInputs(),
+                              builder.getI64IntegerAttr(0), op.getWireAttr(), op.getMembersAttr());
     auto wait = comm::WaitOp::create(builder, op.getLoc(), types, start);
+    nn::setRole(start, nn::roleOf(op));
+    nn::setRole(wait, nn::roleOf(op));
     op.replaceAllUsesWith(wait.getOutputs());
     op.erase();
   }

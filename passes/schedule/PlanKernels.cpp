@@ -1,6 +1,7 @@
 // Asks the target's planner for each library op with the layouts as they are, and estimates
 // clusters by what their stages move and compute.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/codegen/GeneratedKernels.h"
 #include "passes/codegen/ProductPlan.h"
@@ -95,6 +96,8 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     Operation *copy = inner.clone(*op, mapping);
     copy->removeAttr(plannedKernelName);
+    copy->removeAttr(nn::roleName);
+    nn::setRole(fused, nn::roleOf(op));
     nn::YieldOp::create(inner, op.getLoc(), copy->getResults());
     fused->setAttr(plannedKernelName,
                    nn::KernelAttr::get(op.getContext(), "generated", /*workspace=*/0,
@@ -126,6 +129,7 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     } else {
       OpBuilder builder(op);
       auto reorder = nn::ReorderOp::create(builder, op->getLoc(), type, source);
+      nn::setRole(reorder, {nn::phaseOf(op)});
       nn::KernelAttr kernel = libraryKernel(reorder, planner, target, UINT64_MAX);
       if (!kernel)
         return failure();

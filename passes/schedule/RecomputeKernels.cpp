@@ -6,6 +6,7 @@
 // live where it changes nothing, is known before, so few are made. Clusters compute again what they
 // can inside of themselves (dlc-rematerialize); they do not run twice.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/KernelRequests.h"
 #include "passes/planning/LiveBytes.h"
@@ -60,6 +61,9 @@ public:
   }
 
   void keep(uint64_t saved) {
+    nn::Role role = nn::roleOf(again);
+    role.phase = nn::Phase::Backward;
+    nn::setRole(again, role);
     again->setAttr(recomputedName, Builder(again).getI64IntegerAttr(static_cast<int64_t>(saved)));
   }
 

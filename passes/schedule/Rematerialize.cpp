@@ -5,6 +5,7 @@
 // producers travels on. One price decides: bytes of memory saved against bytes read in addition
 // and arithmetic, which is counted as the bytes that could be moved in its time.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -154,6 +155,9 @@ static void rematerialize(nn::FusedOp consumer, unsigned index, nn::FusedOp prod
   OpBuilder builder = OpBuilder::atBlockBegin(&body);
   for (Operation *op : recipe.ops)
     builder.clone(*op, mapping);
+  nn::Role role = nn::roleOf(consumer);
+  role.kind = std::max(role.kind, nn::roleOf(producer).kind);
+  nn::setRole(consumer, role);
   Value again = mapping.lookup(yieldOf(producer).getValues()[result]);
   body.getArgument(index).replaceAllUsesWith(again);
   consumer->eraseOperand(index);
@@ -187,6 +191,7 @@ static void prune(nn::FusedOp op) {
   auto now = nn::FusedOp::create(builder, kept.back().getLoc(), TypeRange(ValueRange(kept)),
                                  op.getInputs());
   now.getBody().takeBody(op.getBody());
+  nn::setRole(now, nn::roleOf(op));
   for (auto [old, result] : llvm::zip(kept, now.getResults()))
     old.replaceAllUsesWith(result);
   op.erase();
@@ -223,7 +228,17 @@ private:
           changed |= visit(producer, result, *recipe);
       }
     }
+    postpone(producer);
     prune(producer);
+  }
+
+  /// What the forward pass computes itself now is due when the rest of the step reads it.
+  static void postpone(nn::FusedOp op) {
+    nn::Role role = nn::roleOf(op);
+    auto phases = llvm::map_range(op->getUsers(), nn::phaseOf);
+    if (!op->use_empty())
+      role.phase = std::max(role.phase, *llvm::min_element(phases));
+    nn::setRole(op, role);
   }
 
   /// True if a consumer recomputes the result from now on.

@@ -182,7 +182,7 @@ def VerifySchedule : Pass<"dlc-verify-schedule", "::dlc::nn::ModelOp"> {
     from then on. 5. Operands of a start are results of kernels, used once. 6. Inputs and sinks are row-major. 7. A slot has its
     owner's layout. 8. Concat, slice and pad cut no block; reshape and transpose are row-major; an index of pooling has its value's
     layout. 9. What no library runs is in a cluster. 10. Attributes, variables, inputs and sinks are as dlc-verify-nn demands.
-    11. A kernel can be generated for each cluster.
+    11. A kernel can be generated for each cluster. 12. Roles as dlc-verify-train demands.
   }];
 }
 

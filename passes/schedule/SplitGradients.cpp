@@ -3,6 +3,7 @@
 // unless all of it can be split.
 
 #include "dialects/Comm/Comm.h"
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/FlatUpdate.h"
 
@@ -36,7 +37,8 @@ static bool isTensor(Value value) { return nn::tensorType(value).getRank() > 0; 
 /// are used otherwise.
 static bool findUpdate(GradientPath &path) {
   path.update = dyn_cast<nn::FusedOp>(*path.reduced().user_begin());
-  if (!path.update || !isFlatUpdate(path.update.getBody().front()))
+  if (!path.update || nn::phaseOf(path.update) != nn::Phase::Update ||
+      !isFlatUpdate(path.update.getBody().front()))
     return false;
   for (Value operand : path.update.getInputs()) {
     auto read = operand.getDefiningOp<nn::ReadOp>();
@@ -53,7 +55,7 @@ static bool findUpdate(GradientPath &path) {
 }
 
 static std::optional<GradientPath> findPath(comm::AllReduceOp reduction) {
-  if (reduction.getInputs().size() != 1)
+  if (reduction.getInputs().size() != 1 || !nn::roleOf(reduction).parameter)
     return std::nullopt;
   Value gradient = reduction.getInputs().front();
   GradientPath path{gradient.getDefiningOp<nn::MatmulOp>(), reduction, {}, {}};
@@ -95,6 +97,7 @@ static Value factorRows(OpBuilder &builder, nn::MatmulOp product, int64_t row, i
   size[dim] = rows;
   auto type = RankedTensorType::get(size, whole.getElementType());
   auto copy = nn::FusedOp::create(builder, product.getLoc(), TypeRange(type), product.getA());
+  nn::setRole(copy, nn::roleOf(product));
   Block &body = copy.getBody().emplaceBlock();
   Value argument = body.addArgument(whole, product.getLoc());
   OpBuilder inner = OpBuilder::atBlockEnd(&body);
@@ -113,7 +116,9 @@ static void buildPiece(GradientPath &path, RankedTensorType type, int64_t row) {
 
   builder.setInsertionPoint(path.reduction);
   auto reduction = comm::AllReduceOp::create(builder, path.reduction.getLoc(), TypeRange(type),
-                                             product->getResults(), path.reduction.getWireAttr());
+                                             product->getResults(), path.reduction.getWireAttr(),
+                                             path.reduction.getMembersAttr());
+  nn::setRole(reduction, nn::roleOf(path.reduction));
 
   builder.setInsertionPoint(path.update);
   IntegerAttr rowAttr = builder.getI64IntegerAttr(row);
@@ -132,10 +137,13 @@ static void buildPiece(GradientPath &path, RankedTensorType type, int64_t row) {
   for (Value result : path.update.getResults())
     types.push_back(pieceOf(result, type));
   auto update = nn::FusedOp::create(builder, path.update.getLoc(), types, operands);
+  nn::setRole(update, nn::roleOf(path.update));
   buildFlatUpdate(path.update.getBody().front(), type, update.getBody());
   for (auto [assign, value] : llvm::zip(path.assigns, update.getResults())) {
     builder.setInsertionPoint(assign);
-    nn::AssignOp::create(builder, assign.getLoc(), assign.getVariableAttr(), value, rowAttr);
+    auto part =
+        nn::AssignOp::create(builder, assign.getLoc(), assign.getVariableAttr(), value, rowAttr);
+    nn::setRole(part, nn::roleOf(assign));
   }
 }
 

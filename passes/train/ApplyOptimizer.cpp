@@ -3,6 +3,7 @@
 // All arithmetic on tensors is elementwise in the parameter's shape, so that an update fuses into
 // one kernel; what depends on the step alone is computed once on scalars and broadcast.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/nn/Scalars.h"
 #include "runtime/artifact/Ranges.h"
@@ -126,7 +127,8 @@ class Updater {
 public:
   Updater(ModelOp model, const Configuration &configuration, GradientOp first)
       : model(model), configuration(configuration), builder(optimizerLoc(model.getLoc()), first),
-        parameters(model) {
+        stamp({Phase::Update}), parameters(model) {
+    builder.setListener(&stamp);
     inverseWorld = readScalar(builder, builder.getLoc(), model, "inverse_world");
     learningRate = readScalar(builder, builder.getLoc(), model, "lr");
     cast<VariableOp>(SymbolTable::lookupSymbolIn(model, "lr"))
@@ -140,6 +142,7 @@ public:
     builder.setInsertionPoint(gradient);
     builder.setLoc(optimizerLoc(gradient.getLoc()));
     parameter = parameters.lookup<VariableOp>(gradient.getVariable());
+    stamp.role.parameter = gradient.getVariableAttr();
     auto type = cast<RankedTensorType>(parameter.getType());
     Arithmetic m(builder, type);
     Value value = ReadOp::create(builder, type, parameter.getSymName());
@@ -239,6 +242,7 @@ private:
   ModelOp model;
   const Configuration &configuration;
   ImplicitLocOpBuilder builder;
+  RoleStamp stamp;
   SymbolTable parameters;
   VariableOp parameter; // being updated
   Value inverseWorld, learningRate, stepSize, secondCorrection;

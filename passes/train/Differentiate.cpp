@@ -7,6 +7,7 @@
 // its results are complete, since all users lie behind it.
 
 #include "dialects/NN/Elementwise.h"
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -38,7 +39,9 @@ public:
       return;
     Block &body = train.getBody().front();
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    builder.setListener(&stamp);
     SmallVector<Operation *> forward = llvm::map_to_vector(body, [](Operation &op) { return &op; });
+    markLosses(forward);
     markDependants(model, forward);
     seedLosses(builder, train);
     for (Operation *op : llvm::reverse(forward))
@@ -48,9 +51,23 @@ public:
   }
 
 private:
-  /// Fills `origin`. Integers, booleans and batch statistics are constants to the gradient.
+  /// Arithmetic that only losses and metrics read is of a loss.
+  static void markLosses(ArrayRef<Operation *> forward) {
+    for (Operation *op : llvm::reverse(forward)) {
+      bool isArithmetic =
+          op->hasTrait<Elementwise>() || isa<ReduceSumOp, ReduceMaxOp, SoftmaxCrossEntropyOp>(op);
+      if (isArithmetic && !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
+            return isa<LossOp, MetricOp>(user) || roleOf(user).kind == LayerKind::Loss;
+          }))
+        setRole(op, {Phase::Forward, LayerKind::Loss});
+    }
+  }
+
+  /// Fills `origin` and `elements`. Integers, booleans and batch statistics are constants to the
+  /// gradient.
   void markDependants(ModelOp model, ArrayRef<Operation *> forward) {
     origin.clear();
+    elements.clear();
     gradients.clear();
     SymbolTable symbols(model);
     for (Operation *op : forward) {
@@ -66,7 +83,19 @@ private:
         if (isa<FloatType>(tensorType(result).getElementType()) &&
             !(isa<BatchNormOp>(op) && result.getResultNumber() != 0))
           origin[result] = read;
+      markElements(op);
     }
+  }
+
+  /// What elementwise ops make of a parameter has the gradient's elements where the parameter has.
+  void markElements(Operation *op) {
+    auto parameter = dyn_cast<ReadOp>(op);
+    if (op->hasTrait<Elementwise>())
+      for (Value operand : fullOperands(op))
+        if (!parameter)
+          parameter = elements.lookup(operand);
+    if (parameter)
+      elements[op->getResult(0)] = parameter;
   }
 
   /// Sums of bf16 are formed in f32.
@@ -92,6 +121,7 @@ private:
     for (auto loss : llvm::make_early_inc_range(train.getBody().getOps<LossOp>())) {
       if (!origin.contains(loss.getSum()))
         continue;
+      stamp.role = {Phase::Backward, LayerKind::Loss};
       Location loc = loss.getLoc();
       auto type = tensorType(loss.getSum());
       double weight = loss.getWeight().convertToDouble();
@@ -105,6 +135,7 @@ private:
 
   /// Adds the op's contributions to the gradients of its operands.
   LogicalResult propagate(OpBuilder &builder, Operation *op) {
+    stamp.role = {Phase::Backward, roleOf(op).kind};
     SmallVector<Value> resultGradients = llvm::map_to_vector(
         op->getResults(), [&](OpResult result) { return gradientOf(builder, result); });
     if (isa<ReadOp>(op) || llvm::none_of(resultGradients, [](Value v) { return bool(v); }))
@@ -120,9 +151,20 @@ private:
         continue;
       if (!operandGradients[i])
         return reportMissingRule(op, i, bool(differentiable));
+      if (ReadOp parameter = elements.lookup(operand))
+        markGradient(parameter, operandGradients[i].getDefiningOp());
       accumulate(builder, operand, operandGradients[i]);
     }
     return success();
+  }
+
+  /// Notes of which parameter an op computes the gradient, or a part of it.
+  static void markGradient(ReadOp parameter, Operation *op) {
+    Role role = roleOf(op);
+    if (role.phase != Phase::Backward) // handed through from the forward pass
+      return;
+    role.parameter = parameter.getVariableAttr();
+    setRole(op, role);
   }
 
   LogicalResult reportMissingRule(Operation *op, unsigned operand, bool differentiable) {
@@ -142,6 +184,7 @@ private:
       if (!gradient)
         continue;
       Value &sum = sums[read.getVariable()];
+      stamp.role = {Phase::Backward, LayerKind::Other, read.getVariableAttr()};
       sum = sum ? AddOp::create(builder, read.getLoc(), sum, gradient) : gradient;
     }
     for (auto variable : model.getBody().getOps<VariableOp>()) {
@@ -153,7 +196,9 @@ private:
     }
   }
 
+  RoleStamp stamp;
   llvm::DenseMap<Value, ReadOp> origin;   // value -> a trained parameter that it depends on
+  llvm::DenseMap<Value, ReadOp> elements; // value -> the parameter that it is, elementwise
   llvm::DenseMap<Value, Value> gradients; // value -> sum of the contributions so far
 };
 } // namespace

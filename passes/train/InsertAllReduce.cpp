@@ -5,6 +5,7 @@
 // the backward pass divides by C (C_r itself where it is a constant), gradients are summed, and the
 // optimizer multiplies by 1/N.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/nn/Scalars.h"
 
@@ -19,16 +20,23 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-static Value reduceOverRanks(OpBuilder &builder, Location loc, Value value, TypeAttr wire = {}) {
-  return comm::AllReduceOp::create(builder, loc, value, wire).getResult(0);
+/// `role` says what is reduced.
+static Value reduceOverRanks(OpBuilder &builder, Location loc, Value value, Role role,
+                             TypeAttr wire = {}) {
+  auto sum = comm::AllReduceOp::create(builder, loc, value, wire, ArrayAttr());
+  role.phase = Phase::Backward;
+  setRole(sum, role);
+  return sum.getResult(0);
 }
 
-/// all_reduce(value) * inverse_world, right behind the value.
-static Value meanOverRanks(ModelOp model, Value value) {
+/// all_reduce(value) * inverse_world, right behind the value. `role` is that of the product.
+static Value meanOverRanks(ModelOp model, Value value, const Role &role) {
   OpBuilder builder(model.getContext());
   builder.setInsertionPointAfterValue(value);
   Location loc = value.getLoc();
-  Value sum = reduceOverRanks(builder, loc, value);
+  Value sum = reduceOverRanks(builder, loc, value, role);
+  RoleStamp stamp(role);
+  builder.setListener(&stamp);
   Value scale = readScalar(builder, loc, model, "inverse_world");
   if (scale.getType() != value.getType())
     scale = BroadcastOp::create(builder, loc, value.getType(), scale, ArrayRef<int64_t>{});
@@ -37,28 +45,14 @@ static Value meanOverRanks(ModelOp model, Value value) {
 
 //===- Counts ---------------------------------------------------------------------------------===//
 
-/// Ops that a loss, metric or assignment is computed with.
-static llvm::DenseSet<Operation *> forwardOps(ProgramOp program) {
-  llvm::DenseSet<Operation *> forward;
-  for (Operation &op : llvm::reverse(program.getBody().front())) {
-    if (!isa<LossOp, MetricOp, AssignOp>(op) && !forward.contains(&op))
-      continue;
-    for (Value operand : op.getOperands())
-      if (Operation *producer = operand.getDefiningOp())
-        forward.insert(producer);
-  }
-  return forward;
-}
-
 /// dlc-differentiate starts from weight / count.
-static bool isSeed(OpOperand &use, const llvm::DenseSet<Operation *> &forward) {
+static bool isSeed(OpOperand &use) {
   auto division = dyn_cast<DivOp>(use.getOwner());
   return division && use.getOperandNumber() == 1 && splatValue(division.getA()) &&
-         !forward.contains(division);
+         phaseOf(division) == Phase::Backward;
 }
 
 static LogicalResult averageCounts(ModelOp model, ProgramOp train) {
-  llvm::DenseSet<Operation *> forward = forwardOps(train);
   llvm::SmallDenseSet<Value> done;
   for (auto loss : train.getBody().getOps<LossOp>()) {
     Value count = loss.getCount();
@@ -66,11 +60,11 @@ static LogicalResult averageCounts(ModelOp model, ProgramOp train) {
       continue;
     SmallVector<OpOperand *> seeds;
     for (OpOperand &use : count.getUses())
-      if (isSeed(use, forward))
+      if (isSeed(use))
         seeds.push_back(&use);
     if (seeds.empty())
       return loss.emitOpError("has a count that depends on data, but no gradient is divided by it");
-    Value mean = meanOverRanks(model, count);
+    Value mean = meanOverRanks(model, count, {Phase::Backward, LayerKind::Loss});
     for (OpOperand *seed : seeds)
       seed->set(mean);
   }
@@ -83,7 +77,8 @@ static void reduceGradients(ProgramOp train, TypeAttr wire) {
   for (auto gradient : train.getBody().getOps<GradientOp>()) {
     OpBuilder builder(gradient);
     gradient.getValueMutable().assign(
-        reduceOverRanks(builder, gradient.getLoc(), gradient.getValue(), wire));
+        reduceOverRanks(builder, gradient.getLoc(), gradient.getValue(),
+                        {Phase::Backward, LayerKind::Other, gradient.getVariableAttr()}, wire));
   }
 }
 
@@ -106,11 +101,24 @@ class StatisticsAverager {
 public:
   explicit StatisticsAverager(ModelOp model) : model(model) {}
 
+  void average(AssignOp assign) {
+    role = {Phase::Update, LayerKind::Other, assign.getVariableAttr()};
+    assign.getValueMutable().assign(averaged(assign.getValue()));
+  }
+
+  /// Erases what was copied and has no other user.
+  void eraseUnused(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (twins.contains(&op) && isOpTriviallyDead(&op))
+        op.erase();
+  }
+
+private:
   Value averaged(Value value) {
     if (isBatchStatistic(value)) {
       Value &mean = means[value];
       if (!mean)
-        mean = meanOverRanks(model, value);
+        mean = meanOverRanks(model, value, role);
       return mean;
     }
     Operation *op = value.getDefiningOp();
@@ -123,14 +131,6 @@ public:
     return twins.lookup(op)->getResult(cast<OpResult>(value).getResultNumber());
   }
 
-  /// Erases what was copied and has no other user.
-  void eraseUnused(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (twins.contains(&op) && isOpTriviallyDead(&op))
-        op.erase();
-  }
-
-private:
   /// The op itself if it depends on no statistic.
   Operation *makeTwin(Operation *op) {
     SmallVector<Value> operands =
@@ -145,6 +145,7 @@ private:
   }
 
   ModelOp model;
+  Role role; // of what is computed for the present assignment
   llvm::DenseMap<Value, Value> means;
   llvm::DenseMap<Operation *, Operation *> twins;
 };
@@ -153,8 +154,18 @@ private:
 static void averageStatistics(ModelOp model, ProgramOp train) {
   StatisticsAverager averager(model);
   for (auto assign : train.getBody().getOps<AssignOp>())
-    assign.getValueMutable().assign(averager.averaged(assign.getValue()));
+    averager.average(assign);
   averager.eraseUnused(train.getBody().front());
+}
+
+/// What is computed for assignments alone is due once a step, when the ranks have met.
+static void markUpdates(ProgramOp train) {
+  for (Operation &op : llvm::reverse(train.getBody().front()))
+    if (isa<AssignOp>(op) || (!op.use_empty() && !isa<ReadOp, ConstantOp, comm::AllReduceOp>(op) &&
+                              llvm::all_of(op.getUsers(), [](Operation *user) {
+                                return phaseOf(user) == Phase::Update;
+                              })))
+      setRole(&op, {Phase::Update});
 }
 
 //===- Pass -----------------------------------------------------------------------------------===//
@@ -181,6 +192,7 @@ public:
     reduceGradients(train,
                     rounded ? TypeAttr::get(BFloat16Type::get(model.getContext())) : TypeAttr());
     averageStatistics(model, train);
+    markUpdates(train);
     model->setAttr("wire", StringAttr::get(model.getContext(), wire));
   }
 };

@@ -1,6 +1,7 @@
 // dlc-insert-copies: casts of parameters become reads of variables that hold the result, and the
 // parameters' assignments write those, too. Invariant: a copy is its parameter rounded, always.
 
+#include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -76,7 +77,8 @@ private:
 
   void assignCopies(AssignOp assign, const SymbolTable &symbols) {
     auto parameter = symbols.lookup<VariableOp>(assign.getVariable());
-    OpBuilder builder(assign->getContext());
+    RoleStamp stamp({Phase::Update, LayerKind::Other, assign.getVariableAttr()});
+    OpBuilder builder(assign->getContext(), &stamp);
     builder.setInsertionPointAfter(assign);
     for (VariableOp copy : copies.lookup(parameter)) {
       auto rounded = CastOp::create(builder, assign.getLoc(),

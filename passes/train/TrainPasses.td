@@ -77,7 +77,8 @@ def VerifyTrain : Pass<"dlc-verify-train", "::dlc::nn::ModelOp"> {
   let description = [{
     1. No nn.gradient is left. 2. An assigned value derives only from values that are equal on all ranks: variables (but first_row and
     valid_rows), constants and all-reduced values. 3. Only @train communicates. 4. Attributes, variables, inputs and sinks are as dlc-verify-nn
-    demands, programs hold nn ops and all-reduces only.
+    demands, programs hold nn ops and all-reduces only. 5. Roles name variables; assignments are updates, and only updates read what an
+    update computes.
   }];
 }
 

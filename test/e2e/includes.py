@@ -36,7 +36,7 @@ ALLOWED = {
     "passes/nn": "dialects/NN dialects/Comm dialects/Exec passes runtime/artifact",
     "passes/train": "dialects/NN passes passes/nn runtime/artifact",
     "passes/schedule": "dialects/NN dialects/Comm passes passes/nn passes/planning passes/codegen",
-    "passes/exec": "dialects/NN dialects/Comm dialects/Exec passes passes/nn passes/schedule passes/planning passes/codegen runtime/artifact runtime/core",
+    "passes/exec": "dialects/NN dialects/Comm dialects/Exec passes passes/nn passes/planning passes/codegen runtime/artifact runtime/core",
     "tools": "",
     "tools/dlc": "dialects/NN dialects/Comm dialects/Exec frontend passes passes/nn passes/exec passes/planning passes/codegen runtime/artifact runtime/core tools",
     "tools/dlc-opt": "dialects/NN dialects/Comm dialects/Exec passes",

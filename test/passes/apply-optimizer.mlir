@@ -12,7 +12,7 @@ nn.model @sgd attributes {stage = "train", batch = 2 : i64, train = {optimizer =
     // CHECK-DAG: %[[IW:.*]] = nn.read @inverse_world
     // CHECK-DAG: %[[LR:.*]] = nn.read @lr
     // CHECK-DAG: %[[W:.*]] = nn.read @w
-    // CHECK: %[[IWS:.*]] = nn.broadcast %[[IW]] {dims = array<i64>} : (tensor<f32>) -> tensor<2xf32>
+    // CHECK: %[[IWS:.*]] = nn.broadcast %[[IW]] {dims = array<i64>, nn.role = #nn.role<update, @w>} : (tensor<f32>) -> tensor<2xf32>
     // CHECK: %[[MEAN:.*]] = nn.mul %[[G]], %[[IWS]]
     // CHECK: %[[LRS:.*]] = nn.broadcast %[[LR]]
     // CHECK: %[[STEP:.*]] = nn.mul %[[LRS]], %[[MEAN]]
@@ -69,7 +69,7 @@ nn.model @adam attributes {stage = "train", batch = 2 : i64, train = {optimizer 
   nn.program @train(%g: tensor<2xf32> {nn.input = "x"}, %h: tensor<3xf32> {nn.input = "y"}) {
     // CHECK: %[[LR:.*]] = nn.read @lr
     // CHECK: %[[STEP:.*]] = nn.read @step : tensor<i64>
-    // CHECK: %[[DONE:.*]] = nn.cast %[[STEP]] : (tensor<i64>) -> tensor<f32>
+    // CHECK: %[[DONE:.*]] = nn.cast %[[STEP]] {nn.role = #nn.role<update>} : (tensor<i64>) -> tensor<f32>
     // CHECK: %[[T:.*]] = nn.add %[[DONE]]
     // CHECK: %[[RATE1:.*]] = nn.constant dense<0.0526802{{.*}}> : tensor<f32>
     // CHECK: %[[X1:.*]] = nn.mul %[[T]], %[[RATE1]]

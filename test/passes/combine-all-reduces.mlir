@@ -10,14 +10,14 @@ nn.model @order attributes {stage = "schedule", target = "test:rules", threads =
   nn.variable @b : tensor<16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%x: tensor<3xf32> {nn.input = "x"}, %y: tensor<16xf32> {nn.input = "y"}) {
     // CHECK: %[[GB:.*]] = nn.exp
-    // CHECK-NEXT: %[[RB:.*]] = comm.all_reduce %[[GB]] : tensor<16xf32>
+    // CHECK-NEXT: %[[RB:.*]] = comm.all_reduce %[[GB]]{{.*}} : tensor<16xf32>
     // CHECK-NEXT: %[[GA:.*]] = nn.tanh
-    // CHECK-NEXT: %[[RA:.*]] = comm.all_reduce %[[GA]] : tensor<3xf32>
+    // CHECK-NEXT: %[[RA:.*]] = comm.all_reduce %[[GA]]{{.*}} : tensor<3xf32>
     // CHECK-NEXT: nn.neg %[[RB]]
     // CHECK-NEXT: nn.assign @a, %[[RA]]
     // DEFAULT: %[[GB:.*]] = nn.exp
     // DEFAULT-NEXT: %[[GA:.*]] = nn.tanh
-    // DEFAULT-NEXT: %[[R:.*]]:2 = comm.all_reduce %[[GB]], %[[GA]] : tensor<16xf32>, tensor<3xf32>
+    // DEFAULT-NEXT: %[[R:.*]]:2 = comm.all_reduce %[[GB]], %[[GA]]{{.*}} : tensor<16xf32>, tensor<3xf32>
     // DEFAULT-NEXT: %[[NB:.*]] = nn.neg %[[R]]#0
     // DEFAULT-NEXT: nn.assign @a, %[[R]]#1
     // DEFAULT-NEXT: nn.assign @b, %[[NB]]
@@ -58,8 +58,8 @@ nn.model @separate attributes {stage = "schedule", target = "test:rules", thread
   nn.program @train(%x: tensor<3xf32> {nn.input = "x"}) {
     // DEFAULT: %[[COUNT:.*]] = comm.all_reduce %{{.*}} : tensor<3xf32>
     // DEFAULT: %[[G:.*]] = nn.neg %[[COUNT]]
-    // DEFAULT: comm.all_reduce %[[G]] : tensor<3xf32>
-    // DEFAULT: comm.all_reduce %{{.*}} {wire = bf16} : tensor<3xf32>
+    // DEFAULT: comm.all_reduce %[[G]]{{.*}} : tensor<3xf32>
+    // DEFAULT: comm.all_reduce %{{.*}}wire = bf16} : tensor<3xf32>
     %c = nn.exp %x : (tensor<3xf32>) -> tensor<3xf32>
     %rc = comm.all_reduce %c : tensor<3xf32>
     %g = nn.neg %rc : (tensor<3xf32>) -> tensor<3xf32>

@@ -61,19 +61,19 @@ nn.model @ranges attributes {stage = "schedule", target = "test:rules", threads 
     // CHECK: exec.dispatch @optimizer_range_0(%[[M]], %[[G]], %[[P]], %[[LR]], %[[M]], %[[P]])
     // CHECK-NOT: exec.dispatch @optimizer
     %nmb, %nb = nn.fused (%v = %b, %m = %mb, %g = %rb, %l = %lr)
-        : (tensor<4x5xf32>, tensor<4x5xf32>, tensor<4x5xf32>, tensor<f32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {
+        : (tensor<4x5xf32>, tensor<4x5xf32>, tensor<4x5xf32>, tensor<f32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) attributes {nn.role = #nn.role<update>} {
       %0 = nn.add %m, %g : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
       %1 = nn.broadcast %l {dims = array<i64>} : (tensor<f32>) -> tensor<4x5xf32>
       %2 = nn.mul %0, %1 : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
       %3 = nn.sub %v, %2 : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
       nn.yield %0, %3 : tensor<4x5xf32>, tensor<4x5xf32>
     }
-    %nmean = nn.fused (%v = %mean, %g = %rs) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %nmean = nn.fused (%v = %mean, %g = %rs) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.add %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %0 : tensor<4xf32>
     }
     %nma, %na = nn.fused (%v = %a, %m = %ma, %g = %ra, %l = %lr)
-        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>) {
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {nn.role = #nn.role<update>} {
       %0 = nn.add %m, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.broadcast %l {dims = array<i64>} : (tensor<f32>) -> tensor<4xf32>
       %2 = nn.mul %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -138,12 +138,12 @@ nn.model @copies attributes {stage = "schedule", target = "test:rules", threads 
     %ra, %rb = comm.wait %f : !comm.future<tensor<4xf32>, tensor<4x5xf32>> -> tensor<4xf32>, tensor<4x5xf32>
     %a = nn.read @a : tensor<4xf32>
     %b = nn.read @b : tensor<4x5xf32>
-    %na, %nca = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xbf16>) {
+    %na, %nca = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xbf16>) attributes {nn.role = #nn.role<update>} {
       %0 = nn.sub %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.cast %0 : (tensor<4xf32>) -> tensor<4xbf16>
       nn.yield %0, %1 : tensor<4xf32>, tensor<4xbf16>
     }
-    %nb, %ncb = nn.fused (%v = %b, %g = %rb) : (tensor<4x5xf32>, tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4x5xbf16>) {
+    %nb, %ncb = nn.fused (%v = %b, %g = %rb) : (tensor<4x5xf32>, tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4x5xbf16>) attributes {nn.role = #nn.role<update>} {
       %0 = nn.sub %v, %g : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
       %1 = nn.cast %0 : (tensor<4x5xf32>) -> tensor<4x5xbf16>
       nn.yield %0, %1 : tensor<4x5xf32>, tensor<4x5xbf16>
@@ -186,21 +186,21 @@ nn.model @unlike attributes {stage = "schedule", target = "test:rules", threads 
     // CHECK: exec.dispatch @optimizer_0
     // CHECK: exec.dispatch @optimizer_1
     // CHECK: exec.dispatch @optimizer_2
-    %na = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %na = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.div %g, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.sub %v, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %1 : tensor<4xf32>
     }
-    %nb = nn.fused (%v = %b, %g = %rb) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %nb = nn.fused (%v = %b, %g = %rb) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.div %g, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.sub %v, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %1 : tensor<4xf32>
     }
-    %nc = nn.fused (%v = %c, %g = %rc) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %nc = nn.fused (%v = %c, %g = %rc) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.sub %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %0 : tensor<4xf32>
     }
-    %nd = nn.fused (%v = %d, %g = %rd) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %nd = nn.fused (%v = %d, %g = %rd) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %k = nn.constant dense<0.5> : tensor<4xf32>
       %0 = nn.mul %v, %k : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.sub %0, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -233,12 +233,12 @@ nn.model @formulas attributes {stage = "schedule", target = "test:rules", thread
     %ra, %rb = comm.wait %f : !comm.future<tensor<4xf32>, tensor<4xf32>> -> tensor<4xf32>, tensor<4xf32>
     %a = nn.read @a : tensor<4xf32>
     %b = nn.read @b : tensor<4xf32>
-    %na = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %na = nn.fused (%v = %a, %g = %ra) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.mul %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.sub %0, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %1 : tensor<4xf32>
     }
-    %nb = nn.fused (%v = %b, %g = %rb) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %nb = nn.fused (%v = %b, %g = %rb) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.mul %v, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       %1 = nn.sub %v, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %1 : tensor<4xf32>

@@ -23,7 +23,7 @@ nn.model @in_place attributes {stage = "schedule", target = "test:rules", thread
     // CHECK: exec.wait 0
     %r = comm.wait %f : !comm.future<tensor<4xf32>> -> tensor<4xf32>
     // CHECK: exec.dispatch @optimizer_0(%[[W]], %[[SLICE]], %[[W]])
-    %n = nn.fused (%a = %w, %b = %r) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %n = nn.fused (%a = %w, %b = %r) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.sub %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
       nn.yield %0 : tensor<4xf32>
     }
@@ -62,7 +62,7 @@ nn.model @late_reader attributes {stage = "schedule", target = "test:rules", thr
     // CHECK-DAG: %[[W:.*]] = exec.buffer {{.*}}variable = @w
     %w = nn.read @w : tensor<4xf32>
     // CHECK: exec.dispatch @optimizer_0(%[[W]], %[[NEW:.*]])
-    %n = nn.fused (%a = %w) : (tensor<4xf32>) -> tensor<4xf32> {
+    %n = nn.fused (%a = %w) : (tensor<4xf32>) -> tensor<4xf32> attributes {nn.role = #nn.role<update>} {
       %0 = nn.neg %a : (tensor<4xf32>) -> tensor<4xf32>
       nn.yield %0 : tensor<4xf32>
     }

@@ -21,9 +21,9 @@ nn.model @gradient attributes {stage = "train", batch = 2 : i64} {
     %rows = nn.broadcast %seed {dims = array<i64>} : (tensor<f32>) -> tensor<2xf32>
     // CHECK: %[[G:.*]] = nn.mul %[[ROWS]], %[[X]]
     %g = nn.mul %rows, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    // CHECK: %[[SUM:.*]] = comm.all_reduce %[[G]] : tensor<2xf32>
+    // CHECK: %[[SUM:.*]] = comm.all_reduce %[[G]] {nn.role = #nn.role<backward, @w>} : tensor<2xf32>
     // CHECK-NEXT: nn.gradient @w, %[[SUM]]
-    // BF16: comm.all_reduce %{{.*}} {wire = bf16} : tensor<2xf32>
+    // BF16: comm.all_reduce %{{.*}}wire = bf16} : tensor<2xf32>
     nn.gradient @w, %g : tensor<2xf32>
   }
 }
@@ -43,7 +43,7 @@ nn.model @counted attributes {stage = "train", batch = 2 : i64} {
     // CHECK: %[[ONE:.*]] = nn.constant
     %one = nn.constant dense<1.0> : tensor<f32>
     // CHECK: %[[COUNT:.*]] = nn.reduce_sum
-    // CHECK-NEXT: %[[TOTAL:.*]] = comm.all_reduce %[[COUNT]] : tensor<f32>
+    // CHECK-NEXT: %[[TOTAL:.*]] = comm.all_reduce %[[COUNT]] {nn.role = #nn.role<backward, loss>} : tensor<f32>
     // CHECK-NEXT: %[[SHARE:.*]] = nn.read @inverse_world
     // CHECK-NEXT: %[[MEAN:.*]] = nn.mul %[[TOTAL]], %[[SHARE]]
     %c = nn.reduce_sum %mask {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
@@ -53,7 +53,7 @@ nn.model @counted attributes {stage = "train", batch = 2 : i64} {
     // CHECK: nn.loss %{{.*}}, %[[COUNT]]
     nn.loss %t, %c : tensor<f32>, tensor<f32>
     // CHECK: nn.div %[[ONE]], %[[MEAN]]
-    %seed = nn.div %one, %c : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %seed = nn.div %one, %c {nn.role = #nn.role<backward>} : (tensor<f32>, tensor<f32>) -> tensor<f32>
     %rows = nn.broadcast %seed {dims = array<i64>} : (tensor<f32>) -> tensor<2xf32>
     nn.gradient @w, %rows : tensor<2xf32>
   }
@@ -73,7 +73,7 @@ nn.model @statistics attributes {stage = "train", batch = 4 : i64} {
     %m = nn.read @mean : tensor<3xf32>
     %v = nn.read @var : tensor<3xf32>
     // CHECK: %{{.*}}, %[[MEAN:.*]], %[[VAR:.*]] = nn.batch_norm
-    // CHECK-DAG: %[[SUM:.*]] = comm.all_reduce %[[MEAN]]
+    // CHECK-DAG: %[[SUM:.*]] = comm.all_reduce %[[MEAN]] {nn.role = #nn.role<backward, @mean>}
     // CHECK-DAG: %[[AVERAGE:.*]] = nn.mul %[[SUM]]
     // CHECK-DAG: %[[SCALED:.*]] = nn.mul %[[VAR]]
     // CHECK-DAG: %[[SUMVAR:.*]] = comm.all_reduce %[[SCALED]]
@@ -82,7 +82,7 @@ nn.model @statistics attributes {stage = "train", batch = 4 : i64} {
         : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
     %unbiased = nn.constant dense<1.5> : tensor<3xf32>
     %scaled = nn.mul %bv, %unbiased : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
-    // CHECK: nn.sub %[[AVERAGE]], %{{.*}}
+    // CHECK: nn.sub %[[AVERAGE]], %{{.*}} {nn.role = #nn.role<update>}
     %d = nn.sub %bm, %m : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     nn.assign @mean, %d : tensor<3xf32>
     // CHECK: nn.assign @var, %[[AVERAGEVAR]]

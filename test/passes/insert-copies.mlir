@@ -25,9 +25,9 @@ nn.model @m attributes {stage = "train", batch = 2 : i64} {
     %old = nn.read @w : tensor<2xf32>
     // CHECK: %[[N:.*]] = nn.sub
     %new = nn.sub %old, %sum : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    // CHECK: nn.assign @w, %[[N]] : tensor<2xf32>
-    // CHECK: %[[R:.*]] = nn.cast %[[N]] : (tensor<2xf32>) -> tensor<2xbf16>
-    // CHECK: nn.assign @w.bf16, %[[R]] : tensor<2xbf16>
+    // CHECK: nn.assign @w, %[[N]]{{.*}} : tensor<2xf32>
+    // CHECK: %[[R:.*]] = nn.cast %[[N]]{{.*}} : (tensor<2xf32>) -> tensor<2xbf16>
+    // CHECK: nn.assign @w.bf16, %[[R]]{{.*}} : tensor<2xbf16>
     // CHECK-NEXT: nn.assign @b
     nn.assign @w, %new : tensor<2xf32>
     nn.assign @b, %sum : tensor<2xf32>

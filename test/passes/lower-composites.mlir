@@ -1,14 +1,13 @@
 // RUN: dlc-opt %s --dlc-lower-composites --canonicalize --cse --split-input-file | FileCheck %s
-// RUN: dlc-opt %s --dlc-lower-composites --split-input-file --mlir-print-debuginfo | FileCheck %s --check-prefix=LOCS
 
 // Training batch norm: one pass over x gives both sums, in f64; y is one multiply-add per element.
 // CHECK-LABEL: nn.model @training
 nn.model @training attributes {stage = "train"} {
   nn.program @train(%x: tensor<2x3x4x4xf32> {nn.input = "x"}, %s: tensor<3xf32> {nn.input = "s"}) {
     // CHECK: %[[WIDE:.*]] = nn.cast %{{.*}} : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf64>
-    // CHECK: nn.reduce_sum %[[WIDE]] {dims = array<i64: 0, 2, 3>}
+    // CHECK: nn.reduce_sum %[[WIDE]] {dims = array<i64: 0, 2, 3>
     // CHECK: %[[SQUARE:.*]] = nn.mul %[[WIDE]], %[[WIDE]]
-    // CHECK: nn.reduce_sum %[[SQUARE]] {dims = array<i64: 0, 2, 3>}
+    // CHECK: nn.reduce_sum %[[SQUARE]] {dims = array<i64: 0, 2, 3>
     // CHECK: nn.rsqrt
     // CHECK: %[[SCALED:.*]] = nn.mul %arg0
     // CHECK: nn.add %[[SCALED]]
@@ -39,8 +38,8 @@ nn.model @inference attributes {stage = "train"} {
 // CHECK-LABEL: nn.model @loss
 nn.model @loss attributes {stage = "train"} {
   nn.program @train(%x: tensor<2x3xf32> {nn.input = "x"}, %t: tensor<2xi32> {nn.input = "t"}) {
-    // CHECK: %[[MAX:.*]] = nn.reduce_max %arg0 {dims = array<i64: 1>}
-    // CHECK: %[[ROW:.*]] = nn.broadcast %[[MAX]] {dims = array<i64: 0>}
+    // CHECK: %[[MAX:.*]] = nn.reduce_max %arg0 {dims = array<i64: 1>, nn.role = #nn.role<forward, loss>}
+    // CHECK: %[[ROW:.*]] = nn.broadcast %[[MAX]] {dims = array<i64: 0>
     // CHECK: %[[SHIFT:.*]] = nn.sub %arg0, %[[ROW]]
     // CHECK: %[[EXP:.*]] = nn.exp %[[SHIFT]]
     // CHECK: nn.reduce_sum %[[EXP]]
@@ -57,16 +56,16 @@ nn.model @loss attributes {stage = "train"} {
 // CHECK-LABEL: nn.model @projection
 nn.model @projection attributes {stage = "train"} {
   nn.program @train(%x: tensor<2x3x4x5xf32> {nn.input = "x"}, %w: tensor<1x3x1x1xf32> {nn.input = "w"}, %b: tensor<1xf32> {nn.input = "b"}, %dy: tensor<2x1x4x5xf32> {nn.input = "dy"}) {
-    // CHECK: %[[W:.*]] = nn.reshape %arg1 : (tensor<1x3x1x1xf32>) -> tensor<3xf32>
-    // CHECK: %[[ALONG:.*]] = nn.broadcast %[[W]] {dims = array<i64: 1>}
+    // CHECK: %[[W:.*]] = nn.reshape %arg1{{.*}} : (tensor<1x3x1x1xf32>) -> tensor<3xf32>
+    // CHECK: %[[ALONG:.*]] = nn.broadcast %[[W]] {dims = array<i64: 1>
     // CHECK: %[[PRODUCT:.*]] = nn.mul %arg0, %[[ALONG]]
-    // CHECK: %[[SUM:.*]] = nn.reduce_sum %[[PRODUCT]] {dims = array<i64: 1>} : (tensor<2x3x4x5xf32>) -> tensor<2x4x5xf32>
-    // CHECK: %[[Y:.*]] = nn.reshape %[[SUM]] : (tensor<2x4x5xf32>) -> tensor<2x1x4x5xf32>
+    // CHECK: %[[SUM:.*]] = nn.reduce_sum %[[PRODUCT]] {dims = array<i64: 1>{{.*}}} : (tensor<2x3x4x5xf32>) -> tensor<2x4x5xf32>
+    // CHECK: %[[Y:.*]] = nn.reshape %[[SUM]]{{.*}} : (tensor<2x4x5xf32>) -> tensor<2x1x4x5xf32>
     // CHECK: nn.add %[[Y]]
-    // CHECK: %[[DY:.*]] = nn.broadcast %{{.*}} {dims = array<i64: 0, 2, 3>} : (tensor<2x4x5xf32>) -> tensor<2x3x4x5xf32>
+    // CHECK: %[[DY:.*]] = nn.broadcast %{{.*}} {dims = array<i64: 0, 2, 3>{{.*}}} : (tensor<2x4x5xf32>) -> tensor<2x3x4x5xf32>
     // CHECK: nn.mul %[[DY]], %[[ALONG]]
     // CHECK: %[[PRODUCTS:.*]] = nn.mul %arg0, %[[DY]]
-    // CHECK: nn.reduce_sum %[[PRODUCTS]] {dims = array<i64: 0, 2, 3>} : (tensor<2x3x4x5xf32>) -> tensor<3xf32>
+    // CHECK: nn.reduce_sum %[[PRODUCTS]] {dims = array<i64: 0, 2, 3>{{.*}}} : (tensor<2x3x4x5xf32>) -> tensor<3xf32>
     %y = nn.conv %x, %w, %b {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x5xf32>, tensor<1x3x1x1xf32>, tensor<1xf32>) -> tensor<2x1x4x5xf32>
     %dx = nn.conv_grad_data %dy, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x1x4x5xf32>, tensor<1x3x1x1xf32>) -> tensor<2x3x4x5xf32>
     %dw = nn.conv_grad_filter %x, %dy {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x4x5xf32>, tensor<2x1x4x5xf32>) -> tensor<1x3x1x1xf32>
@@ -93,25 +92,19 @@ nn.model @no_projection attributes {stage = "train"} {
 
 // -----
 
-// Ops bear a mark of what they came from, by which profiles tell clusters apart: normalisation, and
-// what only losses read or what has a loss's layer.
-// LOCS-LABEL: nn.model @marks
-// LOCS: nn.mul {{.*}} loc(#[[NORM:.*]])
-// LOCS: nn.softplus {{.*}} loc(#[[LOSS:.*]])
-// LOCS: nn.sigmoid {{.*}} loc(#[[LOSS]])
-// LOCS: nn.relu {{.*}} loc(#[[PLAIN:.*]])
-// LOCS-DAG: #[[PLAIN]] = loc("relu"
-// LOCS-DAG: #[[NORM]] = loc(fused<"norm">
-// LOCS-DAG: #[[LOSS]] = loc(fused<"loss">
-nn.model @marks attributes {stage = "train"} {
-  nn.program @train(%x: tensor<2x3x4x4xf32> {nn.input = "x"}, %s: tensor<3xf32> {nn.input = "s"}, %n: tensor<f32> {nn.input = "n"}) {
-    %y, %m, %v = nn.batch_norm %x, %s, %s, %s, %s {epsilon = 1.0e-5 : f64, training = false} : (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>) loc("norm")
-    %p = nn.softplus %y : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32> loc("bce")
-    %l = nn.reduce_sum %p {dims = array<i64: 0, 1, 2, 3>} : (tensor<2x3x4x4xf32>) -> tensor<f32> loc("loss")
-    nn.loss %l, %n : tensor<f32>, tensor<f32> loc("loss")
-    %g = nn.sigmoid %y : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32> loc("bce")
-    %r = nn.relu %g : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32> loc("relu")
-    nn.output "r", %r : tensor<2x3x4x4xf32>
+// What a composite becomes has its role, and its kind, by which profiles tell clusters apart.
+// CHECK-LABEL: nn.model @roles
+nn.model @roles attributes {stage = "train"} {
+  nn.variable @w : tensor<1x3x1x1xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2x3x4x4xf32> {nn.input = "x"}, %s: tensor<3xf32> {nn.input = "s"}, %dy: tensor<2x1x4x4xf32> {nn.input = "dy"}) {
+    // CHECK: nn.mul {{.*}} {nn.role = #nn.role<forward, norm>}
+    %y, %m, %v = nn.batch_norm %x, %s, %s, %s, %s {epsilon = 1.0e-5 : f64, training = false} : (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>)
+    // CHECK: nn.relu %{{[0-9]+}} :
+    %r = nn.relu %y : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
+    // CHECK: nn.mul {{.*}} {nn.role = #nn.role<backward, @w>}
+    // CHECK: nn.reduce_sum {{.*}}nn.role = #nn.role<backward, @w>}
+    %g = nn.conv_grad_filter %r, %dy {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, nn.role = #nn.role<backward, @w>} : (tensor<2x3x4x4xf32>, tensor<2x1x4x4xf32>) -> tensor<1x3x1x1xf32>
+    nn.output "g", %g : tensor<1x3x1x1xf32>
   }
 }
 
@@ -121,9 +114,9 @@ nn.model @marks attributes {stage = "train"} {
 // CHECK-LABEL: nn.model @sums
 nn.model @sums attributes {stage = "train"} {
   nn.program @train(%x: tensor<2x1x4x5xf32> {nn.input = "x"}) {
-    // CHECK: %[[SUM:.*]] = nn.reduce_sum %arg0 {dims = array<i64: 0, 1, 2, 3>} : (tensor<2x1x4x5xf32>) -> tensor<f32>
-    // CHECK: %[[SHAPED:.*]] = nn.reshape %[[SUM]] : (tensor<f32>) -> tensor<1xf32>
-    // CHECK: %[[ROWS:.*]] = nn.reduce_sum %arg0 {dims = array<i64: 1, 2, 3>}
+    // CHECK: %[[SUM:.*]] = nn.reduce_sum %arg0 {dims = array<i64: 0, 1, 2, 3>{{.*}}} : (tensor<2x1x4x5xf32>) -> tensor<f32>
+    // CHECK: %[[SHAPED:.*]] = nn.reshape %[[SUM]]{{.*}} : (tensor<f32>) -> tensor<1xf32>
+    // CHECK: %[[ROWS:.*]] = nn.reduce_sum %arg0 {dims = array<i64: 1, 2, 3>
     // CHECK: nn.output "all", %[[SUM]]
     // CHECK: nn.output "channels", %[[SHAPED]]
     // CHECK: nn.output "rows", %[[ROWS]]

@@ -43,23 +43,23 @@ nn.model @layers attributes {stage = "schedule", target = "test:rules", threads 
     // BLOCKING: %[[F1:.*]] = comm.start
     // BLOCKING-NEXT: comm.wait %[[F1]]
     %dy = nn.matmul %z, %w {transpose_b, nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
-    %dw = nn.matmul %y, %z {transpose_a, nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
-    %dv = nn.matmul %x, %dy {transpose_a, nn.kernel = #quick} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %dw = nn.matmul %y, %z {transpose_a, nn.kernel = #slow, nn.role = #nn.role<backward, @w>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %dv = nn.matmul %x, %dy {transpose_a, nn.kernel = #quick, nn.role = #nn.role<backward, @v>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     // REMARK: remark: [Analysis] order {{.*}}chose weight gradients before data gradients; gradients as written: 50 us exposed; weight gradients before data gradients: 25 us exposed; weight gradients behind data gradients: 50 us exposed"
     // REMARK: remark: [Passed] bucket {{.*}}bucket 0 (1024 bytes, 26 us on the wire) is hidden behind compute"
     %rw = comm.all_reduce %dw : tensor<16x16xf32>
     // REMARK: remark: [Missed] bucket {{.*}}bucket 1 (1024 bytes, 26 us on the wire) is exposed for 25 us: only 1 us of compute do not need its result
     %rv = comm.all_reduce %dv : tensor<16x16xf32>
-    %nv = nn.fused (%a = %v, %b = %rv) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #quick} {
+    %nv = nn.fused (%a = %v, %b = %rv) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #quick, nn.role = #nn.role<update>} {
       %s = nn.sub %a, %b : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
       nn.yield %s : tensor<16x16xf32>
     }
-    nn.assign @v, %nv : tensor<16x16xf32>
-    %nw = nn.fused (%a = %w, %b = %rw) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #quick} {
+    nn.assign @v, %nv {nn.role = #nn.role<update>} : tensor<16x16xf32>
+    %nw = nn.fused (%a = %w, %b = %rw) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #quick, nn.role = #nn.role<update>} {
       %s = nn.sub %a, %b : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
       nn.yield %s : tensor<16x16xf32>
     }
-    nn.assign @w, %nw : tensor<16x16xf32>
+    nn.assign @w, %nw {nn.role = #nn.role<update>} : tensor<16x16xf32>
   }
 }
 
@@ -118,25 +118,25 @@ nn.model @update attributes {stage = "schedule", target = "test:rules", threads 
     // CHECK: nn.assign @v
     // CHECK-NEXT: comm.wait
     // CHECK-NEXT: nn.output
-    %gu = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %gu = nn.matmul %x, %x {transpose_a, nn.kernel = #quick, nn.role = #nn.role<backward, @u>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     %ru = comm.all_reduce %gu : tensor<16x16xf32>
     %a = nn.matmul %x, %x {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     %b = nn.matmul %a, %u {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
-    %gv = nn.matmul %b, %x {transpose_a, nn.kernel = #quick} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %gv = nn.matmul %b, %x {transpose_a, nn.kernel = #quick, nn.role = #nn.role<backward, @v>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     %rv = comm.all_reduce %gv : tensor<16x16xf32>
     %c = nn.matmul %b, %x {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
-    %gw = nn.matmul %c, %b {transpose_a, nn.kernel = #quick} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    %gw = nn.matmul %c, %b {transpose_a, nn.kernel = #quick, nn.role = #nn.role<backward, @u>} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     %rw = comm.all_reduce %gw : tensor<16x16xf32>
-    %nu = nn.fused (%p = %u, %q = %ru) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #quick} {
+    %nu = nn.fused (%p = %u, %q = %ru) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #quick, nn.role = #nn.role<update>} {
       %s = nn.sub %p, %q : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
       nn.yield %s : tensor<16x16xf32>
     }
-    nn.assign @u, %nu : tensor<16x16xf32>
-    %nv = nn.fused (%p = %v, %q = %rv) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #slow} {
+    nn.assign @u, %nu {nn.role = #nn.role<update>} : tensor<16x16xf32>
+    %nv = nn.fused (%p = %v, %q = %rv) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> attributes {nn.kernel = #slow, nn.role = #nn.role<update>} {
       %s = nn.sub %p, %q : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
       nn.yield %s : tensor<16x16xf32>
     }
-    nn.assign @v, %nv : tensor<16x16xf32>
+    nn.assign @v, %nv {nn.role = #nn.role<update>} : tensor<16x16xf32>
     nn.output "w", %rw : tensor<16x16xf32>
   }
 }
@@ -159,14 +159,14 @@ nn.model @large attributes {stage = "schedule", target = "test:rules", threads =
     // CHECK-NEXT: comm.start %[[G]] {bucket = 1 : i64}
     // CHECK-NEXT: %[[B:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
     // CHECK-NEXT: comm.start %[[B]] {bucket = 2 : i64}
-    // CHECK: nn.assign @w, %{{.*}} {row = 0 : i64}
+    // CHECK: nn.assign @w, %{{.*}}row = 0 : i64}
     // CHECK-NEXT: %[[C:.*]] = nn.matmul {{.*}} -> tensor<128x128xf32>
     // CHECK-NEXT: comm.start %[[C]] {bucket = 3 : i64}
-    // CHECK: nn.assign @w, %{{.*}} {row = 128 : i64}
-    // CHECK: nn.assign @w, %{{.*}} {row = 256 : i64}
-    %a = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
-    %b = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
-    %c = nn.matmul %x, %x {transpose_a, nn.kernel = #quick} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
+    // CHECK: nn.assign @w, %{{.*}}row = 128 : i64}
+    // CHECK: nn.assign @w, %{{.*}}row = 256 : i64}
+    %a = nn.matmul %x, %x {transpose_a, nn.kernel = #quick, nn.role = #nn.role<backward, @w>} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
+    %b = nn.matmul %x, %x {transpose_a, nn.kernel = #quick, nn.role = #nn.role<backward, @w>} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
+    %c = nn.matmul %x, %x {transpose_a, nn.kernel = #quick, nn.role = #nn.role<backward, @w>} : (tensor<2x128xf32>, tensor<2x128xf32>) -> tensor<128x128xf32>
     %s = nn.matmul %y, %y {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     %g = nn.matmul %y, %s {nn.kernel = #slow} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     %ra = comm.all_reduce %a : tensor<128x128xf32>
@@ -174,23 +174,23 @@ nn.model @large attributes {stage = "schedule", target = "test:rules", threads =
     %rc = comm.all_reduce %c : tensor<128x128xf32>
     %rg = comm.all_reduce %g : tensor<16x16xf32>
     %wa = nn.read @w {row = 0} : tensor<128x128xf32>
-    %na = nn.fused (%p = %wa, %q = %ra) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick} {
+    %na = nn.fused (%p = %wa, %q = %ra) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick, nn.role = #nn.role<update>} {
       %d = nn.sub %p, %q : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
       nn.yield %d : tensor<128x128xf32>
     }
-    nn.assign @w, %na {row = 0} : tensor<128x128xf32>
+    nn.assign @w, %na {row = 0, nn.role = #nn.role<update>} : tensor<128x128xf32>
     %wb = nn.read @w {row = 128} : tensor<128x128xf32>
-    %nb = nn.fused (%p = %wb, %q = %rb) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick} {
+    %nb = nn.fused (%p = %wb, %q = %rb) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick, nn.role = #nn.role<update>} {
       %d = nn.sub %p, %q : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
       nn.yield %d : tensor<128x128xf32>
     }
-    nn.assign @w, %nb {row = 128} : tensor<128x128xf32>
+    nn.assign @w, %nb {row = 128, nn.role = #nn.role<update>} : tensor<128x128xf32>
     %wc = nn.read @w {row = 256} : tensor<128x128xf32>
-    %nc = nn.fused (%p = %wc, %q = %rc) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick} {
+    %nc = nn.fused (%p = %wc, %q = %rc) : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32> attributes {nn.kernel = #quick, nn.role = #nn.role<update>} {
       %d = nn.sub %p, %q : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
       nn.yield %d : tensor<128x128xf32>
     }
-    nn.assign @w, %nc {row = 256} : tensor<128x128xf32>
+    nn.assign @w, %nc {row = 256, nn.role = #nn.role<update>} : tensor<128x128xf32>
     nn.output "g", %rg : tensor<16x16xf32>
   }
 }

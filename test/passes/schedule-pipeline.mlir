@@ -32,16 +32,16 @@ nn.model @m attributes {stage = "train"} {
     %aw = comm.all_reduce %dw : tensor<16x16x1x1xf32>
     %as = comm.all_reduce %dscale : tensor<16xf32>
     %ab = comm.all_reduce %dbias : tensor<16xf32>
-    nn.assign @mean, %am : tensor<16xf32>
-    nn.assign @var, %av : tensor<16xf32>
-    nn.assign @scale, %as : tensor<16xf32>
-    nn.assign @bias, %ab : tensor<16xf32>
+    nn.assign @mean, %am {nn.role = #nn.role<update>} : tensor<16xf32>
+    nn.assign @var, %av {nn.role = #nn.role<update>} : tensor<16xf32>
+    nn.assign @scale, %as {nn.role = #nn.role<update>} : tensor<16xf32>
+    nn.assign @bias, %ab {nn.role = #nn.role<update>} : tensor<16xf32>
     // CHECK-NOT: nn.batch_norm
     // CHECK: %[[DW:.*]] = nn.conv_grad_filter
-    // CHECK-NEXT: %[[F:.*]] = comm.start %{{.*}}, %[[DW]] {bucket = 0 : i64}
+    // CHECK-NEXT: %[[F:.*]] = comm.start %{{.*}}, %[[DW]] {bucket = 0 : i64,
     // CHECK-NEXT: %[[R:.*]]:5 = comm.wait %[[F]]
     // CHECK-DAG: nn.assign @w, %[[R]]#4
     // CHECK-DAG: nn.assign @mean, %[[R]]#
-    nn.assign @w, %aw : tensor<16x16x1x1xf32>
+    nn.assign @w, %aw {nn.role = #nn.role<update>} : tensor<16x16x1x1xf32>
   }
 }

@@ -19,8 +19,8 @@ nn.model @dense attributes {stage = "schedule", target = "test:rules", threads =
     // CHECK: nn.slice %{{.*}} {size = array<i64: 4, 32>, start = array<i64: 0, 32>}
     // CHECK: %[[G1:.*]] = nn.matmul {{.*}} -> tensor<32x32xf32>
     // CHECK-NOT: nn.matmul
-    // CHECK-DAG: %[[R0:.*]] = comm.all_reduce %[[G0]] : tensor<32x32xf32>
-    // CHECK-DAG: %[[R1:.*]] = comm.all_reduce %[[G1]] : tensor<32x32xf32>
+    // CHECK-DAG: %[[R0:.*]] = comm.all_reduce %[[G0]] {nn.role = #nn.role<backward, @w>} : tensor<32x32xf32>
+    // CHECK-DAG: %[[R1:.*]] = comm.all_reduce %[[G1]] {nn.role = #nn.role<backward, @w>} : tensor<32x32xf32>
     // CHECK: %[[W0:.*]] = nn.read @w {row = 0 : i64} : tensor<32x32xf32>
     // CHECK: %[[M0:.*]] = nn.read @m {row = 0 : i64} : tensor<32x32xf32>
     // CHECK: %[[U0:.*]]:2 = nn.fused (%{{.*}} = %[[R0]], %{{.*}} = %[[W0]], %{{.*}} = %[[M0]], %{{.*}} = %{{.*}})
@@ -32,8 +32,8 @@ nn.model @dense attributes {stage = "schedule", target = "test:rules", threads =
     // CHECK: nn.assign @w, %[[U0]]#1 {row = 0 : i64} : tensor<32x32xf32>
     // CHECK: nn.assign @w, %[[U1]]#1 {row = 32 : i64} : tensor<32x32xf32>
     %g = nn.matmul %dy, %x {transpose_a} : (tensor<4x64xf32>, tensor<4x32xf32>) -> tensor<64x32xf32>
-    %r = comm.all_reduce %g : tensor<64x32xf32>
-    %n:2 = nn.fused (%a = %r, %b = %w, %c = %m, %l = %lr) : (tensor<64x32xf32>, tensor<64x32xf32>, tensor<64x32xf32>, tensor<f32>) -> (tensor<64x32xf32>, tensor<64x32xf32>) {
+    %r = comm.all_reduce %g {nn.role = #nn.role<backward, @w>} : tensor<64x32xf32>
+    %n:2 = nn.fused (%a = %r, %b = %w, %c = %m, %l = %lr) : (tensor<64x32xf32>, tensor<64x32xf32>, tensor<64x32xf32>, tensor<f32>) -> (tensor<64x32xf32>, tensor<64x32xf32>) attributes {nn.role = #nn.role<update>} {
       %s = nn.add %a, %c : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
       %rate = nn.broadcast %l {dims = array<i64>} : (tensor<f32>) -> tensor<64x32xf32>
       %d = nn.mul %rate, %s : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
@@ -60,8 +60,8 @@ nn.model @copy attributes {stage = "schedule", target = "test:rules", threads = 
     // CHECK: nn.assign @w.bf16, %[[U]]#1 {row = 0 : i64} : tensor<32x32xbf16>
     // CHECK: nn.assign @w.bf16, %{{.*}} {row = 32 : i64} : tensor<32x32xbf16>
     %g = nn.matmul %dy, %x {transpose_a} : (tensor<4x64xf32>, tensor<4x32xf32>) -> tensor<64x32xf32>
-    %r = comm.all_reduce %g : tensor<64x32xf32>
-    %n:2 = nn.fused (%a = %r, %b = %w) : (tensor<64x32xf32>, tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xbf16>) {
+    %r = comm.all_reduce %g {nn.role = #nn.role<backward, @w>} : tensor<64x32xf32>
+    %n:2 = nn.fused (%a = %r, %b = %w) : (tensor<64x32xf32>, tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xbf16>) attributes {nn.role = #nn.role<update>} {
       %s = nn.sub %b, %a : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
       %q = nn.cast %s : (tensor<64x32xf32>) -> tensor<64x32xbf16>
       nn.yield %s, %q : tensor<64x32xf32>, tensor<64x32xbf16>
@@ -81,8 +81,8 @@ nn.model @norm attributes {stage = "schedule", target = "test:rules", threads = 
     %w = nn.read @w : tensor<64x32xf32>
     // CHECK: nn.matmul {{.*}} -> tensor<64x32xf32>
     %g = nn.matmul %dy, %x {transpose_a} : (tensor<4x64xf32>, tensor<4x32xf32>) -> tensor<64x32xf32>
-    %r = comm.all_reduce %g : tensor<64x32xf32>
-    %n:2 = nn.fused (%a = %r, %b = %w) : (tensor<64x32xf32>, tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xf32>) {
+    %r = comm.all_reduce %g {nn.role = #nn.role<backward, @w>} : tensor<64x32xf32>
+    %n:2 = nn.fused (%a = %r, %b = %w) : (tensor<64x32xf32>, tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xf32>) attributes {nn.role = #nn.role<update>} {
       %s = nn.sub %b, %a : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
       %q = nn.mul %a, %a : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
       nn.yield %s, %q : tensor<64x32xf32>, tensor<64x32xf32>
@@ -102,8 +102,8 @@ nn.model @rows attributes {stage = "schedule", target = "test:rules", threads = 
     %w = nn.read @w : tensor<60x32xf32>
     // CHECK: nn.matmul {{.*}} -> tensor<60x32xf32>
     %g = nn.matmul %dy, %x {transpose_a} : (tensor<4x60xf32>, tensor<4x32xf32>) -> tensor<60x32xf32>
-    %r = comm.all_reduce %g : tensor<60x32xf32>
-    %n = nn.fused (%a = %r, %b = %w) : (tensor<60x32xf32>, tensor<60x32xf32>) -> tensor<60x32xf32> {
+    %r = comm.all_reduce %g {nn.role = #nn.role<backward, @w>} : tensor<60x32xf32>
+    %n = nn.fused (%a = %r, %b = %w) : (tensor<60x32xf32>, tensor<60x32xf32>) -> tensor<60x32xf32> attributes {nn.role = #nn.role<update>} {
       %s = nn.sub %b, %a : (tensor<60x32xf32>, tensor<60x32xf32>) -> tensor<60x32xf32>
       nn.yield %s : tensor<60x32xf32>
     }

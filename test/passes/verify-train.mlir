@@ -10,8 +10,8 @@ nn.model @good attributes {stage = "train", batch = 2 : i64} {
     %c = nn.constant dense<2.0> : tensor<2xf32>
     %scaled = nn.mul %sum, %c : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     %next = nn.sub %w, %scaled : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    nn.assign @w, %next : tensor<2xf32>
-    nn.assign @v, %w : tensor<2xf32>
+    nn.assign @w, %next {nn.role = #nn.role<update>} : tensor<2xf32>
+    nn.assign @v, %w {nn.role = #nn.role<update>} : tensor<2xf32>
   }
 }
 
@@ -26,7 +26,7 @@ nn.model @input attributes {stage = "train", batch = 2 : i64} {
     %e = nn.exp %x : (tensor<2xf32>) -> tensor<2xf32>
     %next = nn.sub %w, %e : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     // expected-error @below {{makes @w differ between ranks: its value is not all-reduced}}
-    nn.assign @w, %next : tensor<2xf32>
+    nn.assign @w, %next {nn.role = #nn.role<update>} : tensor<2xf32>
   }
 }
 
@@ -40,7 +40,7 @@ nn.model @half attributes {stage = "train", batch = 2 : i64} {
     %sum = comm.all_reduce %x : tensor<2xf32>
     %next = nn.sub %sum, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     // expected-error @below {{makes @w differ between ranks}}
-    nn.assign @w, %next : tensor<2xf32>
+    nn.assign @w, %next {nn.role = #nn.role<update>} : tensor<2xf32>
   }
 }
 
@@ -59,7 +59,7 @@ nn.model @mask attributes {stage = "train", batch = 2 : i64} {
     %d = nn.dropout %w, %seed, %seed, %row {rate = 0.5 : f64, stream = 7 : i64}
         : (tensor<2xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2xf32>
     // expected-error @below {{makes @w differ between ranks}}
-    nn.assign @w, %d : tensor<2xf32>
+    nn.assign @w, %d {nn.role = #nn.role<update>} : tensor<2xf32>
   }
 }
 
@@ -135,7 +135,7 @@ nn.model @stale attributes {stage = "train", batch = 2 : i64} {
   nn.variable @w.bf16 : tensor<2xbf16> {kind = #nn<kind copy>, owner = @w, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
     %sum = comm.all_reduce %x : tensor<2xf32>
-    nn.assign @w, %sum : tensor<2xf32>
+    nn.assign @w, %sum {nn.role = #nn.role<update>} : tensor<2xf32>
   }
 }
 
@@ -146,5 +146,61 @@ nn.model @wide attributes {stage = "train", batch = 2 : i64} {
   // expected-error @below {{is of kind copy and type 'tensor<2xf32>', which is no narrower form of a parameter's, @w, 'tensor<2xf32>'}}
   nn.variable @same : tensor<2xf32> {kind = #nn<kind copy>, owner = @w, init = #nn.init<constant, 0.0, 0.0>}
   nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+  }
+}
+
+// -----
+
+// Roles: what changes variables is an update, and what an update computes is read by updates.
+nn.model @no_update attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<2xf32>
+    // expected-error @+1 {{'nn.assign' op changes a variable, but is of the backward pass and no update}}
+    nn.assign @w, %w {nn.role = #nn.role<backward>} : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @late attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    %w = nn.read @w : tensor<2xf32>
+    %y = nn.neg %w {nn.role = #nn.role<update>} : (tensor<2xf32>) -> tensor<2xf32>
+    // expected-error @+1 {{'nn.exp' op reads what an update computes, but is of the forward pass}}
+    %z = nn.exp %y : (tensor<2xf32>) -> tensor<2xf32>
+    nn.assign @w, %y {nn.role = #nn.role<update>} : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @late_sum attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @+1 {{'comm.all_reduce' op is a part of an update; ranks meet before}}
+    %y = comm.all_reduce %x {nn.role = #nn.role<update>} : tensor<2xf32>
+    nn.assign @w, %y {nn.role = #nn.role<update>} : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @unknown attributes {stage = "train", batch = 2 : i64} {
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @+1 {{'nn.exp' op is for @w, which is no variable}}
+    %y = nn.exp %x {nn.role = #nn.role<backward, @w>} : (tensor<2xf32>) -> tensor<2xf32>
+    nn.output "y", %y : tensor<2xf32>
+  }
+}
+
+// -----
+
+nn.model @no_role attributes {stage = "train", batch = 2 : i64} {
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // expected-error @+1 {{'nn.exp' op nn.role is 1 : i64, expected a #nn.role}}
+    %y = nn.exp %x {nn.role = 1} : (tensor<2xf32>) -> tensor<2xf32>
+    nn.output "y", %y : tensor<2xf32>
   }
 }

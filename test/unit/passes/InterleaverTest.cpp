@@ -44,8 +44,8 @@ std::string programText(uint64_t held) {
         "tensor<128x128xf32>\n"
         "%r{0} = comm.all_reduce %g{0} : tensor<128x128xf32>\n"
         "%n{0} = nn.fused (%a = %r{0}) : (tensor<128x128xf32>) -> tensor<128x128xf32> attributes "
-        "{{{1}} {{\nnn.yield %a : tensor<128x128xf32>\n}\n"
-        "nn.assign @w{0}, %n{0} : tensor<128x128xf32>\n",
+        "{{{1}, nn.role = #nn.role<update>} {{\nnn.yield %a : tensor<128x128xf32>\n}\n"
+        "nn.assign @w{0}, %n{0} {{nn.role = #nn.role<update>} : tensor<128x128xf32>\n",
         i, kernel(gradientTime));
   }
   return "nn.model @m attributes {stage = \"schedule\", target = \"test:rules\", threads = 1 : "

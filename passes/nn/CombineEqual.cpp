@@ -1,0 +1,65 @@
+// dlc-combine-equal: common subexpression elimination that looks past roles.
+//
+// The first of equal ops stays, with its role, but is due when the first of them was: what is
+// assigned may stand ahead of an equal op of the forward pass.
+
+#include "passes/nn/CombineEqual.h"
+
+#include "dialects/NN/Role.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using namespace dlc;
+
+namespace dlc {
+#define GEN_PASS_DEF_COMBINEEQUAL
+#include "passes/Passes.h.inc"
+} // namespace dlc
+
+namespace {
+/// Keeps the roles of a block, since MLIR finds only those ops equal whose attributes are.
+class RolesAside : public RewriterBase::Listener {
+public:
+  explicit RolesAside(Block &block) : block(block) {
+    for (Operation &op : block) {
+      roles[&op] = nn::roleOf(&op);
+      op.removeAttr(nn::roleName);
+    }
+  }
+  ~RolesAside() override {
+    for (Operation &op : block)
+      nn::setRole(&op, roles.lookup(&op));
+  }
+
+  using RewriterBase::Listener::notifyOperationReplaced;
+  void notifyOperationReplaced(Operation *op, Operation *equal) override {
+    nn::Phase &phase = roles[equal].phase;
+    phase = std::min(phase, roles.lookup(op).phase);
+  }
+
+private:
+  Block &block;
+  llvm::DenseMap<Operation *, nn::Role> roles;
+};
+} // namespace
+
+void dlc::combineEqual(nn::ProgramOp program) {
+  RolesAside roles(program.getBody().front());
+  IRRewriter rewriter(program.getContext(), &roles);
+  DominanceInfo dominance(program);
+  eliminateCommonSubExpressions(rewriter, dominance, program);
+}
+
+namespace {
+struct CombineEqualPass : dlc::impl::CombineEqualBase<CombineEqualPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
+      combineEqual(program);
+  }
+};
+} // namespace
