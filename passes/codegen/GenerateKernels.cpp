@@ -46,7 +46,7 @@ static void markStreams(ClusterPlan &plan, exec::ClusterOp cluster) {
       write.streams = !write.reduction && llvm::is_contained(results, write.buffer - operands);
 }
 
-/// What each function may be called for.
+/// What each kernel may be called for.
 static Contracts contractsOf(nn::ModelOp model) {
   Contracts contracts;
   for (auto kernel : model.getOps<exec::KernelOp>()) {

@@ -13,13 +13,12 @@
 
 namespace dlc {
 
-/// One function of a cluster: void f(void *const *buffers, int64_t begin, int64_t end), called for
-/// consecutive chunks of [0, extent). Bits depend on the chunk, which is fixed here from the shape
-/// alone, never on the number of threads.
+/// One kernel of a cluster, run on its buffers for consecutive chunks of [0, extent). Bits depend
+/// on the chunk, which is fixed here from the shape alone, never on the number of threads.
 struct GeneratedStage {
   int64_t extent = 1;
   int64_t chunk = 1;
-  /// Buffers in the function's order: indices into operands, then results, then scratch of the
+  /// Buffers in the kernel's order: indices into operands, then results, then scratch of the
   /// cluster.
   llvm::SmallVector<unsigned> buffers;
   llvm::SmallVector<exec::Access> access;
@@ -65,7 +64,7 @@ struct CodeTarget {
   bool has(llvm::StringRef feature) const;
 };
 
-/// Emits every exec.cluster of the model, one function `CLUSTER_STAGE` per stage, into one shared
+/// Emits every exec.cluster of the model, one kernel `CLUSTER_STAGE` per stage, into one shared
 /// object. `text` of the stages linalg and llvm is printed to the streams that are given.
 /// Diagnostics go to the context.
 llvm::LogicalResult emitClusters(nn::ModelOp model, const CodeTarget &target,

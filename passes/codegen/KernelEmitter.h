@@ -78,14 +78,14 @@ LinalgStage buildLinalgStage(mlir::OpBuilder &builder, mlir::Location loc, llvm:
 /// `lanes` is a power of two.
 void vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lanes);
 
-/// A kernel's name and the function that it calls, with the sizes that follow its range of items.
+/// A kernel's name, the function that computes it, and the values of the function's last arguments.
 struct KernelEntry {
   std::string name, body;
   llvm::SmallVector<int64_t> sizes = {};
 };
 
 /// Leaves of functions that differ only in sizes one, which takes these as arguments. All functions
-/// get the names of bodies; returns what calls them, a body's entries together.
+/// get the names of bodies; returns the kernels that they are of, those of a body together.
 std::vector<KernelEntry> mergeKernels(mlir::ModuleOp module);
 
 /// Moves the functions of a module, in their order, to modules within it of about the same number
@@ -93,12 +93,11 @@ std::vector<KernelEntry> mergeKernels(mlir::ModuleOp module);
 /// side by side.
 void splitIntoShares(mlir::ModuleOp module);
 
-/// Values of globals beside the entries, by their kernel's name (runtime/artifact/Contract.h).
+/// What kernels may be called for, by their names (runtime/artifact/Contract.h).
 using Contracts = llvm::StringMap<int64_t>;
 
-/// Lowers the functions of the shares to LLVM's dialect and adds the entries, in the kernels' ABI,
-/// with what they may be called for. Roundings that the target has no instruction for become
-/// integer code.
+/// Lowers the functions of the shares to LLVM's dialect and adds the kernels' records (runtime/cpu/
+/// GeneratedCode.h). Roundings that the target has no instruction for become integer code.
 llvm::LogicalResult lowerToLlvm(mlir::ModuleOp shares, llvm::ArrayRef<KernelEntry> entries,
                                 const Contracts &contracts, const CodeTarget &target);
 

@@ -351,6 +351,7 @@ FailureOr<std::vector<uint8_t>> Exporter::run(const std::string &code) {
   auto kernelList = builder.CreateVector(kernels);
   auto programList = builder.CreateVector(programs);
   artifact::ArtifactBuilder root(builder);
+  root.add_version(rt::artifactVersion);
   root.add_schedule_hash(scheduleHash(code));
   root.add_producer(producer);
   root.add_model(name);

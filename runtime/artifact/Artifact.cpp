@@ -45,6 +45,9 @@ void Artifact::verify(std::span<const uint8_t> file) {
   if (!artifact::VerifySizePrefixedArtifactBuffer(verifier))
     refuse("is corrupt: malformed tables");
   content = artifact::GetSizePrefixedArtifact(file.data());
+  if (content->version() != artifactVersion)
+    refuse("is of version " + std::to_string(content->version()) + ", this program reads version " +
+           std::to_string(artifactVersion) + ": compile the model again");
   dataSection = covered.subspan(dataBegin);
   std::vector<std::string> faults = verifyArtifact(*content, dataSection.size());
   if (faults.empty())

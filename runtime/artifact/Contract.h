@@ -1,8 +1,8 @@
 // What the code of a generated kernel was made for: its iterations and its buffers.
 //
-// Code takes both on trust, so the compiler puts the contract beside the function, as the 64-bit
-// constant NAME.contract, and the device compares it with the artifact's tables before it calls the
-// function. Header-only: the compiler and the runtime use it.
+// Code takes both on trust, so the compiler puts the contract into the code, and the device
+// compares it with the artifact's tables before it runs the kernel. Header-only: the compiler and
+// the runtime use it.
 #pragma once
 
 #include "runtime/artifact/Hash.h"
@@ -13,8 +13,6 @@
 #include <vector>
 
 namespace dlc::rt {
-
-inline constexpr const char *contractSuffix = ".contract";
 
 class KernelContract {
 public:

@@ -379,8 +379,6 @@ void TableVerifier::verifyMonitor() {
 
 std::vector<std::string> TableVerifier::run() {
   constexpr uint32_t maxPrograms = 16;
-  if (root.version() != 1)
-    faults.add("artifact", "version " + std::to_string(root.version()) + ", this program reads 1");
   if (countOf(root.programs()) > maxPrograms)
     faults.add("artifact", "more than " + std::to_string(maxPrograms) + " programs");
   if (!numbersAreAligned(root))

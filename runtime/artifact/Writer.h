@@ -13,6 +13,10 @@
 
 namespace dlc::rt {
 
+/// Of the tables and of what generated code says of its kernels. Written explicitly: files of
+/// version 1 hold none.
+inline constexpr uint32_t artifactVersion = 2;
+
 class ArtifactWriter {
 public:
   flatbuffers::FlatBufferBuilder &builder() { return flatBuffer; }

@@ -31,15 +31,13 @@ CpuTarget targetOf(const artifact::Target &target, unsigned threads) {
   return {target.name()->str(), threads};
 }
 
-/// Code written by hand has no contract.
-void requireContract(const GeneratedCode &code, const artifact::Kernel &kernel) {
+void requireContract(const KernelRecord &record, const artifact::Kernel &kernel) {
   KernelContract contract(kernel.extent(), kernel.chunk());
   for (uint32_t i = 0; kernel.operands() && i < kernel.operands()->size(); ++i) {
     const artifact::TensorType &type = *kernel.operands()->Get(i);
     contract.add(type.dtype(), readShape(type), *readLayout(type));
   }
-  std::optional<uint64_t> made = code.contract(kernel.symbol()->str());
-  if (made && *made != contract.value())
+  if (record.contract != 0 && record.contract != contract.value())
     throw Error(ErrorCode::Artifact,
                 "kernel " + kernel.name()->str() +
                     ": its code was generated for other iterations or buffers than the artifact "
@@ -74,9 +72,9 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
     std::unique_ptr<GeneratedCode> &module = modules[code.offset()];
     if (!module)
       module = std::make_unique<GeneratedCode>(artifact.data(code));
-    requireContract(*module, kernel);
-    kernels.emplace_back(
-        Generated{module->function(kernel.symbol()->str()), kernel.extent(), kernel.chunk()});
+    const KernelRecord &record = module->kernel(kernel.symbol()->str());
+    requireContract(record, kernel);
+    kernels.emplace_back(Generated{&record, kernel.extent(), kernel.chunk()});
   }
   return static_cast<Kernel>(kernels.size() - 1);
 }
@@ -95,7 +93,7 @@ void CpuDevice::launch(Binding binding) {
     return library->launch(stream);
   const auto &generated = std::get<GeneratedBinding>(bindings[binding]);
   parallelFor(generated.kernel.extent, generated.kernel.chunk, [&](int64_t begin, int64_t end) {
-    generated.kernel.function(generated.buffers.data(), begin, end);
+    generated.kernel.record->run(generated.buffers.data(), begin, end);
   });
 }
 

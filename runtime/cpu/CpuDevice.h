@@ -32,7 +32,7 @@ public:
 
 private:
   struct Generated {
-    GeneratedFunction function;
+    const KernelRecord *record;
     int64_t extent;
     int64_t chunk;
   };

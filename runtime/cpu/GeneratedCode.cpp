@@ -4,7 +4,6 @@
 
 #include "runtime/cpu/GeneratedCode.h"
 
-#include "runtime/artifact/Contract.h"
 #include "runtime/artifact/Error.h"
 
 #include <atomic>
@@ -56,20 +55,11 @@ GeneratedCode::GeneratedCode(std::span<const uint8_t> elf) {
 
 GeneratedCode::~GeneratedCode() { dlclose(handle); }
 
-GeneratedFunction GeneratedCode::function(const std::string &symbol) const {
-  void *address = dlsym(handle, symbol.c_str());
+const KernelRecord &GeneratedCode::kernel(const std::string &symbol) const {
+  const void *address = dlsym(handle, symbol.c_str());
   if (!address)
     throw Error(ErrorCode::Artifact, "the generated code has no kernel '" + symbol + "'");
-  return reinterpret_cast<GeneratedFunction>(address);
-}
-
-std::optional<uint64_t> GeneratedCode::contract(const std::string &symbol) const {
-  const void *address = dlsym(handle, (symbol + contractSuffix).c_str());
-  uint64_t value = 0;
-  if (!address)
-    return std::nullopt;
-  std::memcpy(&value, address, sizeof value);
-  return value;
+  return *static_cast<const KernelRecord *>(address);
 }
 
 } // namespace dlc::rt

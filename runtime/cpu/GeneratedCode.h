@@ -2,14 +2,22 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 
 namespace dlc::rt {
 
-/// The ABI of generated kernels: iterations [begin, end) of the outermost dimension.
-using GeneratedFunction = void (*)(void *const *buffers, int64_t begin, int64_t end);
+/// What the code says of a kernel: constant data under the kernel's name. The sizes, which kernels
+/// of one body differ in, follow in memory.
+struct KernelRecord {
+  void (*body)(void *const *buffers, int64_t begin, int64_t end, const int64_t *sizes);
+  uint64_t contract; // Contract.h; 0 for code written by hand
+
+  /// Iterations [begin, end) of the outermost dimension.
+  void run(void *const *buffers, int64_t begin, int64_t end) const {
+    body(buffers, begin, end, reinterpret_cast<const int64_t *>(this + 1));
+  }
+};
 
 class GeneratedCode {
 public:
@@ -19,10 +27,8 @@ public:
   GeneratedCode(const GeneratedCode &) = delete;
   GeneratedCode &operator=(const GeneratedCode &) = delete;
 
-  /// Throws Error(Artifact) if there is no such function.
-  GeneratedFunction function(const std::string &symbol) const;
-  /// What the function may be called for (Contract.h); nothing if the code does not say.
-  std::optional<uint64_t> contract(const std::string &symbol) const;
+  /// Throws Error(Artifact) if there is no such kernel.
+  const KernelRecord &kernel(const std::string &symbol) const;
 
 private:
   void *handle = nullptr;

@@ -2,7 +2,7 @@
 // RUN: dlc compile %s --emit=llvm | FileCheck %s
 
 // A target that has instructions for it widens bf16 in one, a permutation, and rounds to it in one.
-// CHECK-LABEL: define void @scale_0
+// CHECK-LABEL: define {{.*}} @scale_0.body
 // CHECK: load <16 x i16>
 // CHECK: shufflevector <16 x i16> {{.*}}, <32 x i32> <i32 16, i32 0, i32 16, i32 1,
 // CHECK: bitcast <32 x i16> %{{.*}} to <16 x float>
@@ -11,7 +11,7 @@
 // CHECK: ret void
 
 // What goes past the caches is stored in halves of integers.
-// CHECK-LABEL: define void @stream_0
+// CHECK-LABEL: define {{.*}} @stream_0.body
 // CHECK: store <2 x i64> %{{.*}}, align 16, !nontemporal
 // CHECK: store <2 x i64> %{{.*}}, align 16, !nontemporal
 // CHECK-NOT: store <16 x bfloat>

@@ -17,7 +17,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   // CHECK: linalg.yield %{{.*}} : bf16
 
   // Without an instruction that rounds to bf16 it is done in integers, on whole vectors.
-  // LLVM-LABEL: define void @scale_0
+  // LLVM-LABEL: define {{.*}} @scale_0.body
   // LLVM: load <8 x i16>
   // LLVM: zext <8 x i16> %{{.*}} to <8 x i32>
   // LLVM: fmul <8 x float>
@@ -40,7 +40,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   // CHECK-LABEL: func.func @masked_0
   // CHECK: %[[VALUE:.*]] = arith.addf %{{.*}} : f32
   // CHECK: arith.cmpf ogt, %[[VALUE]], %{{.*}} : f32
-  // LLVM-LABEL: define void @masked_0
+  // LLVM-LABEL: define {{.*}} @masked_0.body
   // LLVM: %[[SUM:.*]] = fadd <8 x float>
   // LLVM: fcmp ogt <8 x float> %[[SUM]], zeroinitializer
   exec.cluster @masked {
@@ -62,7 +62,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   // CHECK-NEXT: %[[POSITIVE:.*]] = arith.select %[[NEGATIVE]], %{{.*}}, %[[VALUE]] : f32
   // CHECK-NEXT: %[[ROUNDED:.*]] = arith.truncf %[[POSITIVE]] : f32 to bf16
   // CHECK: linalg.yield %[[ROUNDED]] : bf16
-  // LLVM-LABEL: define void @rectified_0
+  // LLVM-LABEL: define {{.*}} @rectified_0.body
   // LLVM: %[[SUM:.*]] = fadd <8 x float>
   // LLVM: fcmp olt <8 x float> %[[SUM]], zeroinitializer
   // LLVM: fcmp uno <8 x float>

@@ -2,26 +2,29 @@
 // RUN: dlc compile %s --emit=linalg | FileCheck %s
 // RUN: dlc compile %s --emit=llvm | FileCheck %s --check-prefix=LLVM
 
-// The target's vectors have 8 lanes; bodies are inlined into entries of the kernels' ABI.
-// LLVM: define void @relu_0(ptr {{.*}}, i64 {{.*}}, i64 {{.*}})
+// A kernel is a record of its body, its contract (nobody calls this one) and its sizes.
+// LLVM: @relu_0 = {{.*}}constant { ptr, [1 x i64] } { ptr @relu_0.body, [1 x i64] zeroinitializer }
+
+// The target's vectors have 8 lanes.
+// LLVM: define internal void @relu_0.body(ptr {{.*}}, i64 {{.*}}, i64 {{.*}}, ptr {{.*}})
 // LLVM: load <8 x float>
 
 // Factors of a channel block that is one vector are loaded once for all pixels.
-// LLVM-LABEL: define void @factors_0
+// LLVM-LABEL: define {{.*}} @factors_0.body
 // LLVM: %[[FACTORS:.*]] = load <8 x float>
 // LLVM: phi i64
 // LLVM: %[[PIXEL:.*]] = load <8 x float>
 // LLVM-NEXT: fmul <8 x float> %[[FACTORS]], %[[PIXEL]]
 
 // Elements of f32 are added in f64, since a variance may be the difference of their sums.
-// LLVM-LABEL: define void @sum_0
+// LLVM-LABEL: define {{.*}} @sum_0.body
 // LLVM: phi <8 x double>
 // LLVM-NOT: phi <8 x float>
 // LLVM: fpext <8 x float> %{{.*}} to <8 x double>
 // LLVM: fadd <8 x double>
 
 // What is rounded to f32 is added in f32 for a while: two loops, whose accumulators are f64 and f32.
-// LLVM-LABEL: define void @products_0
+// LLVM-LABEL: define {{.*}} @products_0.body
 // LLVM: phi <8 x double>
 // LLVM: phi <8 x float>
 // LLVM-NOT: <8 x double>
@@ -30,7 +33,7 @@
 // LLVM: fadd <8 x double>
 
 // Results that are far from being read are stored past the caches, in whole lines, and ordered at the end.
-// LLVM-LABEL: define void @far_0
+// LLVM-LABEL: define {{.*}} @far_0.body
 // LLVM: store <8 x float> {{.*}} align 32, {{.*}}!nontemporal
 // LLVM: call void @llvm.x86.sse.sfence()
 nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, math = "fast"} {
@@ -132,7 +135,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   // Random bits stay one call until vectors are made of it: four elements share a counter.
   // CHECK-LABEL: func.func @dropout_0
   // CHECK: call @random_bits
-  // LLVM-LABEL: define void @dropout_0
+  // LLVM-LABEL: define {{.*}} @dropout_0.body
   // LLVM-NOT: call
   // LLVM: mul nuw {{.*}}<8 x i64> {{.*}} splat (i64 3528531795)
   // LLVM: shufflevector

@@ -18,7 +18,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx512-bf16", threads = 1 
   }
 
   // Pairs of two rows of bf16 are interleaved and multiplied at once.
-  // LLVM-LABEL: define void @sums_0
+  // LLVM-LABEL: define {{.*}} @sums_0.body
   // LLVM: shufflevector <32 x i16>
   // LLVM-COUNT-16: call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512
   // LLVM-NOT: dpbf16ps

@@ -1,9 +1,8 @@
 // From loops over vectors to LLVM's dialect. f32 functions are MLIR's polynomials; f64 ones, which
-// only scalars and tests need, are calls of libm. A kernel's entry unpacks the array of buffers and
-// calls a body, which other entries may share.
+// only scalars and tests need, are calls of libm. A kernel becomes a record (runtime/cpu/
+// GeneratedCode.h) of its body, which other kernels may share, its contract and its sizes.
 
 #include "passes/codegen/KernelEmitter.h"
-#include "runtime/artifact/Contract.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -172,52 +171,62 @@ private:
 };
 } // namespace
 
-/// Adds `NAME(buffers, begin, end)` behind the body that it calls.
-static void addEntry(const KernelEntry &entry, LLVM::LLVMFuncOp body) {
+/// Makes `(buffers..., begin, end, sizes...)` the ABI `(buffers, begin, end, sizes)` of records.
+static void packArguments(LLVM::LLVMFuncOp body, size_t sizes) {
   ImplicitLocOpBuilder b(body.getLoc(), body.getContext());
-  b.setInsertionPointAfter(body);
+  Block &entry = body.front();
+  b.setInsertionPointToStart(&entry);
   Type pointer = LLVM::LLVMPointerType::get(b.getContext()), index = b.getI64Type();
-  auto type =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, index, index});
-  auto function = LLVM::LLVMFuncOp::create(b, entry.name, type);
-  b.setInsertionPointToStart(function.addEntryBlock(b));
-  SmallVector<Value> operands;
-  size_t buffers = body.getNumArguments() - 2 - entry.sizes.size();
-  for (size_t i = 0; i < buffers; ++i) {
-    Value slot = LLVM::GEPOp::create(b, pointer, pointer, function.getArgument(0),
-                                     ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
-    operands.push_back(LLVM::LoadOp::create(b, pointer, slot));
-  }
-  operands.push_back(function.getArgument(1));
-  operands.push_back(function.getArgument(2));
-  for (int64_t size : entry.sizes)
-    operands.push_back(LLVM::ConstantOp::create(b, index, b.getI64IntegerAttr(size)));
-  LLVM::CallOp::create(b, body, operands);
-  LLVM::ReturnOp::create(b, ValueRange());
+  Type types[] = {pointer, index, index, pointer};
+  size_t unpacked = entry.getNumArguments(), buffers = unpacked - 2 - sizes;
+  for (Type type : types)
+    entry.addArgument(type, b.getLoc());
+  auto packed = llvm::to_vector(entry.getArguments().take_back(std::size(types)));
+  auto unpack = [&](size_t first, size_t count, Value array) {
+    for (size_t i = 0; i < count; ++i) {
+      Type type = entry.getArgument(first + i).getType();
+      Value slot = LLVM::GEPOp::create(b, pointer, type, array,
+                                       ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+      entry.getArgument(first + i).replaceAllUsesWith(LLVM::LoadOp::create(b, type, slot));
+    }
+  };
+  unpack(0, buffers, packed[0]);
+  entry.getArgument(buffers).replaceAllUsesWith(packed[1]);
+  entry.getArgument(buffers + 1).replaceAllUsesWith(packed[2]);
+  unpack(buffers + 2, sizes, packed[3]);
+  entry.eraseArguments(0, unpacked);
+  body.setFunctionType(LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), types));
+  body.setLinkage(LLVM::Linkage::Internal);
 }
 
-/// Adds the entry's contract, which the device compares with the artifact's tables.
-static void addContract(const KernelEntry &entry, int64_t contract, LLVM::LLVMFuncOp body) {
-  ImplicitLocOpBuilder b(body.getLoc(), body.getContext());
-  b.setInsertionPointAfter(body);
-  LLVM::GlobalOp::create(b, b.getI64Type(), /*isConstant=*/true, LLVM::Linkage::External,
-                         entry.name + rt::contractSuffix, b.getI64IntegerAttr(contract));
+/// Adds the kernel's record ahead of its body.
+static void addRecord(const KernelEntry &entry, int64_t contract, LLVM::LLVMFuncOp body) {
+  ImplicitLocOpBuilder b(body.getLoc(), body);
+  SmallVector<int64_t> numbers{contract};
+  llvm::append_range(numbers, entry.sizes);
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type array = LLVM::LLVMArrayType::get(b.getI64Type(), numbers.size());
+  Type type = LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, array});
+  auto record = LLVM::GlobalOp::create(b, type, /*isConstant=*/true, LLVM::Linkage::External,
+                                       entry.name, Attribute());
+  b.createBlock(&record.getInitializer());
+  Value fields[] = {LLVM::AddressOfOp::create(b, body),
+                    LLVM::ConstantOp::create(b, array, b.getI64TensorAttr(numbers))};
+  Value value = LLVM::PoisonOp::create(b, type);
+  for (auto [i, field] : llvm::enumerate(fields))
+    value = LLVM::InsertValueOp::create(b, value, field, static_cast<int64_t>(i));
+  LLVM::ReturnOp::create(b, value);
 }
 
-/// Adds the entries of all shares.
-static void addEntries(ModuleOp shares, ArrayRef<KernelEntry> entries, const Contracts &contracts) {
+/// Adds the records of all kernels, and lets their bodies take what these hold.
+static void addRecords(ModuleOp shares, ArrayRef<KernelEntry> entries, const Contracts &contracts) {
   llvm::StringMap<LLVM::LLVMFuncOp> bodies;
   shares.walk([&](LLVM::LLVMFuncOp body) { bodies[body.getName()] = body; });
-  for (const KernelEntry &entry : llvm::reverse(entries)) {
+  for (const KernelEntry &entry : entries) {
     LLVM::LLVMFuncOp body = bodies.at(entry.body);
-    // Of some entries the first comes last.
-    bool isShared = body.getLinkage() == LLVM::Linkage::Internal;
-    body.setLinkage(LLVM::Linkage::Internal);
-    body.setAlwaysInline(!isShared);
-    body.setNoInline(isShared);
-    addEntry(entry, body);
-    if (auto contract = contracts.find(entry.name); contract != contracts.end())
-      addContract(entry, contract->second, body);
+    if (body.getLinkage() != LLVM::Linkage::Internal) // its first kernel
+      packArguments(body, entry.sizes.size());
+    addRecord(entry, contracts.lookup(entry.name), body);
   }
 }
 
@@ -250,6 +259,6 @@ LogicalResult dlc::lowerToLlvm(ModuleOp shares, ArrayRef<KernelEntry> entries,
   share.addPass(std::make_unique<SharePass>(splitNontemporalStores));
   if (failed(manager.run(shares)))
     return failure();
-  addEntries(shares, entries, contracts);
+  addRecords(shares, entries, contracts);
   return verify(shares);
 }

@@ -20,6 +20,7 @@ struct TinyArtifact {
 
   TinyArtifact() {
     using namespace artifact;
+    root.version = artifactVersion;
     root.model = "tiny";
     root.producer = "test";
     root.schedule_hash = 1;

@@ -170,7 +170,7 @@ static void addCopy(TinyArtifact &t, artifact::Stream stream, uint32_t source,
 }
 
 static const FaultCase faultCases[] = {
-    {"Version", [](TinyArtifact &t) { t.root.version = 2; }, "version 2"},
+    {"Version", [](TinyArtifact &t) { t.root.version = 1; }, "compile the model again"},
     {"MonitorWithoutGoal",
      [](TinyArtifact &t) {
        t.root.training = std::make_unique<artifact::TrainingT>();

@@ -55,6 +55,7 @@ protected:
                        const CpuPlan &operandsOf) {
     ArtifactWriter writer;
     dlc::artifact::ArtifactT root;
+    root.version = artifactVersion;
     root.model = "kernel";
     root.target = std::make_unique<dlc::artifact::TargetT>();
     root.target->name = "cpu:native";

@@ -101,8 +101,8 @@ void ClusterRunner::compile(const CodeTarget &target) {
   code = std::make_unique<rt::GeneratedCode>(std::span(bytes, object.size()));
 }
 
-rt::GeneratedFunction ClusterRunner::function(unsigned stage) {
-  return code->function("c_" + std::to_string(stage));
+const rt::KernelRecord &ClusterRunner::kernel(unsigned stage) {
+  return code->kernel("c_" + std::to_string(stage));
 }
 
 //===- Memory ---------------------------------------------------------------------------------===//
@@ -216,8 +216,8 @@ static std::vector<Tensor> runPlaced(ClusterRunner &runner, const std::vector<Te
       buffers.push_back(memory[buffer].begin);
     int64_t chunks = llvm::divideCeil(stage.extent, stage.chunk);
     for (int64_t chunk = chunks - 1; chunk >= 0; --chunk)
-      runner.function(index)(buffers.data(), chunk * stage.chunk,
-                             std::min(stage.extent, (chunk + 1) * stage.chunk));
+      runner.kernel(index).run(buffers.data(), chunk * stage.chunk,
+                               std::min(stage.extent, (chunk + 1) * stage.chunk));
   }
   std::vector<Tensor> outcome;
   for (auto [i, value] : llvm::enumerate(yield.getValues()))

@@ -50,8 +50,8 @@ public:
 
   GeneratedKernel plan();
   mlir::Block &cluster();
-  /// The compiled function of a stage.
-  rt::GeneratedFunction function(unsigned stage);
+  /// The compiled kernel of a stage.
+  const rt::KernelRecord &kernel(unsigned stage);
   std::string linalgText, llvmText;
 
 private:
