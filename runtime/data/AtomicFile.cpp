@@ -14,8 +14,9 @@ namespace dlc::rt {
 
 AtomicFile::AtomicFile(const std::string &path)
     : path(path), temporary(path + ".partial"), replaces(isReplaceable(path)), leftover(temporary) {
+  int access = replaces ? O_RDWR : O_WRONLY;
   descriptor =
-      ::open((replaces ? temporary : path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+      ::open((replaces ? temporary : path).c_str(), access | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0)
     fail(errno);
 }

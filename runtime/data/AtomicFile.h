@@ -22,11 +22,13 @@ public:
   AtomicFile &operator=(const AtomicFile &) = delete;
 
   void write(std::span<const std::byte> bytes);
+  /// For a library that writes, and reads what it wrote, through a descriptor of its own accord.
+  int handle() const { return descriptor; }
   void commit();
-
-private:
+  /// Throws for a library that could not write; `error` as of errno.
   [[noreturn]] void fail(int error) const;
 
+private:
   std::string path, temporary;
   bool replaces; // the target by the temporary file
   Leftover leftover;

@@ -4,12 +4,10 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
+#include "runtime/data/AtomicFile.h"
 #include "runtime/data/Readers.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <optional>
 
 namespace dlc::rt {
@@ -123,15 +121,13 @@ void writeNpy(const std::string &path, std::span<const int64_t> shape,
   while ((10 + header.size() + 1) % 64 != 0)
     header += ' ';
   header += '\n';
-  std::ofstream file(path, std::ios::binary);
-  file.write("\x93NUMPY\x01\x00", 8);
-  file.put(static_cast<char>(header.size() & 255)).put(static_cast<char>(header.size() >> 8));
-  file << header;
-  file.write(reinterpret_cast<const char *>(values.data()),
-             static_cast<std::streamsize>(values.size_bytes()));
-  file.close();
-  if (!file)
-    throw Error(ErrorCode::Runtime, "cannot write '" + path + "': " + std::strerror(errno));
+  const std::string start = std::string("\x93NUMPY\x01\x00", 8) +
+                            static_cast<char>(header.size() & 255) +
+                            static_cast<char>(header.size() >> 8) + header;
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(start)));
+  file.write(std::as_bytes(values));
+  file.commit();
 }
 
 } // namespace dlc::rt

@@ -7,7 +7,7 @@
 
 namespace dlc::rt {
 
-/// Throws Error(Runtime) if the file cannot be written.
+/// The file appears whole or not at all. Throws Error(Runtime) if it cannot be written.
 void writeNpy(const std::string &path, std::span<const int64_t> shape,
               std::span<const float> values);
 

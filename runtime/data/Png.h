@@ -7,7 +7,8 @@
 
 namespace dlc::rt {
 
-/// `pixels` row by row. Throws Error(Runtime) if the file cannot be written.
+/// `pixels` row by row. The file appears whole or not at all. Throws Error(Runtime) if it cannot be
+/// written.
 void writePng(const std::string &path, int64_t height, int64_t width,
               std::span<const uint8_t> pixels);
 

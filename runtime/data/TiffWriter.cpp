@@ -1,11 +1,10 @@
 #include "runtime/data/TiffWriter.h"
 
-#include "runtime/artifact/Error.h"
+#include "runtime/data/AtomicFile.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <sstream>
@@ -33,14 +32,15 @@ static std::string description(const TiffStack &stack, float black, float white)
 
 namespace {
 
+/// Leaves the descriptor open.
 struct Closer {
-  void operator()(TIFF *file) const { TIFFClose(file); }
+  void operator()(TIFF *file) const { TIFFCleanup(file); }
 };
 
 class Pages {
 public:
-  Pages(const std::string &path, const TiffStack &stack, TiffPixels pixels, float black,
-        float white)
+  Pages(const AtomicFile &to, const std::string &path, const TiffStack &stack, TiffPixels pixels,
+        float black, float white)
       : stack(stack), pixels(pixels), black(black), white(white),
         bytes(pixels == TiffPixels::F32   ? 4
               : pixels == TiffPixels::U16 ? 2
@@ -48,7 +48,7 @@ public:
     TIFFSetErrorHandler(nullptr);           // what fails is told by the exception
     constexpr int64_t most = 4'000'000'000; // of what the classic format's offsets reach
     int64_t total = stack.frames * stack.channels * stack.slices * stack.height * stack.width;
-    file.reset(TIFFOpen(path.c_str(), total * bytes > most ? "w8" : "w"));
+    file.reset(TIFFFdOpen(to.handle(), path.c_str(), total * bytes > most ? "w8" : "w"));
   }
 
   bool isOpen() const { return file != nullptr; }
@@ -120,21 +120,12 @@ static bool writePages(Pages &&pages, const TiffStack &stack, std::span<const fl
 
 void writeTiff(const std::string &path, const TiffStack &stack, std::span<const float> values,
                TiffPixels pixels, float black, float white) {
-  std::string partial = path + ".partial";
+  AtomicFile file(path);
   errno = 0;
-  bool good = writePages(Pages(partial, stack, pixels, black, white), stack, values,
-                         description(stack, black, white));
-  int reason = errno;
-  std::error_code error;
-  if (good)
-    std::filesystem::rename(partial, path, error);
-  else
-    error = std::error_code(reason ? reason : EIO, std::generic_category());
-  if (error) {
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
-    throw Error(ErrorCode::Runtime, "cannot write '" + path + "': " + error.message());
-  }
+  if (!writePages(Pages(file, path, stack, pixels, black, white), stack, values,
+                  description(stack, black, white)))
+    file.fail(errno ? errno : EIO);
+  file.commit();
 }
 
 } // namespace dlc::rt

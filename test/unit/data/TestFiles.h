@@ -1,11 +1,13 @@
 // Files that the data tests read: a directory of its own per test, removed afterwards.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <vector>
 
@@ -24,6 +26,26 @@ public:
   std::string operator/(const std::string &name) const { return (path / name).string(); }
 
   std::filesystem::path path;
+};
+
+/// While it lives, a file that outgrows `bytes` fails like one on a full disk.
+class FullDisk {
+public:
+  explicit FullDisk(rlim_t bytes) : handler(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old);
+    rlimit small = {bytes, old.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &old);
+    std::signal(SIGXFSZ, handler);
+  }
+  FullDisk(const FullDisk &) = delete;
+  FullDisk &operator=(const FullDisk &) = delete;
+
+private:
+  rlimit old = {};
+  void (*handler)(int);
 };
 
 inline std::string writeFile(const std::string &path, const std::string &bytes) {

@@ -3,11 +3,9 @@
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
-#include <csignal>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>
-#include <sys/resource.h>
 
 namespace dlc::rt {
 namespace {
@@ -102,7 +100,6 @@ no record
                                                           sound);
 }
 
-/// As on a full disk: a file may not grow as large as what is to be kept.
 TEST(RunLog, ResumingKeepsTheOldLinesWhereItCannotWrite) {
   test::TemporaryDirectory directory;
   {
@@ -111,14 +108,10 @@ TEST(RunLog, ResumingKeepsTheOldLinesWhereItCannotWrite) {
       log.step(stepRecord(step));
   }
   const std::string before = test::contentOf(directory / "log.jsonl");
-  auto *handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old{};
-  getrlimit(RLIMIT_FSIZE, &old);
-  const rlimit full{1000, old.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &full);
-  std::string error = test::errorOf([&] { RunLog(directory.path.string(), "", 90, 0); });
-  setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, handler);
+  std::string error = test::errorOf([&] {
+    test::FullDisk full(1000); // less than what is to be kept
+    RunLog(directory.path.string(), "", 90, 0);
+  });
   EXPECT_TRUE(error.starts_with("cannot write '" + (directory / "log.jsonl") + "'")) << error;
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"), before);
 }
