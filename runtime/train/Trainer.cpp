@@ -70,6 +70,7 @@ Recipe Trainer::startRecipe() {
     LoadedCheckpoint loaded = loadCheckpoint(session, directory.last());
     data.setStatistics(loaded.statistics);
     state = std::move(loaded.state);
+    requireBest();
     std::vector<RecipeChange> changes =
         recipe.takeUp(state.recipe, options.overrides, directory.last());
     for (const RecipeChange &change : changes) {
@@ -90,6 +91,17 @@ Recipe Trainer::startRecipe() {
   }
   state.recipe = recipe.values();
   return recipe;
+}
+
+/// A run that never gets better again would end without it.
+void Trainer::requireBest() const {
+  std::error_code ignored;
+  if (state.monitor.hasBest && !std::filesystem::exists(directory.best(), ignored))
+    throw Error(ErrorCode::BadInput, "cannot resume: there is no '" + directory.best() +
+                                         "', the checkpoint of the best epoch (" +
+                                         std::to_string(state.monitor.bestEpoch) +
+                                         "); put it back, or copy '" + directory.last() +
+                                         "' there, to do without that epoch's weights");
 }
 
 /// Ranks, batch and threads of this start, which may differ from those of a run that it resumes.

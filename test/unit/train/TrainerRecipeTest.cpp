@@ -165,6 +165,18 @@ TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
             std::string::npos);
 }
 
+TEST_F(TrainerTest, ABestEpochWhoseCheckpointIsGoneIsNamed) {
+  train(options("run"));
+  std::string best = directory / "run/best.safetensors", last = directory / "run/last.safetensors";
+  std::filesystem::remove(best);
+  EXPECT_EQ(failure(resumption("run"), 2),
+            "cannot resume: there is no '" + best +
+                "', the checkpoint of the best epoch (1); put it back, or copy '" + last +
+                "' there, to do without that epoch's weights");
+  std::filesystem::copy(last, best);
+  EXPECT_EQ(failure(resumption("run"), 2), "no error");
+}
+
 TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
   TrainOptions run = options("run");
   run.epochs = 1;
