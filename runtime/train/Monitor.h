@@ -17,10 +17,10 @@ struct Monitor {
   int64_t bestEpoch = 0;
   int64_t epochsWithout = 0;
 
-  /// True if `value` is the best so far. NaN never is.
+  /// True if `value` is the best so far. Only a finite one is.
   bool observe(double value, int64_t epoch) {
     bool better = !hasBest || (higherIsBetter ? value > best : value < best);
-    if (std::isnan(value) || !better) {
+    if (!std::isfinite(value) || !better) {
       ++epochsWithout;
       return false;
     }

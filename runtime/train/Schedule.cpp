@@ -12,7 +12,7 @@ namespace dlc::rt {
 void Plateau::observe(double value, bool higherIsBetter) {
   constexpr double threshold = 1e-4;
   bool better = higherIsBetter ? value > best * (1 + threshold) : value < best * (1 - threshold);
-  if (!std::isnan(value) && (!hasBest || better)) {
+  if (std::isfinite(value) && (!hasBest || better)) {
     hasBest = true;
     best = value;
     badEpochs = 0;

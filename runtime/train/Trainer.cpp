@@ -416,10 +416,9 @@ void Trainer::keepBest() {
                  " " + figureText(state.monitor.best) + " (" + directory.best() + ")");
   } else if (endsEpochs) {
     saveState(directory.best());
-    console.line((state.epoch == 0 ? "no epoch is whole"
-                                   : "no epoch's " + monitoredName() + " is a number") +
-                 ", so none is best: " + directory.best() + " holds what " + directory.last() +
-                 " does");
+    console.line(
+        (state.epoch == 0 ? "no epoch is whole" : "no epoch's " + monitoredName() + " is finite") +
+        ", so none is best: " + directory.best() + " holds what " + directory.last() + " does");
   }
 }
 

@@ -63,6 +63,8 @@ TEST(Schedule, PlateauReducesAfterPatience) {
   Entries entries;
   add(entries, "reduce_on_plateau", {{"factor", {0.5}}, {"patience", {2}}});
   Schedule schedule(entries, 1.0, 10, 100);
+  schedule.observe(INFINITY, false);
+  EXPECT_FALSE(schedule.plateaus[0].hasBest);
   for (double loss : {3.0, 2.0, 2.0, 2.0})
     schedule.observe(loss, false);
   EXPECT_EQ(schedule.rate(0), 1.0); // two epochs without improvement are tolerated
@@ -97,6 +99,7 @@ TEST(Monitor, KeepsTheBestAndStopsAfterPatience) {
   EXPECT_FALSE(monitor.observe(0.6, 3));
   EXPECT_FALSE(monitor.shouldStop());
   EXPECT_FALSE(monitor.observe(NAN, 4));
+  EXPECT_FALSE(monitor.observe(INFINITY, 5));
   EXPECT_TRUE(monitor.shouldStop());
   EXPECT_EQ(monitor.bestEpoch, 2);
 }

@@ -236,6 +236,9 @@ TEST_F(TrainerTest, ANonFiniteLossStopsTheRun) {
   TrainOptions persistent = options("other");
   persistent.shuffle = persistent.stopOnNan = false;
   EXPECT_EQ(failure(persistent, 2, test::Copying::Summed), "no error");
+  TrainOptions rest = resumption("other");
+  rest.epochs = 3;
+  EXPECT_EQ(failure(rest, 2, test::Copying::Summed), "no error");
 }
 
 TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
