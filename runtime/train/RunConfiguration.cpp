@@ -1,10 +1,8 @@
 #include "runtime/train/RunConfiguration.h"
 
-#include "runtime/artifact/Error.h"
-#include "runtime/artifact/Ranges.h"
+#include "runtime/train/SavedEntry.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -24,88 +22,47 @@ static Json pathsOf(const DataPaths &paths) {
   return json;
 }
 
-/// What is wrong with the file, and how to go on.
-static Error damaged(const std::string &path, const std::string &why) {
-  return Error(ErrorCode::BadInput,
-               "'" + path + "' is damaged" +
-                   (why.empty() ? "; " : ": " + why + "; mend that, or ") +
-                   "remove it, and say again what it said: --data, --val, --epochs, --steps");
+static SavedEntry savedConfiguration(const std::string &path) {
+  auto damaged = [path](const std::string &why) {
+    return Error(ErrorCode::BadInput,
+                 "'" + path + "' is damaged" +
+                     (why.empty() ? "; " : ": " + why + "; mend that, or ") +
+                     "remove it, and say again what it said: --data, --val, --epochs, --steps");
+  };
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    throw damaged("it is no regular file");
+  return {Json::parse(std::ifstream(path), nullptr, /*allow_exceptions=*/false), damaged};
 }
 
-/// A file that was edited by hand may hold anything.
-class SavedConfiguration {
-public:
-  explicit SavedConfiguration(const std::string &path) : path(path) {
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(path, ignored))
-      throw damaged(path, "it is no regular file");
-    content = Json::parse(std::ifstream(path), nullptr, /*allow_exceptions=*/false);
-    if (!content.is_object())
-      throw damaged(path, "");
-  }
+/// Adds the paths of names that have none.
+static void addPaths(DataPaths &paths, const SavedEntry &saved) {
+  if (!saved.json().is_object() ||
+      !std::ranges::all_of(saved.json(), [](const Json &item) { return item.is_string(); }))
+    throw saved.wrong("an object of names and paths, as {\"image\": \"image.npy\"}");
+  for (const auto &[name, file] : saved.json().items())
+    if (std::none_of(paths.begin(), paths.end(),
+                     [&](const auto &entry) { return entry.first == name; }))
+      paths.emplace_back(name, file);
+}
 
-  /// Adds the paths of names that have none.
-  void addPaths(DataPaths &paths, const char *key) const {
-    const Json &saved = at(key);
-    if (!saved.is_object() ||
-        !std::ranges::all_of(saved, [](const Json &item) { return item.is_string(); }))
-      throw wrong(key, "wanted an object of names and paths, as {\"image\": \"image.npy\"}");
-    for (const auto &[name, file] : saved.items())
-      if (std::none_of(paths.begin(), paths.end(),
-                       [&](const auto &entry) { return entry.first == name; }))
-        paths.emplace_back(name, file);
-  }
-
-  std::string text(const char *key) const {
-    if (!at(key).is_string())
-      throw wrong(key, "wanted a path, or \"\" for none");
-    return at(key);
-  }
-
-  std::optional<int64_t> count(const char *key) const {
-    if (!content.contains(key))
-      return std::nullopt;
-    const Json &value = at(key);
-    double number = value.is_number() ? value.get<double>() : 0;
-    if (!ranges::positiveCount.contains(number) || number != std::floor(number))
-      throw wrong(key, "wanted a whole number " + ranges::positiveCount.text());
-    return static_cast<int64_t>(number);
-  }
-
-private:
-  const Json &at(const char *key) const {
-    if (!content.contains(key))
-      throw damaged(path, std::string("it lacks ") + key);
-    return content.at(key);
-  }
-
-  Error wrong(const std::string &key, const std::string &wanted) const {
-    constexpr size_t shown = 60;
-    std::string value = content.at(key).dump(-1, ' ', true, Json::error_handler_t::replace);
-    if (value.size() > shown)
-      value = value.substr(0, shown) + "...";
-    return damaged(path, key + " is " + value + ", " + wanted);
-  }
-
-  std::string path;
-  Json content;
-};
-
-static void takeUp(TrainOptions &options, const SavedConfiguration &saved) {
-  saved.addPaths(options.data, "data");
-  saved.addPaths(options.validation, "val");
-  options.init = saved.text("init");
+static void takeUp(TrainOptions &options, const SavedEntry &saved) {
+  addPaths(options.data, saved.at("data"));
+  addPaths(options.validation, saved.at("val"));
+  options.init = saved.at("init").text("a path, or \"\" for none");
   if (options.epochs || options.steps)
     return; // a new end
-  options.epochs = saved.count("epochs");
-  options.steps = saved.count("steps");
+  if (saved.has("epochs"))
+    options.epochs = saved.at("epochs").count(ranges::positiveCount);
+  if (saved.has("steps"))
+    options.steps = saved.at("steps").count(ranges::positiveCount);
 }
 
 TrainOptions completeOptions(TrainOptions options, const Artifact &artifact,
                              const std::string &path) {
   std::error_code ignored;
   if (options.resume && std::filesystem::exists(path, ignored))
-    takeUp(options, SavedConfiguration(path));
+    takeUp(options, savedConfiguration(path));
   if (!options.epochs && !options.steps) {
     int64_t epochs = artifact->training() ? artifact->training()->epochs() : 0;
     options.epochs = std::max<int64_t>(epochs, 1);

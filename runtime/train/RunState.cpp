@@ -1,6 +1,6 @@
 #include "runtime/train/RunState.h"
 
-#include "runtime/artifact/Error.h"
+#include "runtime/train/SavedEntry.h"
 
 #include <bit>
 #include <nlohmann/json.hpp>
@@ -8,6 +8,9 @@
 namespace dlc::rt {
 
 using nlohmann::json;
+
+/// What no run reaches.
+static constexpr double mostSteps = 1e15;
 
 /// Sums may be infinite or NaN, which JSON lacks: their bits.
 static uint64_t bitsOf(double value) { return std::bit_cast<uint64_t>(value); }
@@ -44,51 +47,65 @@ std::string RunState::toJson() const {
   return state.dump();
 }
 
-/// A whole number, from `least` to what no run reaches.
-static int64_t countIn(const json &from, const char *key, int64_t least) {
-  constexpr double most = 1e15;
-  const json &value = from.at(key);
-  double number = value.is_number_integer() ? value.get<double>() : -1;
-  if (number < static_cast<double>(least) || number > most)
-    throw std::out_of_range(std::string(key) + " is " + value.dump());
-  return value;
+static SavedEntry savedState(const std::string &text, const std::string &path) {
+  return {SavedEntry::Json::parse(text, nullptr, /*allow_exceptions=*/false),
+          [path](const std::string &why) {
+            return Error(ErrorCode::BadInput, "'" + path + "' is no checkpoint of a run" +
+                                                  (why.empty() ? "" : ": " + why) +
+                                                  "; start a new run from its weights with --init");
+          }};
+}
+
+/// What says the same, or limits one another. An epoch has a step at least, of however many ranks.
+static void requireAgreement(const RunState &state, const SavedEntry &from) {
+  double position = static_cast<double>(state.stepInEpoch) * static_cast<double>(state.batch) *
+                    static_cast<double>(state.ranks);
+  SavedEntry saved = from.at("sample_position");
+  if (saved.number() != position || position > mostSteps)
+    throw saved.wrong("step_in_epoch x batch x world");
+  int64_t least = state.epoch + (state.stepInEpoch > 0 ? 1 : 0);
+  if (state.step < least || (state.step > 0 && least == 0))
+    throw from.at("step").wrong("what agrees with epoch " + std::to_string(state.epoch) +
+                                " and step_in_epoch " + std::to_string(state.stepInEpoch));
 }
 
 RunState RunState::fromJson(const std::string &text, const std::string &path) {
-  try {
-    json from = json::parse(text);
-    RunState state;
-    state.step = countIn(from, "step", 0);
-    state.epoch = countIn(from, "epoch", 0);
-    state.stepInEpoch = countIn(from, "step_in_epoch", 0);
-    state.told = from.value("told", true);
-    state.ranks = static_cast<int>(countIn(from, "world", 1));
-    state.batch = countIn(from, "batch", 1);
-    state.threads = from.at("threads");
-    state.scheduleHash = from.at("schedule_hash");
-    const json &monitor = from.at("monitor");
-    state.monitor.hasBest = monitor.at("has_best");
-    state.monitor.best = monitor.at("best");
-    state.monitor.bestEpoch = monitor.at("best_epoch");
-    state.monitor.epochsWithout = monitor.at("epochs_without");
-    for (const json &entry : from.at("plateaus")) {
-      Plateau &plateau = state.plateaus.emplace_back();
-      plateau.scale = entry.at("scale");
-      plateau.hasBest = entry.at("has_best");
-      plateau.best = entry.at("best");
-      plateau.badEpochs = entry.at("bad_epochs");
-    }
-    for (uint64_t bits : from.at("totals"))
-      state.totals.push_back(std::bit_cast<double>(bits));
-    state.recipe = from.value("recipe", json());
-    state.overrides = from.value("overrides", json::array());
-    if (state.step < 0 || state.epoch < 0 || state.stepInEpoch < 0 || state.ranks < 1 ||
-        state.batch < 1)
-      throw std::out_of_range("a count is negative");
-    return state;
-  } catch (const std::exception &problem) { // of the JSON library, or the line above
-    throw Error(ErrorCode::BadInput, "'" + path + "' is no checkpoint of a run: " + problem.what());
+  SavedEntry from = savedState(text, path);
+  RunState state;
+  state.step = from.at("step").count({0, mostSteps});
+  state.epoch = from.at("epoch").count(ranges::count);
+  state.stepInEpoch = from.at("step_in_epoch").count(ranges::count);
+  state.told = from.at("told").flag();
+  state.ranks = static_cast<int>(from.at("world").count(ranges::positiveCount));
+  state.batch = from.at("batch").count(ranges::positiveCount);
+  state.threads = static_cast<unsigned>(from.at("threads").count(ranges::positiveCount));
+  state.scheduleHash = from.at("schedule_hash").text();
+  requireAgreement(state, from);
+  SavedEntry monitor = from.at("monitor");
+  state.monitor.hasBest = monitor.at("has_best").flag();
+  state.monitor.best = monitor.at("best").number();
+  state.monitor.bestEpoch = monitor.at("best_epoch").count(ranges::count);
+  state.monitor.epochsWithout = monitor.at("epochs_without").count(ranges::count);
+  for (const SavedEntry &entry : from.at("plateaus").list()) {
+    Plateau &plateau = state.plateaus.emplace_back();
+    plateau.scale = entry.at("scale").number();
+    plateau.hasBest = entry.at("has_best").flag();
+    plateau.best = entry.at("best").number();
+    plateau.badEpochs = entry.at("bad_epochs").count(ranges::count);
   }
+  for (const SavedEntry &total : from.at("totals").list()) {
+    if (!total.json().is_number_unsigned())
+      throw total.wrong("the bits of a number, as a whole number");
+    state.totals.push_back(std::bit_cast<double>(total.json().get<uint64_t>()));
+  }
+  if (from.has("recipe"))
+    state.recipe = from.at("recipe").json();
+  for (const SavedEntry &change : from.at("overrides").list())
+    state.overrides.push_back({{"after_step", change.at("after_step").count({0, mostSteps})},
+                               {"name", change.at("name").text()},
+                               {"was", change.at("was").json()},
+                               {"now", change.at("now").json()}});
+  return state;
 }
 
 } // namespace dlc::rt

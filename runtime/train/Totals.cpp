@@ -32,7 +32,7 @@ std::vector<double> Totals::numbers() const {
 }
 
 void Totals::setNumbers(std::span<const double> numbers) {
-  for (size_t i = 0; i < pairs.size() && 2 * i + 1 < numbers.size(); ++i)
+  for (size_t i = 0; i < pairs.size(); ++i)
     pairs[i] = {numbers[2 * i], numbers[2 * i + 1]};
 }
 

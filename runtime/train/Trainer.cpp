@@ -48,7 +48,8 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
     data.measureStatistics();
   if (shape.pieces > 1)
     session.accumulate("train");
-  totals.setNumbers(state.totals);
+  if (state.stepInEpoch > 0)
+    takeUpTotals();
   auto samples = static_cast<int64_t>(data.trainingSamples().size());
   int64_t stepsPerEpoch = training.steps_per_epoch
                               ? training.steps_per_epoch
@@ -91,6 +92,20 @@ Recipe Trainer::startRecipe() {
   }
   state.recipe = recipe.values();
   return recipe;
+}
+
+/// Of the epoch begun. Another artifact may count other things from an epoch on.
+void Trainer::takeUpTotals() {
+  size_t wanted = totals.numbers().size();
+  if (state.totals.size() != wanted)
+    throw Error(ErrorCode::BadInput,
+                "'" + directory.last() +
+                    "' was saved within an epoch, and the length of its totals is " +
+                    std::to_string(state.totals.size()) + "; model " +
+                    session.artifact()->model()->str() + " wants " + std::to_string(wanted) +
+                    ", a sum and a count of each loss and metric: give the model that it was "
+                    "trained with, or start a new run from its weights with --init");
+  totals.setNumbers(state.totals);
 }
 
 /// A run that never gets better again would end without it.

@@ -33,6 +33,7 @@ public:
 
 private:
   Recipe startRecipe();
+  void takeUpTotals();
   void requireBest() const;
   void setWorkers(int64_t stepsPerEpoch);
   void setSchedule();

@@ -95,5 +95,42 @@ TEST(RunState, ForeignTextIsAnError) {
     }
 }
 
+/// Each entry that somebody has edited is named.
+TEST(RunState, WhatIsWrongIsNamed) {
+  RunState state;
+  state.step = 17;
+  state.epoch = 2;
+  state.stepInEpoch = 3;
+  state.plateaus.emplace_back();
+  state.totals = {1, 2};
+  state.overrides = {{{"after_step", 5}, {"name", "lr"}, {"was", 1}, {"now", 2}}};
+  const auto sound = nlohmann::json::parse(state.toJson());
+  auto expect = [&](const char *at, const char *value, const std::string &why) {
+    nlohmann::json edited = sound;
+    edited[nlohmann::json::json_pointer(at)] = nlohmann::json::parse(value);
+    EXPECT_EQ(
+        test::errorOf([&] { RunState::fromJson(edited.dump(), "x"); }),
+        (why.empty() ? "'x' is no checkpoint of a run" : "'x' is no checkpoint of a run: " + why) +
+            "; start a new run from its weights with --init");
+  };
+  expect("/step", "1.5", "step is 1.5, wanted a whole number from 0 to 1000000000000000");
+  expect("/step", "2", "step is 2, wanted what agrees with epoch 2 and step_in_epoch 3");
+  expect("/epoch", "17", "step is 17, wanted what agrees with epoch 17 and step_in_epoch 3");
+  expect("/step_in_epoch", "2", "sample_position is 3, wanted step_in_epoch x batch x world");
+  expect("/world", "1000000000", "sample_position is 3, wanted step_in_epoch x batch x world");
+  expect("/told", "1", "told is 1, wanted true or false");
+  expect("/schedule_hash", "[]", "schedule_hash is [], wanted a text");
+  expect("/monitor", "7", "it lacks monitor.has_best");
+  expect("/monitor/best", "null", "monitor.best is null, wanted a number");
+  expect("/monitor/best_epoch", "-1",
+         "monitor.best_epoch is -1, wanted a whole number from 0 to 1000000000");
+  expect("/plateaus", "\"none\"", "plateaus is \"none\", wanted a list");
+  expect("/plateaus/0", "3", "it lacks plateaus[0].scale");
+  expect("/plateaus/0/scale", "\"1\"", "plateaus[0].scale is \"1\", wanted a number");
+  expect("/totals/1", "1.5", "totals[1] is 1.5, wanted the bits of a number, as a whole number");
+  expect("/overrides/0/name", "0", "overrides[0].name is 0, wanted a text");
+  expect("", "7", "");
+}
+
 } // namespace
 } // namespace dlc::rt

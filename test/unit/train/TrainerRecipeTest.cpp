@@ -165,6 +165,38 @@ TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
             std::string::npos);
 }
 
+/// Between epochs nothing is summed up, whatever an artifact counts.
+TEST_F(TrainerTest, TotalsThatDoNotFitAreRefused) {
+  std::string last = directory / "run/last.safetensors";
+  auto drop = [&] {
+    TensorFile file = readSafetensors(last);
+    Record state = Record::parse(file.metadata["dlc.run"]);
+    state["totals"].erase(0);
+    file.metadata["dlc.run"] = state.dump();
+    writeSafetensors(last, file);
+  };
+  TrainOptions run = options("run");
+  run.steps = 3;
+  train(run);
+  drop();
+  run.steps = 9;
+  run.resume = true;
+  EXPECT_EQ(failure(run, 2),
+            "'" + last +
+                "' was saved within an epoch, and the length of its totals is 1; model copying "
+                "wants 2, a sum and a count of each loss and metric: give the model that it was "
+                "trained with, or start a new run from its weights with --init");
+  run.runDirectory = directory / "whole";
+  run.resume = false;
+  run.steps = 7;
+  train(run);
+  last = directory / "whole/last.safetensors";
+  drop();
+  run.resume = true;
+  run.steps = 9;
+  EXPECT_EQ(failure(run), "no error");
+}
+
 TEST_F(TrainerTest, ABestEpochWhoseCheckpointIsGoneIsNamed) {
   train(options("run"));
   std::string best = directory / "run/best.safetensors", last = directory / "run/last.safetensors";
