@@ -211,15 +211,17 @@ void Trainer::run() {
 }
 
 void Trainer::openRecords() {
-  directory.writeConfiguration(runConfiguration(session.artifact(), options, recipe, state));
-  log = std::make_unique<RunLog>(directory.path(), options.log, state.step, state.epoch);
-  for (const nlohmann::json &change : state.overrides)
-    if (change.at("after_step") == state.step)
-      log->overridden({{"event", "override"},
-                       {"step", state.step},
-                       {"name", change.at("name")},
-                       {"was", change.at("was")},
-                       {"now", change.at("now")}});
+  writing([&] {
+    directory.writeConfiguration(runConfiguration(session.artifact(), options, recipe, state));
+    log = std::make_unique<RunLog>(directory.path(), options.log, state.step, state.epoch);
+    for (const nlohmann::json &change : state.overrides)
+      if (change.at("after_step") == state.step)
+        log->overridden({{"event", "override"},
+                         {"step", state.step},
+                         {"name", change.at("name")},
+                         {"was", change.at("was")},
+                         {"now", change.at("now")}});
+  });
 }
 
 void Trainer::runEpoch() {
@@ -283,7 +285,21 @@ void Trainer::recordStep(const StepOutcome &outcome, const Totals &step, double 
   int64_t wrapped = state.samplePosition() - samples;
   if (!training.steps_per_epoch && wrapped > 0)
     record["wrapped_samples"] = wrapped;
-  log->step(record);
+  writing([&] { log->step(record); });
+}
+
+/// Calls `write`; its error says how to go on, too, where there is a checkpoint.
+void Trainer::writing(const std::function<void()> &write) const {
+  try {
+    write();
+  } catch (const Error &error) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(directory.last(), ignored))
+      throw;
+    throw Error(error.code, std::string(error.what()) +
+                                "; once it can be written, continue with --resume --run " +
+                                directory.path());
+  }
 }
 
 std::string Trainer::keptText() const {
@@ -338,12 +354,14 @@ void Trainer::failOnData(const std::string &why, const std::string &fact) const 
 void Trainer::saveState(const std::string &path) {
   Clock::time_point begin = Clock::now();
   requireSoundVariables();
-  if (log)
-    log->flush(); // first: what a checkpoint's steps have logged is on disk
   state.totals = totals.numbers();
   state.plateaus = schedule->plateaus;
-  if (shape.rank == 0)
-    saveCheckpoint(session, data.statistics(), state, path);
+  writing([&] {
+    if (log)
+      log->flush(); // first: what a checkpoint's steps have logged is on disk
+    if (shape.rank == 0)
+      saveCheckpoint(session, data.statistics(), state, path);
+  });
   extra.checkpoint += secondsSince(begin);
 }
 
@@ -419,7 +437,7 @@ void Trainer::endEpoch(double seconds, int64_t stepsDone) {
   state.told = endsEpochs = true;
   console.line(epochText(record, course.epochs, isBest));
   if (log)
-    log->epoch(record);
+    writing([&] { log->epoch(record); });
   if (isBest)
     saveState(directory.best());
   saveState(directory.last());

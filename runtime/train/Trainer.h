@@ -17,6 +17,7 @@
 #include "runtime/train/TrainingData.h"
 
 #include <chrono>
+#include <functional>
 
 namespace dlc::rt {
 
@@ -45,6 +46,7 @@ private:
   void endEpoch(double seconds, int64_t steps);
   bool observeEpoch(double monitored);
   bool monitorsMetric() const;
+  void writing(const std::function<void()> &write) const;
   void recordStep(const StepOutcome &outcome, const Totals &step, double rate);
   std::string keptText() const;
   std::string nonFiniteAdvice() const;

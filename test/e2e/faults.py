@@ -76,8 +76,8 @@ def bad_output(directory, artifact, data):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     before = (done / "last.safetensors").read_bytes()
-    fails("cannot write .*safetensors.*; the file that was there is kept", "train", artifact, *data, "--epochs", 2,
-          "--resume", "--run", done, preexec_fn=full_disk)
+    fails(f"cannot write .*safetensors.*; the file that was there is kept; once it can be written, continue with --resume --run {done}$",
+          "train", artifact, *data, "--epochs", 2, "--resume", "--run", done, preexec_fn=full_disk)
     check((done / "last.safetensors").read_bytes() == before, "a failed write changed the checkpoint")
 
 

@@ -283,6 +283,32 @@ TEST_F(TrainerTest, ASignalLeavesAResumableRun) {
   EXPECT_TRUE(readSafetensors(directory / "run/last.safetensors").metadata.contains("dlc.run"));
 }
 
+TEST_F(TrainerTest, WhatCannotBeWrittenIsToldWithHowToGoOn) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  run.log = "/dev/full";
+  EXPECT_EQ(failure(run), "cannot write '/dev/full': No space left on device");
+  run.log.clear();
+  train(run);
+  run.resume = true;
+  run.epochs = 2;
+  const std::string kept = "; the file that was there is kept",
+                    further = "; once it can be written, continue with --resume --run " +
+                              directory / "run";
+  {
+    test::FullDisk full(10);
+    EXPECT_EQ(failure(run), "cannot write '" + directory / "run/config.json" + "': File too large" +
+                                kept + further);
+  }
+  run.log = "/dev/full";
+  EXPECT_EQ(failure(run), "cannot write '/dev/full': No space left on device" + further);
+  run.log.clear();
+  std::string table = directory / "run/log.csv";
+  std::filesystem::remove(table);
+  std::filesystem::create_symlink("/dev/full", table);
+  EXPECT_EQ(failure(run), "cannot write '" + table + "': No space left on device" + kept + further);
+}
+
 TEST_F(TrainerTest, RunDirectoriesAreNotMixedUp) {
   TrainOptions run = options("run");
   run.resume = true;
