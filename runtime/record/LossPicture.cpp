@@ -47,6 +47,18 @@ std::vector<std::string> metricsOf(const std::vector<Record> &epochs) {
   return names;
 }
 
+/// Every k-th epoch and the last, about as many as a picture has columns of pixels.
+std::vector<Record> shownOf(const std::vector<Record> &epochs) {
+  constexpr size_t most = 500;
+  size_t stride = (epochs.size() + most - 1) / most;
+  std::vector<Record> shown;
+  for (size_t i = 0; i < epochs.size(); i += stride)
+    shown.push_back(epochs[i]);
+  if (!epochs.empty() && (epochs.size() - 1) % stride != 0)
+    shown.push_back(epochs.back());
+  return shown;
+}
+
 void addLine(ChartPanel &panel, ChartLine line) {
   if (!line.points.empty())
     panel.lines.push_back(std::move(line));
@@ -54,7 +66,8 @@ void addLine(ChartPanel &panel, ChartLine line) {
 
 } // namespace
 
-std::string lossPicture(const std::string &title, const std::vector<Record> &epochs) {
+std::string lossPicture(const std::string &title, const std::vector<Record> &all) {
+  const std::vector<Record> epochs = shownOf(all);
   Chart chart{title, "epoch", {{"loss", {}}}, {}};
   ChartPanel shares{"metrics", {}, ChartRange::Share};
   std::vector<ChartPanel> others;

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 
 namespace dlc::rt {
 
@@ -59,7 +58,7 @@ void RunLog::keep(const std::string &path, int64_t steps, int64_t wholeEpochs) {
 
 RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t steps,
                int64_t wholeEpochs)
-    : directory(directory), events(directory, steps) {
+    : directory(directory), events(directory, steps), table{directory + "/log.csv", {}} {
   std::vector<std::string> paths = {directory + "/log.jsonl"};
   if (!copy.empty())
     paths.push_back(copy);
@@ -111,28 +110,40 @@ void RunLog::epoch(const Record &record) {
   events.flush();
   epochs.push_back(record);
   write(record);
-  writeWhole(directory + "/log.csv", tableText());
+  writeTable();
   writeWhole(directory + "/loss.svg", lossPicture(nameOf(directory), epochs));
 }
 
-std::string RunLog::tableText() const {
-  std::ostringstream table;
-  auto row = [&](auto cell) {
-    bool first = true;
-    for (const auto &[key, value] : epochs.front().items())
-      if (key != "event") {
-        table << (first ? "" : ",") << cell(key);
-        first = false;
-      }
-    table << '\n';
-  };
-  row([](const std::string &key) { return key; });
+/// A line of the table: cell(name) of each column.
+template <typename Cell> static std::string rowOf(const Record &columns, Cell cell) {
+  std::string row;
+  for (const auto &[name, value] : columns.items())
+    if (name != "event")
+      row += cell(name) + ',';
+  row.back() = '\n'; // there is a step
+  return row;
+}
+
+static std::string rowOf(const Record &columns, const Record &record) {
+  return rowOf(columns, [&](const std::string &name) {
+    std::string text = record.value(name, Record()).dump();
+    return text == "null" ? std::string() : text; // NaN dumps as null
+  });
+}
+
+/// Adds the last epoch; at the first one of a start all of them, since the table that is there may
+/// hold what is told again.
+void RunLog::writeTable() {
+  const Record &columns = epochs.front();
+  if (table.stream.is_open()) {
+    table.stream << rowOf(columns, epochs.back());
+    return flushed(table.stream, table.path);
+  }
+  std::string text = rowOf(columns, [](const std::string &name) { return name; });
   for (const Record &record : epochs)
-    row([&](const std::string &key) {
-      std::string text = record.contains(key) ? record[key].dump() : "null";
-      return text == "null" ? std::string() : text; // NaN dumps as null
-    });
-  return table.str();
+    text += rowOf(columns, record);
+  writeWhole(table.path, text);
+  table.stream.open(table.path, std::ios::app);
 }
 
 } // namespace dlc::rt

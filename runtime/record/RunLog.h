@@ -40,15 +40,17 @@ private:
 
   void keep(const std::string &path, int64_t steps, int64_t wholeEpochs);
   void write(const Record &record);
-  std::string tableText() const;
+  void writeTable();
 
   std::string directory;
   EventFile events;
   std::vector<File> files;
   std::vector<Record> epochs;
+  File table; // open once an epoch has ended
 };
 
-/// Losses, metrics and the learning rate over the epochs as SVG.
+/// Losses, metrics and the learning rate over the epochs as SVG. Of more epochs than a picture can
+/// show, every k-th one and the last.
 std::string lossPicture(const std::string &title, const std::vector<Record> &epochs);
 
 } // namespace dlc::rt

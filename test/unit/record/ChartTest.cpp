@@ -98,5 +98,22 @@ TEST(LossPicture, DrawsLossesMetricsAndLearningRate) {
   EXPECT_EQ(svg.find("samples_per_s"), std::string::npos);
 }
 
+TEST(LossPicture, OfALongRunShowsSomeEpochsAndTheLast) {
+  std::vector<Record> epochs;
+  auto pointsOf = [&](size_t wanted) {
+    while (epochs.size() < wanted)
+      epochs.push_back({{"event", "epoch"}, {"epoch", epochs.size() + 1}, {"loss", 1.5}});
+    epochs.back()["loss"] = 7.25;
+    std::string svg = lossPicture("runs", epochs);
+    EXPECT_NE(svg.find(">7.25</tspan>"), std::string::npos) << wanted;
+    size_t begin = svg.find("class=\"line s0\" d=\"M");
+    return countOf(svg.substr(begin, svg.find("/>", begin) - begin), "L") + 1;
+  };
+  EXPECT_EQ(pointsOf(500), 500u);
+  EXPECT_EQ(pointsOf(501), 251u);
+  EXPECT_EQ(pointsOf(1000), 501u);
+  EXPECT_EQ(pointsOf(4999), 501u);
+}
+
 } // namespace
 } // namespace dlc::rt

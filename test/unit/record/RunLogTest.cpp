@@ -28,6 +28,18 @@ TEST(RunLog, WritesLinesTableAndPicture) {
   EXPECT_NE(test::contentOf(directory / "loss.svg").find("class=\"line s0\""), std::string::npos);
 }
 
+/// A long run does not write its table anew with every epoch.
+TEST(RunLog, TheTableGrows) {
+  test::TemporaryDirectory directory;
+  std::string table = directory / "log.csv", other = directory / "other";
+  RunLog log(directory.path.string(), "", 0, 0);
+  log.epoch(epochRecord(1, 1, 0.5));
+  std::filesystem::create_hard_link(table, other); // of a file that is replaced, the old one
+  log.epoch(epochRecord(2, 2, NAN));
+  EXPECT_EQ(test::contentOf(other), "step,epoch,loss,val_loss\n1,1,0.5,\n2,2,,\n");
+  EXPECT_EQ(test::contentOf(table), test::contentOf(other));
+}
+
 /// A run that was killed after its checkpoint has logged steps that are about to be repeated.
 TEST(RunLog, ResumingDropsWhatWillBeRepeated) {
   test::TemporaryDirectory directory;
