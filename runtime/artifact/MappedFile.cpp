@@ -24,8 +24,8 @@ Error systemError(const std::string &what, const std::string &path, int error) {
 
 } // namespace
 
-MappedFile::MappedFile(const std::string &path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe has no end
+MappedFile::MappedFile(const std::string &path) : path(path) {
+  descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe has no end
   if (descriptor < 0)
     throw systemError("open", path, errno);
   struct stat status;
@@ -41,7 +41,8 @@ MappedFile::MappedFile(const std::string &path) {
     else
       data = static_cast<const std::byte *>(address);
   }
-  ::close(descriptor);
+  if (failed || !isFile)
+    ::close(descriptor);
   if (failed)
     throw systemError("read", path, failed);
   if (!isFile)
@@ -54,6 +55,15 @@ MappedFile::~MappedFile() {
   table.remove(place);
   if (data)
     ::munmap(const_cast<std::byte *>(data), size);
+  ::close(descriptor);
+}
+
+void MappedFile::requireWhole() const {
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0 || static_cast<size_t>(status.st_size) < size)
+    throw Error(ErrorCode::BadInput, "'" + path +
+                                         "' became shorter while it was read, or its disk failed; "
+                                         "put it back as it was");
 }
 
 const char *MappedFile::pathAt(const void *address) noexcept {

@@ -1,6 +1,7 @@
 #include "runtime/data/Array.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/MappedFile.h"
 
 #include <cstring>
 
@@ -52,6 +53,11 @@ Array::Array(std::string path, ElementType type, std::vector<int64_t> shape,
                 "'" + source + "' is truncated or damaged: its header promises " +
                     shapeText(extents) + " " + std::string(nameOf(type)) + ", it holds " +
                     std::to_string(data.size()) + " bytes of them");
+}
+
+void Array::requireWhole() const {
+  if (mapped)
+    mapped->requireWhole();
 }
 
 double Array::at(int64_t position) const {

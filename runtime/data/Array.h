@@ -15,6 +15,8 @@
 
 namespace dlc::rt {
 
+class MappedFile;
+
 /// What files store. Inputs of a model are converted from it.
 enum class ElementType : uint8_t { U8, I8, U16, I16, U32, I32, I64, F16, F32, F64, Bool };
 
@@ -53,9 +55,13 @@ public:
   /// Elements `first`, `first + stride`, ... converted to f32.
   void read(int64_t first, int64_t stride, std::span<float> out) const;
 
+  /// Throws Error(BadInput) if the file was cut since: what was read before may be wrong.
+  void requireWhole() const;
+
   /// Stems of the files that the first dimension was put together from; empty if it was one file.
   std::vector<std::string> names;
   FileFormat format = FileFormat::Npy;
+  std::shared_ptr<const MappedFile> mapped; // null unless the bytes lie in it
 
 private:
   std::string source;

@@ -47,6 +47,7 @@ void BatchLoader::fill(const Batch &batch, unsigned slot) {
       if (const std::optional<InputDestination> &to = destinations[input])
         to->writer.writeRow(static_cast<int64_t>(row), samples[input].values, to->slots[slot]);
   }
+  dataset.requireWhole();
 }
 
 BatchLoader::Loaded BatchLoader::acquire() {

@@ -315,6 +315,11 @@ std::vector<Sample> Dataset::sample(int64_t index, const Augmentation &augmentat
   return inputs;
 }
 
+void Dataset::requireWhole() const {
+  for (const auto &[value, source] : sources)
+    source.array().requireWhole();
+}
+
 std::pair<std::vector<float>, std::vector<float>>
 Dataset::channelStatistics(const DataStep &step, size_t value,
                            const std::vector<int64_t> &samples) const {

@@ -64,6 +64,9 @@ public:
   /// inputs do not take; the message names file, sample and value.
   std::vector<Sample> sample(int64_t index, const Augmentation &augmentation) const;
 
+  /// Throws Error(BadInput) if a file was cut since: samples read before may be wrong.
+  void requireWhole() const;
+
 private:
   struct Chain {
     std::vector<size_t> inputs, outputs; // values

@@ -135,7 +135,9 @@ Array readIdx(const std::string &path) {
     return readZipped(path, bytes.size());
   Header header = parseHeader(path, bytes);
   size_t start = header.bytes;
-  return makeArray(path, std::move(header), bytes.subspan(start), file);
+  Array array = makeArray(path, std::move(header), bytes.subspan(start), file);
+  array.mapped = std::move(file);
+  return array;
 }
 
 } // namespace dlc::rt

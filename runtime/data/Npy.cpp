@@ -109,7 +109,9 @@ Array readNpy(const std::string &path) {
   if (header.isFortranOrder() && shape.size() > 1)
     throw header.damaged("it is in Fortran order; save it with numpy.ascontiguousarray");
   ElementType type = header.type();
-  return Array(path, type, std::move(shape), bytes.subspan(start + length), std::move(file));
+  Array array(path, type, std::move(shape), bytes.subspan(start + length), file);
+  array.mapped = std::move(file);
+  return array;
 }
 
 void writeNpy(const std::string &path, std::span<const int64_t> shape,

@@ -142,6 +142,7 @@ std::vector<Prediction> Predictor::run() {
   }
   if (!rows.empty())
     flush();
+  dataset.requireWhole();
   return std::move(predictions);
 }
 

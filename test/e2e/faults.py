@@ -6,6 +6,7 @@ import resource
 import signal
 import struct
 import subprocess
+import time
 
 from jobs import Job, fails, steps_done
 from support import BIN, MODELS, check, digits, read_safetensors, run, workspace, write_safetensors
@@ -115,8 +116,26 @@ def stopped_rank(directory, artifact, data):
     check(False, "no stopped run waited for an all-reduce")
 
 
-def cut_file(directory, artifact, data):
-    """A file that somebody cuts while it is mapped: read, its pages are a signal."""
+def cut_file(directory, artifact, data, weights):
+    """A file that somebody cuts while it is mapped: read, its pages are a signal, and zeros where the last one is cut."""
+    np.save(directory / "many.npy", np.zeros((50000, 28, 28), np.uint8))
+    command = [BIN / "dlc-run", "predict", artifact, "--data", f"image={directory}/many.npy", "--init", weights, "-o", directory / "many"]
+    predict = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    mapped = 0  # times that it was seen: at first, its begin is looked at
+    while mapped < 2:
+        check(predict.poll() is None, "predict ended early")
+        mapped += "many.npy" in open(f"/proc/{predict.pid}/maps").read()
+        time.sleep(0.02)
+    os.truncate(directory / "many.npy", os.path.getsize(directory / "many.npy") - 1)
+    _, err = predict.communicate(timeout=60)
+    check(re.search("many.npy' became shorter while it was read", err), err)
+    check(not list((directory / "many").iterdir()), "predictions of a file that was cut")
+
+    np.save(directory / "last.npy", np.zeros((96, 28, 28), np.uint8))
+    job = Job(directory, artifact, ["--data", f"image={directory}/last.npy", *data[2:]], "cut-last")
+    os.truncate(directory / "last.npy", os.path.getsize(directory / "last.npy") - 1)
+    job.ends("last.npy' became shorter .*; what the steps up to [0-9]+ have trained is saved: .*--resume", 10)
+
     for ranks in (1, 2):
         for name in ("cut-image.npy", "cut.dlx"):
             image, compiled, mapped = directory / "cut-image.npy", directory / "cut.dlx", directory / name
@@ -124,7 +143,7 @@ def cut_file(directory, artifact, data):
             compiled.write_bytes(artifact.read_bytes())
             job = Job(directory, compiled, ["--data", f"image={image}", *data[2:]], f"{name}-{ranks}", ranks=ranks)
             os.truncate(mapped, 0)
-            job.ends(rf"^dlc-run: error: '{mapped}' became shorter while it was read, .*--resume\)$", 10)
+            job.ends(rf"^dlc-run: error: '{mapped}' became shorter while it was read, .*--resume", 10)
             check(steps_done(job.checkpoint) > 0, "the checkpoint is gone")
 
 
@@ -156,7 +175,7 @@ def main():
     bad_output(directory, artifact, data)
     target_above_the_host(directory)
     different_artifacts(directory, artifact, data)
-    cut_file(directory, artifact, data)
+    cut_file(directory, artifact, data, weights)
     faults(directory, artifact, data)
 
 

@@ -1,5 +1,5 @@
 #include "runtime/data/BatchLoader.h"
-#include "runtime/artifact/Error.h"
+#include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <array>
@@ -43,6 +43,18 @@ TEST_F(BatchLoaderTest, FillsTheSlotsInTurn) {
     loader.release();
   }
   EXPECT_EQ(memory[0][4], 16.0f); // the last batch repeats its sample
+}
+
+/// The end of the last page of a mapped file that is cut reads as zeros.
+TEST_F(BatchLoaderTest, AFileThatIsCutEndsTheBatches) {
+  Dataset dataset = open({2, 4});
+  std::filesystem::resize_file(directory / "x.npy",
+                               std::filesystem::file_size(directory / "x.npy") - 1);
+  BatchLoader loader(dataset, BatchPlan::evaluation({0, 1, 2, 3, 4}, {0, 1, 2}), 0, {},
+                     destinations);
+  EXPECT_EQ(errorOf([&] { loader.acquire(); }),
+            "'" + directory / "x.npy" +
+                "' became shorter while it was read, or its disk failed; put it back as it was");
 }
 
 TEST_F(BatchLoaderTest, StartsInTheMiddleAndStopsEarly) {
