@@ -92,7 +92,7 @@ void Graph::markInfluential() {
   SmallVector<Operation *> pending;
   SmallPtrSet<Operation *, 32> seen;
   for (Operation &op : programOp.getBody().front())
-    if (isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
+    if (op.hasTrait<nn::ReadByHost>())
       pending.push_back(&op);
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();

@@ -127,7 +127,7 @@ LogicalResult exec::StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (getParameters() && failed(verifyVariables(*this, *getParameters(), symbols)))
+  if (getVariables() && failed(verifyVariables(*this, *getVariables(), symbols)))
     return failure();
   auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)

@@ -137,12 +137,12 @@ def Exec_Number : ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1048576>]>;
 def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel on buffers";
   let description = [{
-    `recomputed`, if it computes again what was not kept: by how many bytes that lowers the peak of memory. `parameters`, if it computes a part
-    of their gradients or updates them.
+    `recomputed`, if it computes again what was not kept: by how many bytes that lowers the peak of memory. `variables`, if it
+    computes a part of their gradients or statistics or updates them.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_BufferType>:$buffers, Exec_PhaseAttr:$phase,
                        OptionalAttr<Exec_StreamAttr>:$stream, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$recomputed,
-                       OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
+                       OptionalAttr<FlatSymbolRefArrayAttr>:$variables);
   let assemblyFormat = "$kernel `(` $buffers `)` attr-dict `:` type($buffers)";
 }
 

@@ -24,7 +24,7 @@ static bool keepsValues(Operation *op) {
     bool truncates = isa<FloatType>(from) && !isa<FloatType>(tensorType(cast).getElementType());
     return !truncates;
   }
-  return isa<ReshapeOp, TransposeOp, SliceOp, ConcatOp, BroadcastOp, ReorderOp>(op);
+  return op->hasTrait<MovesElements>();
 }
 
 static void narrow(BlockArgument input, DenseF64ArrayAttr range) {

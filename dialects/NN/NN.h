@@ -1,6 +1,7 @@
 // The nn dialect: ops, attributes, interfaces, and the few helpers that every user of it needs.
 #pragma once
 
+#include "dialects/NN/Windows.h"
 #include "runtime/artifact/Layout.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -26,6 +27,14 @@ class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {
 public:
   static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyElementwise(op); }
 };
+
+/// Each element of the result is an element of an operand.
+template <typename ConcreteType>
+class MovesElements : public mlir::OpTrait::TraitBase<ConcreteType, MovesElements> {};
+
+/// The host reads the operands when the program has run.
+template <typename ConcreteType>
+class ReadByHost : public mlir::OpTrait::TraitBase<ConcreteType, ReadByHost> {};
 
 /// Limits of all tensors: letters name five dimensions, and bytes of any sum of tensors fit 63
 /// bits.

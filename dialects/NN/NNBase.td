@@ -10,6 +10,12 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class NN_Op<string mnemonic, list<Trait> traits = []> : Op<NN_Dialect, mnemonic, traits>;
 
+def NN_Rows : DeclareOpInterfaceMethods<NN_RowsOpInterface>;
+def NN_Windows : DeclareOpInterfaceMethods<NN_WindowsOpInterface>;
+def NN_Blocks : DeclareOpInterfaceMethods<NN_BlocksOpInterface>;
+def NN_Composite : DeclareOpInterfaceMethods<NN_CompositeOpInterface>;
+// With layerKind, too.
+def NN_KindComposite : DeclareOpInterfaceMethods<NN_CompositeOpInterface, ["layerKind"]>;
 def NN_Differentiable : DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>;
 
 // A pure op whose logical result types follow from its operands. Layouts are decided later: inference yields row-major, and

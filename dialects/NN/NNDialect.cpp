@@ -78,27 +78,27 @@ void LayoutAttr::print(AsmPrinter &printer) const { printer << '<' << getText() 
 Attribute RoleAttr::parse(AsmParser &parser, Type) {
   FailureOr<Phase> phase;
   FailureOr<LayerKind> kind = LayerKind::Other;
-  FlatSymbolRefAttr parameter;
+  FlatSymbolRefAttr variable;
   if (parser.parseLess() || failed(phase = FieldParser<Phase>::parse(parser)))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringAttr symbol;
     if (succeeded(parser.parseOptionalSymbolName(symbol)))
-      parameter = FlatSymbolRefAttr::get(symbol);
+      variable = FlatSymbolRefAttr::get(symbol);
     else if (failed(kind = FieldParser<LayerKind>::parse(parser)))
       return {};
   }
   if (parser.parseGreater())
     return {};
-  return get(parser.getContext(), *phase, *kind, parameter);
+  return get(parser.getContext(), *phase, *kind, variable);
 }
 
 void RoleAttr::print(AsmPrinter &printer) const {
   printer << '<' << getPhase();
   if (getKind() != LayerKind::Other)
     printer << ", " << getKind();
-  if (getParameter())
-    printer << ", " << getParameter();
+  if (getVariable())
+    printer << ", " << getVariable();
   printer << '>';
 }
 

@@ -114,9 +114,9 @@ def NN_RoleAttr : NN_Attr<"Role", "role"> {
   let summary = "what an op is in a training step";
   let description = [{
     The attribute `nn.role` of any op: `#nn.role<backward>`, `#nn.role<forward, loss>`, `#nn.role<update, @conv.weight>`. The symbol is the
-    parameter whose gradient the op computes a part of, or whose update. An op without the attribute is of the forward pass.
+    variable of whose gradient, statistic or update the op computes a part. An op without the attribute is of the forward pass.
   }];
-  let parameters = (ins "::dlc::nn::Phase":$phase, "::dlc::nn::LayerKind":$kind, "::mlir::FlatSymbolRefAttr":$parameter);
+  let parameters = (ins "::dlc::nn::Phase":$phase, "::dlc::nn::LayerKind":$kind, "::mlir::FlatSymbolRefAttr":$variable);
   let hasCustomAssemblyFormat = 1;
 }
 

@@ -19,6 +19,50 @@ def NN_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
            "::llvm::MutableArrayRef<::mlir::Value>":$operandGradients)>];
 }
 
+def NN_RowsOpInterface : OpInterface<"RowsOpInterface"> {
+  let cppNamespace = "::dlc::nn";
+  let description = [{
+    How rows, the indices of dimension 0, one a sample, go through an op. Elementwise ops keep them and need no rule; an op without a rule mixes
+    them. A result of another extent in dimension 0 has lost them in any case.
+  }];
+  let methods = [InterfaceMethod<
+      "True if row i of the results is computed from row i of the operands that have rows; one at least has.", "bool", "keepsRows",
+      (ins "::llvm::function_ref<bool(::mlir::Value)>":$hasRows)>];
+}
+
+def NN_WindowsOpInterface : OpInterface<"WindowsOpInterface"> {
+  let cppNamespace = "::dlc::nn";
+  let description = [{
+    Which window of the image an element of the first result depends on, given those of the operands. Elementwise ops need no rule; an op
+    without one reads the whole image.
+  }];
+  let methods = [InterfaceMethod<"The axes of the first result; nothing after WindowQuery::refuse.",
+      "::std::optional<::dlc::nn::Axes>", "followWindows", (ins "::dlc::nn::WindowQuery &":$windows)>];
+}
+
+def NN_BlocksOpInterface : OpInterface<"BlocksOpInterface"> {
+  let cppNamespace = "::dlc::nn";
+  let description = "Movements that can be done in a blocked layout, common to operands and result, if they cut none of its blocks.";
+  let methods = [InterfaceMethod<"True if no block is cut.", "bool", "canMoveIn", (ins "const ::dlc::rt::Layout &":$layout)>];
+}
+
+def NN_CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
+  let cppNamespace = "::dlc::nn";
+  let description = "Ops that other ops say as well: those become part of clusters, and no kernel has to be written for the op.";
+  let methods = [
+    InterfaceMethod<"Builds the same from other ops at the builder's insertion point; nothing for an op that stays as it is.",
+        "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::mlir::OpBuilder &":$builder)>,
+    StaticInterfaceMethod<"What the op is for, which its arithmetic will not tell.", "::dlc::nn::LayerKind", "layerKind", (ins), "",
+        "return ::dlc::nn::LayerKind::Other;">
+  ];
+}
+
+// Each element of the result is an element of an operand.
+def NN_MovesElements : NativeOpTrait<"MovesElements"> { let cppNamespace = "::dlc::nn"; }
+
+// The host reads the operands when the program has run.
+def NN_ReadByHost : NativeOpTrait<"ReadByHost"> { let cppNamespace = "::dlc::nn"; }
+
 // Operands and results have one shape and layout; element i of a result depends on elements i of the operands only.
 def NN_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::dlc::nn"; }
 

@@ -297,3 +297,22 @@ LogicalResult SoftmaxCrossEntropyGradOp::inferReturnTypes(MLIRContext *,
 LogicalResult SoftmaxCrossEntropyGradOp::verify() {
   return checkSmoothing(*this, getSmoothing().convertToDouble());
 }
+
+//===- Rows -----------------------------------------------------------------------------------===//
+
+using HasRows = llvm::function_ref<bool(Value)>;
+
+/// True if the first operand has rows, and the others belong to all rows alike.
+static bool hasRowsAlone(Operation *op, HasRows hasRows) {
+  return hasRows(op->getOperand(0)) && llvm::none_of(op->getOperands().drop_front(), hasRows);
+}
+
+bool MatmulOp::keepsRows(HasRows hasRows) {
+  return !getTransposeA() && hasRowsAlone(*this, hasRows);
+}
+bool ConvOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
+bool ConvTransposeOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
+bool MaxPoolOp::keepsRows(HasRows) { return true; }
+/// Evaluation normalises by the running statistics.
+bool BatchNormOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
+bool SoftmaxCrossEntropyOp::keepsRows(HasRows) { return true; }

@@ -9,7 +9,7 @@ include "dialects/NN/NNBase.td"
 defvar NN_ConvAttributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
     DenseI64ArrayAttr:$padding_high, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups);
 
-def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable]> {
+def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Rows, NN_Windows, NN_Composite]> {
   let summary = "convolution (cross-correlation)";
   let description = [{
     x [N, C, S...], weight [O, C/groups, K...], bias [O] -> [N, O, S'...] with S' = (S + low + high - dilation (K - 1) - 1) / stride + 1,
@@ -28,7 +28,7 @@ def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable]> {
+def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Rows, NN_Windows]> {
   let summary = "transposed convolution";
   let description = [{
     x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that maps y to x.
@@ -45,21 +45,21 @@ def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def NN_ConvGradDataOp : NN_TypedOp<"conv_grad_data", [NN_Differentiable]> {
+def NN_ConvGradDataOp : NN_TypedOp<"conv_grad_data", [NN_Differentiable, NN_Composite]> {
   let summary = "gradient of a convolution's x";
   let arguments = !con((ins NN_FloatTensor:$dy, NN_FloatTensor:$weight), NN_ConvAttributes);
   let results = (outs NN_FloatTensor:$dx);
   let hasVerifier = 1;
 }
 
-def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter"> {
+def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter", [NN_Composite]> {
   let summary = "gradient of a convolution's weight";
   let arguments = !con((ins NN_FloatTensor:$x, NN_FloatTensor:$dy), NN_ConvAttributes);
   let results = (outs NN_FloatTensor:$dw);
   let hasVerifier = 1;
 }
 
-def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable]> {
+def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Rows]> {
   let summary = "matrix product a b + bias";
   let description = [{
     a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv. The result has a's element
@@ -80,7 +80,7 @@ def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable]> {
 defvar NN_PoolAttributes = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
                                 DenseI64ArrayAttr:$padding_high);
 
-def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable]> {
+def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable, NN_Rows, NN_Windows]> {
   let summary = "maximum over windows, and where it was";
   let description = [{
     y [N, C, S'...] with S' = (S + low + high - K) / stride + 1; index: position of the first maximum in the window, row-major, i8 (the
@@ -103,7 +103,7 @@ def NN_MaxPoolGradOp : NN_TypedOp<"max_pool_grad"> {
   let hasVerifier = 1;
 }
 
-def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable]> {
+def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable, NN_Rows, NN_Windows, NN_KindComposite]> {
   let summary = "normalisation per channel";
   let description = [{
     y = scale (x - mean) / sqrt(var + epsilon) + bias over all dimensions but 1. Training: mean and (biased) var of this rank's batch,
@@ -122,14 +122,14 @@ def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad"> {
+def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad", [NN_KindComposite]> {
   let summary = "gradients of training batch_norm";
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$mean,
                        NN_FloatTensor:$var, F64Attr:$epsilon);
   let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale, NN_FloatTensor:$dbias);
 }
 
-def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable]> {
+def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable, NN_Rows, NN_KindComposite]> {
   let summary = "cross entropy of softmax(logits) and a class";
   let description = [{
     logits [N, C, spatial...], label [N, spatial...] in [0, C) -> loss per row (image, or pixel of it), of label's shape. With smoothing s
@@ -145,7 +145,7 @@ def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differ
   let hasVerifier = 1;
 }
 
-def NN_SoftmaxCrossEntropyGradOp : NN_InferredOp<"softmax_cross_entropy_grad"> {
+def NN_SoftmaxCrossEntropyGradOp : NN_InferredOp<"softmax_cross_entropy_grad", [NN_KindComposite]> {
   let summary = "gradient of softmax_cross_entropy's logits";
   let description = "(softmax(logits) - target) * dloss, row by row.";
   let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$label, NN_FloatTensor:$dloss,

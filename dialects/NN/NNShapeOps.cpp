@@ -249,3 +249,49 @@ LogicalResult FusedOp::verify() {
 
 /// For the implicit terminator: results are added by whoever builds the cluster.
 void YieldOp::build(OpBuilder &, OperationState &) {}
+
+//===- Rows -----------------------------------------------------------------------------------===//
+
+using HasRows = llvm::function_ref<bool(Value)>;
+
+bool BroadcastOp::keepsRows(HasRows) { return getDims().front() == 0; }
+// Row-major, so equal extents of dimension 0 are equal rows.
+bool ReshapeOp::keepsRows(HasRows) { return true; }
+bool TransposeOp::keepsRows(HasRows) { return getPermutation().front() == 0; }
+bool SliceOp::keepsRows(HasRows) { return getStart().front() == 0; }
+bool PadOp::keepsRows(HasRows) { return getLow().front() == 0 && getHigh().front() == 0; }
+bool ConcatOp::keepsRows(HasRows) { return getDim() != 0; }
+bool ReduceSumOp::keepsRows(HasRows) { return !llvm::is_contained(getDims(), 0); }
+bool ReduceMaxOp::keepsRows(HasRows) { return !llvm::is_contained(getDims(), 0); }
+
+//===- Blocks ---------------------------------------------------------------------------------===//
+
+static bool isAligned(const rt::Layout &layout, size_t dim, int64_t position) {
+  return position % layout.blockOf(dim) == 0;
+}
+
+bool ConcatOp::canMoveIn(const rt::Layout &layout) {
+  auto dim = static_cast<size_t>(getDim());
+  return llvm::all_of(getInputs().drop_back(), [&](Value input) {
+    return isAligned(layout, dim, tensorType(input).getDimSize(dim));
+  });
+}
+
+/// A cut inside a block would leave values in what is padding of the result.
+bool SliceOp::canMoveIn(const rt::Layout &layout) {
+  ArrayRef<int64_t> shape = tensorType(getX()).getShape();
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    int64_t end = getStart()[dim] + getSize()[dim];
+    if (!isAligned(layout, dim, getStart()[dim]) ||
+        (end != shape[dim] && !isAligned(layout, dim, end)))
+      return false;
+  }
+  return true;
+}
+
+bool PadOp::canMoveIn(const rt::Layout &layout) {
+  for (size_t dim = 0; dim < getLow().size(); ++dim)
+    if (layout.blockOf(dim) > 1 && (getLow()[dim] != 0 || getHigh()[dim] != 0))
+      return false;
+  return true;
+}

@@ -5,7 +5,7 @@
 
 include "dialects/NN/NNBase.td"
 
-def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike]> {
+def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike, NN_Windows]> {
   let summary = "a constant tensor";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs NN_Tensor:$result);
@@ -23,7 +23,7 @@ def NN_IotaOp : NN_TypedOp<"iota"> {
   let hasVerifier = 1;
 }
 
-def NN_BroadcastOp : NN_TypedOp<"broadcast", [NN_Differentiable]> {
+def NN_BroadcastOp : NN_TypedOp<"broadcast", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows]> {
   let summary = "repeats along the dimensions not in `dims`";
   let description = [{
     `dims[i]` is the result dimension of operand dimension i; increasing, extents equal. A scalar has dims = [].
@@ -45,10 +45,10 @@ class NN_ReduceOp<string mnemonic, string text, list<Trait> traits = []> : NN_In
   let results = (outs NN_FloatTensor:$y);
   let hasVerifier = 1;
 }
-def NN_ReduceSumOp : NN_ReduceOp<"reduce_sum", "sum over dimensions", [NN_Differentiable]>;
-def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions; equal ones share the gradient", [NN_Differentiable]>;
+def NN_ReduceSumOp : NN_ReduceOp<"reduce_sum", "sum over dimensions", [NN_Differentiable, NN_Rows, NN_Windows, NN_Composite]>;
+def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions; equal ones share the gradient", [NN_Differentiable, NN_Rows, NN_Windows]>;
 
-def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable]> {
+def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows]> {
   let summary = "same elements in logical row-major order";
   let arguments = (ins NN_Tensor:$x);
   let results = (outs NN_Tensor:$y);
@@ -56,28 +56,28 @@ def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable]> {
   let hasFolder = 1;
 }
 
-def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable]> {
+def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows]> {
   let summary = "dimension i of the result is dimension permutation[i] of the operand";
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
 }
 
-def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable]> {
+def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "joins tensors along a dimension";
   let arguments = (ins Variadic<NN_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
 }
 
-def NN_SliceOp : NN_InferredOp<"slice", [NN_Differentiable]> {
+def NN_SliceOp : NN_InferredOp<"slice", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "the box [start, start + size) of a tensor";
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$start, DenseI64ArrayAttr:$size);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
 }
 
-def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable]> {
+def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "adds `low` and `high` elements of `value` on each side";
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DefaultValuedAttr<F64Attr, "0.0">:$value);
@@ -85,7 +85,7 @@ def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def NN_ReorderOp : NN_TypedOp<"reorder"> {
+def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements]> {
   let summary = "same tensor in another physical layout";
   let description = [{
     In a narrower float type, too, if the result has one: then it is an nn.cast whose result lies otherwise than its operand.

@@ -118,7 +118,7 @@ def NN_GradientOp : NN_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInt
   let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
 }
 
-def NN_LossOp : NN_Op<"loss"> {
+def NN_LossOp : NN_Op<"loss", [NN_ReadByHost]> {
   let summary = "one term of the loss: weight * sum / count";
   let description = "Sum and count are f32 scalars of this rank's valid rows; ranks add both.";
   let arguments = (ins NN_FloatTensor:$sum, NN_FloatTensor:$count, DefaultValuedAttr<F64Attr, "1.0">:$weight);
@@ -126,14 +126,14 @@ def NN_LossOp : NN_Op<"loss"> {
   let hasVerifier = 1;
 }
 
-def NN_MetricOp : NN_Op<"metric"> {
+def NN_MetricOp : NN_Op<"metric", [NN_ReadByHost]> {
   let summary = "a metric: sum / count over rows and ranks";
   let arguments = (ins StrAttr:$metric, NN_FloatTensor:$sum, NN_FloatTensor:$count);
   let assemblyFormat = "$metric `,` $sum `,` $count attr-dict `:` type($sum) `,` type($count)";
   let hasVerifier = 1;
 }
 
-def NN_OutputOp : NN_Op<"output"> {
+def NN_OutputOp : NN_Op<"output", [NN_ReadByHost]> {
   let summary = "a result of prediction";
   let arguments = (ins StrAttr:$output, NN_Tensor:$value);
   let assemblyFormat = "$output `,` $value attr-dict `:` type($value)";

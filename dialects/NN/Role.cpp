@@ -5,7 +5,7 @@ using namespace dlc::nn;
 
 Role dlc::nn::roleOf(Operation *op) {
   auto attribute = op->getAttrOfType<RoleAttr>(roleName);
-  return attribute ? Role{attribute.getPhase(), attribute.getKind(), attribute.getParameter()}
+  return attribute ? Role{attribute.getPhase(), attribute.getKind(), attribute.getVariable()}
                    : Role();
 }
 
@@ -13,7 +13,7 @@ void dlc::nn::setRole(Operation *op, const Role &role) {
   if (role == Role())
     op->removeAttr(roleName);
   else
-    op->setAttr(roleName, RoleAttr::get(op->getContext(), role.phase, role.kind, role.parameter));
+    op->setAttr(roleName, RoleAttr::get(op->getContext(), role.phase, role.kind, role.variable));
 }
 
 Role dlc::nn::mergedRole(ArrayRef<Operation *> ops) {
@@ -22,8 +22,8 @@ Role dlc::nn::mergedRole(ArrayRef<Operation *> ops) {
     Role role = roleOf(op);
     merged.phase = std::min(merged.phase, role.phase);
     merged.kind = std::max(merged.kind, role.kind);
-    if (merged.parameter != role.parameter)
-      merged.parameter = {};
+    if (merged.variable != role.variable)
+      merged.variable = {};
   }
   return merged;
 }

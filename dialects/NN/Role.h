@@ -15,8 +15,8 @@ inline constexpr llvm::StringLiteral roleName = "nn.role";
 struct Role {
   Phase phase = Phase::Forward;
   LayerKind kind = LayerKind::Other;
-  /// The parameter of whose gradient or update the op computes a part, or null.
-  mlir::FlatSymbolRefAttr parameter = {};
+  /// The variable of whose gradient, statistic or update the op computes a part, or null.
+  mlir::FlatSymbolRefAttr variable = {};
 
   bool operator==(const Role &) const = default;
 };
@@ -27,7 +27,7 @@ void setRole(mlir::Operation *op, const Role &role);
 inline Phase phaseOf(mlir::Operation *op) { return roleOf(op).phase; }
 
 /// The role of one op that does the work of several: it is due when the first of them is, and
-/// belongs to a parameter if they all do.
+/// belongs to a variable if they all do.
 Role mergedRole(llvm::ArrayRef<mlir::Operation *> ops);
 
 /// Listens to a builder: new ops get the role, but for those that compute nothing (constants,

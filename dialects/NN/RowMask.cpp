@@ -4,7 +4,6 @@
 #include "dialects/NN/RowMask.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dlc::nn;
@@ -36,33 +35,12 @@ bool RowMask::isBatch(Value value) const {
   return type.getRank() > 0 && type.getDimSize(0) == batch;
 }
 
-/// True if the first operand has rows, and the others belong to all rows alike.
-bool RowMask::hasRowsAlone(OperandRange operands) const {
-  return kindOf(operands.front()) == Kind::Rows &&
-         llvm::all_of(operands.drop_front(),
-                      [&](Value operand) { return kindOf(operand) < Kind::Rows; });
-}
-
 /// True if row i of the results is computed from row i of the operands that have rows.
 bool RowMask::keepsRows(Operation *op) const {
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case([](BroadcastOp broadcast) { return broadcast.getDims().front() == 0; })
-      // Row-major, so equal extents of dimension 0 are equal rows.
-      .Case([&](ReshapeOp reshape) { return isBatch(reshape.getX()); })
-      .Case([](TransposeOp transpose) { return transpose.getPermutation().front() == 0; })
-      .Case([](SliceOp slice) { return slice.getStart().front() == 0; })
-      .Case([](PadOp pad) { return pad.getLow().front() == 0 && pad.getHigh().front() == 0; })
-      .Case([](ConcatOp concat) { return concat.getDim() != 0; })
-      .Case<ReduceSumOp, ReduceMaxOp>(
-          [](auto reduction) { return !llvm::is_contained(reduction.getDims(), 0); })
-      .Case([&](MatmulOp matmul) {
-        return !matmul.getTransposeA() && hasRowsAlone(matmul->getOperands());
-      })
-      // Evaluation normalises by the running statistics.
-      .Case<ConvOp, ConvTransposeOp, MaxPoolOp, BatchNormOp>(
-          [&](auto layer) { return hasRowsAlone(layer->getOperands()); })
-      .Case([](SoftmaxCrossEntropyOp) { return true; })
-      .Default([](Operation *other) { return other->hasTrait<Elementwise>(); });
+  auto hasRows = [&](Value operand) { return kindOf(operand) == Kind::Rows; };
+  if (auto rows = dyn_cast<RowsOpInterface>(op))
+    return rows.keepsRows(hasRows);
+  return op->hasTrait<Elementwise>();
 }
 
 std::string RowMask::apply(Value &sum, Value &count) {

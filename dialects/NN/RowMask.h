@@ -32,7 +32,6 @@ private:
   Kind kindOf(mlir::Value value) const { return kinds.lookup_or(value, Kind::Constant); }
   Kind kindAfter(mlir::Operation *op) const;
   bool keepsRows(mlir::Operation *op) const;
-  bool hasRowsAlone(mlir::OperandRange operands) const;
   bool isBatch(mlir::Value value) const;
   mlir::Value maskLinear(mlir::Value value);
   mlir::Value maskReduction(ReduceSumOp op);

@@ -342,12 +342,12 @@ void UpdateCombiner::replace(Group &group, KernelOp kernel) {
     }
   }
   OpBuilder builder(last);
-  SmallVector<Attribute> parameters;
+  SmallVector<Attribute> variables;
   for (DispatchOp member : group.members)
-    if (std::optional<ArrayAttr> own = member.getParameters())
-      llvm::append_range(parameters, *own);
+    if (std::optional<ArrayAttr> own = member.getVariables())
+      llvm::append_range(variables, *own);
   DispatchOp::create(builder, last.getLoc(), kernel.getSymName(), operands, last.getPhase(),
-                     StreamAttr(), IntegerAttr(), builder.getArrayAttr(parameters));
+                     StreamAttr(), IntegerAttr(), builder.getArrayAttr(variables));
   for (DispatchOp member : group.members)
     member.erase();
 }

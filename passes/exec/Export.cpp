@@ -181,14 +181,14 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::dispatch(exec::Dispat
   std::vector<uint32_t> operands;
   for (Value buffer : op.getBuffers())
     operands.push_back(indexOf(buffer));
-  std::vector<uint32_t> parameters;
-  if (op.getParameters())
-    for (auto name : op.getParameters()->getAsRange<FlatSymbolRefAttr>())
-      parameters.push_back(variableIndex.lookup(name.getValue()));
+  std::vector<uint32_t> forVariables;
+  if (op.getVariables())
+    for (auto name : op.getVariables()->getAsRange<FlatSymbolRefAttr>())
+      forVariables.push_back(variableIndex.lookup(name.getValue()));
   auto table =
       artifact::CreateDispatchDirect(builder, kernelIndex.lookup(op.getKernel()), &operands,
                                      static_cast<uint64_t>(op.getRecomputed().value_or(0)),
-                                     op.getParameters() ? &parameters : nullptr);
+                                     op.getVariables() ? &forVariables : nullptr);
   return {artifact::Operation::Dispatch, table.Union()};
 }
 

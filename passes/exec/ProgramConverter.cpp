@@ -176,8 +176,7 @@ bool ProgramConverter::canUpdateInPlace(nn::FusedOp producer, unsigned index, nn
           return false;
         continue;
       }
-      bool readsLater =
-          isa<nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp, nn::ReshapeOp>(user);
+      bool readsLater = user->hasTrait<nn::ReadByHost>() || isa<nn::AssignOp, nn::ReshapeOp>(user);
       if (readsLater || !user->isBeforeInBlock(producer))
         return false;
     }
@@ -200,7 +199,7 @@ Value ProgramConverter::bufferOf(Value value) {
 //===- Instructions ---------------------------------------------------------------------------===//
 
 LogicalResult ProgramConverter::convertOp(Operation *op) {
-  if (isa<nn::ReadOp, nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
+  if (op->hasTrait<nn::ReadByHost>() || isa<nn::ReadOp, nn::AssignOp>(op))
     return success();
   if (auto fused = dyn_cast<nn::FusedOp>(op)) {
     FailureOr<KernelUse> use = kernels.generated(fused);
@@ -246,10 +245,10 @@ LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {
     for (unsigned index : stage.buffers)
       arguments.push_back(all[index]);
     auto phase = exec::PhaseAttr::get(op->getContext(), phaseOf(op));
-    FlatSymbolRefAttr parameter = nn::roleOf(op).parameter;
+    FlatSymbolRefAttr variable = nn::roleOf(op).variable;
     exec::DispatchOp::create(instructions, op->getLoc(), stage.kernel, arguments, phase,
                              exec::StreamAttr(), op->getAttrOfType<IntegerAttr>(recomputedName),
-                             parameter ? instructions.getArrayAttr(parameter) : ArrayAttr());
+                             variable ? instructions.getArrayAttr(variable) : ArrayAttr());
   }
   return success();
 }
@@ -298,7 +297,7 @@ void ProgramConverter::keepOldValues() {
   for (auto assign : program.getBody().getOps<nn::AssignOp>())
     assigned.insert(assign.getVariable());
   for (Operation &op : program.getBody().front()) {
-    if (!isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op))
+    if (!op.hasTrait<nn::ReadByHost>())
       continue;
     for (Value value : op.getOperands()) {
       nn::ReadOp read = readBehind(value);

@@ -184,8 +184,8 @@ private:
   /// the rest of the step.
   LogicalResult verifyRole(Operation *op) {
     Role role = roleOf(op);
-    if (role.parameter && !symbols.lookup<VariableOp>(role.parameter.getAttr()))
-      return op->emitOpError("is for ") << role.parameter << ", which is no variable";
+    if (role.variable && !symbols.lookup<VariableOp>(role.variable.getAttr()))
+      return op->emitOpError("is for ") << role.variable << ", which is no variable";
     if (isNN())
       return success();
     if (isa<AssignOp>(op) && role.phase != Phase::Update)

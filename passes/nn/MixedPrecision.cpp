@@ -29,7 +29,7 @@ static bool isSelection(Operation *op) {
     value.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &isInexact);
     return !isInexact;
   }
-  return isa<ReluOp, MaxPoolOp, ReshapeOp, TransposeOp, ConcatOp, SliceOp, BroadcastOp>(op);
+  return op->hasTrait<MovesElements>() || isa<ReluOp, MaxPoolOp>(op);
 }
 
 /// What such an op may take in bf16. A bias is added in f32.

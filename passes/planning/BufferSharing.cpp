@@ -41,7 +41,7 @@ void BufferSharing::place(Value value, Value owner) {
   Operation *&last = entry->second;
   for (Operation *user : value.getUsers()) {
     // These are read when the program has run.
-    if (isa<nn::AssignOp, nn::LossOp, nn::MetricOp, nn::OutputOp>(user))
+    if (user->hasTrait<nn::ReadByHost>() || isa<nn::AssignOp>(user))
       last = nullptr;
     else if (last && last->isBeforeInBlock(user))
       last = user;

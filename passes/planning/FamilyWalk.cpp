@@ -181,8 +181,8 @@ bool FamilyWalk::visit(size_t position) {
     return visitLibrary(op);
   else if (op->hasTrait<nn::Elementwise>())
     visitElementwise(op);
-  else if (isa<nn::ConcatOp, nn::SliceOp, nn::PadOp>(op))
-    visitMovement(op);
+  else if (auto movement = dyn_cast<nn::BlocksOpInterface>(op))
+    visitMovement(movement);
   else if (isa<comm::AllReduceOp>(op))
     visitCollective(op);
   else if (isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op))
@@ -413,9 +413,9 @@ void FamilyWalk::visitElementwise(Operation *op) {
   define(op->getResult(0), layout);
 }
 
-void FamilyWalk::visitMovement(Operation *op) {
+void FamilyWalk::visitMovement(nn::BlocksOpInterface op) {
   Layout layout =
-      commonLayout(op, op->getOperands(), [&](const Layout &it) { return canMoveIn(op, it); });
+      commonLayout(op, op->getOperands(), [&](const Layout &it) { return op.canMoveIn(it); });
   for (OpOperand &operand : op->getOpOperands())
     use(operand, layout);
   define(op->getResult(0), layout);

@@ -56,7 +56,7 @@ private:
   void visitRead(nn::ReadOp op);
   bool visitLibrary(mlir::Operation *op);
   void visitElementwise(mlir::Operation *op);
-  void visitMovement(mlir::Operation *op);
+  void visitMovement(nn::BlocksOpInterface op);
   void visitCollective(mlir::Operation *op);
   void requireRowMajor(mlir::Operation *op);
 

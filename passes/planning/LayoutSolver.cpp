@@ -45,35 +45,6 @@ Layout dlc::familyLayout(LayoutFamily family, size_t rank, unsigned lanes) {
   return layout;
 }
 
-bool dlc::canMoveIn(Operation *op, const Layout &layout) {
-  auto isAligned = [&](size_t dim, int64_t position) {
-    return position % layout.blockOf(dim) == 0;
-  };
-  if (auto concat = dyn_cast<nn::ConcatOp>(op)) {
-    auto dim = static_cast<size_t>(concat.getDim());
-    return llvm::all_of(concat.getInputs().drop_back(), [&](Value input) {
-      return isAligned(dim, nn::tensorType(input).getDimSize(dim));
-    });
-  }
-  if (auto slice = dyn_cast<nn::SliceOp>(op)) {
-    // A cut inside a block would leave values in what is padding of the result.
-    ArrayRef<int64_t> shape = nn::tensorType(slice.getX()).getShape();
-    for (size_t dim = 0; dim < shape.size(); ++dim) {
-      int64_t end = slice.getStart()[dim] + slice.getSize()[dim];
-      if (!isAligned(dim, slice.getStart()[dim]) || (end != shape[dim] && !isAligned(dim, end)))
-        return false;
-    }
-    return true;
-  }
-  if (auto pad = dyn_cast<nn::PadOp>(op)) {
-    for (size_t dim = 0; dim < pad.getLow().size(); ++dim)
-      if (layout.blockOf(dim) > 1 && (pad.getLow()[dim] != 0 || pad.getHigh()[dim] != 0))
-        return false;
-    return true;
-  }
-  return layout.isRowMajor();
-}
-
 bool dlc::isRecomputed(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto cast = dyn_cast_or_null<nn::CastOp>(op))
@@ -97,7 +68,7 @@ const Layout &LayoutPlan::layoutOf(Value value) const {
 void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
   SymbolTable symbols(model);
   for (auto gradient : program.getBody().getOps<nn::ConvGradFilterOp>()) {
-    FlatSymbolRefAttr parameter = nn::roleOf(gradient).parameter;
+    FlatSymbolRefAttr parameter = nn::roleOf(gradient).variable;
     auto variable =
         parameter ? symbols.lookup<nn::VariableOp>(parameter.getAttr()) : nn::VariableOp();
     if (variable && nn::haveSameLogicalTypes(variable.getType(), gradient.getDw().getType()))

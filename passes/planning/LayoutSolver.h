@@ -24,9 +24,6 @@ llvm::StringRef nameOf(LayoutFamily family);
 /// Layout of an activation [N, C, S...] in a family; `lanes` channels make a block.
 rt::Layout familyLayout(LayoutFamily family, size_t rank, unsigned lanes);
 
-/// True if a concatenation, slice or padding can be done in this layout: no block is cut.
-bool canMoveIn(mlir::Operation *op, const rt::Layout &layout);
-
 /// True if a value is computed again from reordered operands, not reordered itself: casts, which
 /// only make it larger, and f64, in which no library reorders.
 bool isRecomputed(mlir::Value value);

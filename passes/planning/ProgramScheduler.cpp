@@ -37,7 +37,7 @@ static bool isRecomputed(Operation *op) { return op->hasAttr(recomputedName); }
 
 static bool isWeightGradient(Operation *op) {
   nn::Role role = nn::roleOf(op);
-  return role.phase == nn::Phase::Backward && role.parameter;
+  return role.phase == nn::Phase::Backward && role.variable;
 }
 
 ProgramScheduler::ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {

@@ -43,7 +43,7 @@ struct Member {
   Attribute name() {
     if (std::optional<ArrayAttr> names = op.getMembers())
       return (*names)[index];
-    if (FlatSymbolRefAttr variable = nn::roleOf(op).parameter)
+    if (FlatSymbolRefAttr variable = nn::roleOf(op).variable)
       return variable;
     return StringAttr::get(op.getContext(), nn::layerName(input().getLoc()));
   }

@@ -35,7 +35,7 @@ static SmallVector<Operation *> readersBehind(Operation *kernel, Operation *peak
   SmallVector<Operation *> readers;
   for (Operation *user : kernel->getUsers()) {
     // A view would need one of the new result; the others are read when the program has run.
-    if (user == peak || isa<nn::ReshapeOp, nn::LossOp, nn::MetricOp, nn::OutputOp>(user))
+    if (user == peak || user->hasTrait<nn::ReadByHost>() || isa<nn::ReshapeOp>(user))
       return {};
     if (peak->isBeforeInBlock(user) && !llvm::is_contained(readers, user))
       readers.push_back(user);

@@ -55,7 +55,7 @@ static bool findUpdate(GradientPath &path) {
 }
 
 static std::optional<GradientPath> findPath(comm::AllReduceOp reduction) {
-  if (reduction.getInputs().size() != 1 || !nn::roleOf(reduction).parameter)
+  if (reduction.getInputs().size() != 1 || !nn::roleOf(reduction).variable)
     return std::nullopt;
   Value gradient = reduction.getInputs().front();
   GradientPath path{gradient.getDefiningOp<nn::MatmulOp>(), reduction, {}, {}};

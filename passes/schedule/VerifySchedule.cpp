@@ -31,19 +31,19 @@ static LogicalResult verifySlots(nn::ModelOp model) {
 static bool isRowMajor(Value value) { return !nn::tensorType(value).getEncoding(); }
 
 static LogicalResult verifyLayouts(Operation *op) {
-  if (isa<nn::LossOp, nn::MetricOp, nn::OutputOp>(op) && // 6.
+  if (op->hasTrait<nn::ReadByHost>() && // 6.
       !llvm::all_of(op->getOperands(), isRowMajor))
     return op->emitOpError("takes row-major tensors");
   if (isa<nn::ReshapeOp, nn::TransposeOp>(op) && // 8.
       !(isRowMajor(op->getOperand(0)) && isRowMajor(op->getResult(0))))
     return op->emitOpError("works in logical order and needs row-major tensors");
-  if (isa<nn::ConcatOp, nn::SliceOp, nn::PadOp>(op)) { // 8.
+  if (auto movement = dyn_cast<nn::BlocksOpInterface>(op)) { // 8.
     Attribute layout = nn::tensorType(op->getResult(0)).getEncoding();
     for (Value operand : op->getOperands())
       if (nn::tensorType(operand).getEncoding() != layout)
         return op->emitOpError("mixes layouts: ")
                << operand.getType() << " and " << op->getResult(0).getType();
-    if (!canMoveIn(op, nn::layoutOf(nn::tensorType(op->getResult(0)))))
+    if (!movement.canMoveIn(nn::layoutOf(nn::tensorType(op->getResult(0)))))
       return op->emitOpError("cuts a block of ") << op->getResult(0).getType();
   }
   if (auto pool = dyn_cast<nn::MaxPoolOp>(op)) // 8.

@@ -142,7 +142,7 @@ public:
     builder.setInsertionPoint(gradient);
     builder.setLoc(optimizerLoc(gradient.getLoc()));
     parameter = parameters.lookup<VariableOp>(gradient.getVariable());
-    stamp.role.parameter = gradient.getVariableAttr();
+    stamp.role.variable = gradient.getVariableAttr();
     auto type = cast<RankedTensorType>(parameter.getType());
     Arithmetic m(builder, type);
     Value value = ReadOp::create(builder, type, parameter.getSymName());

@@ -163,7 +163,7 @@ private:
     Role role = roleOf(op);
     if (role.phase != Phase::Backward) // handed through from the forward pass
       return;
-    role.parameter = parameter.getVariableAttr();
+    role.variable = parameter.getVariableAttr();
     setRole(op, role);
   }
 

@@ -243,8 +243,8 @@ void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
       fault("buffer " + std::to_string(buffer) + " is not of the type of operand " +
             std::to_string(i) + " of kernel '" + kernel->name()->str() + "'");
   }
-  for (uint32_t i = 0; i < countOf(dispatch.parameters()); ++i)
-    if (uint32_t variable = dispatch.parameters()->Get(i); variable >= countOf(root.variables()))
+  for (uint32_t i = 0; i < countOf(dispatch.variables()); ++i)
+    if (uint32_t variable = dispatch.variables()->Get(i); variable >= countOf(root.variables()))
       fault("computes for variable " + std::to_string(variable) + ", which there is not");
 }
 

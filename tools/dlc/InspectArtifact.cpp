@@ -148,13 +148,13 @@ ordered_json describeKernels(const artifact::Artifact &root, const artifact::Pro
       ordered_json operands = ordered_json::array();
       for (const artifact::TensorType *type : listOf(kernel.operands()))
         operands.push_back(typeText(*type));
-      ordered_json parameters = ordered_json::array();
-      if (dispatch->parameters())
-        for (uint32_t index : *dispatch->parameters())
-          parameters.push_back(text(root.variables()->Get(index)->name()));
+      ordered_json variables = ordered_json::array();
+      if (dispatch->variables())
+        for (uint32_t index : *dispatch->variables())
+          variables.push_back(text(root.variables()->Get(index)->name()));
       dispatches.push_back({{"layer", text(instruction->location())},
                             {"phase", artifact::EnumNamePhase(instruction->phase())},
-                            {"parameters", parameters},
+                            {"variables", variables},
                             {"kernel", text(kernel.name())},
                             {"category", text(kernel.category())},
                             {"implementation", text(kernel.implementation())},
