@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/codegen/GeneratedKernels.h"
 #include "passes/exec/Liveness.h"
+#include "passes/planning/BucketLayout.h"
 #include "passes/planning/FlatUpdate.h"
 #include "passes/planning/KernelRequests.h"
 
@@ -261,29 +262,27 @@ void UpdateCombiner::layOutBucket(BufferOp bucket) {
   SmallVector<Attribute> members;
   Builder builder(bucket);
   DenseSet<Operation *> placed;
-  int64_t elements = 0;
+  BucketLayout layout(tensorOf(bucket.getBuffer()).getElementType());
   auto place = [&](ViewOp slice) {
-    slice.setOffset(elements * 4);
-    elements += rangeElements(tensorOf(slice.getView()));
+    slice.setOffset(layout.addToRange(tensorOf(slice.getView())));
     members.push_back(names.lookup(slice));
     placed.insert(slice);
   };
   for (Group &group : groups) {
     if (group.bucket != bucket.getBuffer())
       continue;
-    int64_t begin = elements;
+    int64_t begin = layout.elementCount();
     for (DispatchOp member : group.members)
       place(member.getBuffers()[group.slice].getDefiningOp<ViewOp>());
-    group.elements = elements - begin;
+    group.elements = layout.elementCount() - begin;
     if (group.elements > smallRange)
       group.elements = llvm::alignTo(group.elements, largeMultiple);
-    elements = begin + group.elements;
+    layout.extendTo(begin + group.elements);
   }
   for (ViewOp slice : slices)
     if (!placed.contains(slice))
       place(slice);
-  bucket.getBuffer().setType(
-      BufferType::get(bucket.getContext(), rangeType(bucket.getContext(), elements)));
+  bucket.getBuffer().setType(BufferType::get(bucket.getContext(), layout.type()));
   start.setMembersAttr(builder.getArrayAttr(members));
 }
 

@@ -7,6 +7,7 @@
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/NN/Role.h"
+#include "passes/planning/BucketLayout.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -87,19 +88,15 @@ static bool isKernelResult(Value value) {
 
 void ProgramConverter::placeBuckets() {
   for (auto start : program.getBody().getOps<comm::StartOp>()) {
-    int64_t bytes = 0;
-    for (Value input : start.getInputs())
-      bytes += exec::alignUp(nn::physicalBytes(nn::tensorType(input)));
-    auto type = RankedTensorType::get(bytes / 4, Float32Type::get(start.getContext()));
-    Value bucket = newBuffer(type, ArenaKind::Gradients, start.getLoc());
+    Value bucket =
+        newBuffer(BucketLayout::of(start.getInputs()).type(), ArenaKind::Gradients, start.getLoc());
     buckets[start] = bucket;
     auto wait = cast<comm::WaitOp>(*start.getFuture().getUsers().begin());
-    int64_t offset = 0;
+    BucketLayout layout(cast<exec::BufferType>(bucket.getType()).getTensor().getElementType());
     for (auto [input, output] : llvm::zip(start.getInputs(), wait.getOutputs())) {
       auto slice = exec::ViewOp::create(
           buffers, start.getLoc(), exec::BufferType::get(start.getContext(), nn::tensorType(input)),
-          bucket, offset, StringAttr());
-      offset += exec::alignUp(nn::physicalBytes(nn::tensorType(input)));
+          bucket, layout.add(nn::tensorType(input)), StringAttr());
       placed[output] = slice;
       if (isKernelResult(input) && !placed.contains(input))
         placed[input] = slice;

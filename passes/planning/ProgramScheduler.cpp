@@ -3,8 +3,7 @@
 #include "passes/planning/ProgramScheduler.h"
 
 #include "dialects/NN/Role.h"
-#include "passes/planning/BlockOrder.h"
-#include "passes/planning/BucketPlanner.h"
+#include "passes/planning/BucketLayout.h"
 #include "passes/planning/KernelRequests.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -17,11 +16,8 @@ using namespace dlc;
 static constexpr int64_t largeGradient = 8;
 
 uint64_t dlc::messageBytes(comm::StartOp start) {
-  uint64_t bytes = 0;
-  for (Value input : start.getInputs())
-    bytes += alignToSlice(static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(input))));
-  std::optional<Type> wire = start.getWire();
-  return wire && wire->isBF16() ? bytes / 2 : bytes;
+  Type element = nn::tensorType(start.getInputs().front()).getElementType();
+  return BucketLayout::of(start.getInputs()).messageBytes(start.getWire().value_or(element));
 }
 
 //===- Analysis -------------------------------------------------------------------------------===//
