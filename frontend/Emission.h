@@ -83,6 +83,8 @@ Result emitConv(Emission &call);
 Result emitConvTranspose(Emission &call);
 Result emitDense(Emission &call);
 Result emitMaxPool(Emission &call);
+Result emitAvgPool(Emission &call);
+Result emitUpsample(Emission &call);
 Result emitBatchNorm(Emission &call);
 Result emitDropout(Emission &call);
 // EmitPointwise.cpp

@@ -231,13 +231,25 @@ Result emitDense(Emission &call) {
   return Value(mlir::Value(product));
 }
 
+/// Windows of a pooling; padding is smaller than them, so that none lies outside of the image.
+static FailureOr<Windows> poolingOf(const Emission &call, ArrayRef<int64_t> spatial) {
+  FailureOr<Windows> windows = windowsOf(call, spatial.size(), /*dilated=*/false);
+  if (failed(windows) || failed(padForward(call, spatial, *windows)))
+    return failure();
+  for (size_t i = 0; i < spatial.size(); ++i)
+    if (std::max(windows->low[i], windows->high[i]) >= windows->kernel[i])
+      return call.error("padding", "padding must be smaller than the window, " +
+                                       Twine(windows->kernel[i]) + ", got " +
+                                       Twine(windows->low[i]));
+  return windows;
+}
+
 Result emitMaxPool(Emission &call) {
   FailureOr<mlir::Value> x = call.image("x");
   if (failed(x))
     return failure();
-  ArrayRef<int64_t> spatial = shapeOf(*x).drop_front(2);
-  FailureOr<Windows> windows = windowsOf(call, spatial.size(), /*dilated=*/false);
-  if (failed(windows) || failed(padForward(call, spatial, *windows)))
+  FailureOr<Windows> windows = poolingOf(call, shapeOf(*x).drop_front(2));
+  if (failed(windows))
     return failure();
   // The position of the maximum is kept in a byte.
   constexpr int64_t maxWindow = 127;
@@ -247,14 +259,39 @@ Result emitMaxPool(Emission &call) {
                                     toText(call["kernel"]) +
                                     "; pool in steps: a window of 14 x 14 is max_pool(max_pool(x, "
                                     "kernel = 7), kernel = 2)");
-  for (size_t i = 0; i < spatial.size(); ++i)
-    if (std::max(windows->low[i], windows->high[i]) >= windows->kernel[i])
-      return call.error("padding", "padding must be smaller than the window, " +
-                                       Twine(windows->kernel[i]) + ", got " +
-                                       Twine(windows->low[i]));
   auto pool = nn::MaxPoolOp::create(call.graph.builder, call.loc(), *x, windows->kernel,
                                     windows->stride, windows->low, windows->high);
   return Value(mlir::Value(pool.getY()));
+}
+
+Result emitAvgPool(Emission &call) {
+  FailureOr<mlir::Value> x = call.image("x");
+  if (failed(x))
+    return failure();
+  FailureOr<Windows> windows = poolingOf(call, shapeOf(*x).drop_front(2));
+  if (failed(windows))
+    return failure();
+  auto pool =
+      nn::AvgPoolOp::create(call.graph.builder, call.loc(), *x, windows->kernel, windows->stride,
+                            windows->low, windows->high, call.flag("count_include_pad"));
+  return Value(mlir::Value(pool));
+}
+
+Result emitUpsample(Emission &call) {
+  FailureOr<mlir::Value> x = call.image("x");
+  if (failed(x))
+    return failure();
+  FailureOr<SmallVector<int64_t>> scale = call.perAxis("scale", shapeOf(*x).size() - 2, 1);
+  if (failed(scale))
+    return failure();
+  SmallVector<int64_t> shape(shapeOf(*x));
+  for (auto [extent, factor] : llvm::zip(llvm::drop_begin(shape, 2), *scale))
+    extent *= factor; // at most 2^40 times 2^16
+  if (failed(call.checkShape(shape)))
+    return failure();
+  auto large = nn::UpsampleOp::create(call.graph.builder, call.loc(), *x, *scale,
+                                      call["mode"].asString() == "linear");
+  return Value(mlir::Value(large));
 }
 
 /// running = (1 - momentum) running + momentum * observed, torch.nn's momentum.

@@ -54,6 +54,21 @@ static constexpr ArgumentSpec maxPoolArguments[] = {
     {"padding", Int | IntList, "0", "valid same", "on both sides; padding never wins"},
 };
 
+static constexpr ArgumentSpec avgPoolArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"kernel", Int | IntList, "", "", windowDoc},
+    {"stride", Int | IntList, "=kernel", "", windowDoc},
+    {"padding", Int | IntList, "0", "valid same", "zeros on both sides"},
+    {"count_include_pad", Bool, "true", "", "whether padding counts as elements of a window"},
+};
+
+static constexpr ArgumentSpec upsampleArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"scale", Int | IntList, "", "", "whole factor from 1 on, one or per axis"},
+    {"mode", Word, "nearest", "nearest linear",
+     "repeats elements, or interpolates between their centres (in 1-D to 3-D)"},
+};
+
 static constexpr ArgumentSpec batchNormArguments[] = {
     {"x", Tensor, "", "", "tensor [N, C, spatial...]"},
     {"eps", Float, "1e-5", "", "added to the variance"},
@@ -152,6 +167,12 @@ static constexpr CallSpec operators[] = {
     {"dense", op, "fully connected layer", denseArguments,
      "Parameters weight [channels, features] and bias [channels].", emitDense},
     {"max_pool", op, "maximum over windows", maxPoolArguments, "", emitMaxPool},
+    {"avg_pool", op, "mean over windows", avgPoolArguments, "Source: torch.nn.AvgPool2d.",
+     emitAvgPool},
+    {"upsample", op, "images enlarged by whole factors", upsampleArguments,
+     "Linear interpolation has half-pixel centres (align_corners = false in torch.nn.Upsample) and "
+     "repeats the outermost elements beyond them.",
+     emitUpsample},
     {"batch_norm", op, "normalisation per channel", batchNormArguments,
      "Parameters weight and bias, states running_mean and running_var, all [C]. Training uses the "
      "statistics of the rank's own batch and updates the running ones (variance over n - 1); "

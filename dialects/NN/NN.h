@@ -32,6 +32,10 @@ public:
 template <typename ConcreteType>
 class MovesElements : public mlir::OpTrait::TraitBase<ConcreteType, MovesElements> {};
 
+/// A layer of the network, as reports list them.
+template <typename ConcreteType>
+class Layer : public mlir::OpTrait::TraitBase<ConcreteType, Layer> {};
+
 /// The host reads the operands when the program has run.
 template <typename ConcreteType>
 class ReadByHost : public mlir::OpTrait::TraitBase<ConcreteType, ReadByHost> {};

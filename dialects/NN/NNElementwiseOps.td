@@ -8,7 +8,8 @@ include "dialects/NN/NNBase.td"
 class NN_ElementwiseOp<string mnemonic, list<Trait> traits = []>
     : NN_InferredOp<mnemonic, !listconcat([NN_Elementwise], traits)>;
 
-class NN_UnaryOp<string mnemonic, string text> : NN_ElementwiseOp<mnemonic, [NN_Differentiable]> {
+class NN_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
+    : NN_ElementwiseOp<mnemonic, !listconcat([NN_Differentiable], traits)> {
   let summary = text;
   let arguments = (ins NN_FloatTensor:$x);
   let results = (outs NN_FloatTensor:$y);
@@ -20,9 +21,9 @@ def NN_ExpOp : NN_UnaryOp<"exp", "e^x">;
 def NN_LogOp : NN_UnaryOp<"log", "natural logarithm">;
 def NN_SqrtOp : NN_UnaryOp<"sqrt", "square root">;
 def NN_RsqrtOp : NN_UnaryOp<"rsqrt", "1 / sqrt(x)">;
-def NN_TanhOp : NN_UnaryOp<"tanh", "hyperbolic tangent">;
-def NN_ReluOp : NN_UnaryOp<"relu", "max(x, 0); gradient 0 at 0; NaN stays NaN">;
-def NN_SigmoidOp : NN_UnaryOp<"sigmoid", "1 / (1 + e^-x)">;
+def NN_TanhOp : NN_UnaryOp<"tanh", "hyperbolic tangent", [NN_Layer]>;
+def NN_ReluOp : NN_UnaryOp<"relu", "max(x, 0); gradient 0 at 0; NaN stays NaN", [NN_Layer]>;
+def NN_SigmoidOp : NN_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [NN_Layer]>;
 def NN_SoftplusOp : NN_UnaryOp<"softplus", "log(1 + e^x) = max(x, 0) + log1p(e^-|x|)">;
 
 class NN_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
@@ -75,7 +76,7 @@ def NN_CastOp : NN_TypedOp<"cast", [NN_Elementwise, NN_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def NN_DropoutOp : NN_ElementwiseOp<"dropout", [NN_Differentiable]> {
+def NN_DropoutOp : NN_ElementwiseOp<"dropout", [NN_Differentiable, NN_Layer]> {
   let summary = "x / (1 - rate) where kept, else 0";
   let description = [{
     An element is kept iff uniform01(philoxBits(seed, stream, step, element)) >= rate (runtime/core/Philox.h), where element is

@@ -120,6 +120,21 @@ void MaxPoolOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef
                                                 getPaddingLow(), getPaddingHigh());
 }
 
+void AvgPoolOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
+                              MutableArrayRef<Value> operandGradients) {
+  if (wanted[0])
+    operandGradients[0] = AvgPoolGradOp::create(
+        builder, getLoc(), logicalType(tensorType(getX())), gradients[0], getKernel(), getStrides(),
+        getPaddingLow(), getPaddingHigh(), getCountPadding());
+}
+
+void UpsampleOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
+                               MutableArrayRef<Value> operandGradients) {
+  if (wanted[0])
+    operandGradients[0] = UpsampleGradOp::create(builder, getLoc(), logicalType(tensorType(getX())),
+                                                 gradients[0], getScale(), getLinear());
+}
+
 /// In inference the statistics are constants and the op is affine in x, scale and bias.
 static void affineGradient(ImplicitLocOpBuilder &g, BatchNormOp op, Value dy, ArrayRef<bool> wanted,
                            MutableArrayRef<Value> operandGradients) {

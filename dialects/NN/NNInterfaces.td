@@ -60,6 +60,9 @@ def NN_CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
 // Each element of the result is an element of an operand.
 def NN_MovesElements : NativeOpTrait<"MovesElements"> { let cppNamespace = "::dlc::nn"; }
 
+// A layer of the network, as reports list them.
+def NN_Layer : NativeOpTrait<"Layer"> { let cppNamespace = "::dlc::nn"; }
+
 // The host reads the operands when the program has run.
 def NN_ReadByHost : NativeOpTrait<"ReadByHost"> { let cppNamespace = "::dlc::nn"; }
 

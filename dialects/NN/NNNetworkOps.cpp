@@ -160,11 +160,6 @@ static FailureOr<SmallVector<int64_t>> poolShape(std::optional<Location> loc, Op
   Window window{SmallVector<int64_t>(op.getKernel()), SmallVector<int64_t>(op.getStrides()),
                 SmallVector<int64_t>(op.getPaddingLow()), SmallVector<int64_t>(op.getPaddingHigh()),
                 SmallVector<int64_t>(op.getKernel().size(), 1)};
-  int64_t elements = 1;
-  for (int64_t extent : op.getKernel())
-    elements = extent > 127 ? 128 : elements * extent;
-  if (elements > 127)
-    return emitOptionalError(loc, "the window [", op.getKernel(), "] has more than 127 elements");
   FailureOr<SmallVector<int64_t>> spatial = x.getRank() < 3 || x.getRank() > maxRank
                                                 ? FailureOr<SmallVector<int64_t>>()
                                                 : window.apply(x.getShape().drop_front(2));
@@ -175,9 +170,21 @@ static FailureOr<SmallVector<int64_t>> poolShape(std::optional<Location> loc, Op
   return shape;
 }
 
+/// The position of a maximum is kept in a byte.
+template <typename Op> static LogicalResult checkWindowSize(std::optional<Location> loc, Op op) {
+  int64_t elements = 1;
+  for (int64_t extent : op.getKernel())
+    elements = extent > 127 ? 128 : elements * extent;
+  if (elements > 127)
+    return emitOptionalError(loc, "the window [", op.getKernel(), "] has more than 127 elements");
+  return success();
+}
+
 LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc,
                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
   auto x = tensorType(adaptor.getX());
+  if (failed(checkWindowSize(loc, adaptor)))
+    return failure();
   FailureOr<SmallVector<int64_t>> shape = poolShape(loc, adaptor, x);
   if (failed(shape))
     return failure();
@@ -190,6 +197,8 @@ LogicalResult MaxPoolOp::verify() { return success(); }
 
 LogicalResult MaxPoolGradOp::verify() {
   auto dx = tensorType(getDx()), dy = tensorType(getDy());
+  if (failed(checkWindowSize(getLoc(), *this)))
+    return failure();
   FailureOr<SmallVector<int64_t>> shape = poolShape(getLoc(), *this, dx);
   if (failed(shape))
     return failure();
@@ -200,6 +209,77 @@ LogicalResult MaxPoolGradOp::verify() {
   if (dx.getElementType() != dy.getElementType())
     return emitOpError("computes in one element type, but dy has type ")
            << dy << " and dx " << dx << "; convert by nn.cast";
+  return success();
+}
+
+LogicalResult AvgPoolOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX());
+  FailureOr<SmallVector<int64_t>> shape = poolShape(loc, adaptor, x);
+  if (failed(shape))
+    return failure();
+  types.push_back(RankedTensorType::get(*shape, x.getElementType()));
+  return success();
+}
+
+/// Windows over padding alone have no mean where padding does not count.
+template <typename Op> static LogicalResult checkPadding(Op op) {
+  for (auto [low, high, kernel] :
+       llvm::zip(op.getPaddingLow(), op.getPaddingHigh(), op.getKernel()))
+    if (std::max(low, high) >= kernel)
+      return op.emitOpError("has padding [")
+             << op.getPaddingLow() << "] and [" << op.getPaddingHigh()
+             << "], which must be smaller than the window [" << op.getKernel() << "]";
+  return success();
+}
+
+LogicalResult AvgPoolOp::verify() { return checkPadding(*this); }
+
+LogicalResult AvgPoolGradOp::verify() {
+  auto dx = tensorType(getDx()), dy = tensorType(getDy());
+  FailureOr<SmallVector<int64_t>> shape = poolShape(getLoc(), *this, dx);
+  if (failed(shape))
+    return failure();
+  if (ArrayRef<int64_t>(*shape) != dy.getShape() || dx.getElementType() != dy.getElementType())
+    return emitOpError("pooling ") << dx << " does not give " << dy;
+  return checkPadding(*this);
+}
+
+//===- Upsampling -----------------------------------------------------------------------------===//
+
+static FailureOr<SmallVector<int64_t>> upsampledShape(std::optional<Location> loc,
+                                                      ArrayRef<int64_t> scale, RankedTensorType x) {
+  SmallVector<int64_t> shape(x.getShape());
+  bool fits = x.getRank() >= 3 && static_cast<int64_t>(scale.size()) + 2 == x.getRank();
+  for (size_t d = 0; fits && d < scale.size(); ++d) {
+    fits = scale[d] >= 1 && scale[d] <= maxElements / shape[d + 2];
+    shape[d + 2] *= fits ? scale[d] : 1;
+  }
+  if (!fits)
+    return emitOptionalError(loc, "cannot enlarge ", x, " by [", scale,
+                             "]: one factor from 1 on for each spatial dimension is wanted");
+  return shape;
+}
+
+LogicalResult UpsampleOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                           Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX());
+  FailureOr<SmallVector<int64_t>> shape = upsampledShape(loc, adaptor.getScale(), x);
+  if (failed(shape))
+    return failure();
+  types.push_back(RankedTensorType::get(*shape, x.getElementType()));
+  return success();
+}
+
+LogicalResult UpsampleOp::verify() { return success(); }
+
+LogicalResult UpsampleGradOp::verify() {
+  auto dx = tensorType(getDx()), dy = tensorType(getDy());
+  FailureOr<SmallVector<int64_t>> shape = upsampledShape(getLoc(), getScale(), dx);
+  if (failed(shape))
+    return failure();
+  if (ArrayRef<int64_t>(*shape) != dy.getShape() || dx.getElementType() != dy.getElementType())
+    return emitOpError("enlarging ") << dx << " does not give " << dy;
   return success();
 }
 
@@ -313,6 +393,8 @@ bool MatmulOp::keepsRows(HasRows hasRows) {
 bool ConvOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
 bool ConvTransposeOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
 bool MaxPoolOp::keepsRows(HasRows) { return true; }
+bool AvgPoolOp::keepsRows(HasRows) { return true; }
+bool UpsampleOp::keepsRows(HasRows) { return true; }
 /// Evaluation normalises by the running statistics.
 bool BatchNormOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
 bool SoftmaxCrossEntropyOp::keepsRows(HasRows) { return true; }

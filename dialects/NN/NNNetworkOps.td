@@ -9,7 +9,7 @@ include "dialects/NN/NNBase.td"
 defvar NN_ConvAttributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
     DenseI64ArrayAttr:$padding_high, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups);
 
-def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Rows, NN_Windows, NN_Composite]> {
+def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_Composite]> {
   let summary = "convolution (cross-correlation)";
   let description = [{
     x [N, C, S...], weight [O, C/groups, K...], bias [O] -> [N, O, S'...] with S' = (S + low + high - dilation (K - 1) - 1) / stride + 1,
@@ -28,7 +28,7 @@ def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Rows, NN_Windows, N
   let hasVerifier = 1;
 }
 
-def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Rows, NN_Windows]> {
+def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows]> {
   let summary = "transposed convolution";
   let description = [{
     x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that maps y to x.
@@ -59,7 +59,7 @@ def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter", [NN_Composite]> {
   let hasVerifier = 1;
 }
 
-def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Rows]> {
+def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Layer, NN_Rows]> {
   let summary = "matrix product a b + bias";
   let description = [{
     a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv. The result has a's element
@@ -80,7 +80,7 @@ def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Rows]> {
 defvar NN_PoolAttributes = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
                                 DenseI64ArrayAttr:$padding_high);
 
-def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable, NN_Rows, NN_Windows]> {
+def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows]> {
   let summary = "maximum over windows, and where it was";
   let description = [{
     y [N, C, S'...] with S' = (S + low + high - K) / stride + 1; index: position of the first maximum in the window, row-major, i8 (the
@@ -103,7 +103,54 @@ def NN_MaxPoolGradOp : NN_TypedOp<"max_pool_grad"> {
   let hasVerifier = 1;
 }
 
-def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable, NN_Rows, NN_Windows, NN_KindComposite]> {
+defvar NN_AveragePoolAttributes = !con(NN_PoolAttributes, (ins BoolAttr:$count_padding));
+
+def NN_AvgPoolOp : NN_InferredOp<"avg_pool", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_Composite]> {
+  let summary = "mean over windows";
+  let description = [{
+    y [N, C, S'...] with S' = (S + low + high - K) / stride + 1. Padding is zeros, which count as elements of the window if `count_padding`;
+    else a window has only the elements that exist, of which there must be one. Source: torch.nn.AvgPoolNd.
+
+    ```mlir
+    %y = nn.avg_pool %x {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>,
+      padding_high = array<i64: 1, 1>, count_padding = true} : (tensor<8x16x32x32xf32>) -> tensor<8x16x32x32xf32>
+    ```
+  }];
+  let arguments = !con((ins NN_FloatTensor:$x), NN_AveragePoolAttributes);
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_AvgPoolGradOp : NN_TypedOp<"avg_pool_grad", [NN_Composite]> {
+  let summary = "gradient of avg_pool's x";
+  let arguments = !con((ins NN_FloatTensor:$dy), NN_AveragePoolAttributes);
+  let results = (outs NN_FloatTensor:$dx);
+  let hasVerifier = 1;
+}
+
+def NN_UpsampleOp : NN_InferredOp<"upsample", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_Composite]> {
+  let summary = "images enlarged by whole factors";
+  let description = [{
+    y [N, C, S scale...]. Repeats elements; with `linear` interpolates between their centres, and repeats beyond the outermost ones.
+    Source: torch.nn.Upsample (align_corners = false).
+
+    ```mlir
+    %y = nn.upsample %x {scale = array<i64: 2, 2>, linear} : (tensor<8x16x4x4xf32>) -> tensor<8x16x8x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x, DenseI64ArrayAttr:$scale, UnitAttr:$linear);
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_UpsampleGradOp : NN_TypedOp<"upsample_grad", [NN_Composite]> {
+  let summary = "gradient of upsample's x";
+  let arguments = (ins NN_FloatTensor:$dy, DenseI64ArrayAttr:$scale, UnitAttr:$linear);
+  let results = (outs NN_FloatTensor:$dx);
+  let hasVerifier = 1;
+}
+
+def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_KindComposite]> {
   let summary = "normalisation per channel";
   let description = [{
     y = scale (x - mean) / sqrt(var + epsilon) + bias over all dimensions but 1. Training: mean and (biased) var of this rank's batch,

@@ -63,7 +63,7 @@ def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable, NN_MovesElem
   let hasVerifier = 1;
 }
 
-def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows, NN_Blocks]> {
+def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable, NN_Layer, NN_MovesElements, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "joins tensors along a dimension";
   let arguments = (ins Variadic<NN_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs NN_Tensor:$y);

@@ -115,6 +115,30 @@ Result MaxPoolOp::followWindows(WindowQuery &windows) {
   return axes;
 }
 
+Result AvgPoolOp::followWindows(WindowQuery &windows) {
+  Axes axes(windows(getX()));
+  slide(*this, llvm::map_to_vector(getKernel(), [](int64_t extent) { return extent - 1; }), axes);
+  return axes;
+}
+
+/// Element o = q scale + r reads element q, or those on both sides of (o + 1/2) / scale - 1/2: q -
+/// 1 and q in the first half of a step, q and q + 1 in the second.
+Result UpsampleOp::followWindows(WindowQuery &windows) {
+  Axes axes(windows(getX()));
+  for (size_t d = 0; d < getScale().size(); ++d) {
+    Axis &axis = axes[d + 2];
+    int64_t scale = getScale()[d];
+    if (!getLinear()) {
+      axis.low = axis.low - axis.step * Fraction(scale - 1, scale);
+    } else if (scale > 1) {
+      axis.low = axis.low - axis.step * Fraction(scale + (scale - 2) / 2, scale);
+      axis.high = axis.high + axis.step * Fraction(scale - (scale + 1) / 2, scale);
+    }
+    axis.step = axis.step / scale;
+  }
+  return axes;
+}
+
 Result BatchNormOp::followWindows(WindowQuery &windows) {
   if (getTraining())
     return windows.refuse("takes statistics over the whole image");

@@ -30,7 +30,7 @@ ALLOWED = {
     "dialects/Exec": "dialects/NN",
     "frontend": "dialects/NN runtime/artifact runtime/core",
     "passes/codegen": "dialects/NN dialects/Exec runtime/artifact",
-    "passes/codegen/cpu": "passes/codegen runtime/artifact",
+    "passes/codegen/cpu": "passes/codegen",
     "passes/planning": "dialects/NN dialects/Comm dialects/Exec passes/codegen runtime/artifact runtime/core",
     "passes": "dialects/NN dialects/Comm dialects/Exec passes/planning",
     "passes/nn": "dialects/NN dialects/Comm dialects/Exec passes runtime/artifact",

@@ -216,6 +216,83 @@ static Tensor maxPoolGrad(MaxPoolGradOp op, const Tensor &dy, const Tensor &inde
   return dx;
 }
 
+/// Elements that a window's mean is over.
+template <typename Op>
+static double windowSize(Op op, ArrayRef<int64_t> to, ArrayRef<int64_t> xShape) {
+  double size = 0;
+  forEachIndex(op.getKernel(), [&](ArrayRef<int64_t> element) {
+    size += op.getCountPadding() || windowElement(op, to, element, xShape);
+  });
+  return size;
+}
+
+static Tensor avgPool(AvgPoolOp op, const Tensor &x) {
+  Tensor y = zerosFor(op.getY());
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> to) {
+    forEachIndex(op.getKernel(), [&](ArrayRef<int64_t> element) {
+      if (std::optional<Shape> from = windowElement(op, to, element, x.shape))
+        y.at(to) += x.at(*from);
+    });
+    y.at(to) /= windowSize(op, to, x.shape);
+  });
+  return y;
+}
+
+static Tensor avgPoolGrad(AvgPoolGradOp op, const Tensor &dy) {
+  Tensor dx = zerosFor(op.getDx());
+  forEachIndex(dy.shape, [&](ArrayRef<int64_t> to) {
+    double share = dy.at(to) / windowSize(op, to, dx.shape);
+    forEachIndex(op.getKernel(), [&](ArrayRef<int64_t> element) {
+      if (std::optional<Shape> from = windowElement(op, to, element, dx.shape))
+        dx.at(*from) += share;
+    });
+  });
+  return dx;
+}
+
+//===- Upsampling -----------------------------------------------------------------------------===//
+
+/// Calls body(from, share) for the elements of the small image that element `to` of the large one
+/// is mixed of: up to two along each dimension, around the place of its centre.
+template <typename Body>
+static void forEachSource(ArrayRef<int64_t> to, ArrayRef<int64_t> scale, bool linear,
+                          ArrayRef<int64_t> small, Body body) {
+  for (uint64_t corner = 0; corner < uint64_t{1} << scale.size(); ++corner) {
+    Shape from(to);
+    double share = 1;
+    for (size_t d = 0; d < scale.size(); ++d) {
+      bool upper = corner >> d & 1;
+      double place = (double(to[d + 2]) + 0.5) / double(scale[d]) - 0.5;
+      place = std::clamp(place, 0.0, double(small[d + 2] - 1));
+      if (!linear)
+        place = std::floor(double(to[d + 2]) / double(scale[d]));
+      double lower = std::floor(place);
+      share *= upper ? place - lower : 1 - (place - lower);
+      from[d + 2] = int64_t(lower) + upper;
+    }
+    if (share > 0)
+      body(from, share);
+  }
+}
+
+static Tensor upsample(UpsampleOp op, const Tensor &x) {
+  Tensor y = zerosFor(op.getY());
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> to) {
+    forEachSource(to, op.getScale(), op.getLinear(), x.shape,
+                  [&](const Shape &from, double share) { y.at(to) += share * x.at(from); });
+  });
+  return y;
+}
+
+static Tensor upsampleGrad(UpsampleGradOp op, const Tensor &dy) {
+  Tensor dx = zerosFor(op.getDx());
+  forEachIndex(dy.shape, [&](ArrayRef<int64_t> to) {
+    forEachSource(to, op.getScale(), op.getLinear(), dx.shape,
+                  [&](const Shape &from, double share) { dx.at(from) += share * dy.at(to); });
+  });
+  return dx;
+}
+
 //===- Normalisation --------------------------------------------------------------------------===//
 
 /// Calls body(channel, position) for all elements.
@@ -327,6 +404,10 @@ Results reference::evaluateNetwork(Operation *op, Operands x) {
       .Case([&](MatmulOp op) { return one(matmul(op, x)); })
       .Case([&](MaxPoolOp op) { return maxPool(op, *x[0]); })
       .Case([&](MaxPoolGradOp op) { return one(maxPoolGrad(op, *x[0], *x[1])); })
+      .Case([&](AvgPoolOp op) { return one(avgPool(op, *x[0])); })
+      .Case([&](AvgPoolGradOp op) { return one(avgPoolGrad(op, *x[0])); })
+      .Case([&](UpsampleOp op) { return one(upsample(op, *x[0])); })
+      .Case([&](UpsampleGradOp op) { return one(upsampleGrad(op, *x[0])); })
       .Case([&](BatchNormOp op) { return batchNorm(op, x); })
       .Case([&](BatchNormGradOp op) { return batchNormGrad(op, x); })
       .Case([&](SoftmaxCrossEntropyOp op) { return one(crossEntropy(op, *x[0], *x[1])); })

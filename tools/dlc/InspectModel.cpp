@@ -33,12 +33,6 @@ static ordered_json describeInputs(nn::ProgramOp program) {
   return inputs;
 }
 
-/// Ops that compute the network: what a loss or metric alone needs is no layer.
-static bool isLayer(Operation &op) {
-  return isa<nn::ConvOp, nn::ConvTransposeOp, nn::MatmulOp, nn::MaxPoolOp, nn::BatchNormOp,
-             nn::DropoutOp, nn::ReluOp, nn::ConcatOp, nn::SigmoidOp, nn::TanhOp>(op);
-}
-
 static ordered_json describeLayers(nn::ProgramOp program) {
   llvm::StringMap<int64_t> elements; // of parameters by layer
   for (auto variable : program->getParentOfType<nn::ModelOp>().getBody().getOps<nn::VariableOp>())
@@ -48,7 +42,7 @@ static ordered_json describeLayers(nn::ProgramOp program) {
   ordered_json layers = ordered_json::array();
   for (Operation &op : program.getBody().front()) {
     StringRef name = nn::layerName(op.getLoc());
-    if (name.empty() || !isLayer(op))
+    if (name.empty() || !op.hasTrait<nn::Layer>())
       continue;
     layers.push_back({{"name", name.str()},
                       {"op", op.getName().stripDialect().str()},

@@ -258,6 +258,13 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("max_pool(a, kernel = 2)", "[2, 4, 4]"),
         std::pair("max_pool(c, kernel = 3, stride = 2, padding = 1)", "[2, 4, 5, 4, 4]"),
         std::pair("max_pool(b, kernel = 2, padding = same)", "[2, 4, 5, 4]"),
+        std::pair("avg_pool(a, kernel = 2)", "[2, 4, 4]"),
+        std::pair("avg_pool(c, kernel = [3, 2, 1], stride = 2, padding = [1, 0, 0], "
+                  "count_include_pad = false)",
+                  "[2, 4, 5, 4, 4]"),
+        std::pair("avg_pool(b, kernel = 3, stride = 2, padding = same)", "[2, 4, 5, 4]"),
+        std::pair("upsample(a, 3)", "[2, 4, 27]"),
+        std::pair("upsample(c, [1, 2, 3], mode = linear)", "[2, 4, 9, 16, 21]"),
         std::pair("conv_transpose(b, 3, kernel = 2, stride = 2)", "[2, 3, 18, 16]"),
         std::pair("conv_transpose(b, 3, kernel = 3, stride = 2, padding = 1, output_padding = 1)",
                   "[2, 3, 18, 16]"),

@@ -121,6 +121,15 @@ const Network networks[] = {
      "  v = concat(a, conv_transpose(u, 2, kernel = 2, stride = 2, name = \"f\"))\n"
      "  y = conv(v, 1, kernel = 3, padding = 1, name = \"g\")",
      16, 4},
+    {"AveragesAndNearest",
+     "a = avg_pool(conv(image, 2, kernel = 3, padding = 1, name = \"a\"), kernel = 2)\n"
+     "  y = upsample(conv(a, 1, kernel = 3, padding = 1, name = \"b\"), 2)",
+     4, 2},
+    {"OverlappingAverages", "y = avg_pool(image, kernel = 3, stride = 1, padding = 1)", 1, 1},
+    {"Linear",
+     "a = conv(image, 2, kernel = 2, stride = 2, name = \"a\")\n"
+     "  y = upsample(conv(a, 1, kernel = 1, name = \"b\"), 2, mode = linear)",
+     2, 2},
     // Oktay et al. 2018: a gate of one channel, made at half resolution, for all channels.
     {"AttentionGate",
      "a = relu(conv(image, 4, kernel = 3, padding = 1, name = \"a\"))\n"

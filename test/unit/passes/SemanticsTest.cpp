@@ -49,6 +49,24 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9, nesterov = true) }
 )";
 
+const char *const resampling = R"(
+model m(batch = 2) {
+  input image : f32[batch, 3, 9, 8]
+  input target : f32[batch, 4, 9, 8]
+  x = relu(conv(image, 16, kernel = 3, padding = 1, name = "a"))
+  means = avg_pool(x, kernel = 3, stride = 1, padding = 1, count_include_pad = false)
+  small = avg_pool(concat(x, means), kernel = [3, 2], stride = [3, 2])
+  halves = avg_pool(x, kernel = 3, stride = 2, padding = 1)
+  y = upsample(conv(small, 8, kernel = 1, name = "b"), [3, 2], mode = linear)
+  z = upsample(small, scale = [3, 2])
+  w = upsample(conv(halves, 4, kernel = 2, padding = same, name = "c"), 2, mode = linear)
+  out = conv(concat(y, z), 4, kernel = 1, name = "d")
+  output result = out
+  loss = mse(out, target) + 0.1 * mean(w * w)
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
+)";
+
 constexpr size_t ranks = 2;
 
 struct Case {
@@ -250,6 +268,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest,
                          testing::Values(Case{"segmentation", segmentation, "f32"},
                                          Case{"classification", classification, "f32"},
                                          Case{"segmentationBf16", segmentation, "bf16"},
+                                         Case{"resampling", resampling, "f32"},
+                                         Case{"resamplingBf16", resampling, "bf16"},
                                          Case{"classificationBf16", classification, "bf16"}),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,
