@@ -346,7 +346,8 @@ void UpdateCombiner::replace(Group &group, KernelOp kernel) {
     if (std::optional<ArrayAttr> own = member.getVariables())
       llvm::append_range(variables, *own);
   DispatchOp::create(builder, last.getLoc(), kernel.getSymName(), operands, last.getPhase(),
-                     StreamAttr(), IntegerAttr(), builder.getArrayAttr(variables));
+                     StreamAttr(), IntegerAttr(),
+                     variables.empty() ? ArrayAttr() : builder.getArrayAttr(variables));
   for (DispatchOp member : group.members)
     member.erase();
 }

@@ -160,12 +160,14 @@ static void averageStatistics(ModelOp model, ProgramOp train) {
 
 /// What is computed for assignments alone is due once a step, when the ranks have met.
 static void markUpdates(ProgramOp train) {
-  for (Operation &op : llvm::reverse(train.getBody().front()))
-    if (isa<AssignOp>(op) || (!op.use_empty() && !isa<ReadOp, ConstantOp, comm::AllReduceOp>(op) &&
-                              llvm::all_of(op.getUsers(), [](Operation *user) {
-                                return phaseOf(user) == Phase::Update;
-                              })))
-      setRole(&op, {Phase::Update});
+  for (Operation &op : llvm::reverse(train.getBody().front())) {
+    if (auto assign = dyn_cast<AssignOp>(op))
+      setRole(&op, {Phase::Update, LayerKind::Other, assign.getVariableAttr()});
+    if (op.use_empty() || isa<ReadOp, ConstantOp, comm::AllReduceOp>(op))
+      continue;
+    if (Role role = mergedRole(llvm::to_vector(op.getUsers())); role.phase == Phase::Update)
+      setRole(&op, role);
+  }
 }
 
 //===- Pass -----------------------------------------------------------------------------------===//

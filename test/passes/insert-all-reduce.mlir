@@ -82,7 +82,7 @@ nn.model @statistics attributes {stage = "train", batch = 4 : i64} {
         : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
     %unbiased = nn.constant dense<1.5> : tensor<3xf32>
     %scaled = nn.mul %bv, %unbiased : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
-    // CHECK: nn.sub %[[AVERAGE]], %{{.*}} {nn.role = #nn.role<update>}
+    // CHECK: nn.sub %[[AVERAGE]], %{{.*}} {nn.role = #nn.role<update, @mean>}
     %d = nn.sub %bm, %m : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
     nn.assign @mean, %d : tensor<3xf32>
     // CHECK: nn.assign @var, %[[AVERAGEVAR]]
