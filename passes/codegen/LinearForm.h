@@ -5,6 +5,7 @@
 #include "mlir/IR/AffineExpr.h"
 
 #include <optional>
+#include <tuple>
 
 namespace dlc {
 
@@ -17,6 +18,10 @@ struct LinearForm {
     return {llvm::SmallVector<int64_t, 6>(loops, 0), offset};
   }
   bool operator==(const LinearForm &) const = default;
+  /// An order, of no meaning, for maps.
+  bool operator<(const LinearForm &other) const {
+    return std::tie(offset, weights) < std::tie(other.offset, other.weights);
+  }
   void add(const LinearForm &other, int64_t factor = 1);
   /// Smallest and largest value over loops of these extents.
   std::pair<int64_t, int64_t> range(llvm::ArrayRef<int64_t> extents) const;

@@ -63,12 +63,12 @@ unsigned StageBuilder::read(unsigned buffer, RankedTensorType type, const Coordi
 }
 
 FailureOr<unsigned> StageBuilder::evaluate(Value value, const Coordinates &at) {
-  for (const Known &other : known[value])
-    if (other.at == at)
-      return other.node;
+  const std::map<Coordinates, unsigned> &nodes = known[value];
+  if (auto other = nodes.find(at); other != nodes.end())
+    return other->second;
   FailureOr<unsigned> node = evaluateNew(value, at);
   if (succeeded(node))
-    known[value].push_back({at, *node});
+    known[value].emplace(at, *node);
   return node;
 }
 
@@ -200,8 +200,8 @@ FailureOr<unsigned> StageBuilder::evaluatePool(nn::MaxPoolOp op, bool index,
     maximum = i == 0 ? *element : select(wins, *element, maximum);
     position = i == 0 ? here : select(wins, here, position);
   }
-  known[op.getY()].push_back({at, maximum});
-  known[op.getIndex()].push_back({at, position});
+  known[op.getY()].emplace(at, maximum);
+  known[op.getIndex()].emplace(at, position);
   return index ? position : maximum;
 }
 

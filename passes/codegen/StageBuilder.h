@@ -5,6 +5,8 @@
 #include "passes/codegen/ClusterPlan.h"
 #include "passes/codegen/LoopSpace.h"
 
+#include <map>
+
 namespace dlc {
 
 /// Adds nodes and writes to a stage, which has one loop per loop of the space.
@@ -40,11 +42,7 @@ private:
   mlir::FailureOr<unsigned> evaluateConcat(nn::ConcatOp op, const Coordinates &at);
   mlir::FailureOr<unsigned> evaluateElementwise(mlir::Operation *op, const Coordinates &at);
 
-  struct Known {
-    Coordinates at;
-    unsigned node;
-  };
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<Known, 1>> known;
+  llvm::DenseMap<mlir::Value, std::map<Coordinates, unsigned>> known; // nodes
   llvm::SmallVector<int64_t> extents;
 };
 
