@@ -53,7 +53,7 @@ def corruptions(directory, artifact):
         if renewed:
             run("dlc-mutate", "--seal", path)
         command = [str(BIN / "dlc-run"), "bench", str(path), "--warmup", "1", "--iters", "1", "--batches-per-iter", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
         check(done.returncode == 1 or (renewed and done.returncode == 0), f"round {number}: exit code {done.returncode}\n{done.stderr}")
         if done.returncode == 1:
             check(len(done.stderr.strip().split("\n")) == 1, f"round {number}: more than one line\n{done.stderr}")

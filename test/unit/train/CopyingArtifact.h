@@ -22,6 +22,7 @@ public:
     ArtifactT &content = root.root;
     content.model = "copying";
     content.producer = "test";
+    content.version = artifactVersion;
     content.schedule_hash = 1;
     content.target = std::make_unique<TargetT>();
     content.target->name = "cpu:avx2";
