@@ -2,7 +2,7 @@
 """Includes point one way between folders.
 
 ALLOWED names, for each folder of the product, the folders whose headers its sources may include; it has no cycle, and nothing that no
-source uses. Tests may include what they test.
+source uses. Tests may include what they test. The includes of `.td` files are not read.
 """
 
 import collections
