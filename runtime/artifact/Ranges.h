@@ -41,6 +41,8 @@ inline constexpr Range share{0, 1, false, /*isHighOpen=*/true};
 inline constexpr Range count{0, mostCount};
 inline constexpr Range positiveCount{1, mostCount};
 inline constexpr Range threads{1, 1024};
+/// Of ranks, and of batches that stand for as many ranks.
+inline constexpr Range ranks{1, 4096};
 } // namespace ranges
 
 /// The range of an argument of a call in the blocks train and data: an optimizer, a schedule entry,

@@ -69,6 +69,39 @@ static void requireAgreement(const RunState &state, const SavedEntry &from) {
                                 " and step_in_epoch " + std::to_string(state.stepInEpoch));
 }
 
+/// What a run takes from a checkpoint as if it had been given on the command line; the rest of a
+/// recipe is compared with what the model and the data say.
+static void requireGiven(const SavedEntry &recipe) {
+  auto check = [&](const char *name, auto isGood, const char *wanted) {
+    if (recipe.has(name) && !isGood(recipe.at(name).json()))
+      throw recipe.at(name).wrong(wanted);
+  };
+  using Json = SavedEntry::Json;
+  auto isOneOf = [](const char *a, const char *b) {
+    return [=](const Json &value) { return value == a || value == b; };
+  };
+  check(
+      "lr",
+      [](const Json &value) {
+        return value.is_null() || (value.is_number() && ranges::notNegative.contains(value));
+      },
+      "a finite number, 0 or more");
+  check("scale-lr", isOneOf("linear", "none"), "linear or none");
+  check(
+      "seed", [](const Json &value) { return value.is_number_unsigned(); },
+      "a whole number from 0 to below 2^64");
+  check("shuffle", [](const Json &value) { return value.is_boolean(); }, "true or false");
+  check("on-nan", isOneOf("stop", "continue"), "stop or continue");
+  if (recipe.has("accumulate"))
+    recipe.at("accumulate").count(ranges::ranks);
+  if (!recipe.has("length") || recipe.at("length").json().is_null())
+    return;
+  SavedEntry length = recipe.at("length");
+  if (!length.json().is_object())
+    throw length.wrong("epochs or steps");
+  length.at(length.has("steps") ? "steps" : "epochs").count(ranges::positiveCount);
+}
+
 RunState RunState::fromJson(const std::string &text, const std::string &path) {
   SavedEntry from = savedState(text, path);
   RunState state;
@@ -85,6 +118,8 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
   state.monitor.hasBest = monitor.at("has_best").flag();
   state.monitor.best = monitor.at("best").number();
   state.monitor.bestEpoch = monitor.at("best_epoch").count(ranges::count);
+  if (state.monitor.bestEpoch > state.epoch)
+    throw monitor.at("best_epoch").wrong("an epoch that has been");
   state.monitor.epochsWithout = monitor.at("epochs_without").count(ranges::count);
   for (const SavedEntry &entry : from.at("plateaus").list()) {
     Plateau &plateau = state.plateaus.emplace_back();
@@ -98,8 +133,11 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
       throw total.wrong("the bits of a number, as a whole number");
     state.totals.push_back(std::bit_cast<double>(total.json().get<uint64_t>()));
   }
-  if (from.has("recipe"))
+  if (from.has("recipe")) {
+    if (from.at("recipe").json().is_object())
+      requireGiven(from.at("recipe"));
     state.recipe = from.at("recipe").json();
+  }
   for (const SavedEntry &change : from.at("overrides").list())
     state.overrides.push_back({{"after_step", change.at("after_step").count({0, mostSteps})},
                                {"name", change.at("name").text()},

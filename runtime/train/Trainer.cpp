@@ -1,4 +1,5 @@
 #include "runtime/train/Trainer.h"
+#include "runtime/data/Safetensors.h"
 
 #include "runtime/record/ProcessTime.h"
 #include "runtime/train/Arguments.h"
@@ -110,13 +111,22 @@ void Trainer::takeUpTotals() {
 
 /// A run that never gets better again would end without it.
 void Trainer::requireBest() const {
+  if (!state.monitor.hasBest)
+    return;
+  auto refuse = [&](const std::string &why) {
+    throw Error(ErrorCode::BadInput,
+                "cannot resume: " + why + ", the checkpoint of the best epoch (" +
+                    std::to_string(state.monitor.bestEpoch) + "); put it back, or copy '" +
+                    directory.last() + "' there, to do without that epoch's weights");
+  };
   std::error_code ignored;
-  if (state.monitor.hasBest && !std::filesystem::exists(directory.best(), ignored))
-    throw Error(ErrorCode::BadInput, "cannot resume: there is no '" + directory.best() +
-                                         "', the checkpoint of the best epoch (" +
-                                         std::to_string(state.monitor.bestEpoch) +
-                                         "); put it back, or copy '" + directory.last() +
-                                         "' there, to do without that epoch's weights");
+  if (!std::filesystem::exists(directory.best(), ignored))
+    refuse("there is no '" + directory.best() + "'");
+  try {
+    readSafetensors(directory.best());
+  } catch (const Error &) {
+    refuse("'" + directory.best() + "' cannot be read as weights");
+  }
 }
 
 /// Ranks, batch and threads of this start, which may differ from those of a run that it resumes.

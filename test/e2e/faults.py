@@ -73,7 +73,6 @@ def bad_output(directory, artifact, data):
     fails("cannot resume: there is no", "train", artifact, *data, "--resume", "--run", directory / "nothing")
 
     def full_disk():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     before = (done / "last.safetensors").read_bytes()

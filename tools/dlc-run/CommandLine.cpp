@@ -44,8 +44,7 @@ CLI::Validator whole(const rt::Range &range) {
 }
 CLI::Validator count() { return whole(rt::ranges::count); }
 CLI::Validator positiveCount() { return whole(rt::ranges::positiveCount); }
-/// Of ranks, and of batches that stand for as many ranks.
-CLI::Validator rankCount() { return whole({1, 4096}); }
+CLI::Validator rankCount() { return whole(rt::ranges::ranks); }
 /// A seed has 64 bits, more than a double.
 CLI::Validator seedNumber() {
   auto check = [](const std::string &text) {

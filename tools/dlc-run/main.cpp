@@ -8,6 +8,7 @@
 #include "tools/dlc-run/RunRank.h"
 #include "tools/dlc-run/Sweep.h"
 
+#include <csignal>
 #include <cstdio>
 #include <unistd.h>
 
@@ -69,6 +70,7 @@ int main(int argc, char **argv) {
   static rt::StopSignal &stop = *new rt::StopSignal;
   stop.endAtOnce(run::interruptedPrefix);
   rt::reportLostFiles(run::errorPrefix);
+  std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error like a full disk
   try {
     run::ParsedCommand parsed = run::parseCommandLine(argc, argv);
     return parsed.command ? runCommand(std::move(*parsed.command), argc, argv, stop)

@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <fstream>
 #include <iostream>
 
@@ -153,6 +154,7 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   rt::reportLostFiles("dlc: ");
+  std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error like a full disk
   try {
     return run(argc, argv);
   } catch (const rt::Error &error) {

@@ -124,6 +124,21 @@ TEST(RunState, WhatIsWrongIsNamed) {
   expect("/monitor/best", "null", "monitor.best is null, wanted a number");
   expect("/monitor/best_epoch", "-1",
          "monitor.best_epoch is -1, wanted a whole number from 0 to 1000000000");
+  expect("/monitor/best_epoch", "3", "monitor.best_epoch is 3, wanted an epoch that has been");
+  for (auto [name, values, wanted] :
+       {std::tuple("lr", "[-1, \"a\", 1e39]", "a finite number, 0 or more"),
+        std::tuple("scale-lr", "[\"foo\", 1]", "linear or none"),
+        std::tuple("accumulate", "[0, -1, 1.5, 5000, \"x\"]", "a whole number from 1 to 4096"),
+        std::tuple("seed", "[-7, 1.5, \"x\"]", "a whole number from 0 to below 2^64"),
+        std::tuple("shuffle", "[3]", "true or false"),
+        std::tuple("on-nan", "[\"foo\", 7]", "stop or continue"),
+        std::tuple("length", "[-4, \"q\"]", "epochs or steps")})
+    for (const nlohmann::json &value : nlohmann::json::parse(values))
+      expect("/recipe", nlohmann::json({{name, value}}).dump().c_str(),
+             "recipe." + std::string(name) + " is " + value.dump() + ", wanted " + wanted);
+  expect("/recipe", R"({"length": {"steps": 0}})",
+         "recipe.length.steps is 0, wanted a whole number from 1 to 1000000000");
+  expect("/recipe", R"({"length": {}})", "it lacks recipe.length.epochs");
   expect("/plateaus", "\"none\"", "plateaus is \"none\", wanted a list");
   expect("/plateaus/0", "3", "it lacks plateaus[0].scale");
   expect("/plateaus/0/scale", "\"1\"", "plateaus[0].scale is \"1\", wanted a number");

@@ -205,6 +205,9 @@ TEST_F(TrainerTest, ABestEpochWhoseCheckpointIsGoneIsNamed) {
             "cannot resume: there is no '" + best +
                 "', the checkpoint of the best epoch (1); put it back, or copy '" + last +
                 "' there, to do without that epoch's weights");
+  test::writeFile(best, test::contentOf(last).substr(0, 100));
+  EXPECT_EQ(failure(resumption("run"), 2).find("cannot resume: '" + best + "' cannot be read"), 0u);
+  std::filesystem::remove(best);
   std::filesystem::copy(last, best);
   EXPECT_EQ(failure(resumption("run"), 2), "no error");
 }
