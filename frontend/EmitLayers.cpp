@@ -231,8 +231,19 @@ Result emitDense(Emission &call) {
   return Value(mlir::Value(product));
 }
 
-/// Windows of a pooling; padding is smaller than them, so that none lies outside of the image.
-static FailureOr<Windows> poolingOf(const Emission &call, ArrayRef<int64_t> spatial) {
+namespace {
+struct Pooling {
+  mlir::Value x;
+  Windows windows;
+};
+} // namespace
+
+/// Padding is smaller than the windows, so that none lies outside of the image.
+static FailureOr<Pooling> poolingOf(const Emission &call) {
+  FailureOr<mlir::Value> x = call.image("x");
+  if (failed(x))
+    return failure();
+  ArrayRef<int64_t> spatial = shapeOf(*x).drop_front(2);
   FailureOr<Windows> windows = windowsOf(call, spatial.size(), /*dilated=*/false);
   if (failed(windows) || failed(padForward(call, spatial, *windows)))
     return failure();
@@ -241,39 +252,35 @@ static FailureOr<Windows> poolingOf(const Emission &call, ArrayRef<int64_t> spat
       return call.error("padding", "padding must be smaller than the window, " +
                                        Twine(windows->kernel[i]) + ", got " +
                                        Twine(windows->low[i]));
-  return windows;
+  return Pooling{*x, *windows};
 }
 
 Result emitMaxPool(Emission &call) {
-  FailureOr<mlir::Value> x = call.image("x");
-  if (failed(x))
+  FailureOr<Pooling> pooling = poolingOf(call);
+  if (failed(pooling))
     return failure();
-  FailureOr<Windows> windows = poolingOf(call, shapeOf(*x).drop_front(2));
-  if (failed(windows))
-    return failure();
+  const auto &[x, windows] = *pooling;
   // The position of the maximum is kept in a byte.
   constexpr int64_t maxWindow = 127;
-  if (elementCount(windows->kernel) > maxWindow)
+  if (elementCount(windows.kernel) > maxWindow)
     return call.error("kernel", "max_pool's window has at most " + Twine(maxWindow) +
                                     " elements (the place of its maximum is kept in a byte), got " +
                                     toText(call["kernel"]) +
                                     "; pool in steps: a window of 14 x 14 is max_pool(max_pool(x, "
                                     "kernel = 7), kernel = 2)");
-  auto pool = nn::MaxPoolOp::create(call.graph.builder, call.loc(), *x, windows->kernel,
-                                    windows->stride, windows->low, windows->high);
+  auto pool = nn::MaxPoolOp::create(call.graph.builder, call.loc(), x, windows.kernel,
+                                    windows.stride, windows.low, windows.high);
   return Value(mlir::Value(pool.getY()));
 }
 
 Result emitAvgPool(Emission &call) {
-  FailureOr<mlir::Value> x = call.image("x");
-  if (failed(x))
+  FailureOr<Pooling> pooling = poolingOf(call);
+  if (failed(pooling))
     return failure();
-  FailureOr<Windows> windows = poolingOf(call, shapeOf(*x).drop_front(2));
-  if (failed(windows))
-    return failure();
+  const auto &[x, windows] = *pooling;
   auto pool =
-      nn::AvgPoolOp::create(call.graph.builder, call.loc(), *x, windows->kernel, windows->stride,
-                            windows->low, windows->high, call.flag("count_include_pad"));
+      nn::AvgPoolOp::create(call.graph.builder, call.loc(), x, windows.kernel, windows.stride,
+                            windows.low, windows.high, call.flag("count_include_pad"));
   return Value(mlir::Value(pool));
 }
 

@@ -1,0 +1,210 @@
+// Composite ops as elementwise ops, broadcasts and reductions: normalisation, losses, projections
+// to one channel, sums.
+//
+// Per-channel statistics are formed in f64: sums of x and x^2 lose nothing that the variance needs,
+// and one pass over x gives both.
+
+#include "dialects/NN/OpChain.h"
+
+using namespace mlir;
+using namespace dlc::nn;
+
+//===- Projections to one channel -------------------------------------------------------------===//
+
+// A convolution with one output channel and windows of one element is a sum over channels. As a
+// library kernel it would write 16 channels for one in blocked layouts, read its operand alone, and
+// its data gradient, a product, would be written and read once more.
+
+/// The one place that decides: weight [1, C, 1...], stride 1, no padding.
+template <typename Op> static bool isProjection(Op op, Value weight) {
+  auto isOne = [](int64_t value) { return value == 1; };
+  auto isZero = [](int64_t value) { return value == 0; };
+  ArrayRef<int64_t> shape = tensorType(weight).getShape();
+  return op.getGroups() == 1 && shape[0] == 1 && llvm::all_of(shape.drop_front(2), isOne) &&
+         llvm::all_of(op.getStrides(), isOne) && llvm::all_of(op.getPaddingLow(), isZero) &&
+         llvm::all_of(op.getPaddingHigh(), isZero);
+}
+
+/// All dimensions but the channels'.
+static SmallVector<int64_t> allButChannels(Value x) {
+  SmallVector<int64_t> dims{0};
+  llvm::append_range(dims, llvm::seq<int64_t>(2, tensorType(x).getRank()));
+  return dims;
+}
+
+/// A tensor of one channel, repeated along the channels of `like`; both in at least f32.
+static Value alongChannels(OpChain &ops, Value x, Value like) {
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  shape.erase(shape.begin() + 1);
+  auto type = RankedTensorType::get(tensorType(like).getShape(), tensorType(x).getElementType());
+  return BroadcastOp::create(ops.builder, ops.loc, type, ops.reshaped(x, shape),
+                             ops.builder.getDenseI64ArrayAttr(allButChannels(like)));
+}
+
+SmallVector<Value> ConvOp::decompose(OpBuilder &builder) {
+  if (!isProjection(*this, getWeight()))
+    return {};
+  OpChain ops(builder, *this);
+  Value x = ops.atLeastF32(getX()), weight = ops.atLeastF32(getWeight());
+  Value perChannel = ops.reshaped(weight, tensorType(x).getDimSize(1));
+  Value sum = ops.sum(ops.make<MulOp>(x, ops.along(perChannel, 1, x)), {1});
+  Value y = ops.reshaped(sum, tensorType(getY()).getShape());
+  if (getBias())
+    y = ops.make<AddOp>(y, ops.along(ops.atLeastF32(getBias()), 1, y));
+  if (getRelu())
+    y = ops.make<ReluOp>(y);
+  return {ops.cast(y, tensorType(getY()).getElementType())};
+}
+
+SmallVector<Value> ConvGradDataOp::decompose(OpBuilder &builder) {
+  if (!isProjection(*this, getWeight()))
+    return {};
+  OpChain ops(builder, *this);
+  Value dy = ops.atLeastF32(getDy()), weight = ops.atLeastF32(getWeight());
+  Value perChannel = ops.reshaped(weight, tensorType(getDx()).getDimSize(1));
+  Value dx = ops.make<MulOp>(alongChannels(ops, dy, getDx()), ops.along(perChannel, 1, getDx()));
+  return {ops.cast(dx, tensorType(getDx()).getElementType())};
+}
+
+SmallVector<Value> ConvGradFilterOp::decompose(OpBuilder &builder) {
+  if (!isProjection(*this, getDw()))
+    return {};
+  OpChain ops(builder, *this);
+  Value x = ops.atLeastF32(getX()), dy = ops.atLeastF32(getDy());
+  Value sum = ops.sum(ops.make<MulOp>(x, alongChannels(ops, dy, x)), allButChannels(x));
+  Value dw = ops.reshaped(sum, tensorType(getDw()).getShape());
+  return {ops.cast(dw, tensorType(getDw()).getElementType())};
+}
+
+//===- Batch norm -----------------------------------------------------------------------------===//
+
+static double elementsPerChannel(Value x) {
+  return static_cast<double>(tensorType(x).getNumElements()) /
+         static_cast<double>(tensorType(x).getDimSize(1));
+}
+
+static Value inverseDeviation(OpChain &ops, Value wideVar, double epsilon) {
+  return ops.make<RsqrtOp>(ops.make<AddOp>(wideVar, ops.constant(wideVar, epsilon)));
+}
+
+SmallVector<Value> BatchNormOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value x = getX();
+  Type element = tensorType(x).getElementType(),
+       statistics = tensorType(getMean()).getElementType();
+  Value mean = ops.wide(getRunningMean()), var = ops.wide(getRunningVar());
+  SmallVector<Value> results{Value(), getRunningMean(), getRunningVar()};
+  if (getTraining()) {
+    double scale = 1.0 / elementsPerChannel(x);
+    Value wide = ops.wide(x);
+    mean = ops.scaled(ops.sum(wide, allButChannels(x)), scale);
+    Value square = ops.scaled(ops.sum(ops.make<MulOp>(wide, wide), allButChannels(x)), scale);
+    Value difference = ops.make<SubOp>(square, ops.make<MulOp>(mean, mean));
+    var = ops.make<MaxOp>(difference, ops.constant(difference, 0));
+    results[1] = ops.cast(mean, statistics);
+    results[2] = ops.cast(var, statistics);
+  }
+  Value a = ops.make<MulOp>(ops.wide(getScale()),
+                            inverseDeviation(ops, var, getEpsilon().convertToDouble()));
+  Value b = ops.make<SubOp>(ops.wide(getBias()), ops.make<MulOp>(mean, a));
+  Value scaled = ops.make<MulOp>(x, ops.along(ops.cast(a, element), 1, x));
+  results[0] = ops.make<AddOp>(scaled, ops.along(ops.cast(b, element), 1, x));
+  return results;
+}
+
+// dx = A (dy - sum(dy) / m - (x - mean) sum(dy (x - mean)) / (m (var + epsilon))), A = scale /
+// sqrt(var + epsilon). Unlike the squares of the variance, the products here do not cancel: each
+// may be rounded to f32 before it is added up.
+SmallVector<Value> BatchNormGradOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value x = ops.atLeastF32(getX()), dy = ops.atLeastF32(getDy());
+  Type element = tensorType(x).getElementType(),
+       parameter = tensorType(getScale()).getElementType();
+  double count = elementsPerChannel(x);
+  auto channel = [&](Value value) { return ops.along(ops.cast(value, element), 1, x); };
+  Value inverse = inverseDeviation(ops, ops.wide(getVar()), getEpsilon().convertToDouble());
+  Value deviation = ops.make<SubOp>(x, channel(getMean()));
+  Value sumDy = ops.sum(ops.wide(dy), allButChannels(x));
+  Value sumProduct = ops.sum(ops.wide(ops.make<MulOp>(dy, deviation)), allButChannels(x));
+  Value dscale = ops.make<MulOp>(sumProduct, inverse);
+  Value a = ops.make<MulOp>(ops.wide(getScale()), inverse);
+  Value b = ops.scaled(ops.make<MulOp>(ops.make<MulOp>(a, inverse), dscale), -1.0 / count);
+  Value c = ops.scaled(ops.make<MulOp>(a, sumDy), -1.0 / count);
+  Value dx = ops.make<AddOp>(ops.make<MulOp>(dy, channel(a)),
+                             ops.make<AddOp>(ops.make<MulOp>(deviation, channel(b)), channel(c)));
+  return {ops.cast(dx, tensorType(getDx()).getElementType()), ops.cast(dscale, parameter),
+          ops.cast(sumDy, parameter)};
+}
+
+//===- Softmax cross entropy ------------------------------------------------------------------===//
+
+/// One value per row, repeated for each class of `like`.
+static Value alongClasses(OpChain &ops, Value x, Value like) {
+  auto type = RankedTensorType::get(tensorType(like).getShape(), tensorType(x).getElementType());
+  return BroadcastOp::create(ops.builder, ops.loc, type, x,
+                             ops.builder.getDenseI64ArrayAttr(allButChannels(like)));
+}
+
+/// logits - max of the row: softmax does not change, exp cannot overflow.
+static Value shifted(OpChain &ops, Value logits) {
+  return ops.make<SubOp>(logits, alongClasses(ops, ops.rowMaximum(logits), logits));
+}
+
+/// Where column = label.
+static Value atLabel(OpChain &ops, Value label, Value logits) {
+  auto type =
+      RankedTensorType::get(tensorType(logits).getShape(), tensorType(label).getElementType());
+  Value column = IotaOp::create(ops.builder, ops.loc, type, 1);
+  return CompareOp::create(ops.builder, ops.loc, Comparison::EQ, column,
+                           alongClasses(ops, label, logits));
+}
+
+SmallVector<Value> SoftmaxCrossEntropyOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  double smoothing = getSmoothing().convertToDouble();
+  auto classes = static_cast<double>(tensorType(getLogits()).getDimSize(1));
+  Value shift = shifted(ops, getLogits());
+  Value normaliser = ops.make<LogOp>(ops.sum(ops.make<ExpOp>(shift), {1}));
+  Value hit = ops.make<SelectOp>(atLabel(ops, getLabel(), shift), shift, ops.constant(shift, 0));
+  Value expected = ops.sum(hit, {1});
+  if (smoothing != 0)
+    expected = ops.make<AddOp>(ops.scaled(expected, 1 - smoothing),
+                               ops.scaled(ops.sum(shift, {1}), smoothing / classes));
+  return {ops.make<SubOp>(normaliser, expected)};
+}
+
+SmallVector<Value> SoftmaxCrossEntropyGradOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  double smoothing = getSmoothing().convertToDouble();
+  auto classes = static_cast<double>(tensorType(getLogits()).getDimSize(1));
+  Value exponential = ops.make<ExpOp>(shifted(ops, getLogits()));
+  Value probability =
+      ops.make<DivOp>(exponential, alongClasses(ops, ops.sum(exponential, {1}), exponential));
+  Value target = ops.make<SelectOp>(atLabel(ops, getLabel(), exponential),
+                                    ops.constant(exponential, 1 - smoothing + smoothing / classes),
+                                    ops.constant(exponential, smoothing / classes));
+  Value difference = ops.make<SubOp>(probability, target);
+  return {ops.make<MulOp>(difference, alongClasses(ops, getDloss(), difference))};
+}
+
+//===- Kinds ----------------------------------------------------------------------------------===//
+
+LayerKind BatchNormOp::layerKind() { return LayerKind::Norm; }
+LayerKind BatchNormGradOp::layerKind() { return LayerKind::Norm; }
+LayerKind SoftmaxCrossEntropyOp::layerKind() { return LayerKind::Loss; }
+LayerKind SoftmaxCrossEntropyGradOp::layerKind() { return LayerKind::Loss; }
+
+//===- Sums -----------------------------------------------------------------------------------===//
+
+/// Dimensions of one element are summed over, too, and shaped again: so sums over the same elements
+/// look alike, and one cluster can hold them.
+SmallVector<Value> ReduceSumOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  SmallVector<int64_t> dims;
+  for (auto [dim, extent] : llvm::enumerate(tensorType(getX()).getShape()))
+    if (extent == 1 || llvm::is_contained(getDims(), dim))
+      dims.push_back(static_cast<int64_t>(dim));
+  if (getDims() == ArrayRef(dims))
+    return {};
+  return {ops.reshaped(ops.sum(getX(), dims), tensorType(getY()).getShape())};
+}

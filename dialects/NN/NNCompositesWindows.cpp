@@ -1,0 +1,271 @@
+// Composite ops over windows as slices, paddings and sums of views: means over windows, enlarged
+// images, and their gradients.
+
+#include "dialects/NN/OpChain.h"
+
+using namespace mlir;
+using namespace dlc::nn;
+
+//===- Means over windows ---------------------------------------------------------------------===//
+
+// Pooling and upsampling are linear along each spatial dimension apart, so they are done one
+// dimension after the other: a tensor is then [L, S, T], and S is taken apart in steps.
+
+/// A dimension of a tensor, and how many elements are ahead of it and behind it.
+namespace {
+struct Line {
+  Line(Value x, size_t dim) : shape(tensorType(x).getShape()), dim(dim) {
+    for (int64_t extent : ArrayRef(shape).take_front(dim))
+      lead *= extent;
+    for (int64_t extent : ArrayRef(shape).drop_front(dim + 1))
+      trail *= extent;
+  }
+  int64_t extent() const { return shape[dim]; }
+  /// [L, S / parts, parts, T].
+  SmallVector<int64_t> split(int64_t parts) const { return {lead, extent() / parts, parts, trail}; }
+  /// The tensor's shape with another extent.
+  SmallVector<int64_t> resized(int64_t extent) const {
+    SmallVector<int64_t> result(shape);
+    result[dim] = extent;
+    return result;
+  }
+
+  SmallVector<int64_t> shape;
+  size_t dim;
+  int64_t lead = 1, trail = 1;
+};
+
+/// Windows along one dimension: `count` of them, from stride * i - low on.
+struct LineWindows {
+  int64_t kernel, stride, low, count;
+
+  bool areElements() const { return kernel == 1 && stride == 1 && low == 0; }
+  /// Steps of a stride that the windows reach into.
+  int64_t steps() const { return count + (kernel - 1) / stride; }
+};
+} // namespace
+
+static Value slice(OpChain &ops, Value x, ArrayRef<int64_t> start, ArrayRef<int64_t> size) {
+  return SliceOp::create(ops.builder, ops.loc, x, start, size);
+}
+
+/// Zeros around; a negative number cuts.
+static Value padded(OpChain &ops, Value x, size_t dim, int64_t low, int64_t high) {
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  if (low < 0 || high < 0) {
+    SmallVector<int64_t> start(shape.size(), 0), size(shape);
+    start[dim] = std::max<int64_t>(0, -low);
+    size[dim] += std::min<int64_t>(0, low) + std::min<int64_t>(0, high);
+    x = slice(ops, x, start, size);
+  }
+  if (low <= 0 && high <= 0)
+    return x;
+  SmallVector<int64_t> before(shape.size(), 0), behind(before);
+  before[dim] = std::max<int64_t>(0, low);
+  behind[dim] = std::max<int64_t>(0, high);
+  return PadOp::create(ops.builder, ops.loc, x, before, behind, llvm::APFloat(0.0));
+}
+
+static Value sumOf(OpChain &ops, ArrayRef<Value> values) {
+  Value sum = values.front();
+  for (Value value : values.drop_front())
+    sum = ops.make<AddOp>(sum, value);
+  return sum;
+}
+
+/// Sums of the elements of each window.
+static Value sumWindows(OpChain &ops, Value x, size_t dim, const LineWindows &windows) {
+  if (windows.areElements())
+    return x;
+  Line line(x, dim);
+  int64_t steps = windows.steps();
+  Value whole =
+      padded(ops, x, dim, windows.low, steps * windows.stride - line.extent() - windows.low);
+  Value parts = ops.reshaped(whole, Line(whole, dim).split(windows.stride));
+  if (windows.kernel == windows.stride)
+    return ops.reshaped(ops.sum(parts, {2}), line.resized(windows.count));
+  SmallVector<Value> terms;
+  for (int64_t j = 0; j < windows.kernel; ++j)
+    terms.push_back(slice(ops, parts, {0, j / windows.stride, j % windows.stride, 0},
+                          {line.lead, windows.count, 1, line.trail}));
+  return ops.reshaped(sumOf(ops, terms), line.resized(windows.count));
+}
+
+/// Each element of `dy` at all places of its window, in a dimension of `extent`.
+static Value spreadWindows(OpChain &ops, Value dy, size_t dim, const LineWindows &windows,
+                           int64_t extent) {
+  if (windows.areElements())
+    return dy;
+  Line line(dy, dim);
+  int64_t steps = windows.steps(), stride = windows.stride;
+  Value each = ops.reshaped(dy, {line.lead, windows.count, 1, line.trail});
+  SmallVector<Value> terms;
+  if (windows.kernel == stride) {
+    auto type = RankedTensorType::get({line.lead, steps, stride, line.trail},
+                                      tensorType(dy).getElementType());
+    Value flat = ops.reshaped(dy, {line.lead, windows.count, line.trail});
+    terms.push_back(BroadcastOp::create(ops.builder, ops.loc, type, flat,
+                                        ops.builder.getDenseI64ArrayAttr({0, 1, 3})));
+  } else {
+    for (int64_t j = 0; j < windows.kernel; ++j) {
+      SmallVector<int64_t> low{0, j / stride, j % stride, 0};
+      SmallVector<int64_t> high{0, steps - windows.count - low[1], stride - 1 - low[2], 0};
+      terms.push_back(PadOp::create(ops.builder, ops.loc, each, low, high, llvm::APFloat(0.0)));
+    }
+  }
+  Value whole = ops.reshaped(sumOf(ops, terms), line.resized(steps * stride));
+  return padded(ops, whole, dim, -windows.low, extent + windows.low - steps * stride);
+}
+
+template <typename Op>
+static LineWindows windowsAlong(Op op, size_t spatial, ArrayRef<int64_t> pooled) {
+  return {op.getKernel()[spatial], op.getStrides()[spatial], op.getPaddingLow()[spatial],
+          pooled[spatial + 2]};
+}
+
+/// What the sum of a window is divided by, for each element of `pooled`.
+template <typename Op> static Value windowSizes(OpChain &ops, Op op, Value pooled, Value image) {
+  double elements = 1;
+  Value sizes;
+  auto type = tensorType(pooled);
+  for (size_t d = 0; d < op.getKernel().size(); ++d) {
+    auto kernel = static_cast<double>(op.getKernel()[d]);
+    auto low = static_cast<double>(op.getPaddingLow()[d]);
+    if (op.getCountPadding() || (low == 0 && op.getPaddingHigh()[d] == 0)) {
+      elements *= kernel;
+      continue;
+    }
+    auto index = type.clone(ops.builder.getI32Type());
+    Value place = ops.cast(IotaOp::create(ops.builder, ops.loc, index, static_cast<int64_t>(d + 2)),
+                           type.getElementType());
+    Value begin = ops.make<SubOp>(ops.scaled(place, static_cast<double>(op.getStrides()[d])),
+                                  ops.constant(pooled, low));
+    Value end = ops.make<AddOp>(begin, ops.constant(pooled, kernel));
+    auto extent = static_cast<double>(tensorType(image).getDimSize(static_cast<unsigned>(d + 2)));
+    Value size = ops.make<SubOp>(ops.make<MinOp>(end, ops.constant(pooled, extent)),
+                                 ops.make<MaxOp>(begin, ops.constant(pooled, 0)));
+    sizes = sizes ? ops.make<MulOp>(sizes, size) : size;
+  }
+  Value constant = ops.constant(pooled, elements);
+  return sizes ? ops.make<MulOp>(sizes, constant) : constant;
+}
+
+SmallVector<Value> AvgPoolOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value sum = ops.atLeastF32(getX());
+  for (size_t d = 0; d < getKernel().size(); ++d)
+    sum = sumWindows(ops, sum, d + 2, windowsAlong(*this, d, tensorType(getY()).getShape()));
+  Value mean = ops.make<DivOp>(sum, windowSizes(ops, *this, sum, getX()));
+  return {ops.cast(mean, tensorType(getY()).getElementType())};
+}
+
+SmallVector<Value> AvgPoolGradOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value dy = ops.atLeastF32(getDy());
+  Value dx = ops.make<DivOp>(dy, windowSizes(ops, *this, dy, getDx()));
+  for (size_t d = 0; d < getKernel().size(); ++d)
+    dx = spreadWindows(ops, dx, d + 2, windowsAlong(*this, d, tensorType(getDy()).getShape()),
+                       tensorType(getDx()).getDimSize(static_cast<unsigned>(d + 2)));
+  return {ops.cast(dx, tensorType(getDx()).getElementType())};
+}
+
+//===- Upsampling -----------------------------------------------------------------------------===//
+
+/// Place `phase` of a step of `scale` lies this far behind the element whose step it is, or ahead
+/// of it if negative, in elements.
+static double distanceOf(int64_t phase, int64_t scale) {
+  return (static_cast<double>(phase) + 0.5) / static_cast<double>(scale) - 0.5;
+}
+
+/// [L, S, 1, T]: the neighbour of each element, ahead of it (-1) or behind it (1); the outermost
+/// one is its own.
+static Value neighbour(OpChain &ops, Value x, int64_t side) {
+  ArrayRef<int64_t> shape = tensorType(x).getShape();
+  int64_t extent = shape[1];
+  if (extent == 1)
+    return x;
+  SmallVector<int64_t> one{shape[0], 1, 1, shape[3]}, most{shape[0], extent - 1, 1, shape[3]};
+  Value edge = slice(ops, x, {0, side < 0 ? 0 : extent - 1, 0, 0}, one);
+  Value rest = slice(ops, x, {0, side < 0 ? 0 : 1, 0, 0}, most);
+  SmallVector<Value> values{edge, rest};
+  if (side > 0)
+    std::swap(values[0], values[1]);
+  return ConcatOp::create(ops.builder, ops.loc, values, 1);
+}
+
+/// The gradient of x in neighbour(x, side).
+static Value toNeighbour(OpChain &ops, Value dy, int64_t side) {
+  ArrayRef<int64_t> shape = tensorType(dy).getShape();
+  int64_t extent = shape[1];
+  if (extent == 1)
+    return dy;
+  SmallVector<int64_t> one{shape[0], 1, 1, shape[3]}, most{shape[0], extent - 1, 1, shape[3]};
+  Value edge = slice(ops, dy, {0, side < 0 ? 0 : extent - 1, 0, 0}, one);
+  Value rest = slice(ops, dy, {0, side < 0 ? 1 : 0, 0, 0}, most);
+  Value ofEdge = padded(ops, edge, 1, side < 0 ? 0 : extent - 1, side < 0 ? extent - 1 : 0);
+  Value ofRest = padded(ops, rest, 1, side < 0 ? 0 : 1, side < 0 ? 1 : 0);
+  return ops.make<AddOp>(ofEdge, ofRest);
+}
+
+static Value enlarged(OpChain &ops, Value x, size_t dim, int64_t scale, bool linear) {
+  if (scale == 1)
+    return x;
+  Line line(x, dim);
+  SmallVector<int64_t> shape = line.resized(line.extent() * scale);
+  if (!linear) {
+    auto type = RankedTensorType::get({line.lead, line.extent(), scale, line.trail},
+                                      tensorType(x).getElementType());
+    Value flat = ops.reshaped(x, {line.lead, line.extent(), line.trail});
+    return ops.reshaped(BroadcastOp::create(ops.builder, ops.loc, type, flat,
+                                            ops.builder.getDenseI64ArrayAttr({0, 1, 3})),
+                        shape);
+  }
+  Value own = ops.reshaped(x, line.split(1));
+  Value ahead = neighbour(ops, own, -1), behind = neighbour(ops, own, 1);
+  SmallVector<Value> phases;
+  for (int64_t phase = 0; phase < scale; ++phase) {
+    double distance = distanceOf(phase, scale), share = std::abs(distance);
+    Value beside = distance < 0 ? ahead : behind;
+    phases.push_back(
+        share == 0 ? own : ops.make<AddOp>(ops.scaled(own, 1 - share), ops.scaled(beside, share)));
+  }
+  return ops.reshaped(ConcatOp::create(ops.builder, ops.loc, phases, 2), shape);
+}
+
+static Value reduced(OpChain &ops, Value dy, size_t dim, int64_t scale, bool linear) {
+  if (scale == 1)
+    return dy;
+  Line line(dy, dim);
+  SmallVector<int64_t> shape = line.resized(line.extent() / scale);
+  Value parts = ops.reshaped(dy, line.split(scale));
+  if (!linear)
+    return ops.reshaped(ops.sum(parts, {2}), shape);
+  SmallVector<Value> own, ahead, behind;
+  for (int64_t phase = 0; phase < scale; ++phase) {
+    double distance = distanceOf(phase, scale);
+    Value part =
+        slice(ops, parts, {0, 0, phase, 0}, {line.lead, line.extent() / scale, 1, line.trail});
+    own.push_back(ops.scaled(part, 1 - std::abs(distance)));
+    if (distance != 0)
+      (distance < 0 ? ahead : behind).push_back(ops.scaled(part, std::abs(distance)));
+  }
+  return ops.reshaped(sumOf(ops, {sumOf(ops, own), toNeighbour(ops, sumOf(ops, ahead), -1),
+                                  toNeighbour(ops, sumOf(ops, behind), 1)}),
+                      shape);
+}
+
+SmallVector<Value> UpsampleOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value y = getLinear() ? ops.atLeastF32(getX()) : getX();
+  for (auto [d, scale] : llvm::enumerate(getScale()))
+    y = enlarged(ops, y, d + 2, scale, getLinear());
+  return {ops.cast(y, tensorType(getY()).getElementType())};
+}
+
+SmallVector<Value> UpsampleGradOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value dx = ops.atLeastF32(getDy());
+  for (auto [d, scale] : llvm::enumerate(getScale()))
+    dx = reduced(ops, dx, d + 2, scale, getLinear());
+  return {ops.cast(dx, tensorType(getDx()).getElementType())};
+}
