@@ -1,6 +1,6 @@
 #include "runtime/train/Trainer.h"
-#include "runtime/data/Safetensors.h"
 
+#include "runtime/data/Safetensors.h"
 #include "runtime/record/ProcessTime.h"
 #include "runtime/train/Arguments.h"
 #include "runtime/train/Checkpoint.h"
