@@ -6,7 +6,7 @@
 #include "passes/codegen/GeneratedKernels.h"
 #include "passes/codegen/ProductPlan.h"
 #include "passes/exec/Liveness.h"
-#include "passes/planning/KernelRequests.h"
+#include "passes/planning/PlanningTarget.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -24,7 +24,7 @@ public:
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), "exec")))
       return signalPassFailure();
-    std::unique_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
+    std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
     if (!planner)
       return signalPassFailure();
     cacheBytes = static_cast<int64_t>(planner->target().cacheBytes);

@@ -2,8 +2,8 @@
 
 #include "dialects/NN/ElementType.h"
 #include "passes/planning/Decisions.h"
-#include "passes/planning/KernelRequests.h"
 #include "passes/planning/OverlapSimulator.h"
+#include "passes/planning/PlanningTarget.h"
 #include "runtime/artifact/LayoutIo.h"
 
 #include "llvm/ADT/TypeSwitch.h"

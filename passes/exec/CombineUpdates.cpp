@@ -8,7 +8,7 @@
 #include "passes/exec/Liveness.h"
 #include "passes/planning/BucketLayout.h"
 #include "passes/planning/FlatUpdate.h"
-#include "passes/planning/KernelRequests.h"
+#include "passes/planning/PlanningTarget.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -363,7 +363,7 @@ public:
     if (failed(requireStage(getOperation(), "exec")))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
-    std::unique_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
+    std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
     if (!planner)
       return signalPassFailure();
     RangeKernels kernels(getOperation(), symbols, *planner);

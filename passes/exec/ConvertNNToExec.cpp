@@ -21,14 +21,13 @@ public:
     nn::ModelOp model = getOperation();
     if (failed(requireStage(model, "schedule")))
       return signalPassFailure();
-    std::unique_ptr<rt::KernelPlanner> planner = openPlanner(model);
-    if (!planner)
+    std::unique_ptr<TargetKernels> targetKernels = TargetKernels::open(model);
+    if (!targetKernels)
       return signalPassFailure();
     recordInputs(model);
     createArenas(model);
     SymbolTable symbols(model);
-    KernelTable kernels(model, symbols, *planner,
-                        PlanningTarget::of(model).value_or(PlanningTarget()));
+    KernelTable kernels(model, symbols, *targetKernels);
     for (auto program : llvm::make_early_inc_range(model.getBody().getOps<nn::ProgramOp>())) {
       if (failed(ProgramConverter(program, kernels, symbols).convert()))
         return signalPassFailure();

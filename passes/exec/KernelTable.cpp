@@ -3,6 +3,7 @@
 #include "passes/exec/KernelTable.h"
 
 #include "dialects/NN/Role.h"
+#include "passes/planning/PlannedKernel.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/IRMapping.h"
@@ -58,8 +59,8 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
   auto planned = op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
   if (!planned)
     return op->emitOpError("has no kernel; run dlc-plan-kernels first");
-  std::optional<rt::KernelRequest> request = kernelRequest(op, target.math, target.threads);
-  rt::CandidateList list = planner.candidates(*request);
+  std::optional<rt::KernelRequest> request = kernels.request(op);
+  rt::CandidateList list = kernels.libraryCandidates(op, *request);
   const rt::KernelCandidate *choice = nullptr;
   for (const rt::KernelCandidate &candidate : list.candidates)
     if (!choice && candidate.implementation == planned.getImplementation())
@@ -69,7 +70,7 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
            << planned.getImplementation() << "', which the library does not offer: "
            << (list.reason.empty() ? "other implementations only" : list.reason);
   std::string reason;
-  std::vector<uint8_t> plan = planner.finalise(*request, *choice, reason);
+  std::vector<uint8_t> plan = kernels.planner().finalise(*request, *choice, reason);
   if (plan.empty())
     return op->emitOpError("cannot be planned: ") << reason;
 
@@ -156,7 +157,7 @@ FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
       return exec::KernelOp::create(
           builder, op->getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(operands),
           builder.getDenseI32ArrayAttr(access), builder.getStringAttr(category),
-          builder.getStringAttr("generated"), DenseI8ArrayAttr(), cluster, index,
+          builder.getStringAttr(generatedName), DenseI8ArrayAttr(), cluster, index,
           builder.getStringAttr(function), stage.extent, stage.chunk, stage.flops, stage.bytes,
           nanoseconds);
     });

@@ -4,8 +4,7 @@
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
 #include "passes/codegen/GeneratedKernels.h"
-#include "passes/planning/KernelRequests.h"
-#include "runtime/core/KernelPlanner.h"
+#include "passes/planning/TargetKernels.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -26,9 +25,8 @@ struct KernelUse {
 class KernelTable {
 public:
   /// New kernels are inserted at the end of the model's body.
-  KernelTable(nn::ModelOp model, mlir::SymbolTable &symbols, rt::KernelPlanner &planner,
-              const PlanningTarget &target)
-      : model(model), symbols(symbols), planner(planner), target(target) {}
+  KernelTable(nn::ModelOp model, mlir::SymbolTable &symbols, TargetKernels &kernels)
+      : model(model), symbols(symbols), kernels(kernels) {}
 
   /// The kernel of a library op (planned by dlc-plan-kernels); emits a diagnostic at the op if the
   /// planner refuses.
@@ -43,8 +41,7 @@ private:
 
   nn::ModelOp model;
   mlir::SymbolTable &symbols; // of the model: variables may have any name
-  rt::KernelPlanner &planner;
-  PlanningTarget target;
+  TargetKernels &kernels;
   llvm::StringMap<mlir::FlatSymbolRefAttr> known; // by content
   llvm::StringMap<unsigned> names;                // next number by base name
 };

@@ -8,6 +8,7 @@
 #include "dialects/Comm/Comm.h"
 #include "dialects/NN/Role.h"
 #include "passes/planning/BucketLayout.h"
+#include "passes/planning/PlannedKernel.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -83,7 +84,7 @@ static Phase phaseOf(Operation *op) {
 /// True if a kernel writes the value and can write it anywhere.
 static bool isKernelResult(Value value) {
   Operation *op = value.getDefiningOp();
-  return op && (isa<nn::FusedOp>(op) || isLibraryOp(op));
+  return op && (isa<nn::FusedOp>(op) || hasRequest(op));
 }
 
 void ProgramConverter::placeBuckets() {
@@ -219,7 +220,7 @@ LogicalResult ProgramConverter::convertOp(Operation *op) {
     view(op, reshape.getX(), reshape.getY());
     return success();
   }
-  if (isLibraryOp(op)) {
+  if (hasRequest(op)) {
     FailureOr<KernelUse> use = kernels.library(op);
     return failed(use) ? failure() : dispatch(op, *use);
   }

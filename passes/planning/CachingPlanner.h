@@ -23,8 +23,8 @@ public:
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override {
     return planner->generatedCost(bytes, flops);
   }
-  double productCost(const rt::KernelRequest &request) const noexcept override {
-    return planner->productCost(request);
+  double generatedCost(const rt::KernelRequest &request) const noexcept override {
+    return planner->generatedCost(request);
   }
 
 private:

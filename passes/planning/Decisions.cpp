@@ -3,8 +3,8 @@
 
 #include "passes/planning/Decisions.h"
 
-#include "passes/planning/KernelRequests.h"
 #include "passes/planning/OverlapSimulator.h"
+#include "passes/planning/PlanningTarget.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -65,12 +65,13 @@ std::string textOf(Attribute attribute) {
 }
 
 /// The canonical text of a given value; nothing, with the reason in `error`, if there is none.
-std::optional<std::string> canonical(const GivenOption &given, std::string &error) {
+std::optional<std::string> canonical(MLIRContext *context, const GivenOption &given,
+                                     std::string &error) {
   if (given.name == "link")
     return textOf(*Link::parse(given.value));
   if (given.name != "target")
     return given.value;
-  std::unique_ptr<rt::KernelPlanner> planner = openPlanner(given.value, 1, error);
+  std::shared_ptr<rt::KernelPlanner> planner = openPlanner(context, given.value, 1, error);
   if (!planner)
     return std::nullopt;
   return PlanningTarget::nameOf(planner->target());
@@ -91,7 +92,7 @@ std::string dlc::findContradiction(nn::ModelOp model, const std::vector<GivenOpt
     if (!isDecided)
       continue;
     std::string planned = attribute ? textOf(attribute) : decision->fallback.str(), error;
-    std::optional<std::string> wanted = canonical(option, error);
+    std::optional<std::string> wanted = canonical(model.getContext(), option, error);
     if (!wanted)
       return error;
     if (*wanted != planned)

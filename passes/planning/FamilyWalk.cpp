@@ -1,4 +1,4 @@
-// Layouts other than row-major arise at library ops and spread through elementwise ops, pooling and
+// Layouts other than row-major arise at kernels and spread through elementwise ops, pooling and
 // data movement; everything that wants logical order gets row-major. A value that is made from
 // scalars or small tensors (constants, broadcasts, iota, and elementwise ops on those) is flexible:
 // it is made anew in the layout that a user wants.
@@ -10,7 +10,6 @@
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/NN/Elementwise.h"
-#include "passes/planning/KernelRequests.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SetVector.h"
@@ -27,20 +26,13 @@ static int64_t bytesIn(Value value, const Layout &layout) {
   return nn::physicalBytes(nn::tensorType(value), layout);
 }
 
-/// Position of a convolution's weight among operands and results, -1 for other ops.
-static int weightPosition(Operation *op) {
-  if (isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp>(op))
-    return 1;
-  return isa<nn::ConvGradFilterOp>(op) ? 2 : -1;
-}
-
 static Value positional(Operation *op, size_t position) {
   size_t operands = op->getNumOperands();
   return position < operands ? op->getOperand(position) : op->getResult(position - operands);
 }
 
 Layout FamilyWalk::preferred(size_t rank) const {
-  return familyLayout(family, rank, context.planner.target().vectorBits / 32);
+  return rt::layoutIn(family, rank, context.kernels.description().channelBlock);
 }
 
 /// The variable that a value holds, as it is or rounded to a type that kernels read.
@@ -80,11 +72,12 @@ llvm::StringMap<Layout> FamilyWalk::wishes() const {
     auto weight = weights.find(op);
     if (weight == weights.end())
       continue;
-    Value value = positional(op, static_cast<size_t>(weightPosition(op)));
+    auto &[position, layout] = weight->second;
+    Value value = positional(op, position);
     if (nn::ReadOp read = variableBehind(value))
-      result.try_emplace(parameterOf(read), weight->second);
+      result.try_emplace(parameterOf(read), layout);
     else if (StringRef name = context.filterGradients.lookup(value); !name.empty())
-      result[name] = weight->second;
+      result[name] = layout;
   }
   return result;
 }
@@ -104,7 +97,7 @@ void FamilyWalk::update(Operation *flipped, const llvm::StringMap<Layout> &forme
     current = position;
     forget(op);
     [[maybe_unused]] bool visited = visit(position);
-    assert(visited && "the library refuses an op in any layouts or in none");
+    assert(visited && "an op has a kernel in some layouts or in none");
     for (auto [index, old, now] : llvm::enumerate(before, layoutsAt(op)))
       if (old != now)
         markReaders(positional(op, index));
@@ -177,8 +170,8 @@ bool FamilyWalk::visit(size_t position) {
   family = flipped == context.flips.end() ? context.family : flipped->second;
   if (auto read = dyn_cast<nn::ReadOp>(op))
     visitRead(read);
-  else if (isLibraryOp(op))
-    return visitLibrary(op);
+  else if (hasRequest(op))
+    return visitKernel(op);
   else if (op->hasTrait<nn::Elementwise>())
     visitElementwise(op);
   else if (auto movement = dyn_cast<nn::BlocksOpInterface>(op))
@@ -218,7 +211,7 @@ double FamilyWalk::reorderCost(Value value, const Layout &to) {
           return reorder.payer <= current && reorder.to == to;
         }))
       return 0;
-  return context.planner.generatedCost(
+  return context.kernels.generatedCost(
       static_cast<uint64_t>(bytesIn(value, from) + bytesIn(value, to)), 0);
 }
 
@@ -236,17 +229,7 @@ void FamilyWalk::pay(Value value, const Layout &to) {
 /// Time to move `tensors` tensors of this type, without a kernel's overhead: passes are fused.
 double FamilyWalk::passCost(Value value, const Layout &layout, size_t tensors) {
   auto bytes = static_cast<uint64_t>(bytesIn(value, layout)) * tensors;
-  return context.planner.generatedCost(bytes, 0) - context.planner.generatedCost(0, 0);
-}
-
-/// Of a library op: its kernel, or its part of a generated one.
-double FamilyWalk::kernelCost(Operation *op, const rt::KernelCandidate &candidate) {
-  if (!isa<nn::MaxPoolOp, nn::MaxPoolGradOp>(op) || isLibraryPooling(op, candidate.layouts))
-    return candidate.nanoseconds;
-  double cost = 0;
-  for (size_t i = 0; i < op->getNumOperands() + op->getNumResults(); ++i)
-    cost += passCost(positional(op, i), candidate.layouts[i], 1);
-  return cost;
+  return context.kernels.generatedCost(bytes, 0) - context.kernels.generatedCost(0, 0);
 }
 
 /// What leaving the family costs those who come after. Nobody is urged into a layout that is mostly
@@ -264,7 +247,7 @@ double FamilyWalk::resultPenalty(Value result, const Layout &layout) {
   }
   if (layout == wanted)
     return 0;
-  return context.planner.generatedCost(
+  return context.kernels.generatedCost(
       static_cast<uint64_t>(bytesIn(result, layout) + bytesIn(result, wanted)), 0);
 }
 
@@ -297,11 +280,11 @@ void FamilyWalk::visitRead(nn::ReadOp op) {
     define(op.getValue(), context.variables->lookup(op.getVariable()));
 }
 
-/// Questions to the planner, each with some layouts fixed: the family's; what the operands have;
-/// the same with the weight as it is; nothing.
-std::vector<rt::KernelRequest> FamilyWalk::queries(Operation *op) {
-  rt::KernelRequest request = *kernelRequest(op, context.math, context.threads);
-  int weight = weightPosition(op);
+/// Questions to those who run kernels, each with some layouts fixed: the family's; what the
+/// operands have; the same with the weight as it is; nothing.
+std::vector<rt::KernelRequest> FamilyWalk::queries(Operation *op,
+                                                   const rt::KernelRequest &request) {
+  std::optional<size_t> weight = rt::weightOperand(request.op);
   size_t operands = op->getNumOperands();
   enum class Fix { Family, FamilyAndWeight, Current, Nothing };
   std::vector<rt::KernelRequest> result;
@@ -315,9 +298,9 @@ std::vector<rt::KernelRequest> FamilyWalk::queries(Operation *op) {
       bool settled = isOperand && !isFree(value) && !plan.flexible.contains(value);
       if (rankOf(value) < 3)
         layout = Layout::rowMajor(rankOf(value));
-      else if (static_cast<int>(i) == weight && fix == Fix::FamilyAndWeight && settled)
+      else if (i == weight && fix == Fix::FamilyAndWeight && settled)
         layout = plan.layoutOf(value);
-      else if (static_cast<int>(i) == weight)
+      else if (i == weight)
         continue;
       else if (fix == Fix::Family || fix == Fix::FamilyAndWeight)
         layout = preferred(rankOf(value));
@@ -338,15 +321,16 @@ double FamilyWalk::adaptationCost(Operation *op, const std::vector<Layout> &layo
   return cost;
 }
 
-bool FamilyWalk::visitLibrary(Operation *op) {
+bool FamilyWalk::visitKernel(Operation *op) {
   std::optional<rt::KernelCandidate> best;
   double bestCost = std::numeric_limits<double>::infinity();
-  for (const rt::KernelRequest &query : queries(op)) {
-    rt::CandidateList list = context.planner.candidates(query);
+  rt::KernelRequest request = *context.kernels.request(op);
+  for (const rt::KernelRequest &query : queries(op, request)) {
+    rt::CandidateList list = context.kernels.candidates(op, query);
     if (list.candidates.empty())
       reason = list.reason;
     for (rt::KernelCandidate &candidate : list.candidates) {
-      double cost = kernelCost(op, candidate) + adaptationCost(op, candidate.layouts);
+      double cost = candidate.nanoseconds + adaptationCost(op, candidate.layouts);
       if (cost >= bestCost)
         continue;
       bestCost = cost;
@@ -357,14 +341,14 @@ bool FamilyWalk::visitLibrary(Operation *op) {
     refused = op;
     return false;
   }
-  costs[current] += kernelCost(op, *best);
+  costs[current] += best->nanoseconds;
   size_t operands = op->getNumOperands();
   for (size_t i = 0; i < operands; ++i)
     use(op->getOpOperand(static_cast<unsigned>(i)), best->layouts[i]);
   for (size_t i = operands; i < best->layouts.size(); ++i)
     define(op->getResult(static_cast<unsigned>(i - operands)), best->layouts[i]);
-  if (int weight = weightPosition(op); weight >= 0)
-    weights[op] = best->layouts[static_cast<size_t>(weight)];
+  if (std::optional<size_t> weight = rt::weightOperand(request.op))
+    weights[op] = {*weight, best->layouts[*weight]};
   return true;
 }
 

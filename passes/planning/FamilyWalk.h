@@ -10,9 +10,7 @@ namespace dlc {
 
 /// What a walk needs.
 struct FamilyWalkContext {
-  rt::KernelPlanner &planner;
-  rt::Math math;
-  unsigned threads;
+  TargetKernels &kernels;
   LayoutFamily family;
   const LayoutFlips &flips;
   const llvm::DenseMap<mlir::Value, llvm::StringRef> &filterGradients;
@@ -27,7 +25,7 @@ class FamilyWalk {
 public:
   FamilyWalk(const FamilyWalkContext &context, nn::ProgramOp program, LayoutPlan &plan);
 
-  /// Visits all ops. False if the library refuses an op whatever the layouts.
+  /// Visits all ops. False if one has no kernel whatever the layouts.
   bool run();
   /// Brings the plan to what `run` would make of it since the family of an op has changed, and the
   /// layouts of variables from `former`.
@@ -54,19 +52,18 @@ private:
   void markReaders(mlir::Value value);
   llvm::StringRef variableOf(mlir::Operation *op) const;
   void visitRead(nn::ReadOp op);
-  bool visitLibrary(mlir::Operation *op);
+  bool visitKernel(mlir::Operation *op);
   void visitElementwise(mlir::Operation *op);
   void visitMovement(nn::BlocksOpInterface op);
   void visitCollective(mlir::Operation *op);
   void requireRowMajor(mlir::Operation *op);
 
-  std::vector<rt::KernelRequest> queries(mlir::Operation *op);
+  std::vector<rt::KernelRequest> queries(mlir::Operation *op, const rt::KernelRequest &request);
   double adaptationCost(mlir::Operation *op, const std::vector<rt::Layout> &layouts);
   double resultPenalty(mlir::Value result, const rt::Layout &layout);
   double reorderCost(mlir::Value value, const rt::Layout &to);
   void pay(mlir::Value value, const rt::Layout &to);
   double passCost(mlir::Value value, const rt::Layout &layout, size_t tensors);
-  double kernelCost(mlir::Operation *op, const rt::KernelCandidate &candidate);
   rt::Layout commonLayout(mlir::Operation *op, mlir::ValueRange operands,
                           llvm::function_ref<bool(const rt::Layout &)> allowed);
   void use(mlir::OpOperand &operand, const rt::Layout &layout);
@@ -79,8 +76,9 @@ private:
   LayoutPlan &plan;
   std::vector<mlir::Operation *> ops; // in their order
   llvm::DenseMap<mlir::Operation *, size_t> positions;
-  std::vector<double> costs;                             // by position
-  llvm::DenseMap<mlir::Operation *, rt::Layout> weights; // that convolutions would like
+  std::vector<double> costs; // by position
+  /// Where convolutions have their weight, and as what they would like it.
+  llvm::DenseMap<mlir::Operation *, std::pair<size_t, rt::Layout>> weights;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Reorder, 1>> paid;
   llvm::BitVector changed; // ops to visit again
   size_t current = 0;      // position of the op being visited

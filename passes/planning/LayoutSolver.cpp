@@ -7,7 +7,6 @@
 #include "dialects/NN/Elementwise.h"
 #include "dialects/NN/Role.h"
 #include "passes/planning/FamilyWalk.h"
-#include "passes/planning/KernelRequests.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -19,9 +18,6 @@ static constexpr int64_t leastReorder = 64 * 1024;
 static constexpr double leastGain = 1e-3;
 static constexpr unsigned mostTrials = 64;
 
-static constexpr LayoutFamily families[] = {LayoutFamily::Plain, LayoutFamily::ChannelsLast,
-                                            LayoutFamily::Blocked};
-
 StringRef dlc::nameOf(LayoutFamily family) {
   switch (family) {
   case LayoutFamily::Plain:
@@ -32,17 +28,6 @@ StringRef dlc::nameOf(LayoutFamily family) {
     return "blocked";
   }
   return {};
-}
-
-Layout dlc::familyLayout(LayoutFamily family, size_t rank, unsigned lanes) {
-  Layout layout = Layout::rowMajor(rank);
-  if (rank < 3)
-    return layout;
-  if (family == LayoutFamily::ChannelsLast)
-    std::rotate(layout.order.begin() + 1, layout.order.begin() + 2, layout.order.end());
-  if (family == LayoutFamily::Blocked)
-    layout.blocks.push_back({1, static_cast<uint16_t>(lanes)});
-  return layout;
 }
 
 bool dlc::isRecomputed(Value value) {
@@ -77,7 +62,7 @@ void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
 }
 
 FamilyWalkContext LayoutSolver::contextOf(const LayoutSolution &solution) const {
-  return {planner, math, threads, solution.family, solution.flips, filterGradients, copies};
+  return {kernels, solution.family, solution.flips, filterGradients, copies};
 }
 
 static FamilyWalkContext withVariables(FamilyWalkContext context,
@@ -108,7 +93,7 @@ private:
 };
 } // namespace
 
-/// Emits a diagnostic if the library refuses an op: it does in all families or in none.
+/// Emits a diagnostic if an op has no kernel: it has none in all families or in none of them.
 LogicalResult ProgramWalk::run() {
   for (FamilyWalk *walk : {&free, &fixed}) {
     layOutVariables();
@@ -139,15 +124,15 @@ void ProgramWalk::layOutVariables() {
       layouts.try_emplace(variable.getSymName(), Layout(owner->second));
 }
 
-/// The library op that a value comes from through elementwise ops, or null.
-static Operation *libraryProducer(Value value) {
+/// The op with a request that a value comes from through elementwise ops, or null.
+static Operation *kernelBehind(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && op->hasTrait<nn::Elementwise>() && !nn::fullOperands(op).empty())
     op = nn::fullOperands(op).front().getDefiningOp();
-  return op && isLibraryOp(op) ? op : nullptr;
+  return op && hasRequest(op) ? op : nullptr;
 }
 
-/// Library ops at either end of a reorder of an activation, in program order.
+/// Ops with a request at either end of a reorder of an activation, in program order.
 static SmallVector<Operation *> opsBesideReorders(nn::ProgramOp program, const LayoutPlan &plan) {
   llvm::SmallPtrSet<Operation *, 16> beside;
   for (auto &[operand, layout] : plan.operands) {
@@ -156,17 +141,18 @@ static SmallVector<Operation *> opsBesideReorders(nn::ProgramOp program, const L
         nn::physicalBytes(nn::tensorType(value)) < leastReorder)
       continue;
     beside.insert(operand->getOwner());
-    beside.insert(libraryProducer(value));
+    beside.insert(kernelBehind(value));
   }
   SmallVector<Operation *> ops;
   for (Operation &op : program.getBody().front())
-    if (beside.contains(&op) && isLibraryOp(&op))
+    if (beside.contains(&op) && hasRequest(&op))
       ops.push_back(&op);
   return ops;
 }
 
 /// Tries ops in other families until none lowers the sum.
-static void improve(LayoutSolution &solution, nn::ProgramOp train, ProgramWalk &walk) {
+static void improve(LayoutSolution &solution, nn::ProgramOp train, ProgramWalk &walk,
+                    ArrayRef<LayoutFamily> families) {
   unsigned trials = 0;
   auto tryFlips = [&](Operation *op) {
     bool improved = false;
@@ -209,8 +195,9 @@ FailureOr<LayoutSolution> LayoutSolver::solve() {
     };
     return key(a) < key(b);
   });
-  std::array<LayoutSolution, 3> solutions;
-  std::array<double, 3> nanoseconds;
+  ArrayRef<LayoutFamily> families = kernels.description().families;
+  std::vector<LayoutSolution> solutions(families.size());
+  std::vector<double> nanoseconds(families.size());
   LayoutSolution *best = nullptr;
   std::unique_ptr<ProgramWalk> bestWalk;
   for (auto [index, family] : llvm::enumerate(families)) {
@@ -226,11 +213,11 @@ FailureOr<LayoutSolution> LayoutSolver::solve() {
     bestWalk = std::move(walk);
   }
   if (nn::trainProgram(model))
-    improve(*best, programs.front(), *bestWalk);
+    improve(*best, programs.front(), *bestWalk, families);
   for (nn::ProgramOp program : llvm::drop_begin(programs))
     if (failed(ProgramWalk(contextOf(*best), program, best->plan).run()))
       return failure();
   best->plan.nanoseconds = bestWalk->nanoseconds();
-  best->nanoseconds = nanoseconds;
+  best->nanoseconds = std::move(nanoseconds);
   return std::move(*best);
 }

@@ -1,16 +1,15 @@
 // Chooses the physical layout of every tensor of a model.
 //
-// Three families of activation layouts (plain, channels last, blocked channels) are each carried
-// through the training program; the cheapest in all, planned kernels and reorders together, wins.
-// Within a family each library op takes its cheapest candidate given what its operands have, so an
-// op that refuses the family gets explicit reorders. Then single ops beside reorders are tried in
+// The target's families of activation layouts are each carried through the training program; the
+// cheapest in all, planned kernels and reorders together, wins. Within a family each op takes its
+// cheapest kernel given what its operands have, so an op that refuses the family gets explicit
+// reorders. Then single ops beside reorders are tried in
 // another family, and those that lower the sum stay there. Read-only: the pass writes the plan into
 // the IR. Invariants: arguments and sinks are row-major; every variable has one layout in all
 // programs.
 #pragma once
 
-#include "dialects/NN/NN.h"
-#include "runtime/core/KernelPlanner.h"
+#include "passes/planning/TargetKernels.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -18,11 +17,8 @@
 
 namespace dlc {
 
-enum class LayoutFamily { Plain, ChannelsLast, Blocked };
+using rt::LayoutFamily;
 llvm::StringRef nameOf(LayoutFamily family);
-
-/// Layout of an activation [N, C, S...] in a family; `lanes` channels make a block.
-rt::Layout familyLayout(LayoutFamily family, size_t rank, unsigned lanes);
 
 /// True if a value is computed again from reordered operands, not reordered itself: casts, which
 /// only make it larger, and f64, in which no library reorders.
@@ -46,18 +42,17 @@ struct LayoutSolution {
   LayoutFamily family = LayoutFamily::Plain;
   LayoutPlan plan;
   LayoutFlips flips;
-  /// Kernels and reorders of a training step in each family alone.
-  std::array<double, 3> nanoseconds{};
+  /// Kernels and reorders of a training step in each of the target's families alone.
+  std::vector<double> nanoseconds;
 };
 
 struct FamilyWalkContext;
 
 class LayoutSolver {
 public:
-  LayoutSolver(nn::ModelOp model, rt::KernelPlanner &planner, rt::Math math, unsigned threads)
-      : model(model), planner(planner), math(math), threads(threads) {}
+  LayoutSolver(nn::ModelOp model, TargetKernels &kernels) : model(model), kernels(kernels) {}
 
-  /// Emits a diagnostic at the first op that the library cannot run in any layout.
+  /// Emits a diagnostic at the first op that has no kernel in any layout.
   llvm::FailureOr<LayoutSolution> solve();
 
 private:
@@ -65,9 +60,7 @@ private:
   void findFilterGradients(nn::ProgramOp program);
 
   nn::ModelOp model;
-  rt::KernelPlanner &planner;
-  rt::Math math;
-  unsigned threads;
+  TargetKernels &kernels;
   llvm::DenseMap<mlir::Value, llvm::StringRef> filterGradients; // value -> its parameter
   llvm::StringMap<llvm::StringRef> copies;                      // copy -> its parameter
 };

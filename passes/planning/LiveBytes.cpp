@@ -3,7 +3,7 @@
 #include "passes/planning/LiveBytes.h"
 
 #include "dialects/Comm/Comm.h"
-#include "passes/planning/KernelRequests.h"
+#include "passes/planning/PlannedKernel.h"
 
 using namespace mlir;
 using namespace dlc;

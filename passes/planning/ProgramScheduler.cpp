@@ -4,7 +4,7 @@
 
 #include "dialects/NN/Role.h"
 #include "passes/planning/BucketLayout.h"
-#include "passes/planning/KernelRequests.h"
+#include "passes/planning/PlannedKernel.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -34,6 +34,11 @@ static bool isRecomputed(Operation *op) { return op->hasAttr(recomputedName); }
 static bool isWeightGradient(Operation *op) {
   nn::Role role = nn::roleOf(op);
   return role.phase == nn::Phase::Backward && role.variable;
+}
+
+/// A kernel of a library that does more than move elements.
+static bool isProduct(Operation *op) {
+  return isLibraryKernel(op) && !op->hasTrait<nn::MovesElements>();
 }
 
 ProgramScheduler::ProgramScheduler(Block &block, bool overlap) : block(block), overlap(overlap) {
@@ -117,11 +122,11 @@ void ProgramScheduler::findTail() {
 void ProgramScheduler::findPairs() {
   llvm::DenseMap<Value, SmallVector<Operation *>> kernels;
   for (Operation &op : block)
-    if (isLibraryOp(&op) && !isa<nn::ReorderOp>(op) && !isWeightGradient(&op) && !isRecomputed(&op))
+    if (isProduct(&op) && !isWeightGradient(&op) && !isRecomputed(&op))
       for (Value operand : op.getOperands())
         kernels[source(operand)].push_back(&op);
   for (Operation &op : block) {
-    if (!isLibraryOp(&op) || isa<nn::ReorderOp>(op) || !isWeightGradient(&op))
+    if (!isProduct(&op) || !isWeightGradient(&op))
       continue;
     size_t ready = 0;
     for (Value operand : op.getOperands())
@@ -150,7 +155,7 @@ unsigned ProgramScheduler::findUpdate(Operation *op) const {
 /// True for the kernel of a bucket of its own that only an update needs, and that takes far more
 /// memory than it reads.
 bool ProgramScheduler::findLargeGradient(Operation *op) const {
-  if (!isLibraryOp(op) || op->getNumResults() != 1 || !op->hasOneUse())
+  if (!isLibraryKernel(op) || op->getNumResults() != 1 || !op->hasOneUse())
     return false;
   auto start = dyn_cast<comm::StartOp>(*op->user_begin());
   if (!start || start.getInputs().size() != 1 || of(of(start).wait).update == 0)

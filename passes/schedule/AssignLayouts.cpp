@@ -4,7 +4,6 @@
 #include "dialects/NN/Elementwise.h"
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
-#include "passes/planning/KernelRequests.h"
 #include "passes/planning/LayoutSolver.h"
 
 #include "mlir/IR/Remarks.h"
@@ -108,13 +107,15 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
       return signalPassFailure();
     nn::ModelOp model = getOperation();
     std::string reason;
-    std::unique_ptr<rt::KernelPlanner> planner = openPlanner(target, threads, reason);
+    std::shared_ptr<rt::KernelPlanner> planner =
+        openPlanner(&getContext(), target, threads, reason);
     if (!planner || (math != "fast" && math != "strict")) {
       model.emitError(planner ? "math is '" + math + "', expected strict or fast" : reason);
       return signalPassFailure();
     }
     if (auto precision = model->getAttrOfType<StringAttr>("precision");
-        precision && precision.getValue() == "bf16" && !planner->target().bf16) {
+        precision && precision.getValue() == "bf16" &&
+        !planner->target().multiplies(rt::DType::BF16)) {
       model.emitError("precision bf16 needs a processor with bf16 instructions, which ")
           << planner->target().name
           << " has not: compile with --precision=f32, or for cpu:avx512-bf16 or cpu:amx";
@@ -123,15 +124,16 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
     // Later passes are to price with the same table.
     PlanningTarget planned{PlanningTarget::nameOf(planner->target()), threads,
                            math == "strict" ? rt::Math::Strict : rt::Math::Fast};
-    FailureOr<LayoutSolution> solution =
-        LayoutSolver(model, *planner, planned.math, threads).solve();
+    TargetKernels kernels(std::move(planner), planned);
+    FailureOr<LayoutSolution> solution = LayoutSolver(model, kernels).solve();
     if (failed(solution))
       return signalPassFailure();
     write(model, solution->plan);
     planned.writeTo(model);
     model.setStage("schedule");
-    writeCosts(model, *solution);
-    explain(model, *solution);
+    ArrayRef<LayoutFamily> families = kernels.description().families;
+    writeCosts(model, *solution, families);
+    explain(model, *solution, families);
   }
 
   void write(nn::ModelOp model, const LayoutPlan &plan) {
@@ -144,11 +146,11 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
   }
 
   /// The attribute `layouts`, for the report: what was chosen, then what else there was, by cost.
-  void writeCosts(nn::ModelOp model, const LayoutSolution &solution) {
+  void writeCosts(nn::ModelOp model, const LayoutSolution &solution,
+                  ArrayRef<LayoutFamily> families) {
     Builder builder(&getContext());
     SmallVector<std::pair<double, Attribute>> costs;
-    for (auto [index, alone] : llvm::enumerate(solution.nanoseconds)) {
-      auto family = static_cast<LayoutFamily>(index);
+    for (auto [family, alone] : llvm::zip(families, solution.nanoseconds)) {
       bool isChosen = family == solution.family;
       double cost = isChosen ? solution.plan.nanoseconds : alone;
       auto exceptions = static_cast<int64_t>(isChosen ? solution.flips.size() : 0);
@@ -165,13 +167,16 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
                    builder.getArrayAttr(llvm::to_vector(llvm::make_second_range(costs))));
   }
 
-  void explain(nn::ModelOp model, const LayoutSolution &solution) {
+  void explain(nn::ModelOp model, const LayoutSolution &solution, ArrayRef<LayoutFamily> families) {
+    std::string text =
+        ("activations are " + nameOf(solution.family) + "; kernels and reorders of a step:").str();
+    StringRef comma = "";
+    for (auto [family, alone] : llvm::zip(families, solution.nanoseconds)) {
+      text += llvm::formatv("{0} {1} {2:f3} ms", comma, nameOf(family), alone * 1e-6);
+      comma = ",";
+    }
     remark::analysis(model.getLoc(), remark::RemarkOpts::name("layouts").category("dlc-layouts"))
-        << llvm::formatv("activations are {0}; kernels and reorders of a step: plain {1:f3} ms, "
-                         "channels last {2:f3} ms, blocked {3:f3} ms",
-                         nameOf(solution.family), solution.nanoseconds[0] * 1e-6,
-                         solution.nanoseconds[1] * 1e-6, solution.nanoseconds[2] * 1e-6)
-               .str();
+        << text;
   }
 };
 

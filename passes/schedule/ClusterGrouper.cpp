@@ -5,8 +5,6 @@
 
 #include "passes/schedule/ClusterGrouper.h"
 
-#include "passes/planning/KernelRequests.h"
-
 #include "dialects/Comm/Comm.h"
 
 using namespace mlir;
@@ -17,49 +15,6 @@ using namespace dlc;
 static constexpr size_t mostOps = 128;
 
 static bool isReduction(Operation *op) { return isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op); }
-
-/// True if something other than a cluster reads the result of an op.
-static bool needsMemory(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) { return !isClusterOp(user); });
-}
-
-/// A cast whose result takes more memory than its operand, which nobody needs in memory.
-static bool isCopiedCast(Operation *op) {
-  auto cast = dyn_cast<nn::CastOp>(op);
-  return cast &&
-         nn::elementBytes(nn::tensorType(cast.getY()).getElementType()) >
-             nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) &&
-         !needsMemory(op);
-}
-
-bool dlc::isCopiedIntoClusters(Operation *op) {
-  return isCopiedCast(op) ||
-         isa<nn::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::SliceOp, nn::PadOp>(op);
-}
-
-SmallVector<Operation *> dlc::usersThroughCasts(Value value) {
-  SmallVector<Operation *> users;
-  for (Operation *user : value.getUsers()) {
-    if (isCopiedCast(user))
-      llvm::append_range(users, usersThroughCasts(user));
-    else
-      users.push_back(user);
-  }
-  return users;
-}
-
-SmallVector<Operation *> dlc::usersThroughCasts(Operation *op) {
-  SmallVector<Operation *> users;
-  for (Value result : op->getResults())
-    llvm::append_range(users, usersThroughCasts(result));
-  return users;
-}
-
-bool dlc::isClusterOp(Operation *op) {
-  return op->hasTrait<nn::Elementwise>() || isReduction(op) || isCopiedIntoClusters(op) ||
-         isa<nn::ConcatOp, nn::TransposeOp>(op) ||
-         (isa<nn::ReorderOp, nn::MaxPoolOp, nn::MaxPoolGradOp>(op) && !isLibraryOp(op));
-}
 
 /// Positions of users of an op, in program order; uses have no order that text preserves.
 static std::vector<unsigned> positionsOf(ArrayRef<Operation *> users,
@@ -72,19 +27,19 @@ static std::vector<unsigned> positionsOf(ArrayRef<Operation *> users,
   return found;
 }
 
-ClusterGrouper::ClusterGrouper(Block &block) {
+ClusterGrouper::ClusterGrouper(Block &block, const ClusterRules &rules) : rules(rules) {
   for (Operation &op : block) {
     positions[&op] = static_cast<unsigned>(ops.size());
     ops.push_back(&op);
   }
   std::vector<std::vector<unsigned>> users;
   for (Operation *op : ops)
-    users.push_back(positionsOf(usersThroughCasts(op), positions));
+    users.push_back(positionsOf(rules.usersThroughCasts(op), positions));
   graph.emplace(std::move(users));
   all.resize(ops.size());
   for (unsigned position = ops.size(); position-- > 0;) {
     Operation *op = ops[position];
-    if (!isClusterOp(op) || (isCopiedIntoClusters(op) && !needsMemory(op)))
+    if (!rules.isClusterOp(op) || (rules.isCopied(op) && !rules.needsMemory(op)))
       continue;
     addOp(position);
     joinUsers(position);
@@ -136,19 +91,20 @@ void ClusterGrouper::joinSiblings(Block &block) {
   SmallVector<unsigned> stretches(ops.size());
   unsigned number = 0;
   for (auto [index, op] : llvm::enumerate(block)) {
-    number += isLibraryOp(&op) || isa<comm::StartOp, comm::WaitOp, comm::AllReduceOp>(op);
+    number += (hasRequest(&op) && !rules.isClusterOp(&op)) ||
+              isa<comm::StartOp, comm::WaitOp, comm::AllReduceOp>(op);
     stretches[index] = number;
   }
   for (BlockArgument argument : block.getArguments())
     joinReaders(argument, stretches);
   for (Operation &op : block)
     for (Value result : op.getResults())
-      if (!isCopiedIntoClusters(&op) && nn::tensorType(result).getRank() > 0)
+      if (!rules.isCopied(&op) && nn::tensorType(result).getRank() > 0)
         joinReaders(result, stretches);
 }
 
 void ClusterGrouper::joinReaders(Value value, ArrayRef<unsigned> stretches) {
-  std::vector<unsigned> readers = positionsOf(usersThroughCasts(value), positions);
+  std::vector<unsigned> readers = positionsOf(rules.usersThroughCasts(value), positions);
   // Joining does not change the stretch of a group.
   auto stretchOf = [&](unsigned reader) { return stretches[all[graph->find(reader)].lead]; };
   llvm::DenseMap<unsigned, SmallVector<unsigned>> together;

@@ -6,7 +6,7 @@
 // elements larger) belongs to no group: every cluster that uses it gets its own copy.
 #pragma once
 
-#include "dialects/NN/NN.h"
+#include "passes/schedule/ClusterRules.h"
 #include "passes/schedule/JoinedGraph.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -15,20 +15,12 @@
 
 namespace dlc {
 
-/// True if generated code runs the op.
-bool isClusterOp(mlir::Operation *op);
-/// True if a cluster copies the op instead of reading its result.
-bool isCopiedIntoClusters(mlir::Operation *op);
-/// Users of a value or of an op's results, those of copied casts in place of the casts.
-llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Value value);
-llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Operation *op);
-
 /// Ops of one future nn.fused, in program order.
 using ClusterGroup = llvm::SmallVector<mlir::Operation *>;
 
 class ClusterGrouper {
 public:
-  explicit ClusterGrouper(mlir::Block &block);
+  ClusterGrouper(mlir::Block &block, const ClusterRules &rules);
 
   /// The groups, in the order of their last ops.
   std::vector<ClusterGroup> groups() const;
@@ -62,6 +54,7 @@ private:
   /// Positions of the ops of a group, in program order.
   llvm::SmallVector<unsigned> membersOf(unsigned group) const;
 
+  const ClusterRules &rules;
   llvm::SmallVector<mlir::Operation *> ops; // of the block
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   std::optional<JoinedGraph> graph; // of positions; copied casts are no nodes' users

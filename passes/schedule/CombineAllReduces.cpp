@@ -6,8 +6,9 @@
 #include "passes/Passes.h"
 #include "passes/planning/BlockOrder.h"
 #include "passes/planning/BucketPlanner.h"
-#include "passes/planning/KernelRequests.h"
 #include "passes/planning/OverlapSimulator.h"
+#include "passes/planning/PlannedKernel.h"
+#include "passes/planning/TargetKernels.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/BitVector.h"
@@ -58,7 +59,7 @@ bool isOwnResult(Value value) {
 
 struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReducesPass> {
   using Base::Base;
-  using Planner = std::unique_ptr<rt::KernelPlanner>; // opened for the first copy, if there is one
+  using Kernels = std::unique_ptr<TargetKernels>; // opened for the first copy, if there is one
 
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), "schedule")))
@@ -70,13 +71,13 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     if (bucketSize)
       limits.bytes = bucketSize;
     getOperation()->setAttr("bucket_size", Builder(&getContext()).getI64IntegerAttr(bucketSize));
-    Planner opened;
+    Kernels opened;
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       if (failed(combine(program.getBody().front(), opened)))
         return signalPassFailure();
   }
 
-  LogicalResult combine(Block &block, Planner &opened) {
+  LogicalResult combine(Block &block, Kernels &opened) {
     positions.clear();
     for (auto [index, op] : llvm::enumerate(block))
       positions[&op].position = static_cast<double>(index);
@@ -156,7 +157,7 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     return reductions;
   }
 
-  LogicalResult build(MutableArrayRef<Member> bucket, Planner &opened) {
+  LogicalResult build(MutableArrayRef<Member> bucket, Kernels &opened) {
     OpBuilder builder(bucket.back().op);
     SmallVector<Value> inputs;
     SmallVector<Location> locations;
@@ -184,18 +185,18 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
   }
 
   /// The member's input, or a copy where the input cannot live in the bucket.
-  FailureOr<Value> ownInput(OpBuilder &builder, Member &member, Planner &opened) {
+  FailureOr<Value> ownInput(OpBuilder &builder, Member &member, Kernels &opened) {
     Value input = member.input();
     if (isOwnResult(input))
       return input;
-    if (!opened && !(opened = openPlanner(getOperation())))
+    if (!opened && !(opened = TargetKernels::open(getOperation())))
       return failure();
     auto copy = nn::FusedOp::create(builder, member.op.getLoc(), TypeRange(input.getType()), input);
     Block &body = copy.getBody().emplaceBlock();
     body.addArgument(input.getType(), input.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     nn::YieldOp::create(inner, copy.getLoc(), body.getArguments());
-    nn::KernelAttr kernel = generatedKernel(copy, *opened);
+    nn::KernelAttr kernel = opened->clusterKernel(copy);
     if (!kernel)
       return failure();
     copy->setAttr(plannedKernelName, kernel);

@@ -19,10 +19,14 @@ namespace dlc {
 } // namespace dlc
 
 namespace {
-/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result.
-template <typename Op> void fuseRelu(nn::ReluOp relu) {
-  auto producer = relu.getX().getDefiningOp<Op>();
-  if (!producer || !relu.getX().hasOneUse() || producer.getRelu())
+/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result and a kernel of
+/// the library takes the ReLU.
+template <typename Op> void fuseRelu(nn::ReluOp relu, Op producer, TargetKernels &kernels) {
+  if (!relu.getX().hasOneUse() || producer.getRelu())
+    return;
+  rt::KernelRequest request = *kernels.request(producer);
+  request.relu = true;
+  if (kernels.libraryCandidates(producer, request).candidates.empty())
     return;
   producer.setRelu(true);
   relu.getY().replaceAllUsesWith(producer.getY());
@@ -32,7 +36,8 @@ template <typename Op> void fuseRelu(nn::ReluOp relu) {
 /// Builds the nn.fused of one group behind its last op.
 class ClusterBuilder {
 public:
-  explicit ClusterBuilder(const ClusterGroup &group) : group(group) {
+  ClusterBuilder(const ClusterGroup &group, const ClusterRules &rules)
+      : group(group), rules(rules) {
     inGroup.insert(group.begin(), group.end());
   }
 
@@ -40,7 +45,7 @@ public:
     SmallVector<Value> results;
     for (Operation *op : group)
       for (Value result : op->getResults())
-        if (llvm::any_of(usersThroughCasts(result),
+        if (llvm::any_of(rules.usersThroughCasts(result),
                          [&](Operation *user) { return !inGroup.contains(user); }))
           results.push_back(result);
     OpBuilder builder(group.back());
@@ -69,7 +74,7 @@ private:
     if (!nn::layerName(result.getLoc()).empty())
       return result.getLoc();
     Operation *first = nullptr;
-    for (Operation *user : usersThroughCasts(result))
+    for (Operation *user : rules.usersThroughCasts(result))
       if (!inGroup.contains(user) && !nn::layerName(user->getLoc()).empty() &&
           (!first || user->isBeforeInBlock(first)))
         first = user;
@@ -90,7 +95,7 @@ private:
     if (mapping.contains(value))
       return;
     Operation *op = value.getDefiningOp();
-    if (op && isCopiedIntoClusters(op) && !inGroup.contains(op)) {
+    if (op && rules.isCopied(op) && !inGroup.contains(op)) {
       copy(op);
       return;
     }
@@ -99,6 +104,7 @@ private:
   }
 
   const ClusterGroup &group;
+  const ClusterRules &rules;
   llvm::SmallPtrSet<Operation *, 16> inGroup;
   Block *body = nullptr;
   std::unique_ptr<OpBuilder> inner;
@@ -112,23 +118,28 @@ public:
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), "schedule")))
       return signalPassFailure();
-    getOperation().walk([](nn::ReluOp relu) {
+    std::unique_ptr<TargetKernels> kernels = TargetKernels::open(getOperation());
+    if (!kernels)
+      return signalPassFailure();
+    getOperation().walk([&](nn::ReluOp relu) {
       Operation *producer = relu.getX().getDefiningOp();
-      if (isa_and_present<nn::ConvOp>(producer))
-        fuseRelu<nn::ConvOp>(relu);
-      else if (isa_and_present<nn::MatmulOp>(producer))
-        fuseRelu<nn::MatmulOp>(relu);
+      if (auto conv = dyn_cast_or_null<nn::ConvOp>(producer))
+        fuseRelu(relu, conv, *kernels);
+      else if (auto product = dyn_cast_or_null<nn::MatmulOp>(producer))
+        fuseRelu(relu, product, *kernels);
     });
-    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
-      formClusters(program.getBody().front());
+    for (auto program : getOperation().getBody().getOps<nn::ProgramOp>()) {
+      Block &block = program.getBody().front();
+      formClusters(block, ClusterRules(block, *kernels));
+    }
   }
 
 private:
   /// False for dead code.
-  static bool isRead(const ClusterGroup &group) {
+  static bool isRead(const ClusterGroup &group, const ClusterRules &rules) {
     llvm::SmallPtrSet<Operation *, 16> inGroup(group.begin(), group.end());
     return llvm::any_of(group, [&](Operation *op) {
-      return llvm::any_of(usersThroughCasts(op),
+      return llvm::any_of(rules.usersThroughCasts(op),
                           [&](Operation *user) { return !inGroup.contains(user); });
     });
   }
@@ -148,13 +159,13 @@ private:
     });
   }
 
-  void formClusters(Block &block) {
-    ClusterGrouper grouper(block);
+  void formClusters(Block &block, const ClusterRules &rules) {
+    ClusterGrouper grouper(block, rules);
     if (getContext().getRemarkEngine())
       explain(grouper);
     for (const ClusterGroup &group : grouper.groups()) {
-      if (isRead(group))
-        ClusterBuilder(group).build();
+      if (isRead(group, rules))
+        ClusterBuilder(group, rules).build();
       for (Operation *op : llvm::reverse(group))
         op->dropAllReferences();
       for (Operation *op : llvm::reverse(group)) {
@@ -165,7 +176,7 @@ private:
       }
     }
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isCopiedIntoClusters(&op) && op.use_empty())
+      if (rules.isCopied(&op) && op.use_empty())
         op.erase();
     // As close to the present order as operands before users allow.
     applyOrder(block, orderBlock(block, [](Operation *) { return OrderKey(); }));

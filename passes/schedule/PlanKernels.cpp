@@ -1,12 +1,11 @@
-// Asks the target's planner for each library op with the layouts as they are, and estimates
-// clusters by what their stages move and compute.
+// Takes for each op of a library the cheapest of its kernels with the layouts as they are, and
+// estimates clusters by what their stages move and compute.
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
-#include "passes/codegen/GeneratedKernels.h"
-#include "passes/codegen/ProductPlan.h"
-#include "passes/planning/KernelRequests.h"
 #include "passes/planning/LiveBytes.h"
+#include "passes/planning/PlannedKernel.h"
+#include "passes/planning/TargetKernels.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -18,22 +17,24 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-nn::KernelAttr dlc::generatedKernel(nn::FusedOp op, const rt::KernelPlanner &planner) {
-  uint64_t bytes = 0, flops = 0;
-  double nanoseconds = 0;
-  FailureOr<GeneratedKernel> planned = planGeneratedKernel(op.getBody().front());
-  if (failed(planned))
-    return {};
-  for (const GeneratedStage &stage : planned->stages) {
-    bytes += stage.bytes;
-    flops += stage.flops;
-    nanoseconds += planner.generatedCost(stage.bytes, stage.flops);
-  }
-  return nn::KernelAttr::get(op.getContext(), "generated", /*workspace=*/0, flops, bytes,
-                             static_cast<uint64_t>(nanoseconds));
-}
-
 namespace {
+
+/// Makes a cluster of one op.
+void enclose(Operation *op) {
+  OpBuilder builder(op);
+  auto fused = nn::FusedOp::create(builder, op->getLoc(), op->getResultTypes(), op->getOperands());
+  Block &body = fused.getBody().emplaceBlock();
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, body.addArgument(operand.getType(), operand.getLoc()));
+  OpBuilder inner = OpBuilder::atBlockEnd(&body);
+  Operation *copy = inner.clone(*op, mapping);
+  copy->removeAttr(nn::roleName);
+  nn::setRole(fused, nn::roleOf(op));
+  nn::YieldOp::create(inner, op->getLoc(), copy->getResults());
+  op->replaceAllUsesWith(fused);
+  op->erase();
+}
 
 struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   using Base::Base;
@@ -42,15 +43,19 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     if (failed(requireStage(getOperation(), "schedule")))
       return signalPassFailure();
     nn::ModelOp model = getOperation();
-    std::unique_ptr<rt::KernelPlanner> planner = openPlanner(model);
-    if (!planner)
+    std::unique_ptr<TargetKernels> kernels = TargetKernels::open(model);
+    if (!kernels)
       return signalPassFailure();
-    PlanningTarget target = *PlanningTarget::of(model);
     auto programs = model.getBody().getOps<nn::ProgramOp>();
+    // An op that costs less as generated code is a cluster, too.
+    for (nn::ProgramOp program : programs)
+      for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
+        if (hasRequest(&op) && kernels->isGenerated(&op))
+          enclose(&op);
     // Clusters first: what shares their memory is asked of those that can be generated.
     for (nn::ProgramOp program : programs)
       for (auto fused : program.getBody().getOps<nn::FusedOp>()) {
-        nn::KernelAttr kernel = generatedKernel(fused, *planner);
+        nn::KernelAttr kernel = kernels->clusterKernel(fused);
         if (!kernel)
           return signalPassFailure();
         fused->setAttr(plannedKernelName, kernel);
@@ -66,57 +71,25 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     for (nn::ProgramOp program : programs) {
       LiveBytes live(program.getBody().front(), clusters);
       for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
-        if (!isLibraryOp(&op))
+        if (!hasRequest(&op))
           continue;
-        nn::KernelAttr kernel = libraryKernel(&op, *planner, target, limit - live.at(&op));
+        nn::KernelAttr kernel = libraryKernel(&op, *kernels, limit - live.at(&op));
         if (!kernel)
           return signalPassFailure();
         op.setAttr(plannedKernelName, kernel);
-        if (auto product = dyn_cast<nn::MatmulOp>(op))
-          generateCheaper(product, *planner, *kernelRequest(&op, target.math, target.threads));
       }
     }
   }
 
-  /// Makes a cluster of a product whose generated kernel costs less than the library's.
-  static void generateCheaper(nn::MatmulOp op, const rt::KernelPlanner &planner,
-                              const rt::KernelRequest &request) {
-    std::optional<ProductPlan> plan = planProduct(op);
-    nn::KernelAttr library = plannedKernel(op);
-    double nanoseconds = planner.productCost(request);
-    if (!plan || nanoseconds >= static_cast<double>(library.getNanoseconds()))
-      return;
-    OpBuilder builder(op);
-    auto fused = nn::FusedOp::create(builder, op.getLoc(), TypeRange(op.getY().getType()),
-                                     op->getOperands());
-    Block &body = fused.getBody().emplaceBlock();
-    IRMapping mapping;
-    for (Value operand : op->getOperands())
-      mapping.map(operand, body.addArgument(operand.getType(), operand.getLoc()));
-    OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    Operation *copy = inner.clone(*op, mapping);
-    copy->removeAttr(plannedKernelName);
-    copy->removeAttr(nn::roleName);
-    nn::setRole(fused, nn::roleOf(op));
-    nn::YieldOp::create(inner, op.getLoc(), copy->getResults());
-    fused->setAttr(plannedKernelName,
-                   nn::KernelAttr::get(op.getContext(), "generated", /*workspace=*/0,
-                                       library.getFlops(), library.getBytes(),
-                                       static_cast<uint64_t>(nanoseconds)));
-    op->replaceAllUsesWith(fused);
-    op->erase();
-  }
-
   /// Brings a convolution's weight into a layout in which an allowed kernel exists: some are
   /// Winograd's alone. False if there is none, failure after a diagnostic.
-  FailureOr<bool> reorderWeight(Operation *op, rt::KernelPlanner &planner,
-                                const PlanningTarget &target,
+  FailureOr<bool> reorderWeight(Operation *op, TargetKernels &kernels,
                                 llvm::function_ref<bool(const rt::KernelCandidate &)> isAllowed) {
     if (!isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp>(op))
       return false;
-    rt::KernelRequest request = *kernelRequest(op, target.math, target.threads);
+    rt::KernelRequest request = *kernels.request(op);
     request.operands[1].layout.reset();
-    rt::CandidateList list = planner.candidates(request);
+    rt::CandidateList list = kernels.libraryCandidates(op, request);
     auto fits = llvm::find_if(list.candidates, isAllowed);
     if (fits == list.candidates.end())
       return false;
@@ -130,7 +103,7 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
       OpBuilder builder(op);
       auto reorder = nn::ReorderOp::create(builder, op->getLoc(), type, source);
       nn::setRole(reorder, {nn::phaseOf(op)});
-      nn::KernelAttr kernel = libraryKernel(reorder, planner, target, UINT64_MAX);
+      nn::KernelAttr kernel = libraryKernel(reorder, kernels, UINT64_MAX);
       if (!kernel)
         return failure();
       reorder->setAttr(plannedKernelName, kernel);
@@ -142,11 +115,10 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   }
 
   /// The cheapest kernel whose workspace is allowed, else the one with the least.
-  nn::KernelAttr libraryKernel(Operation *op, rt::KernelPlanner &planner,
-                               const PlanningTarget &target, uint64_t workspace) {
-    rt::CandidateList list = planner.candidates(*kernelRequest(op, target.math, target.threads));
+  nn::KernelAttr libraryKernel(Operation *op, TargetKernels &kernels, uint64_t workspace) {
+    rt::CandidateList list = kernels.libraryCandidates(op, *kernels.request(op));
     if (list.candidates.empty()) {
-      op->emitOpError("has no kernel on ") << target.name << ": " << list.reason;
+      op->emitOpError("has no kernel on ") << kernels.target().name << ": " << list.reason;
       return {};
     }
     auto isAllowed = [&](const rt::KernelCandidate &candidate) {
@@ -154,20 +126,17 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     };
     auto fits = llvm::find_if(list.candidates, isAllowed);
     if (fits == list.candidates.end()) {
-      FailureOr<bool> isReordered = reorderWeight(op, planner, target, isAllowed);
+      FailureOr<bool> isReordered = reorderWeight(op, kernels, isAllowed);
       if (failed(isReordered))
         return {};
       if (*isReordered) {
-        list = planner.candidates(*kernelRequest(op, target.math, target.threads));
+        list = kernels.libraryCandidates(op, *kernels.request(op));
         fits = llvm::find_if(list.candidates, isAllowed);
       }
     }
     if (fits == list.candidates.end())
       fits = std::ranges::min_element(list.candidates, {}, &rt::KernelCandidate::workspaceBytes);
-    const rt::KernelCandidate &choice = *fits;
-    return nn::KernelAttr::get(op->getContext(), choice.implementation, choice.workspaceBytes,
-                               choice.flops, choice.bytes,
-                               static_cast<uint64_t>(choice.nanoseconds));
+    return kernelAttr(op->getContext(), *fits);
   }
 };
 

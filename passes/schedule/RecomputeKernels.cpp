@@ -8,9 +8,9 @@
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
-#include "passes/planning/KernelRequests.h"
 #include "passes/planning/LiveBytes.h"
 #include "passes/planning/MemoryPrice.h"
+#include "passes/planning/PlannedKernel.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -25,8 +25,8 @@ namespace dlc {
 /// The readers of a kernel's result behind `peak`, in the order of the program; none if the kernel
 /// cannot run again or if its result has to lie there all the time.
 static SmallVector<Operation *> readersBehind(Operation *kernel, Operation *peak) {
-  if (!isLibraryOp(kernel) || kernel->getNumResults() != 1 || hasOwnPlace(kernel->getResult(0)) ||
-      !kernel->isBeforeInBlock(peak))
+  if (!isLibraryKernel(kernel) || kernel->getNumResults() != 1 ||
+      hasOwnPlace(kernel->getResult(0)) || !kernel->isBeforeInBlock(peak))
     return {};
   // Sums are formed in the memory of gradients.
   for (Value operand : kernel->getOperands())

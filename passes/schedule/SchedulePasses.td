@@ -44,7 +44,7 @@ def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
   let summary = "library epilogues, then clusters of everything else";
   let description = [{
     Precondition: layouts assigned, composites lowered. Effect: a relu that alone reads a convolution or matrix product becomes its
-    epilogue; every op that no library runs goes into an nn.fused. A cluster has one iteration space and may end in reductions over
+    epilogue if a kernel of the library takes it; every op that generated code runs, by price where a library could, goes into an nn.fused. A cluster has one iteration space and may end in reductions over
     common dimensions; constants, iotas, broadcasts, slices and pads are copied into every cluster that uses them. Pooling whose windows
     tile channels-innermost memory is generated: its gradient is pointwise then.
 
@@ -100,7 +100,7 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: stage schedule, layouts assigned. Effect: attribute `nn.kernel` (implementation, workspace, FLOPs, bytes, forecast) on every
     library op, from the cheapest candidate for its layouts whose workspace raises the peak of the plan (variables and live tensors) by a tenth at most, and on
-    every nn.fused. A matrix product of few rows whose generated kernel costs less becomes a nn.fused of its own. An op for which the library has only reference
+    every nn.fused. A matrix product whose generated kernel costs less becomes a nn.fused of its own. An op for which the library has only reference
     code is an error that says so.
   }];
 }

@@ -5,6 +5,7 @@
 #include "passes/nn/ModelChecks.h"
 #include "passes/planning/KernelRequests.h"
 #include "passes/planning/LayoutSolver.h"
+#include "passes/planning/PlannedKernel.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -73,8 +74,8 @@ static LogicalResult verifyStart(comm::StartOp start, int64_t bucket) {
 /// True for what the exec stage knows: kernels, collectives, views, and what touches variables and
 /// results.
 static bool hasPlace(Operation *op) {
-  return isLibraryOp(op) || isa<nn::FusedOp, nn::ReadOp, nn::AssignOp, nn::ReshapeOp, nn::LossOp,
-                                nn::MetricOp, nn::OutputOp, comm::StartOp, comm::WaitOp>(op);
+  return hasRequest(op) || isa<nn::FusedOp, nn::ReadOp, nn::AssignOp, nn::ReshapeOp, nn::LossOp,
+                               nn::MetricOp, nn::OutputOp, comm::StartOp, comm::WaitOp>(op);
 }
 
 static LogicalResult verifyProgram(nn::ProgramOp program) {
@@ -82,7 +83,7 @@ static LogicalResult verifyProgram(nn::ProgramOp program) {
     return program.emitOpError("has an input that is not row-major");
   int64_t bucket = 0;
   for (Operation &op : program.getBody().front()) {
-    if ((isLibraryOp(&op) || isa<nn::FusedOp>(op)) && !plannedKernel(&op)) // 2.
+    if ((hasRequest(&op) || isa<nn::FusedOp>(op)) && !plannedKernel(&op)) // 2.
       return op.emitOpError("has no kernel; run dlc-plan-kernels");
     if (isa<comm::AllReduceOp>(op)) // 3.
       return op.emitOpError("is left; run dlc-overlap-all-reduces");

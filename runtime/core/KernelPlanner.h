@@ -9,7 +9,9 @@
 
 #include "runtime/artifact/Layout.h"
 #include "runtime/artifact/artifact_generated.h"
+#include "runtime/core/LayoutFamily.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,6 +41,19 @@ enum class KernelOp : uint8_t {
   MaxPoolGrad, // dy, index -> dx
   Reorder,     // x -> y, same shape and dtype, other layout; both layouts given
 };
+
+/// Place of a convolution's weight, or of its gradient, among the operands; nothing for others.
+inline std::optional<size_t> weightOperand(KernelOp op) {
+  switch (op) {
+  case KernelOp::Conv:
+  case KernelOp::ConvGradData:
+    return 1;
+  case KernelOp::ConvGradFilter:
+    return 2;
+  default:
+    return std::nullopt;
+  }
+}
 
 enum class Math : uint8_t { Strict, Fast };
 
@@ -73,6 +88,13 @@ struct KernelCandidate {
 struct CandidateList {
   std::vector<KernelCandidate> candidates; // cheapest first
   std::string reason;
+
+  /// Behind those that cost as much.
+  void add(KernelCandidate candidate) {
+    auto place = std::ranges::upper_bound(candidates, candidate.nanoseconds, {},
+                                          &KernelCandidate::nanoseconds);
+    candidates.insert(place, std::move(candidate));
+  }
 };
 
 /// What an artifact that this planner serves must say about its target.
@@ -81,9 +103,14 @@ struct PlannerTarget {
   std::vector<std::string> features; // instruction sets the code may use, in LLVM's spelling
   std::string library;               // library and version that planned
   unsigned vectorBits = 0;           // of the widest f32 vector
-  bool bf16 = false;                 // has instructions that multiply bf16
+  std::vector<DType> dtypes;         // in which its instructions multiply
   std::string table = "";            // "cpu:FILE.json" if costs are from there, else empty
   uint64_t cacheBytes = 0;           // of the last level that a team shares; 0 if it is not known
+  /// Layouts that activations may have, the most common first, and the channels of a block.
+  std::vector<LayoutFamily> families = {LayoutFamily::Plain};
+  unsigned channelBlock = 1;
+
+  bool multiplies(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
 };
 
 class KernelPlanner {
@@ -99,8 +126,8 @@ public:
                                         std::string &reason) noexcept = 0;
   /// Cost of a generated kernel that moves `bytes` and computes `flops`, in nanoseconds.
   virtual double generatedCost(uint64_t bytes, uint64_t flops) const noexcept = 0;
-  /// The same of a generated matrix product of few rows.
-  virtual double productCost(const KernelRequest &request) const noexcept = 0;
+  /// The same of a kernel generated for a request; infinite where the target has no table for it.
+  virtual double generatedCost(const KernelRequest &request) const noexcept = 0;
 };
 
 } // namespace dlc::rt

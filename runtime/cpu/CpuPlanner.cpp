@@ -12,81 +12,62 @@
 #include "runtime/cpu/OneDnnOperation.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace dlc::rt {
 namespace {
 
-enum class Order { Library, Plain, ChannelsLast, Blocked };
+constexpr LayoutFamily families[] = {LayoutFamily::Plain, LayoutFamily::ChannelsLast,
+                                     LayoutFamily::Blocked};
 
 enum class Role { Activation, Weight, Bias };
 
 Role roleOf(const KernelRequest &request, size_t operand) {
-  switch (request.op) {
-  case KernelOp::Conv:
-  case KernelOp::ConvGradData:
-  case KernelOp::Matmul:
-    if (operand == 1)
-      return Role::Weight;
-    return request.bias && operand == 2 ? Role::Bias : Role::Activation;
-  case KernelOp::ConvGradFilter:
-    return operand == 2 ? Role::Weight : Role::Activation;
-  default:
-    return Role::Activation;
-  }
+  if (weightOperand(request.op) == operand || (request.op == KernelOp::Matmul && operand == 1))
+    return Role::Weight;
+  return request.bias && operand == 2 ? Role::Bias : Role::Activation;
 }
 
-bool isConvolution(KernelOp op) {
-  return op == KernelOp::Conv || op == KernelOp::ConvGradData || op == KernelOp::ConvGradFilter;
+bool isFloat(const OperandType &operand) {
+  return operand.dtype == DType::F32 || operand.dtype == DType::BF16 || operand.dtype == DType::F16;
 }
+
+bool isConvolution(KernelOp op) { return weightOperand(op).has_value(); }
 
 /// Winograd's transforms share the products of overlapping windows, one element apart. Where there
 /// are none, the library goes through all its implementations to say so.
 bool canBeWinograd(const KernelRequest &request) {
   if (!isConvolution(request.op))
     return false;
-  const std::vector<int64_t> &weight =
-      request.operands[request.op == KernelOp::ConvGradFilter ? 2 : 1].shape;
+  const std::vector<int64_t> &weight = request.operands[*weightOperand(request.op)].shape;
   return std::ranges::all_of(request.strides, [](int64_t stride) { return stride == 1; }) &&
          std::all_of(weight.begin() + 2, weight.end(), [](int64_t extent) { return extent > 1; });
 }
 
-std::optional<Layout> layoutOf(Order order, size_t rank, unsigned lanes) {
-  Layout layout = Layout::rowMajor(rank);
-  switch (order) {
-  case Order::Library:
-    return std::nullopt;
-  case Order::Plain:
-    break;
-  case Order::ChannelsLast:
-    std::rotate(layout.order.begin() + 1, layout.order.begin() + 2, layout.order.end());
-    break;
-  case Order::Blocked:
-    layout.blocks.push_back({1, static_cast<uint16_t>(lanes)});
-    break;
-  }
-  return layout;
-}
+/// What an operand may be asked for: a family, or what the library likes.
+using Wish = std::optional<LayoutFamily>;
 
-std::vector<LayoutChoice> layoutChoices(const KernelRequest &request, unsigned lanes) {
+std::vector<LayoutChoice> layoutChoices(const KernelRequest &request, unsigned channelBlock) {
   // Pooling takes any layout but wants to be told.
-  std::vector<Order> activations{Order::Blocked, Order::ChannelsLast, Order::Plain};
+  std::vector<Wish> activations(std::rbegin(families), std::rend(families));
   if (request.op == KernelOp::Matmul || request.op == KernelOp::Reorder)
-    activations = {Order::Plain};
+    activations = {LayoutFamily::Plain};
   else if (isConvolution(request.op))
-    activations.insert(activations.begin(), Order::Library);
+    activations.insert(activations.begin(), Wish());
   std::vector<LayoutChoice> choices;
-  for (Order activation : activations)
-    for (Order weight : {Order::Library, Order::Plain}) {
+  for (Wish activation : activations)
+    for (Wish weight : {Wish(), Wish(LayoutFamily::Plain)}) {
       LayoutChoice choice;
       for (size_t i = 0; i < request.operands.size(); ++i) {
         const OperandType &operand = request.operands[i];
         Role role = roleOf(request, i);
-        Order order = role == Role::Weight ? weight
-                      : role == Role::Bias ? Order::Plain
-                                           : activation;
-        choice.push_back(operand.layout ? operand.layout
-                                        : layoutOf(order, operand.shape.size(), lanes));
+        Wish wish = role == Role::Weight ? weight
+                    : role == Role::Bias ? LayoutFamily::Plain
+                                         : activation;
+        choice.push_back(operand.layout);
+        if (!operand.layout && wish)
+          choice.back() = layoutIn(*wish, operand.shape.size(), channelBlock);
       }
       if (std::ranges::find(choices, choice) == choices.end())
         choices.push_back(choice);
@@ -136,10 +117,17 @@ double paddingFactor(const KernelRequest &request, const std::vector<Layout> &la
   return factor;
 }
 
-std::string familyOf(const Layout &layout) {
-  if (!layout.blocks.empty())
+/// As cost tables name it.
+std::string nameOf(LayoutFamily family) {
+  switch (family) {
+  case LayoutFamily::Plain:
+    return "plain";
+  case LayoutFamily::ChannelsLast:
+    return "channels_last";
+  case LayoutFamily::Blocked:
     return "blocked";
-  return layout.isRowMajor() ? "plain" : "channels_last";
+  }
+  return {};
 }
 
 /// Restores the calling thread's team when it goes.
@@ -186,13 +174,12 @@ bool sameKernel(const KernelCandidate &a, const KernelCandidate &b) {
 KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout> &layouts,
                           const std::string &implementation) {
   const std::vector<OperandType> &operands = request.operands;
-  KernelTraits traits{request.op, operands[0].dtype, implementation, familyOf(layouts[0])};
+  KernelTraits traits{request.op, operands[0].dtype, implementation, nameOf(familyOf(layouts[0]))};
   if (request.op == KernelOp::Matmul)
     traits.input = traits.output = operands.back().shape[0];
   if (!isConvolution(request.op))
     return traits;
-  const std::vector<int64_t> &weight =
-      operands[request.op == KernelOp::ConvGradFilter ? 2 : 1].shape;
+  const std::vector<int64_t> &weight = operands[*weightOperand(request.op)].shape;
   traits.input = weight[1];
   traits.output = weight[0] / request.groups;
   for (size_t i = 0; i < operands.size(); ++i)
@@ -220,22 +207,28 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
                  "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
                      "." + std::to_string(version->patch),
                  costs.vectorBits(),
-                 costs.multipliesBF16(),
+                 {DType::F32},
                  costs.table(),
-                 costs.cacheBytes()};
+                 costs.cacheBytes(),
+                 {std::begin(families), std::end(families)},
+                 costs.vectorBits() / 32};
+  if (costs.multipliesBF16())
+    description.dtypes.push_back(DType::BF16);
 }
 
 CandidateList CpuPlanner::search(const KernelRequest &request) {
   CandidateList list;
   if (request.op != KernelOp::Reorder && request.operands[0].dtype == DType::BF16 &&
-      !costs.multipliesBF16())
+      !description.multiplies(DType::BF16))
     return {{}, costs.name() + " has no bf16 instructions"};
+  if (request.op == KernelOp::Reorder && !std::ranges::all_of(request.operands, isFloat))
+    return {{}, "oneDNN reorders f32, bf16 and f16 alone"};
   std::string skipped;
   std::vector<bool> algorithms{false};
   if (request.math == Math::Fast && canBeWinograd(request))
     algorithms.push_back(true);
   bool acceptReference = request.op == KernelOp::Reorder || request.op == KernelOp::Matmul;
-  for (const LayoutChoice &choice : layoutChoices(request, costs.vectorBits() / 32))
+  for (const LayoutChoice &choice : layoutChoices(request, description.channelBlock))
     for (bool winograd : algorithms) {
       OneDnnOperation operation(engine, request, choice, winograd);
       operation.anyOf([&](const OneDnnImplementation &found) {
@@ -267,9 +260,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
                              static_cast<uint64_t>(static_cast<double>(candidate.flops) *
                                                    paddingFactor(request, found.layouts)),
                              candidate.bytes);
-        auto place = std::ranges::upper_bound(list.candidates, candidate.nanoseconds, {},
-                                              &KernelCandidate::nanoseconds);
-        list.candidates.insert(place, std::move(candidate));
+        list.add(std::move(candidate));
         return true;
       });
     }
@@ -313,7 +304,9 @@ double CpuPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept 
   return costs.generatedCost(bytes, flops);
 }
 
-double CpuPlanner::productCost(const KernelRequest &request) const noexcept {
+double CpuPlanner::generatedCost(const KernelRequest &request) const noexcept {
+  if (request.op != KernelOp::Matmul)
+    return std::numeric_limits<double>::infinity();
   std::vector<Layout> layouts;
   uint64_t bytes = 0;
   for (const OperandType &operand : request.operands) {

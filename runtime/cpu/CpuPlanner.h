@@ -25,7 +25,7 @@ public:
   std::vector<uint8_t> finalise(const KernelRequest &request, const KernelCandidate &choice,
                                 std::string &reason) noexcept override;
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override;
-  double productCost(const KernelRequest &request) const noexcept override;
+  double generatedCost(const KernelRequest &request) const noexcept override;
 
 private:
   CandidateList search(const KernelRequest &request);

@@ -1,26 +1,17 @@
 // Each operation is a short list of rows: name, factor on the cost, layout of each operand.
 
 #include "test/backend/TestPlanner.h"
+#include "runtime/artifact/LayoutIo.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace dlc;
 using rt::KernelOp;
 using rt::Layout;
+using rt::LayoutFamily;
 
 static constexpr uint16_t lanes = 16;
-
-static Layout channelsLast(size_t rank) {
-  Layout layout = Layout::rowMajor(rank);
-  std::rotate(layout.order.begin() + 1, layout.order.begin() + 2, layout.order.end());
-  return layout;
-}
-
-static Layout blockedChannels(size_t rank) {
-  Layout layout = Layout::rowMajor(rank);
-  layout.blocks.push_back({1, lanes});
-  return layout;
-}
 
 /// Weights [O, I, K...] with both channels blocked; `inner` is the innermost of the two.
 static Layout blockedWeight(const std::vector<int64_t> &shape, uint8_t inner) {
@@ -31,31 +22,28 @@ static Layout blockedWeight(const std::vector<int64_t> &shape, uint8_t inner) {
   return layout;
 }
 
-static size_t weightOperand(KernelOp op) { return op == KernelOp::ConvGradFilter ? 2 : 1; }
-
 static std::vector<Layout> blockedLayouts(const rt::KernelRequest &request) {
-  bool pool = request.op == KernelOp::MaxPool || request.op == KernelOp::MaxPoolGrad;
+  std::optional<size_t> weight = rt::weightOperand(request.op);
   std::vector<Layout> layouts;
   for (size_t i = 0; i < request.operands.size(); ++i) {
     const std::vector<int64_t> &shape = request.operands[i].shape;
     if (shape.size() < 3)
       layouts.push_back(Layout::rowMajor(shape.size()));
-    else if (!pool && i == weightOperand(request.op))
+    else if (i == weight)
       layouts.push_back(blockedWeight(shape, request.op == KernelOp::ConvGradData ? 1 : 0));
     else
-      layouts.push_back(pool || shape[1] >= lanes ? blockedChannels(shape.size())
-                                                  : Layout::rowMajor(shape.size()));
+      layouts.push_back(
+          rt::layoutIn(!weight || shape[1] >= lanes ? LayoutFamily::Blocked : LayoutFamily::Plain,
+                       shape.size(), lanes));
   }
   return layouts;
 }
 
-static std::vector<Layout> uniformLayouts(const rt::KernelRequest &request,
-                                          Layout (*layoutOf)(size_t rank)) {
+static std::vector<Layout> uniformLayouts(const rt::KernelRequest &request, LayoutFamily family) {
   std::vector<Layout> layouts;
   layouts.reserve(request.operands.size());
   for (const rt::OperandType &operand : request.operands)
-    layouts.push_back(operand.shape.size() < 3 ? Layout::rowMajor(operand.shape.size())
-                                               : layoutOf(operand.shape.size()));
+    layouts.push_back(rt::layoutIn(family, operand.shape.size(), lanes));
   return layouts;
 }
 
@@ -90,14 +78,26 @@ static bool fits(const rt::KernelRequest &request, const std::vector<Layout> &la
   return true;
 }
 
-TestPlanner::TestPlanner() : description{"test:rules", {}, "rules", 512, true, "", 1 << 20} {}
+TestPlanner::TestPlanner()
+    : description{"test:rules",
+                  {},
+                  "rules",
+                  512,
+                  {rt::DType::F32, rt::DType::BF16},
+                  "",
+                  1 << 20,
+                  {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked},
+                  lanes} {}
 
 double TestPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept {
   return 1000 + std::max(static_cast<double>(bytes) / 32, static_cast<double>(flops) / 256);
 }
 
-/// Cheaper than the library's where the second operand does not fit into the cache.
-double TestPlanner::productCost(const rt::KernelRequest &request) const noexcept {
+/// Of products alone: cheaper than the library's where the second operand does not fit into the
+/// cache.
+double TestPlanner::generatedCost(const rt::KernelRequest &request) const noexcept {
+  if (request.op != KernelOp::Matmul)
+    return std::numeric_limits<double>::infinity();
   uint64_t bytes = 4 * elementsOf(request.operands[1].shape);
   return generatedCost(bytes, flopsOf(request)) * (bytes > description.cacheBytes ? 0.5 : 2);
 }
@@ -111,18 +111,21 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
     candidate.flops = flopsOf(request);
     for (size_t i = 0; i < layouts.size(); ++i)
       candidate.bytes +=
-          4 * static_cast<uint64_t>(layouts[i].physicalElements(request.operands[i].shape));
+          physicalBytes(request.operands[i].dtype, request.operands[i].shape, layouts[i]);
     candidate.nanoseconds = factor * generatedCost(candidate.bytes, candidate.flops);
     list.candidates.push_back(candidate);
     return true;
   };
-  if (request.operands[0].dtype == rt::DType::F64)
-    return {{}, "the test planner has no rules for f64"};
+  rt::DType dtype = request.operands[0].dtype;
+  if (dtype != rt::DType::F32 && dtype != rt::DType::BF16 && dtype != rt::DType::F16)
+    return {{}, "the test planner has rules for f32, bf16 and f16 alone"};
+  if (request.op == KernelOp::Conv && request.relu && request.operands[1].shape.back() == 9)
+    return {{}, "no convolution of 9 x 9 takes a ReLU"};
   if (request.op == KernelOp::Reorder) {
     if (request.operands[0].layout && request.operands[1].layout)
       offer("test_reorder", 1, {*request.operands[0].layout, *request.operands[1].layout});
   } else if (request.op == KernelOp::Matmul) {
-    offer("test_plain", 1, uniformLayouts(request, Layout::rowMajor));
+    offer("test_plain", 1, uniformLayouts(request, LayoutFamily::Plain));
   } else {
     bool isWide = request.op == KernelOp::Conv && request.operands[1].shape.back() == 5;
     if (isWide && offer("test_workspace", 0.5, blockedLayouts(request)))
@@ -134,9 +137,9 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
         list.candidates.back().workspaceBytes = 1 << 20;
     }
     offer("test_blocked", 1, blockedLayouts(request));
-    offer("test_channels_last", 1.5, uniformLayouts(request, channelsLast));
+    offer("test_channels_last", 1.5, uniformLayouts(request, LayoutFamily::ChannelsLast));
     if (request.op != KernelOp::MaxPool && request.op != KernelOp::MaxPoolGrad)
-      offer("test_plain", 2, uniformLayouts(request, Layout::rowMajor));
+      offer("test_plain", 2, uniformLayouts(request, LayoutFamily::Plain));
   }
   if (list.candidates.empty())
     list.reason = "no rule of the test planner fits these layouts";

@@ -3,7 +3,7 @@
 //
 // Convolutions: tensors with 16 channels or more in nChw16c and the rest plain, or all channels
 // last at 1.5 times the cost, or all plain at twice. Pooling: blocked or channels last, plain is
-// refused. Matrix products: plain. Reorders: any.
+// refused. Matrix products: plain. Reorders: any. A ReLU is taken but by convolutions of 9 x 9.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
@@ -19,7 +19,7 @@ public:
   std::vector<uint8_t> finalise(const rt::KernelRequest &request, const rt::KernelCandidate &choice,
                                 std::string &reason) noexcept override;
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override;
-  double productCost(const rt::KernelRequest &request) const noexcept override;
+  double generatedCost(const rt::KernelRequest &request) const noexcept override;
 
 private:
   rt::PlannerTarget description;

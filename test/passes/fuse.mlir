@@ -3,7 +3,7 @@
 
 // A relu that alone reads a matrix product becomes its epilogue.
 // CHECK-LABEL: nn.model @epilogue
-nn.model @epilogue attributes {stage = "schedule"} {
+nn.model @epilogue attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}, %b: tensor<3x4xf32> {nn.input = "b"}) {
     // CHECK: %[[Y:.*]] = nn.matmul %{{.*}} {relu}
     // CHECK-NEXT: nn.output "y", %[[Y]]
@@ -15,9 +15,29 @@ nn.model @epilogue attributes {stage = "schedule"} {
 
 // -----
 
+// A ReLU stays outside where no kernel of the library takes it.
+// CHECK-LABEL: nn.model @refused_epilogue
+nn.model @refused_epilogue attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<1x2x16x16xf32> {nn.input = "x"}, %v: tensor<4x2x7x7xf32> {nn.input = "v"}, %w: tensor<4x2x9x9xf32> {nn.input = "w"}) {
+    // CHECK: nn.conv %arg0, %arg1 {{.*}}relu
+    // CHECK: %[[Y:.*]] = nn.conv %arg0, %arg2
+    // CHECK-NOT: relu,
+    // CHECK: nn.fused (%{{.*}} = %[[Y]])
+    // CHECK-NEXT: nn.relu
+    %0 = nn.conv %x, %v {strides = array<i64: 1, 1>, padding_low = array<i64: 3, 3>, padding_high = array<i64: 3, 3>, dilations = array<i64: 1, 1>} : (tensor<1x2x16x16xf32>, tensor<4x2x7x7xf32>) -> tensor<1x4x16x16xf32>
+    %1 = nn.relu %0 : (tensor<1x4x16x16xf32>) -> tensor<1x4x16x16xf32>
+    %2 = nn.conv %x, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 4, 4>, padding_high = array<i64: 4, 4>, dilations = array<i64: 1, 1>} : (tensor<1x2x16x16xf32>, tensor<4x2x9x9xf32>) -> tensor<1x4x16x16xf32>
+    %3 = nn.relu %2 : (tensor<1x4x16x16xf32>) -> tensor<1x4x16x16xf32>
+    nn.output "y", %1 : tensor<1x4x16x16xf32>
+    nn.output "z", %3 : tensor<1x4x16x16xf32>
+  }
+}
+
+// -----
+
 // It stays outside if the product itself is wanted too.
 // CHECK-LABEL: nn.model @no_epilogue
-nn.model @no_epilogue attributes {stage = "schedule"} {
+nn.model @no_epilogue attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}, %b: tensor<3x4xf32> {nn.input = "b"}) {
     // CHECK-NOT: relu}
     // CHECK: nn.fused
@@ -33,7 +53,7 @@ nn.model @no_epilogue attributes {stage = "schedule"} {
 
 // A chain is one cluster; the constant and the broadcast are copied in; the reduction ends it, and what reads the reduction is another.
 // CHECK-LABEL: nn.model @chain
-nn.model @chain attributes {stage = "schedule"} {
+nn.model @chain attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}, %b: tensor<3xf32> {nn.input = "b"}) {
     // CHECK: %[[SUM:.*]] = nn.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1) : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>
     // CHECK-DAG: nn.broadcast %[[B]]
@@ -58,7 +78,7 @@ nn.model @chain attributes {stage = "schedule"} {
 // A mask computed from a forward value goes to its backward user: in between lies a library kernel, so one cluster cannot hold both,
 // and the mask itself is never stored.
 // CHECK-LABEL: nn.model @separated
-nn.model @separated attributes {stage = "schedule"} {
+nn.model @separated attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<4x4xf32> {nn.input = "a"}) {
     // CHECK: %[[F:.*]] = nn.fused (%{{.*}} = %arg0) : (tensor<4x4xf32>) -> tensor<4x4xf32>
     // CHECK: nn.exp
@@ -80,7 +100,7 @@ nn.model @separated attributes {stage = "schedule"} {
 
 // Siblings that read one tensor and reduce alike read it once.
 // CHECK-LABEL: nn.model @siblings
-nn.model @siblings attributes {stage = "schedule"} {
+nn.model @siblings attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}) {
     // CHECK: nn.fused (%{{.*}} = %arg0) : (tensor<2x3xf32>) -> (tensor<3xf32>, tensor<3xf32>)
     // CHECK-NOT: nn.fused
@@ -96,7 +116,7 @@ nn.model @siblings attributes {stage = "schedule"} {
 
 // Different layouts are different iteration spaces; a slice is read in place by the cluster that uses it, and a concat stays alone.
 // CHECK-LABEL: nn.model @spaces
-nn.model @spaces attributes {stage = "schedule"} {
+nn.model @spaces attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<1x32x2x2xf32> {nn.input = "a"}, %b: tensor<1x16x2x2xf32> {nn.input = "b"}) {
     // CHECK: %[[E:.*]] = nn.fused (%{{.*}} = %arg0, %{{.*}} = %arg1) : (tensor<1x32x2x2xf32>, tensor<1x16x2x2xf32>) -> tensor<1x16x2x2xf32>
     // CHECK-NEXT: nn.slice
@@ -115,7 +135,7 @@ nn.model @spaces attributes {stage = "schedule"} {
 
 // A cast to a larger type is made where it is used, never stored: one pass over the sums' operand, and what was computed before it.
 // CHECK-LABEL: nn.model @casts
-nn.model @casts attributes {stage = "schedule"} {
+nn.model @casts attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<2x3xf32> {nn.input = "a"}) {
     // CHECK: nn.fused (%{{.*}} = %arg0) : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf64>, tensor<3xf64>)
     // CHECK: nn.exp
@@ -139,7 +159,7 @@ nn.model @casts attributes {stage = "schedule"} {
 
 // Libraries reorder f32; other types are generated code's.
 // CHECK-LABEL: nn.model @reorder
-nn.model @reorder attributes {stage = "schedule"} {
+nn.model @reorder attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%a: tensor<1x16x2x2xf32> {nn.input = "a"}, %b: tensor<1x16x2x2xi1> {nn.input = "b"}) {
     // CHECK: nn.reorder %arg0
     // CHECK: nn.fused (%[[B:.*]] = %arg1)
@@ -159,7 +179,7 @@ nn.model @reorder attributes {stage = "schedule"} {
 !blocked = tensor<2x16x8x8xf32, #nn.layout<nChw16c>>
 !pooled = tensor<2x16x4x4xf32, #nn.layout<nChw16c>>
 !index = tensor<2x16x4x4xi8, #nn.layout<nChw16c>>
-nn.model @pooling attributes {stage = "schedule"} {
+nn.model @pooling attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: !blocked {nn.input = "x"}, %dy: !pooled {nn.input = "dy"}, %z: tensor<2x16x8x8xf32> {nn.input = "z"}) {
     // CHECK: %[[Y:.*]]:2 = nn.fused
     // CHECK-NEXT: nn.max_pool
@@ -185,7 +205,7 @@ nn.model @pooling attributes {stage = "schedule"} {
 !half = tensor<2x16x8x8xf32, #nn.layout<nChw16c>>
 !small = tensor<2x32x4x4xf32, #nn.layout<nChw16c>>
 !place = tensor<2x32x4x4xi8, #nn.layout<nChw16c>>
-nn.model @pooled_concat attributes {stage = "schedule"} {
+nn.model @pooled_concat attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%dy: !small {nn.input = "dy"}, %i: !place {nn.input = "i"}, %x: !half {nn.input = "x"}) {
     // CHECK: %[[DX:.*]] = nn.fused
     // CHECK-NEXT: nn.max_pool_grad
@@ -204,7 +224,7 @@ nn.model @pooled_concat attributes {stage = "schedule"} {
 
 // A part of a tensor that a matrix product needs in memory is copied by the cluster that sums it.
 // CHECK-LABEL: nn.model @part
-nn.model @part attributes {stage = "schedule"} {
+nn.model @part attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<8x8xf32> {nn.input = "x"}, %w: tensor<4x4xf32> {nn.input = "w"}) {
     // CHECK: %[[PART:.*]]:2 = nn.fused (%[[X:.*]] = %arg0) : (tensor<8x8xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
     // CHECK-NEXT: nn.slice %[[X]]

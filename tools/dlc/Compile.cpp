@@ -10,7 +10,7 @@
 #include "passes/nn/ModelChecks.h"
 #include "passes/planning/BatchSearch.h"
 #include "passes/planning/Decisions.h"
-#include "passes/planning/KernelRequests.h"
+#include "passes/planning/PlanningTarget.h"
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/Writer.h"
 #include "tools/dlc/Diagnostics.h"
@@ -227,7 +227,7 @@ int Compilation::writeText() {
 
 bool Compilation::emitCode(std::string &code, llvm::raw_ostream *linalg,
                            llvm::raw_ostream *llvmText) {
-  std::unique_ptr<rt::KernelPlanner> planner = openPlanner(model);
+  std::shared_ptr<rt::KernelPlanner> planner = openPlanner(model);
   return planner &&
          succeeded(emitClusters(model, codeTarget(planner->target()), code, linalg, llvmText));
 }
@@ -310,7 +310,7 @@ int Compilation::writeArtifact() {
   if (int code = checkMemory())
     return code;
   progress.show("compiling: code");
-  std::unique_ptr<rt::KernelPlanner> planner = openPlanner(model);
+  std::shared_ptr<rt::KernelPlanner> planner = openPlanner(model);
   std::string code;
   if (!planner || !emitCode(code, nullptr, nullptr))
     return 1;

@@ -74,7 +74,7 @@ TEST_F(CpuKernel, ConvolutionsAndTheirGradientsMatchPlainLoops) {
 }
 
 TEST_F(CpuKernel, FilterGradientsReadNoWorkspaceThatNobodyWrote) {
-  if (!planner->target().bf16)
+  if (!planner->target().multiplies(DType::BF16))
     GTEST_SKIP() << "this processor has no bf16 instructions";
   for (int64_t columns : {1, 2, 4}) {
     KernelRequest request;

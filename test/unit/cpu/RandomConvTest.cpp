@@ -112,7 +112,7 @@ protected:
 TEST_F(RandomConvolution, F32MatchesPlainLoops) { expectGradients(DType::F32); }
 
 TEST_F(RandomConvolution, BF16MatchesPlainLoops) {
-  if (!planner->target().bf16)
+  if (!planner->target().multiplies(DType::BF16))
     GTEST_SKIP() << "this processor has no bf16 instructions";
   expectGradients(DType::BF16);
 }

@@ -28,8 +28,7 @@ protected:
   }
 
   FamilyWalkContext contextWith(const llvm::StringMap<rt::Layout> *variables) {
-    return {planner, rt::Math::Fast,  1,      LayoutFamily::Blocked,
-            flips,   filterGradients, copies, variables};
+    return {kernels, LayoutFamily::Blocked, flips, filterGradients, copies, variables};
   }
 
   /// Compares a plan with that of a walk from the start.
@@ -81,7 +80,7 @@ protected:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   nn::ModelOp model;
   nn::ProgramOp program;
-  TestPlanner planner;
+  TargetKernels kernels{std::make_unique<TestPlanner>(), {"test:rules"}};
   LayoutFlips flips;
   llvm::DenseMap<mlir::Value, llvm::StringRef> filterGradients;
   llvm::StringMap<llvm::StringRef> copies;
@@ -108,22 +107,21 @@ TEST(FamilyWalk, WhatIsMadeAnewIsPaidWhereItComesFrom) {
     })",
                                                         context.get());
   nn::ModelOp model = *module->getOps<nn::ModelOp>().begin();
-  TestPlanner planner;
+  TargetKernels kernels{std::make_unique<TestPlanner>(), {"test:rules"}};
   LayoutFlips flips;
   LayoutPlan plan;
   llvm::StringMap<rt::Layout> variables;
   llvm::DenseMap<mlir::Value, llvm::StringRef> filterGradients;
   llvm::StringMap<llvm::StringRef> copies;
-  FamilyWalk walk({planner, rt::Math::Fast, 1, LayoutFamily::Blocked, flips, filterGradients,
-                   copies, &variables},
+  FamilyWalk walk({kernels, LayoutFamily::Blocked, flips, filterGradients, copies, &variables},
                   *model.getBody().getOps<nn::ProgramOp>().begin(), plan);
   ASSERT_TRUE(walk.run()) << walk.reason;
   constexpr uint64_t values = 2 * 32 * 8 * 8, weights = 32 * 32;
-  double casts = 2 * (planner.generatedCost(2 * 4 * values, 0) - planner.generatedCost(0, 0));
-  double moves = planner.generatedCost(2 * 2 * values, 0) + // from and to
-                 planner.generatedCost(2 * 4 * weights, 0);
-  double kernels = 2 * planner.generatedCost(4 * (2 * values + weights), 2 * 32 * values);
-  EXPECT_DOUBLE_EQ(walk.nanoseconds(), casts + moves + kernels);
+  double casts = 2 * (kernels.generatedCost(2 * 4 * values, 0) - kernels.generatedCost(0, 0));
+  double moves = kernels.generatedCost(2 * 2 * values, 0) + // from and to
+                 kernels.generatedCost(2 * 4 * weights, 0);
+  double convolutions = 2 * kernels.generatedCost(4 * (2 * values + weights), 2 * 32 * values);
+  EXPECT_DOUBLE_EQ(walk.nanoseconds(), casts + moves + convolutions);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FamilyWalkTest, testing::Range(0U, 30U));

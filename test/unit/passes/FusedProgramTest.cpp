@@ -2,6 +2,7 @@
 // the compiled clusters, run one after the other, compute it.
 
 #include "passes/Passes.h"
+#include "passes/planning/PlanningTarget.h"
 #include "test/unit/passes/ClusterRunner.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -55,6 +56,7 @@ protected:
     lowering.addNestedPass<nn::ModelOp>(createLowerComposites());
     ASSERT_TRUE(succeeded(lowering.run(*module)));
     model().setStage("schedule"); // all layouts stay row-major
+    PlanningTarget{"test:rules"}.writeTo(model());
     fusion.addNestedPass<nn::ModelOp>(createFuse());
     ASSERT_TRUE(succeeded(fusion.run(*module)));
   }

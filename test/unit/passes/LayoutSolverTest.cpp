@@ -67,7 +67,7 @@ public:
   rt::CandidateList candidates(const rt::KernelRequest &request) noexcept override {
     rt::CandidateList all = rules.candidates(request);
     std::erase_if(all.candidates, [&](const rt::KernelCandidate &candidate) {
-      return candidate.layouts.front() != familyLayout(family, 4, 16);
+      return candidate.layouts.front() != rt::layoutIn(family, 4, 16);
     });
     return all;
   }
@@ -78,8 +78,8 @@ public:
   double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override {
     return rules.generatedCost(bytes, flops);
   }
-  double productCost(const rt::KernelRequest &request) const noexcept override {
-    return rules.productCost(request);
+  double generatedCost(const rt::KernelRequest &request) const noexcept override {
+    return rules.generatedCost(request);
   }
 
 private:
@@ -107,11 +107,11 @@ TEST(LayoutSolver, FollowsTheFamilyThatTheLibraryHas) {
   nn::ModelOp model = *module->getOps<nn::ModelOp>().begin();
   for (LayoutFamily family :
        {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked}) {
-    OneFamilyPlanner planner(family);
-    auto solution = LayoutSolver(model, planner, rt::Math::Fast, 1).solve();
+    TargetKernels kernels(std::make_unique<OneFamilyPlanner>(family), {"test:rules"});
+    auto solution = LayoutSolver(model, kernels).solve();
     ASSERT_TRUE(mlir::succeeded(solution));
     model.walk([&, family = family](nn::ReluOp relu) {
-      EXPECT_EQ(solution->plan.layoutOf(relu), familyLayout(family, 4, 16));
+      EXPECT_EQ(solution->plan.layoutOf(relu), rt::layoutIn(family, 4, 16));
     });
   }
 }

@@ -1,0 +1,118 @@
+// What generated code can run of the ops that a library knows, too.
+
+#include "passes/codegen/ProductPlan.h"
+#include "passes/planning/KernelProvider.h"
+#include "runtime/artifact/LayoutIo.h"
+
+using namespace mlir;
+using namespace dlc;
+using rt::KernelOp;
+using rt::Layout;
+
+static rt::CandidateList none() { return {{}, "no code can be generated for these operands"}; }
+
+static uint64_t bytesOf(const rt::OperandType &operand, const Layout &layout) {
+  return rt::physicalBytes(operand.dtype, operand.shape, layout);
+}
+
+static rt::KernelCandidate candidate(const rt::KernelRequest &request, std::vector<Layout> layouts,
+                                     uint64_t flops, double nanoseconds) {
+  uint64_t bytes = 0;
+  for (auto [operand, layout] : llvm::zip(request.operands, layouts))
+    bytes += bytesOf(operand, layout);
+  return {std::move(layouts), generatedName.str(), /*workspaceBytes=*/0, flops, bytes, nanoseconds};
+}
+
+/// True if the windows of a pooling tile its larger operand.
+static bool areTiles(const rt::KernelRequest &request) {
+  bool isGradient = request.op == KernelOp::MaxPoolGrad;
+  ArrayRef<int64_t> shape =
+      isGradient ? request.operands.back().shape : request.operands.front().shape;
+  auto isZero = [](int64_t value) { return value == 0; };
+  return request.kernel == request.strides && llvm::all_of(request.paddingLow, isZero) &&
+         llvm::all_of(request.paddingHigh, isZero) &&
+         llvm::all_of(llvm::zip(shape.drop_front(2), request.kernel), [](auto pair) {
+           auto [extent, window] = pair;
+           return extent % window == 0;
+         });
+}
+
+/// True if vectors of channels run along memory.
+static bool isChannelsInnermost(const Layout &layout) {
+  if (layout.blocks.empty())
+    return layout.order.back() == 1;
+  return llvm::all_of(layout.blocks, [](Layout::Block block) { return block.dim == 1; });
+}
+
+/// Where tiles are pooled, the gradient is a pointwise function of two smaller tensors, which the
+/// readers of either compute for less than it takes to store it. All operands lie alike. Such a
+/// kernel is a part of others, so it costs its traffic alone.
+rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const {
+  if (!areTiles(request))
+    return none();
+  const rt::PlannerTarget &target = planner.target();
+  rt::CandidateList list;
+  for (rt::LayoutFamily family : llvm::reverse(target.families)) {
+    Layout layout =
+        rt::layoutIn(family, request.operands.front().shape.size(), target.channelBlock);
+    // What is fixed need be of no family.
+    for (const rt::OperandType &operand : request.operands)
+      if (operand.layout)
+        layout = *operand.layout;
+    bool isFree = llvm::all_of(request.operands, [&](const rt::OperandType &operand) {
+      return !operand.layout || *operand.layout == layout;
+    });
+    auto isSame = [&](const rt::KernelCandidate &other) { return other.layouts.front() == layout; };
+    if (!isFree || !isChannelsInnermost(layout) || llvm::any_of(list.candidates, isSame))
+      continue;
+    double nanoseconds = 0;
+    for (const rt::OperandType &operand : request.operands)
+      nanoseconds +=
+          planner.generatedCost(bytesOf(operand, layout), 0) - planner.generatedCost(0, 0);
+    std::vector<Layout> layouts(request.operands.size(), layout);
+    list.add(candidate(request, std::move(layouts), /*flops=*/0, nanoseconds));
+  }
+  return list.candidates.empty() ? none() : list;
+}
+
+rt::CandidateList CodeProvider::product(nn::MatmulOp op, const rt::KernelRequest &request) const {
+  std::optional<ProductPlan> plan = planProduct(op);
+  bool isRowMajor = llvm::all_of(request.operands, [](const rt::OperandType &operand) {
+    return !operand.layout || operand.layout->isRowMajor();
+  });
+  double nanoseconds = planner.generatedCost(request);
+  if (!plan || !isRowMajor || request.relu != op.getRelu() || std::isinf(nanoseconds))
+    return none();
+  std::vector<Layout> layouts;
+  for (const rt::OperandType &operand : request.operands)
+    layouts.push_back(Layout::rowMajor(operand.shape.size()));
+  auto flops = static_cast<uint64_t>(2 * plan->rows * plan->inner * plan->columns);
+  return {{candidate(request, std::move(layouts), flops, nanoseconds)}, ""};
+}
+
+rt::CandidateList CodeProvider::reorder(const rt::KernelRequest &request) const {
+  std::vector<Layout> layouts;
+  uint64_t bytes = 0;
+  for (const rt::OperandType &operand : request.operands) {
+    if (!operand.layout)
+      return none();
+    layouts.push_back(*operand.layout);
+    bytes += bytesOf(operand, *operand.layout);
+  }
+  return {{candidate(request, std::move(layouts), /*flops=*/0, planner.generatedCost(bytes, 0))},
+          ""};
+}
+
+rt::CandidateList CodeProvider::candidates(Operation *op, const rt::KernelRequest &request) {
+  switch (request.op) {
+  case KernelOp::MaxPool:
+  case KernelOp::MaxPoolGrad:
+    return pooling(request);
+  case KernelOp::Matmul:
+    return product(cast<nn::MatmulOp>(op), request);
+  case KernelOp::Reorder:
+    return reorder(request);
+  default:
+    return none();
+  }
+}

@@ -1,0 +1,62 @@
+#include "passes/planning/TargetKernels.h"
+
+#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/ProductPlan.h"
+
+using namespace mlir;
+using namespace dlc;
+
+TargetKernels::TargetKernels(std::shared_ptr<rt::KernelPlanner> planner, PlanningTarget target)
+    : planned(std::move(target)), library(std::move(planner)) {
+  providers.push_back(std::make_unique<LibraryProvider>(*library));
+  providers.push_back(std::make_unique<CodeProvider>(*library));
+}
+
+std::unique_ptr<TargetKernels> TargetKernels::open(nn::ModelOp model) {
+  std::shared_ptr<rt::KernelPlanner> planner = openPlanner(model);
+  if (!planner)
+    return nullptr;
+  return std::make_unique<TargetKernels>(std::move(planner), *PlanningTarget::of(model));
+}
+
+rt::CandidateList TargetKernels::candidates(Operation *op, const rt::KernelRequest &request) {
+  rt::CandidateList all = libraryCandidates(op, request);
+  for (auto &provider : llvm::drop_begin(providers))
+    for (rt::KernelCandidate &candidate : provider->candidates(op, request).candidates)
+      all.add(std::move(candidate));
+  return all;
+}
+
+bool TargetKernels::isGenerated(Operation *op) {
+  rt::KernelRequest request = *kernelRequest(op, planned);
+  bool isOffered = llvm::any_of(llvm::drop_begin(providers), [&](const auto &provider) {
+    return !provider->candidates(op, request).candidates.empty();
+  });
+  if (!isOffered) // Asking the library takes longer.
+    return false;
+  rt::CandidateList list = candidates(op, request);
+  return !list.candidates.empty() && list.candidates.front().implementation == generatedName;
+}
+
+nn::KernelAttr dlc::kernelAttr(MLIRContext *context, const rt::KernelCandidate &candidate) {
+  return nn::KernelAttr::get(context, candidate.implementation, candidate.workspaceBytes,
+                             candidate.flops, candidate.bytes,
+                             static_cast<uint64_t>(candidate.nanoseconds));
+}
+
+nn::KernelAttr TargetKernels::clusterKernel(nn::FusedOp cluster) {
+  Block &body = cluster.getBody().front();
+  FailureOr<GeneratedKernel> plan = planGeneratedKernel(body);
+  if (failed(plan))
+    return {};
+  rt::KernelCandidate kernel{{}, generatedName.str()};
+  for (const GeneratedStage &stage : plan->stages) {
+    kernel.bytes += stage.bytes;
+    kernel.flops += stage.flops;
+    kernel.nanoseconds += generatedCost(stage.bytes, stage.flops);
+  }
+  // Products have prices of their own.
+  if (nn::MatmulOp product = productOf(body))
+    kernel.nanoseconds = library->generatedCost(*request(product));
+  return kernelAttr(cluster.getContext(), kernel);
+}

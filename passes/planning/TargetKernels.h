@@ -1,0 +1,50 @@
+// All that a target has to run ops of a model: the one list, whoever implements what.
+#pragma once
+
+#include "passes/planning/KernelProvider.h"
+#include "passes/planning/KernelRequests.h"
+
+namespace dlc {
+
+class TargetKernels {
+public:
+  TargetKernels(std::shared_ptr<rt::KernelPlanner> planner, PlanningTarget target);
+
+  /// Of the model's target, or null after a diagnostic at the model.
+  static std::unique_ptr<TargetKernels> open(nn::ModelOp model);
+
+  const PlanningTarget &target() const { return planned; }
+  rt::KernelPlanner &planner() const { return *library; }
+  const rt::PlannerTarget &description() const { return library->target(); }
+
+  /// As kernelRequest.
+  std::optional<rt::KernelRequest> request(mlir::Operation *op) const {
+    return kernelRequest(op, planned);
+  }
+  /// Ways to run an op with the layouts that the request fixes, cheapest first, a library's before
+  /// others that cost the same; or the library's reason why there are none.
+  rt::CandidateList candidates(mlir::Operation *op, const rt::KernelRequest &request);
+  /// The library's alone.
+  rt::CandidateList libraryCandidates(mlir::Operation *op, const rt::KernelRequest &request) {
+    return providers.front()->candidates(op, request);
+  }
+  /// True if an op with a request costs least as generated code, with the layouts that it has.
+  bool isGenerated(mlir::Operation *op);
+
+  /// Nanoseconds of a generated kernel that moves `bytes` and computes `flops`.
+  double generatedCost(uint64_t bytes, uint64_t flops) const {
+    return library->generatedCost(bytes, flops);
+  }
+  /// A cluster as one kernel, or null after a diagnostic.
+  nn::KernelAttr clusterKernel(nn::FusedOp cluster);
+
+private:
+  PlanningTarget planned;
+  std::shared_ptr<rt::KernelPlanner> library;
+  std::vector<std::unique_ptr<KernelProvider>> providers; // the library's first
+};
+
+/// An offer as the attribute of the op that is to take it.
+nn::KernelAttr kernelAttr(mlir::MLIRContext *context, const rt::KernelCandidate &candidate);
+
+} // namespace dlc

@@ -1,0 +1,52 @@
+#include "passes/schedule/ClusterRules.h"
+
+using namespace mlir;
+using namespace dlc;
+
+ClusterRules::ClusterRules(Block &block, TargetKernels &kernels) {
+  // A product has a kernel to itself, whoever implements it (dlc-plan-kernels).
+  for (Operation &op : block)
+    if (hasRequest(&op) && !isa<nn::MatmulOp>(op) && kernels.isGenerated(&op))
+      generated.insert(&op);
+}
+
+bool ClusterRules::needsMemory(Operation *op) const {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) { return !isClusterOp(user); });
+}
+
+/// A cast whose result takes more memory than its operand, which nobody needs in memory.
+bool ClusterRules::isCopiedCast(Operation *op) const {
+  auto cast = dyn_cast<nn::CastOp>(op);
+  return cast &&
+         nn::elementBytes(nn::tensorType(cast.getY()).getElementType()) >
+             nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) &&
+         !needsMemory(op);
+}
+
+bool ClusterRules::isCopied(Operation *op) const {
+  return isCopiedCast(op) ||
+         isa<nn::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::SliceOp, nn::PadOp>(op);
+}
+
+SmallVector<Operation *> ClusterRules::usersThroughCasts(Value value) const {
+  SmallVector<Operation *> users;
+  for (Operation *user : value.getUsers()) {
+    if (isCopiedCast(user))
+      llvm::append_range(users, usersThroughCasts(user));
+    else
+      users.push_back(user);
+  }
+  return users;
+}
+
+SmallVector<Operation *> ClusterRules::usersThroughCasts(Operation *op) const {
+  SmallVector<Operation *> users;
+  for (Value result : op->getResults())
+    llvm::append_range(users, usersThroughCasts(result));
+  return users;
+}
+
+bool ClusterRules::isClusterOp(Operation *op) const {
+  return op->hasTrait<nn::Elementwise>() || isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op) ||
+         isCopied(op) || isa<nn::ConcatOp, nn::TransposeOp>(op) || generated.contains(op);
+}

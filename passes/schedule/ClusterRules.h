@@ -1,0 +1,31 @@
+// Which ops clusters hold, and what they copy instead of reading it.
+#pragma once
+
+#include "passes/planning/TargetKernels.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+namespace dlc {
+
+class ClusterRules {
+public:
+  /// Asks for the ops of `block` that a library may run, too, who costs less.
+  ClusterRules(mlir::Block &block, TargetKernels &kernels);
+
+  /// True if generated code runs the op together with others.
+  bool isClusterOp(mlir::Operation *op) const;
+  /// True if a cluster copies the op instead of reading its result.
+  bool isCopied(mlir::Operation *op) const;
+  /// Users of a value or of an op's results, those of copied casts in place of the casts.
+  llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Value value) const;
+  llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Operation *op) const;
+  /// True if something other than a cluster reads the result of an op.
+  bool needsMemory(mlir::Operation *op) const;
+
+private:
+  bool isCopiedCast(mlir::Operation *op) const;
+
+  llvm::DenseSet<mlir::Operation *> generated; // of those that have a request
+};
+
+} // namespace dlc
