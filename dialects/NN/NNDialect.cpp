@@ -75,6 +75,36 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
 
 void LayoutAttr::print(AsmPrinter &printer) const { printer << '<' << getText() << '>'; }
 
+LogicalResult StagePlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                    int64_t extent, int64_t chunk, DenseI64ArrayAttr buffers,
+                                    int64_t reads, uint64_t, uint64_t) {
+  if (extent < 1 || chunk < 1)
+    return emitError() << "a stage of " << extent << " iterations in chunks of " << chunk;
+  auto isNegative = [](int64_t buffer) { return buffer < 0; };
+  if (!buffers || llvm::any_of(buffers.asArrayRef(), isNegative) || reads < 0 ||
+      reads > buffers.size())
+    return emitError() << "a stage needs the positions of its buffers, the first `reads` of them "
+                          "read";
+  return success();
+}
+
+LogicalResult ClusterPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                      ArrayAttr stages, ArrayAttr scratch,
+                                      DenseI64ArrayAttr shares) {
+  if (!stages || !llvm::all_of(stages, llvm::IsaPred<StagePlanAttr>))
+    return emitError() << "the stages of a plan are a list of #nn.stage";
+  auto isTensorType = [](Attribute attribute) {
+    auto type = dyn_cast<TypeAttr>(attribute);
+    return type && isa<RankedTensorType>(type.getValue()) && isTensor(type.getValue());
+  };
+  if (!scratch || !llvm::all_of(scratch, isTensorType))
+    return emitError() << "the scratch of a plan is a list of tensor types";
+  auto isNegative = [](int64_t position) { return position < 0; };
+  if (!shares || shares.size() % 2 != 0 || llvm::any_of(shares.asArrayRef(), isNegative))
+    return emitError() << "the shares of a plan are pairs of an operand and a result";
+  return success();
+}
+
 Attribute RoleAttr::parse(AsmParser &parser, Type) {
   FailureOr<Phase> phase;
   FailureOr<LayerKind> kind = LayerKind::Other;

@@ -97,6 +97,30 @@ def NN_KernelAttr : NN_Attr<"Kernel", "kernel"> {
   let assemblyFormat = "`<` $implementation `,` `workspace` `=` $workspace `,` `flops` `=` $flops `,` `bytes` `=` $bytes `,` `ns` `=` $nanoseconds `>`";
 }
 
+def NN_StagePlanAttr : NN_Attr<"StagePlan", "stage"> {
+  let summary = "one loop nest of a cluster's plan";
+  let description = [{
+    A function that is called for consecutive chunks of `chunk` iterations of [0, extent). `buffers` are its operands, as positions among
+    the cluster's operands, results and scratch: the first `reads` are read, the others written.
+  }];
+  let parameters = (ins "int64_t":$extent, "int64_t":$chunk, "::mlir::DenseI64ArrayAttr":$buffers, "int64_t":$reads,
+                        "uint64_t":$bytes, "uint64_t":$flops);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def NN_ClusterPlanAttr : NN_Attr<"ClusterPlan", "plan"> {
+  let summary = "how a cluster becomes generated kernels";
+  let description = [{
+    The attribute `nn.plan` of nn.fused, written by dlc-plan-kernels with the loop limits of the target, and of exec.cluster: the stages that
+    run one after the other, the types of the memory between them, and `shares`, pairs of an operand and a result that may lie in its
+    memory, since each element is read before it is written.
+  }];
+  let parameters = (ins "::mlir::ArrayAttr":$stages, "::mlir::ArrayAttr":$scratch, "::mlir::DenseI64ArrayAttr":$shares);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def NN_Phase : I32EnumAttr<"Phase", "part of a training step", [
     I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
     I32EnumAttrCase<"Update", 2, "update">]> { // once a step, of variables, from what all ranks have summed

@@ -21,8 +21,8 @@ Type dlc::accumulatorType(Operation *reduction) {
 namespace {
 class ClusterPlanner {
 public:
-  explicit ClusterPlanner(Block &cluster)
-      : cluster(cluster), yield(cast<nn::YieldOp>(cluster.getTerminator())) {
+  ClusterPlanner(Block &cluster, const rt::LoopLimits &limits)
+      : cluster(cluster), limits(limits), yield(cast<nn::YieldOp>(cluster.getTerminator())) {
     for (BlockArgument argument : cluster.getArguments())
       plan.buffers.push_back(nn::tensorType(argument));
     for (Value value : yield.getValues())
@@ -40,6 +40,7 @@ private:
   void planPartials(StagePlan &stage, ArrayRef<unsigned> reductions);
 
   Block &cluster;
+  const rt::LoopLimits &limits;
   nn::YieldOp yield;
   ClusterPlan plan;
 };
@@ -109,7 +110,7 @@ LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
       }
       builder.write(resultBuffer(0), type.getElementType(), *node, *place, valid);
     }
-    planLoops(stage);
+    planLoops(stage, limits);
     plan.stages.push_back(std::move(stage));
   }
   return success();
@@ -164,7 +165,7 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
   for (unsigned result : reductions)
     if (failed(addReduction(builder, space, result, reductions.back(), valid)))
       return failure();
-  planLoops(stage);
+  planLoops(stage, limits);
   if (!reductions.empty() && !writesDirectly(stage, reductions))
     planPartials(stage, reductions);
   plan.stages.insert(plan.stages.begin(), std::move(stage));
@@ -272,7 +273,7 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
     plan.buffers.push_back(scratch);
     plan.scratch.push_back(scratch);
   }
-  planLoops(combine, /*wholeResults=*/true);
+  planLoops(combine, limits, /*wholeResults=*/true);
   plan.stages.push_back(std::move(combine));
 }
 
@@ -324,8 +325,8 @@ static LogicalResult verifyCluster(Block &cluster) {
   return success();
 }
 
-FailureOr<ClusterPlan> dlc::planCluster(Block &cluster) {
+FailureOr<ClusterPlan> dlc::planCluster(Block &cluster, const rt::LoopLimits &limits) {
   if (failed(verifyCluster(cluster)))
     return failure();
-  return ClusterPlanner(cluster).run();
+  return ClusterPlanner(cluster, limits).run();
 }

@@ -2,10 +2,10 @@
 // share.
 //
 // Everything a loop touches - addresses, coordinates, bounds - is a linear form over the loops.
-// Invariant: a plan depends on the cluster's body alone.
+// Invariant: a plan depends on the cluster's body and the target's limits alone.
 #pragma once
 
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/LinearForm.h"
 
 #include <optional>
@@ -88,12 +88,15 @@ struct ClusterPlan {
 };
 
 /// Plans a cluster; with an op that no kernel can be generated for, says why there.
-mlir::FailureOr<ClusterPlan> planCluster(mlir::Block &cluster);
+mlir::FailureOr<ClusterPlan> planCluster(mlir::Block &cluster, const rt::LoopLimits &limits);
+
+/// What other passes see of a plan.
+GeneratedKernel describe(const ClusterPlan &plan, mlir::Block &cluster);
 
 /// Decides the loops of a stage whose nodes and writes are over one loop per raw dimension:
 /// collapses what is contiguous everywhere, splits and marks items, sets the chunk.
 /// `wholeResults`: reductions end inside an item, since there is no stage behind to combine parts.
-void planLoops(StagePlan &stage, bool wholeResults = false);
+void planLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults = false);
 
 /// Buffers of a stage in its function's order: what it reads, then what it writes.
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,

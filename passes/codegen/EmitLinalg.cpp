@@ -3,7 +3,9 @@
 // over them, else flat. What is bounded or addressed through blocks of another layout is loaded in
 // the body. Booleans are bytes in memory, 16-bit floats are f32 outside of it.
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/EmitLinalg.h"
+#include "passes/codegen/EmitRandom.h"
+#include "passes/codegen/EmitScalars.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,7 +1,8 @@
 // Random bits in generated code: Philox as in runtime/core/Philox.h, every 32-bit word in 64 bits,
 // since products need them anyway.
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/EmitRandom.h"
+#include "passes/codegen/EmitScalars.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -2,7 +2,8 @@
 // f32, and what is not exact is rounded after each op. There are no fast-math flags: every op
 // rounds as written.
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/EmitScalars.h"
+#include "passes/codegen/EmitRandom.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

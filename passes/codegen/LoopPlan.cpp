@@ -9,19 +9,6 @@
 using namespace mlir;
 using namespace dlc;
 
-// Elements of an item: 32 KB of f32, so that an operand or two stay in the first-level cache.
-static constexpr int64_t itemElements = 8192;
-// Below this, decoding the item number would show.
-static constexpr int64_t leastItemElements = 512;
-// Vectors have at most this many lanes; inner extents are kept multiples of it where possible.
-static constexpr int64_t vectorLanes = 16;
-// Items of a large reduction: enough for many threads to share.
-static constexpr int64_t mostPartials = 128;
-static constexpr int64_t chunkBytes = 128 * 1024;
-static constexpr int64_t mostChunks = 512;
-// From this many kept elements on, a reduction enumerates those and needs no partial sums.
-static constexpr int64_t manyKept = 4096;
-
 SmallVector<int64_t> StagePlan::extents() const {
   return llvm::map_to_vector(loops, [](const Loop &loop) { return loop.extent; });
 }
@@ -125,14 +112,14 @@ static void collapseLoops(StagePlan &stage) {
   applyPieces(stage, pieces);
 }
 
-/// Largest divisor of `extent` up to `limit`, a multiple of the vector if there is one and
-/// `aligned`; 1 if there is none worth splitting for.
-static int64_t bestDivisor(int64_t extent, int64_t limit, bool aligned) {
+/// Largest divisor of `extent` up to `limit`, a multiple of `multiple` if there is such a one; 1 if
+/// there is none worth splitting for.
+static int64_t bestDivisor(int64_t extent, int64_t limit, int64_t multiple) {
   int64_t best = 1;
   for (int64_t divisor = std::min(extent, limit); divisor > 1; --divisor) {
     if (extent % divisor != 0)
       continue;
-    if (!aligned || divisor % vectorLanes == 0)
+    if (divisor % multiple == 0)
       return divisor;
     best = std::max(best, divisor);
   }
@@ -146,15 +133,16 @@ static int64_t elementsOf(const StagePlan &stage) {
   return elements;
 }
 
-static void splitLoops(StagePlan &stage, bool wholeResults) {
+static void splitLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults) {
   int64_t kept = 1;
   for (const StagePlan::Loop &loop : stage.loops)
     kept *= loop.reduced ? 1 : loop.extent;
-  bool keptItems = stage.hasReduction() && kept >= manyKept;
-  int64_t most = keptItems ? itemElements / 8 : itemElements;
+  bool keptItems = stage.hasReduction() && kept >= limits.manyKept;
+  int64_t most = keptItems ? limits.itemElements / 8 : limits.itemElements;
   // Each item of a reduction has partial results of its own, which are combined by one thread.
   if (stage.hasReduction() && !keptItems && !wholeResults)
-    most = std::clamp(elementsOf(stage) / mostPartials, itemElements, 8 * itemElements);
+    most = std::clamp(elementsOf(stage) / limits.mostPartials, limits.itemElements,
+                      8 * limits.itemElements);
   int64_t inside = 1;
   bool outside = false;
   SmallVector<Piece> pieces; // innermost first
@@ -172,10 +160,11 @@ static void splitLoops(StagePlan &stage, bool wholeResults) {
       pieces.push_back({source, 1, loop});
       continue;
     }
-    int64_t divisor = outside ? 1 : bestDivisor(loop.extent, limit, innermost);
+    int64_t divisor =
+        outside ? 1 : bestDivisor(loop.extent, limit, innermost ? limits.vectorLanes : 1);
     int64_t last = 0;
-    if (!outside && inside * divisor < leastItemElements) {
-      divisor = innermost ? limit / vectorLanes * vectorLanes : limit;
+    if (!outside && inside * divisor < limits.leastItemElements) {
+      divisor = innermost ? limit / limits.vectorLanes * limits.vectorLanes : limit;
       last = loop.extent % divisor;
     }
     outside = true;
@@ -188,9 +177,9 @@ static void splitLoops(StagePlan &stage, bool wholeResults) {
   applyPieces(stage, pieces);
 }
 
-void dlc::planLoops(StagePlan &stage, bool wholeResults) {
+void dlc::planLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults) {
   collapseLoops(stage);
-  splitLoops(stage, wholeResults);
+  splitLoops(stage, limits, wholeResults);
   int64_t inside = 1;
   stage.items = 1;
   for (const StagePlan::Loop &loop : stage.loops)
@@ -201,7 +190,7 @@ void dlc::planLoops(StagePlan &stage, bool wholeResults) {
       width += nn::elementBytes(node.element);
   for (const ClusterWrite &write : stage.writes)
     width += write.reduction ? 0 : nn::elementBytes(write.element);
-  stage.chunk = std::max({int64_t{1}, chunkBytes / std::max<int64_t>(1, inside * width),
-                          (stage.items + mostChunks - 1) / mostChunks});
+  stage.chunk = std::max({int64_t{1}, limits.chunkBytes / std::max<int64_t>(1, inside * width),
+                          (stage.items + limits.mostChunks - 1) / limits.mostChunks});
   stage.chunk = std::min(stage.chunk, stage.items);
 }

@@ -5,9 +5,7 @@
 // Planning is a pure function of the op; instruction sets matter to the emission alone.
 #pragma once
 
-#include "passes/codegen/GeneratedKernels.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "dialects/NN/NN.h"
 
 #include <optional>
 
@@ -31,10 +29,5 @@ std::optional<ProductPlan> planProduct(nn::MatmulOp op);
 
 /// The product that a cluster consists of, or null.
 nn::MatmulOp productOf(mlir::Block &cluster);
-
-/// Emits `NAME(a, b, bias?, y, begin, end)` over vectors: sums have one order, whatever the items
-/// that a call is for.
-void emitProduct(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
-                 const ProductPlan &plan, const CodeTarget &target);
 
 } // namespace dlc

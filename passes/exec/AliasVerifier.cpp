@@ -2,6 +2,7 @@
 
 #include "passes/exec/AliasVerifier.h"
 
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/exec/Liveness.h"
 
 using namespace mlir;
@@ -45,8 +46,11 @@ bool AliasVerifier::isElementwise(Operation *instruction, unsigned read, unsigne
   auto cluster = kernels.lookup<ClusterOp>(*kernel.getCluster());
   if (!cluster)
     return false;
-  std::unique_ptr<ClusterSharing> &sharing = clusters[cluster];
-  if (!sharing)
-    sharing = std::make_unique<ClusterSharing>(cluster.getBody().front());
-  return sharing->canShareInStage(kernel.getStage(), read, written);
+  std::optional<GeneratedKernel> plan = GeneratedKernel::of(cluster);
+  if (!plan || kernel.getStage() >= plan->stages.size())
+    return false;
+  const SmallVector<unsigned> &buffers = plan->stages[kernel.getStage()].buffers;
+  unsigned operands = cluster.getBody().getNumArguments();
+  return read < buffers.size() && written < buffers.size() && buffers[written] >= operands &&
+         canShare(cluster, buffers[read], buffers[written] - operands);
 }

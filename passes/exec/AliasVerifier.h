@@ -1,9 +1,7 @@
 // Checks that no instruction writes over what it still reads.
 #pragma once
 
-#include "passes/codegen/GeneratedKernels.h"
-
-#include "llvm/ADT/DenseMap.h"
+#include "dialects/Exec/Exec.h"
 
 namespace dlc {
 
@@ -20,7 +18,6 @@ private:
   bool isElementwise(mlir::Operation *instruction, unsigned read, unsigned written);
 
   mlir::SymbolTable &kernels;
-  llvm::DenseMap<mlir::Operation *, std::unique_ptr<ClusterSharing>> clusters;
 };
 
 } // namespace dlc

@@ -3,7 +3,7 @@
 // buffer once. Of a variable that may be one of the next step.
 
 #include "passes/Passes.h"
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/ProductPlan.h"
 #include "passes/exec/Liveness.h"
 #include "passes/planning/PlanningTarget.h"
@@ -30,6 +30,11 @@ public:
     cacheBytes = static_cast<int64_t>(planner->target().cacheBytes);
     if (cacheBytes == 0)
       return;
+    for (auto cluster : getOperation().getBody().getOps<ClusterOp>()) {
+      if (failed(verifyPlan(cluster)))
+        return signalPassFailure();
+      plans.try_emplace(cluster, *GeneratedKernel::of(cluster));
+    }
     SymbolTable symbols(getOperation());
     SmallVector<exec::ProgramOp> programs(getOperation().getBody().getOps<exec::ProgramOp>());
     auto *train = llvm::find_if(
@@ -74,7 +79,7 @@ private:
       use.program = dispatch->getParentOp();
     if (use.program != dispatch->getParentOp())
       return;
-    const GeneratedStage &stage = stagesOf(cluster)[kernel.getStage()];
+    const GeneratedStage &stage = plans.find(cluster)->second.stages[kernel.getStage()];
     SmallVector<Access> accesses = accessesOf(dispatch, symbols);
     for (auto [i, buffer] : llvm::enumerate(dispatch.getBuffers())) {
       unsigned index = stage.buffers[i];
@@ -115,13 +120,6 @@ private:
         return true;
     }
     return false;
-  }
-
-  ArrayRef<GeneratedStage> stagesOf(ClusterOp cluster) {
-    auto [entry, inserted] = plans.try_emplace(cluster);
-    if (inserted)
-      entry->second = *planGeneratedKernel(cluster.getBody().front()); // as when it was made
-    return entry->second.stages;
   }
 
   int64_t cacheBytes = 0;

@@ -4,7 +4,7 @@
 // place of the group's last update.
 
 #include "passes/Passes.h"
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/exec/Liveness.h"
 #include "passes/planning/BucketLayout.h"
 #include "passes/planning/FlatUpdate.h"
@@ -103,9 +103,11 @@ private:
     auto cluster = ClusterOp::create(builder, loc, "update_" + number, DenseI64ArrayAttr());
     buildFlatUpdate(body, rangeType(model.getContext(), group.elements), cluster.getBody());
     symbols.insert(cluster);
-    FailureOr<GeneratedKernel> plan = planGeneratedKernel(cluster.getBody().front());
+    FailureOr<GeneratedKernel> plan =
+        planGeneratedKernel(cluster.getBody().front(), planner.target().loops);
     if (failed(plan))
       return {};
+    plan->writeTo(cluster);
     const GeneratedStage &stage = plan->stages.front();
     SmallVector<Type> types;
     for (Value operand : group.members.front().getBuffers())

@@ -3,6 +3,7 @@
 #include "passes/exec/KernelTable.h"
 
 #include "dialects/NN/Role.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/planning/PlannedKernel.h"
 
 #include "mlir/IR/AsmState.h"
@@ -120,9 +121,9 @@ static std::string textOf(nn::FusedOp op) {
 }
 
 FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
-  FailureOr<GeneratedKernel> plan = planGeneratedKernel(op.getBody().front());
-  if (failed(plan))
-    return failure();
+  std::optional<GeneratedKernel> plan = GeneratedKernel::of(op);
+  if (!plan)
+    return op.emitOpError("has no plan; run dlc-plan-kernels first");
   std::string text = textOf(op);
   FlatSymbolRefAttr cluster =
       insert("cluster:" + text, "cluster", [&](OpBuilder &builder, StringRef name) {
@@ -130,6 +131,7 @@ FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
                                                  DenseI64ArrayAttr());
         IRMapping mapping;
         op.getBody().cloneInto(&clusterOp.getBody(), mapping);
+        plan->writeTo(clusterOp);
         return clusterOp;
       });
   SmallVector<Type> types(op->getOperandTypes());

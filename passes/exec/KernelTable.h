@@ -3,7 +3,6 @@
 
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
-#include "passes/codegen/GeneratedKernels.h"
 #include "passes/planning/TargetKernels.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -7,6 +7,7 @@
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/NN/Role.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/planning/BucketLayout.h"
 #include "passes/planning/PlannedKernel.h"
 
@@ -34,8 +35,7 @@ LogicalResult ProgramConverter::convert() {
   placeInputs();
   placeBuckets();
   placeAssigned();
-  sharing.emplace(program.getBody().front(), clusters,
-                  [&](Value value) { return placed.contains(value); });
+  sharing.emplace(program.getBody().front(), [&](Value value) { return placed.contains(value); });
   for (Operation &op : program.getBody().front())
     if (failed(convertOp(&op)))
       return failure();
@@ -169,8 +169,7 @@ bool ProgramConverter::canUpdateInPlace(nn::FusedOp producer, unsigned index, nn
     for (OpOperand &use : read.getValue().getUses()) {
       Operation *user = use.getOwner();
       if (user == producer) {
-        if (read.getRow() != assign.getRow() ||
-            !clusters.of(producer).canShare(use.getOperandNumber(), index))
+        if (read.getRow() != assign.getRow() || !canShare(producer, use.getOperandNumber(), index))
           return false;
         continue;
       }

@@ -42,7 +42,6 @@ private:
   nn::ProgramOp program;
   KernelTable &kernels;
   const mlir::SymbolTable &symbols;
-  SharingTable clusters;
   mlir::OpBuilder buffers; // exec.buffer and exec.view of placed values, ahead of all instructions
   mlir::OpBuilder instructions; // appended in program order
   exec::ProgramOp result;

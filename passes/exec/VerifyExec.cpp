@@ -1,7 +1,7 @@
 // dlc-verify-exec: read-only checks of exec programs; numbers are those of the pass's description.
 
 #include "passes/Passes.h"
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/exec/AliasVerifier.h"
 #include "passes/exec/Liveness.h"
 #include "passes/nn/ModelChecks.h"
@@ -194,15 +194,14 @@ private:
   LogicalResult verifyKernels(SymbolTable &symbols) { // 11.
     DenseMap<Operation *, GeneratedKernel> plans;
     for (auto cluster : getOperation().getBody().getOps<ClusterOp>()) {
-      FailureOr<GeneratedKernel> plan = planGeneratedKernel(cluster.getBody().front());
-      if (failed(plan))
-        return failure();
-      int64_t results = cluster.getBody().front().back().getNumOperands();
+      Block &body = cluster.getBody().front();
+      if (body.empty() || !isa<nn::YieldOp>(body.back()))
+        return cluster.emitOpError("needs nn.yield as its last op");
+      int64_t results = body.back().getNumOperands();
       for (int64_t result : cluster.getNontemporal().value_or(ArrayRef<int64_t>()))
         if (result < 0 || result >= results)
           return cluster.emitOpError("stores result ")
                  << result << " of " << results << " past the caches";
-      plans[cluster] = std::move(*plan);
     }
     for (auto kernel : getOperation().getBody().getOps<KernelOp>()) {
       if (!kernel.getCluster())
@@ -211,13 +210,19 @@ private:
       if (!cluster)
         return kernel.emitOpError("is generated from @")
                << *kernel.getCluster() << ", which is no cluster of the model";
-      if (failed(verifyKernel(kernel, cluster, plans[cluster])))
+      auto [plan, isNew] = plans.try_emplace(cluster);
+      if (isNew) {
+        if (failed(verifyPlan(cluster)))
+          return failure();
+        plan->second = *GeneratedKernel::of(cluster);
+      }
+      if (failed(verifyKernel(kernel, cluster, plan->second)))
         return failure();
     }
     return success();
   }
 
-  /// The kernel is what planning its cluster gives.
+  /// The kernel is a stage of its cluster's plan.
   static LogicalResult verifyKernel(KernelOp kernel, ClusterOp cluster,
                                     const GeneratedKernel &plan) {
     if (kernel.getStage() >= plan.stages.size())

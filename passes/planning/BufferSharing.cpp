@@ -3,19 +3,12 @@
 
 #include "passes/planning/BufferSharing.h"
 
+#include "passes/codegen/GeneratedKernel.h"
+
 using namespace mlir;
 using namespace dlc;
 
-const ClusterSharing &SharingTable::of(nn::FusedOp cluster) {
-  std::unique_ptr<ClusterSharing> &entry = known[cluster];
-  if (!entry)
-    entry = std::make_unique<ClusterSharing>(cluster.getBody().front());
-  return *entry;
-}
-
-BufferSharing::BufferSharing(Block &block, SharingTable &clusters,
-                             llvm::function_ref<bool(Value)> hasOwnPlace)
-    : clusters(&clusters) {
+BufferSharing::BufferSharing(Block &block, llvm::function_ref<bool(Value)> hasOwnPlace) {
   for (Operation &op : block)
     for (OpResult result : op.getResults()) {
       if (!isa<RankedTensorType>(result.getType()) || isa<nn::ReadOp>(op) || hasOwnPlace(result))
@@ -58,7 +51,7 @@ Value BufferSharing::findOperand(nn::FusedOp op, unsigned result) const {
     // What another operand, a view perhaps, reads there would be gone; two results need two places.
     if (llvm::count_if(op.getInputs(), isInside) > 1 || llvm::any_of(op.getResults(), isInside))
       continue;
-    if (clusters->of(op).canShare(index, result))
+    if (canShare(op, index, result))
       return operand;
   }
   return {};

@@ -1,31 +1,20 @@
-// Which results of clusters lie in the memory of an operand that nobody reads afterwards.
+// Which results of clusters lie in the memory of an operand that nobody reads afterwards. Clusters
+// are planned before.
 //
 // The one place that decides this: the conversion to exec follows it, and planning of kernels
 // judges workspaces by the memory that comes of it.
 #pragma once
 
 #include "dialects/NN/NN.h"
-#include "passes/codegen/GeneratedKernels.h"
 
 #include "llvm/ADT/MapVector.h"
 
 namespace dlc {
 
-/// What each cluster may share. A cluster is planned when it is first asked for, so none may change
-/// or be erased between questions.
-class SharingTable {
-public:
-  const ClusterSharing &of(nn::FusedOp cluster);
-
-private:
-  llvm::DenseMap<mlir::Operation *, std::unique_ptr<ClusterSharing>> known;
-};
-
 class BufferSharing {
 public:
   /// `hasOwnPlace` is true for results that are in no transient memory: variables, buckets.
-  BufferSharing(mlir::Block &block, SharingTable &clusters,
-                llvm::function_ref<bool(mlir::Value)> hasOwnPlace);
+  BufferSharing(mlir::Block &block, llvm::function_ref<bool(mlir::Value)> hasOwnPlace);
 
   /// The operand in whose memory the result is written, or null.
   mlir::Value operandSharedBy(mlir::OpResult result) const { return shared.lookup(result); }
@@ -44,7 +33,6 @@ private:
   void place(mlir::Value value, mlir::Value owner);
   mlir::Value findOperand(nn::FusedOp op, unsigned result) const;
 
-  SharingTable *clusters;
   llvm::DenseMap<mlir::Value, mlir::Value> owners; // of values in transient memory
   llvm::DenseSet<mlir::Value> views;
   llvm::MapVector<mlir::Value, mlir::Operation *> lastUse; // by owner; null: the end

@@ -17,7 +17,7 @@ static uint64_t bytesOf(Value value) {
   return static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(value)));
 }
 
-LiveBytes::LiveBytes(Block &block, SharingTable &clusters) : sharing(block, clusters, hasOwnPlace) {
+LiveBytes::LiveBytes(Block &block) : sharing(block, hasOwnPlace) {
   llvm::DenseMap<Operation *, uint64_t> born, dying;
   for (auto [owner, last] : sharing.memories()) {
     uint64_t size = bytesOf(owner);

@@ -13,7 +13,7 @@ namespace dlc {
 /// their own.
 class LiveBytes {
 public:
-  LiveBytes(mlir::Block &block, SharingTable &clusters);
+  explicit LiveBytes(mlir::Block &block);
 
   uint64_t at(mlir::Operation *op) const { return bytes.lookup(op); }
   uint64_t peak() const { return most; }

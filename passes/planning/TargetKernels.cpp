@@ -1,7 +1,8 @@
 #include "passes/planning/TargetKernels.h"
 
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/ProductPlan.h"
+#include "passes/planning/PlannedKernel.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -44,11 +45,12 @@ nn::KernelAttr dlc::kernelAttr(MLIRContext *context, const rt::KernelCandidate &
                              static_cast<uint64_t>(candidate.nanoseconds));
 }
 
-nn::KernelAttr TargetKernels::clusterKernel(nn::FusedOp cluster) {
+LogicalResult TargetKernels::planCluster(nn::FusedOp cluster) {
   Block &body = cluster.getBody().front();
-  FailureOr<GeneratedKernel> plan = planGeneratedKernel(body);
+  FailureOr<GeneratedKernel> plan = planGeneratedKernel(body, description().loops);
   if (failed(plan))
-    return {};
+    return failure();
+  plan->writeTo(cluster);
   rt::KernelCandidate kernel{{}, generatedName.str()};
   for (const GeneratedStage &stage : plan->stages) {
     kernel.bytes += stage.bytes;
@@ -58,5 +60,6 @@ nn::KernelAttr TargetKernels::clusterKernel(nn::FusedOp cluster) {
   // Products have prices of their own.
   if (nn::MatmulOp product = productOf(body))
     kernel.nanoseconds = library->generatedCost(*request(product));
-  return kernelAttr(cluster.getContext(), kernel);
+  cluster->setAttr(plannedKernelName, kernelAttr(cluster.getContext(), kernel));
+  return success();
 }

@@ -35,8 +35,9 @@ public:
   double generatedCost(uint64_t bytes, uint64_t flops) const {
     return library->generatedCost(bytes, flops);
   }
-  /// A cluster as one kernel, or null after a diagnostic.
-  nn::KernelAttr clusterKernel(nn::FusedOp cluster);
+  /// Writes on a cluster its plan and, as `nn.kernel`, what it moves, computes and takes. Fails
+  /// with a diagnostic if no kernel can be generated for it.
+  llvm::LogicalResult planCluster(nn::FusedOp cluster);
 
 private:
   PlanningTarget planned;

@@ -7,7 +7,6 @@
 #include "passes/planning/BlockOrder.h"
 #include "passes/planning/BucketPlanner.h"
 #include "passes/planning/OverlapSimulator.h"
-#include "passes/planning/PlannedKernel.h"
 #include "passes/planning/TargetKernels.h"
 
 #include "mlir/IR/Remarks.h"
@@ -196,10 +195,8 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
     body.addArgument(input.getType(), input.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     nn::YieldOp::create(inner, copy.getLoc(), body.getArguments());
-    nn::KernelAttr kernel = opened->clusterKernel(copy);
-    if (!kernel)
+    if (failed(opened->planCluster(copy)))
       return failure();
-    copy->setAttr(plannedKernelName, kernel);
     nn::setRole(copy, nn::roleOf(member.op));
     positions[copy] = {0, member.producer + 0.125};
     remark::missed(input.getLoc(), remark::RemarkOpts::name("in-place").category("dlc-buckets"))

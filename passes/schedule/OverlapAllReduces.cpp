@@ -80,9 +80,8 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
     auto programs = getOperation().getBody().getOps<nn::ProgramOp>();
     // Programs share their memory, in which gradients have a part of their own.
     uint64_t peak = 0;
-    SharingTable clusters;
     for (nn::ProgramOp program : programs)
-      peak = std::max(peak, LiveBytes(program.getBody().front(), clusters).peak());
+      peak = std::max(peak, LiveBytes(program.getBody().front()).peak());
     for (nn::ProgramOp program : programs)
       schedule(program, OverlapSimulator(*parsed), variableBytes(getOperation()) + peak);
   }

@@ -54,22 +54,18 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
           enclose(&op);
     // Clusters first: what shares their memory is asked of those that can be generated.
     for (nn::ProgramOp program : programs)
-      for (auto fused : program.getBody().getOps<nn::FusedOp>()) {
-        nn::KernelAttr kernel = kernels->clusterKernel(fused);
-        if (!kernel)
+      for (auto fused : program.getBody().getOps<nn::FusedOp>())
+        if (failed(kernels->planCluster(fused)))
           return signalPassFailure();
-        fused->setAttr(plannedKernelName, kernel);
-      }
     // Programs share their memory, so the largest one's peak counts for all. The tenth is one of
     // the whole plan, to which variables belong. Where workspace pays at all it gains far more time
     // than memoryPrice asks for, so this limit ends it, not the price.
     uint64_t peak = 0;
-    SharingTable clusters;
     for (nn::ProgramOp program : programs)
-      peak = std::max(peak, LiveBytes(program.getBody().front(), clusters).peak());
+      peak = std::max(peak, LiveBytes(program.getBody().front()).peak());
     uint64_t limit = peak + (variableBytes(model) + peak) / 10;
     for (nn::ProgramOp program : programs) {
-      LiveBytes live(program.getBody().front(), clusters);
+      LiveBytes live(program.getBody().front());
       for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
         if (!hasRequest(&op))
           continue;

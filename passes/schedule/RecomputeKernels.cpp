@@ -84,13 +84,12 @@ struct RecomputeKernelsPass : dlc::impl::RecomputeKernelsBase<RecomputeKernelsPa
     if (failed(requireStage(getOperation(), "schedule")))
       return signalPassFailure();
     variables = variableBytes(getOperation());
-    SharingTable clusters;
     programs.clear();
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>()) {
       Block &block = program.getBody().front();
-      programs.push_back({&block, LiveBytes(block, clusters)});
+      programs.push_back({&block, LiveBytes(block)});
     }
-    while (lowerPeak(clusters))
+    while (lowerPeak())
       ;
   }
 
@@ -127,7 +126,7 @@ private:
 
   /// True if a recomputation was worth it. Programs share their memory, so only the one that takes
   /// most counts, and only down to the next one.
-  bool lowerPeak(SharingTable &clusters) {
+  bool lowerPeak() {
     Peak peak;
     for (Program &program : programs) {
       uint64_t bytes = program.live.peak();
@@ -144,16 +143,15 @@ private:
     for (Choice &choice : choices(peak)) {
       if (best && choice.most < best->gain)
         break;
-      bool isBetter =
-          tryOut(choice, peak, clusters) &&
-          (!best || std::pair(-choice.gain, choice.number) < std::pair(-best->gain, best->number));
+      bool isBetter = tryOut(choice, peak) && (!best || std::pair(-choice.gain, choice.number) <
+                                                            std::pair(-best->gain, best->number));
       if (isBetter)
         best = std::move(choice);
     }
     if (!best)
       return false;
     Recomputation(best->kernel, best->readers).keep(best->saved);
-    peak.program->live = LiveBytes(*peak.program->block, clusters);
+    peak.program->live = LiveBytes(*peak.program->block);
     explain(*best, peak.step);
     return true;
   }
@@ -205,9 +203,9 @@ private:
   }
 
   /// True if the choice gains something; says how much.
-  bool tryOut(Choice &choice, const Peak &peak, SharingTable &clusters) const {
+  bool tryOut(Choice &choice, const Peak &peak) const {
     Recomputation trial(choice.kernel, choice.readers);
-    uint64_t now = std::max(peak.others, LiveBytes(*peak.program->block, clusters).peak());
+    uint64_t now = std::max(peak.others, LiveBytes(*peak.program->block).peak());
     trial.takeBack();
     if (now >= peak.bytes)
       return false;

@@ -7,6 +7,7 @@
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
+#include "passes/planning/PlanningTarget.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -20,11 +21,7 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-// A core moves about 4 bytes in the time of one vector operation on 16 elements, and about 20
-// operations make an exponential.
-static constexpr double bytesPerOperation = 0.25;
-static constexpr double bytesPerFunction = 5;
-// Below this a pass over memory is cheaper than the thought.
+// A pass over less memory than this takes about as long as the arithmetic that would save it.
 static constexpr int64_t leastBytes = 64 * 1024;
 
 namespace {
@@ -36,10 +33,11 @@ struct Recipe {
   DenseI64ArrayAttr windows; // of the pooling whose gradient is part of it
 
   /// Fails if something but pointwise ops is needed.
-  static std::optional<Recipe> of(nn::FusedOp producer, unsigned result);
+  static std::optional<Recipe> of(nn::FusedOp producer, unsigned result,
+                                  const rt::LoopLimits &limits);
 
 private:
-  bool add(Value value, llvm::SmallDenseSet<Value> &seen);
+  bool add(Value value, const rt::LoopLimits &limits, llvm::SmallDenseSet<Value> &seen);
 };
 } // namespace
 
@@ -52,17 +50,18 @@ static bool isFunction(Operation *op) {
              nn::DropoutOp>(op);
 }
 
-std::optional<Recipe> Recipe::of(nn::FusedOp producer, unsigned result) {
+std::optional<Recipe> Recipe::of(nn::FusedOp producer, unsigned result,
+                                 const rt::LoopLimits &limits) {
   Recipe recipe;
   llvm::SmallDenseSet<Value> seen;
   Value value = yieldOf(producer).getValues()[result];
   // An operand handed through is no computation.
-  if (isa<BlockArgument>(value) || !recipe.add(value, seen))
+  if (isa<BlockArgument>(value) || !recipe.add(value, limits, seen))
     return std::nullopt;
   return recipe;
 }
 
-bool Recipe::add(Value value, llvm::SmallDenseSet<Value> &seen) {
+bool Recipe::add(Value value, const rt::LoopLimits &limits, llvm::SmallDenseSet<Value> &seen) {
   if (!seen.insert(value).second)
     return true;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -77,8 +76,8 @@ bool Recipe::add(Value value, llvm::SmallDenseSet<Value> &seen) {
   if (grad)
     windows = grad.getKernelAttr();
   if (pointwise || grad)
-    operations += isFunction(op) ? bytesPerFunction : bytesPerOperation;
-  if (!llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand, seen); }))
+    operations += isFunction(op) ? limits.bytesPerFunction : limits.bytesPerOperation;
+  if (!llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand, limits, seen); }))
     return false;
   ops.push_back(op);
   return true;
@@ -206,6 +205,10 @@ public:
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), "schedule")))
       return signalPassFailure();
+    std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
+    if (!planner)
+      return signalPassFailure();
+    limits = planner->target().loops;
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       for (auto producer : llvm::make_early_inc_range(program.getBody().getOps<nn::FusedOp>()))
         visit(producer);
@@ -224,7 +227,7 @@ private:
       for (OpResult result : producer.getResults()) {
         if (result.use_empty() || nn::physicalBytes(nn::tensorType(result)) < leastBytes)
           continue;
-        if (auto recipe = Recipe::of(producer, result.getResultNumber()))
+        if (auto recipe = Recipe::of(producer, result.getResultNumber(), limits))
           changed |= visit(producer, result, *recipe);
       }
     }
@@ -272,5 +275,7 @@ private:
       }
     return changed;
   }
+
+  rt::LoopLimits limits;
 };
 } // namespace

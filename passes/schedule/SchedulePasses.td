@@ -100,7 +100,7 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: stage schedule, layouts assigned. Effect: attribute `nn.kernel` (implementation, workspace, FLOPs, bytes, forecast) on every
     library op, from the cheapest candidate for its layouts whose workspace raises the peak of the plan (variables and live tensors) by a tenth at most, and on
-    every nn.fused. A matrix product whose generated kernel costs less becomes a nn.fused of its own. An op for which the library has only reference
+    every nn.fused, which also gets its plan, `nn.plan`: stages, memory between them, and what may be written in place. A matrix product whose generated kernel costs less becomes a nn.fused of its own. An op for which the library has only reference
     code is an error that says so.
   }];
 }
@@ -182,7 +182,7 @@ def VerifySchedule : Pass<"dlc-verify-schedule", "::dlc::nn::ModelOp"> {
     from then on. 5. Operands of a start are results of kernels, used once. 6. Inputs and sinks are row-major. 7. A slot has its
     owner's layout. 8. Concat, slice and pad cut no block; reshape and transpose are row-major; an index of pooling has its value's
     layout. 9. What no library runs is in a cluster. 10. Attributes, variables, inputs and sinks are as dlc-verify-nn demands.
-    11. A kernel can be generated for each cluster. 12. Roles as dlc-verify-train demands.
+    11. Each cluster has a plan whose buffers are its own. 12. Roles as dlc-verify-train demands.
   }];
 }
 

@@ -1,7 +1,7 @@
 // Numbers in comments are those of the pass's description.
 
 #include "passes/Passes.h"
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/nn/ModelChecks.h"
 #include "passes/planning/KernelRequests.h"
 #include "passes/planning/LayoutSolver.h"
@@ -98,7 +98,7 @@ static LogicalResult verifyProgram(nn::ProgramOp program) {
     if (!hasPlace(&op)) // 9.
       return op.emitOpError("is outside of a cluster; run dlc-fuse");
     if (auto fused = dyn_cast<nn::FusedOp>(op)) // 11.
-      if (failed(planGeneratedKernel(fused.getBody().front())))
+      if (failed(verifyPlan(fused)))
         return failure();
   }
   return success();

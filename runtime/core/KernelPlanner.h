@@ -10,6 +10,7 @@
 #include "runtime/artifact/Layout.h"
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/core/LayoutFamily.h"
+#include "runtime/core/LoopLimits.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -109,6 +110,7 @@ struct PlannerTarget {
   /// Layouts that activations may have, the most common first, and the channels of a block.
   std::vector<LayoutFamily> families = {LayoutFamily::Plain};
   unsigned channelBlock = 1;
+  LoopLimits loops = {}; // of generated kernels
 
   bool multiplies(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
 };

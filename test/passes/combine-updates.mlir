@@ -1,5 +1,5 @@
-// RUN: dlc-opt %s --split-input-file --dlc-convert-nn-to-exec --dlc-combine-updates | FileCheck %s
-// RUN: dlc-opt %s --split-input-file --dlc-convert-nn-to-exec --dlc-combine-updates --dlc-assign-streams --dlc-plan-memory --dlc-verify-exec | FileCheck %s --check-prefix=PLACES
+// RUN: dlc-opt %s --split-input-file --dlc-plan-kernels --dlc-convert-nn-to-exec --dlc-combine-updates | FileCheck %s
+// RUN: dlc-opt %s --split-input-file --dlc-plan-kernels --dlc-convert-nn-to-exec --dlc-combine-updates --dlc-assign-streams --dlc-plan-memory --dlc-verify-exec | FileCheck %s --check-prefix=PLACES
 
 // Two parameters with momentum become one range per kind of variable; a statistic between them moves behind; what is alone
 // stays; evaluation finds a variable at its place in the range.

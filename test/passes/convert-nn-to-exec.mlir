@@ -1,4 +1,4 @@
-// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-convert-nn-to-exec | FileCheck %s
+// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-plan-kernels --dlc-convert-nn-to-exec | FileCheck %s
 
 // The gradient is written into its bucket, the variable is updated in place; equal inputs and the forecast are recorded.
 // CHECK-LABEL: nn.model @in_place

@@ -91,7 +91,7 @@ nn.model @untargeted attributes {stage = "schedule"} {
 // CHECK-LABEL: nn.model @products
 nn.model @products attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<8x1000xf32> {nn.input = "x"}, %w: tensor<500x1000xf32> {nn.input = "w"}, %s: tensor<10x1000xf32> {nn.input = "s"}, %m: tensor<64x1000xf32> {nn.input = "m"}) {
-    // CHECK: %[[Y:.*]] = nn.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1) {{.*}} attributes {nn.kernel = #nn.kernel<"generated", workspace = 0, flops = 8000000, bytes = 2048000, ns = 31750>} {
+    // CHECK: %[[Y:.*]] = nn.fused (%[[A:.*]] = %arg0, %[[B:.*]] = %arg1) {{.*}} attributes {nn.kernel = #nn.kernel<"generated", workspace = 0, flops = 8000000, bytes = 2048000, ns = 31750>, nn.plan = {{.*}} {
     // CHECK-NEXT: %[[P:.*]] = nn.matmul %[[A]], %[[B]] {relu, transpose_b} : (tensor<8x1000xf32>, tensor<500x1000xf32>) -> tensor<8x500xf32>
     // CHECK-NEXT: nn.yield %[[P]]
     %y = nn.matmul %x, %w {relu, transpose_b} : (tensor<8x1000xf32>, tensor<500x1000xf32>) -> tensor<8x500xf32>
@@ -107,5 +107,61 @@ nn.model @products attributes {stage = "schedule", target = "test:rules", thread
     nn.output "d", %d : tensor<500x1000xf32>
     nn.output "z", %z : tensor<8x10xf32>
     nn.output "u", %u : tensor<64x500xf32>
+  }
+}
+
+// -----
+
+// A kernel can be generated for each cluster.
+nn.model @nested attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+      // expected-error @below {{cannot be inside of a generated kernel}}
+      %p = nn.matmul %a, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.yield %p : tensor<4x4xf32>
+    }
+    nn.output "y", %y : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+nn.model @amid attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4xf32> {
+      // expected-error @below {{is read in its own cluster, but reductions end one}}
+      %s = nn.reduce_sum %a {dims = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<4xf32>
+      %e = nn.exp %s : (tensor<4xf32>) -> tensor<4xf32>
+      nn.yield %e : tensor<4xf32>
+    }
+    nn.output "y", %y : tensor<4xf32>
+  }
+}
+
+// -----
+
+nn.model @overlapping attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4x9xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4x9xf32>) -> tensor<4x4x4xf32> {
+      // expected-error @below {{has windows that do not tile 'tensor<4x4x9xf32>'; no kernel can be generated for it}}
+      %p, %i = nn.max_pool %a {kernel = array<i64: 3>, strides = array<i64: 2>, padding_low = array<i64: 0>, padding_high = array<i64: 0>}
+          : (tensor<4x4x9xf32>) -> (tensor<4x4x4xf32>, tensor<4x4x4xi8>)
+      nn.yield %p : tensor<4x4x4xf32>
+    }
+    nn.output "y", %y : tensor<4x4x4xf32>
+  }
+}
+
+// -----
+
+nn.model @layouts attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x8x9xf32> {nn.input = "x"}) {
+    %y, %z = nn.fused (%a = %x) : (tensor<4x8x9xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32, #nn.layout<cn>>) {
+      // expected-error @below {{has another layout than the cluster's last reduction}}
+      %p = nn.reduce_sum %a {dims = array<i64: 2>} : (tensor<4x8x9xf32>) -> tensor<4x8xf32>
+      %q = nn.reduce_max %a {dims = array<i64: 2>} : (tensor<4x8x9xf32>) -> tensor<4x8xf32, #nn.layout<cn>>
+      nn.yield %p, %q : tensor<4x8xf32>, tensor<4x8xf32, #nn.layout<cn>>
+    }
+    nn.output "y", %y : tensor<4x8xf32>
   }
 }

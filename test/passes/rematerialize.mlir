@@ -3,7 +3,7 @@
 
 // The second cluster reads x anyway, so it computes relu(x) instead of reading it; the matrix product still reads it from memory.
 // CHECK-LABEL: nn.model @read_anyway
-nn.model @read_anyway attributes {stage = "schedule"} {
+nn.model @read_anyway attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x8xf32> {nn.input = "w"}) {
     // CHECK: %[[Y:.*]] = nn.fused (%{{.*}} = %[[X:.*]]) : (tensor<256x256xf32>) -> tensor<256x256xf32>
     // CHECK: nn.matmul %[[Y]]
@@ -29,7 +29,7 @@ nn.model @read_anyway attributes {stage = "schedule"} {
 
 // A masked gradient that only clusters read is not written: the last one reads the gradient and computes the mask. The sum stays.
 // CHECK-LABEL: nn.model @unwritten
-nn.model @unwritten attributes {stage = "schedule"} {
+nn.model @unwritten attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %dy: tensor<256x256xf32> {nn.input = "dy"}) {
     // CHECK: %[[SUM:.*]] = nn.fused ({{.*}}) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256xf32>
     // CHECK: nn.fused ({{.*}} = %{{.*}}, {{.*}} = %[[SUM]], {{.*}}) : (tensor<256x256xf32>, tensor<256xf32>, tensor<256x256xf32>)
@@ -56,7 +56,7 @@ nn.model @unwritten attributes {stage = "schedule"} {
 
 // Not worth it: the second cluster would have to read two tensors instead of one, and a product needs the sum in memory.
 // CHECK-LABEL: nn.model @dearer
-nn.model @dearer attributes {stage = "schedule"} {
+nn.model @dearer attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x256xf32> {nn.input = "w"}) {
     // CHECK: %[[Y:.*]] = nn.fused
     // CHECK: nn.fused (%{{.*}} = %[[Y]]) : (tensor<256x256xf32>) -> tensor<256x256xf32>
@@ -79,7 +79,7 @@ nn.model @dearer attributes {stage = "schedule"} {
 
 // Nor are functions that take longer than the memory they save: the second cluster reads x anyway.
 // CHECK-LABEL: nn.model @functions
-nn.model @functions attributes {stage = "schedule"} {
+nn.model @functions attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x256xf32> {nn.input = "w"}) {
     // CHECK: %[[Y:.*]] = nn.fused
     // CHECK: nn.fused (%{{.*}} = %{{.*}}, %{{.*}} = %[[Y]]) : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32>
@@ -106,7 +106,7 @@ nn.model @functions attributes {stage = "schedule"} {
 !half = tensor<2x16x32x32xf32, #nn.layout<nChw16c>>
 !small = tensor<2x32x16x16xf32, #nn.layout<nChw16c>>
 !place = tensor<2x32x16x16xi8, #nn.layout<nChw16c>>
-nn.model @part_of_pooling attributes {stage = "schedule"} {
+nn.model @part_of_pooling attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%dy: !small {nn.input = "dy"}, %i: !place {nn.input = "i"}) {
     // CHECK: %[[DX:.*]] = nn.fused
     // CHECK-NEXT: nn.max_pool_grad
@@ -129,7 +129,7 @@ nn.model @part_of_pooling attributes {stage = "schedule"} {
 
 // What the first result alone needed goes with it, the first op of the cluster.
 // CHECK-LABEL: nn.model @first_of_two
-nn.model @first_of_two attributes {stage = "schedule"} {
+nn.model @first_of_two attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<256x256xf32> {nn.input = "x"}, %w: tensor<256x8xf32> {nn.input = "w"}) {
     // CHECK: nn.fused (%[[B:.*]] = %{{.*}}) : (tensor<256x256xf32>) -> tensor<256x256xf32>
     // CHECK-NEXT: nn.neg %[[B]]

@@ -142,13 +142,13 @@ nn.model @in_place attributes {stage = "exec"} {
   ^bb0(%x: tensor<4xf32>):
     %y = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
     nn.yield %y : tensor<4xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 32, flops = 4>], scratch = [], shares = [0, 0]>}
   exec.cluster @cluster_1 {
   ^bb0(%x: tensor<4x4xf32>):
     %t = nn.transpose %x {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
     %y = nn.exp %t : (tensor<4x4xf32>) -> tensor<4x4xf32>
     nn.yield %y : tensor<4x4xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 128, flops = 16>], scratch = [], shares = []>}
   exec.kernel @exp [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 128 : i64, category = "pointwise", cluster = @cluster_0, flops = 16 : i64, function = "cluster_0_0", implementation = "generated", nanoseconds = 1 : i64}
   exec.kernel @turned [tensor<4x4xf32>, tensor<4x4xf32>] access [1, 2] {bytes = 128 : i64, category = "pointwise", cluster = @cluster_1, flops = 16 : i64, function = "cluster_1_0", implementation = "generated", nanoseconds = 1 : i64}
   exec.program @train {
@@ -224,7 +224,7 @@ nn.model @kernel attributes {stage = "exec"} {
   ^bb0(%a: tensor<4xf32>):
     %e = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
     nn.yield %e : tensor<4xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 32, flops = 4>], scratch = [], shares = [0, 0]>}
   exec.kernel @good [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", implementation = "generated", nanoseconds = 1 : i64}
   // expected-error @below {{takes other buffers than stage 0 of @c: expected 'tensor<4xf32>', 'tensor<4xf32>' access [1, 2]}}
   exec.kernel @k [tensor<4xf32>, tensor<4xf32>] access [2, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", implementation = "generated", nanoseconds = 1 : i64}
@@ -237,7 +237,7 @@ nn.model @extent attributes {stage = "exec"} {
   ^bb0(%a: tensor<4xf32>):
     %e = nn.exp %a : (tensor<4xf32>) -> tensor<4xf32>
     nn.yield %e : tensor<4xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 32, flops = 4>], scratch = [], shares = [0, 0]>}
   // expected-error @below {{runs 2 iterations in chunks of 1, but @c has 1 in chunks of 1}}
   exec.kernel @k [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", extent = 2 : i64, implementation = "generated", nanoseconds = 1 : i64}
 }
@@ -248,7 +248,7 @@ nn.model @stages attributes {stage = "exec"} {
   exec.cluster @c {
   ^bb0(%a: tensor<4xf32>):
     nn.yield
-  }
+  } {nn.plan = #nn.plan<stages = [], scratch = [], shares = []>}
   // expected-error @below {{is stage 0 of @c, which has 0}}
   exec.kernel @k [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 32 : i64, category = "pointwise", cluster = @c, flops = 4 : i64, function = "c_0", implementation = "generated", nanoseconds = 1 : i64}
 }

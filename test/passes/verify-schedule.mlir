@@ -132,13 +132,13 @@ nn.model @unfused attributes {stage = "schedule", target = "test:rules", threads
 // -----
 
 #g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
-// A kernel can be generated for each cluster.
-nn.model @nested attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+// Clusters are planned.
+nn.model @unplanned attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    // expected-error @below {{has no plan; run dlc-plan-kernels}}
     %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4x4xf32> attributes {nn.kernel = #g} {
-      // expected-error @below {{cannot be inside of a generated kernel}}
-      %p = nn.matmul %a, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-      nn.yield %p : tensor<4x4xf32>
+      %r = nn.relu %a : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.yield %r : tensor<4x4xf32>
     }
     nn.output "y", %y : tensor<4x4xf32>
   }
@@ -147,44 +147,29 @@ nn.model @nested attributes {stage = "schedule", target = "test:rules", threads 
 // -----
 
 #g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
-nn.model @amid attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+#p = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 2], reads = 1, bytes = 128, flops = 16>], scratch = [], shares = []>
+nn.model @other_buffers attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
-    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4xf32> attributes {nn.kernel = #g} {
-      // expected-error @below {{is read in its own cluster, but reductions end one}}
-      %s = nn.reduce_sum %a {dims = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<4xf32>
-      %e = nn.exp %s : (tensor<4xf32>) -> tensor<4xf32>
-      nn.yield %e : tensor<4xf32>
+    // expected-error @below {{is planned with buffer 2 of 2}}
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4x4xf32> attributes {nn.kernel = #g, nn.plan = #p} {
+      %r = nn.relu %a : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.yield %r : tensor<4x4xf32>
+    }
+    nn.output "y", %y : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+#g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
+#p = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 128, flops = 16>], scratch = [], shares = [0, 0]>
+nn.model @other_types attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    // expected-error @below {{is planned to write result 0 in the memory of operand 0, which is another tensor}}
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4xf32> attributes {nn.kernel = #g, nn.plan = #p} {
+      %r = nn.reduce_sum %a {dims = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<4xf32>
+      nn.yield %r : tensor<4xf32>
     }
     nn.output "y", %y : tensor<4xf32>
-  }
-}
-
-// -----
-
-#g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
-nn.model @overlapping attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
-  nn.program @predict(%x: tensor<4x4x9xf32> {nn.input = "x"}) {
-    %y = nn.fused (%a = %x) : (tensor<4x4x9xf32>) -> tensor<4x4x4xf32> attributes {nn.kernel = #g} {
-      // expected-error @below {{has windows that do not tile 'tensor<4x4x9xf32>'; no kernel can be generated for it}}
-      %p, %i = nn.max_pool %a {kernel = array<i64: 3>, strides = array<i64: 2>, padding_low = array<i64: 0>, padding_high = array<i64: 0>}
-          : (tensor<4x4x9xf32>) -> (tensor<4x4x4xf32>, tensor<4x4x4xi8>)
-      nn.yield %p : tensor<4x4x4xf32>
-    }
-    nn.output "y", %y : tensor<4x4x4xf32>
-  }
-}
-
-// -----
-
-#g = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 1>
-nn.model @layouts attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
-  nn.program @predict(%x: tensor<4x8x9xf32> {nn.input = "x"}) {
-    %y, %z = nn.fused (%a = %x) : (tensor<4x8x9xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32, #nn.layout<cn>>) attributes {nn.kernel = #g} {
-      // expected-error @below {{has another layout than the cluster's last reduction}}
-      %p = nn.reduce_sum %a {dims = array<i64: 2>} : (tensor<4x8x9xf32>) -> tensor<4x8xf32>
-      %q = nn.reduce_max %a {dims = array<i64: 2>} : (tensor<4x8x9xf32>) -> tensor<4x8xf32, #nn.layout<cn>>
-      nn.yield %p, %q : tensor<4x8xf32>, tensor<4x8xf32, #nn.layout<cn>>
-    }
-    nn.output "y", %y : tensor<4x8xf32>
   }
 }

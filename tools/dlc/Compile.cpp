@@ -5,7 +5,7 @@
 
 #include "frontend/Frontend.h"
 #include "passes/Passes.h"
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/cpu/GenerateKernels.h"
 #include "passes/exec/Export.h"
 #include "passes/nn/ModelChecks.h"
 #include "passes/planning/BatchSearch.h"
@@ -50,6 +50,7 @@ CodeTarget codeTarget(const rt::PlannerTarget &target) {
   for (const std::string &feature : target.features)
     code.features += (code.features.empty() ? "+" : ",+") + feature;
   code.vectorBytes = target.vectorBits / 8;
+  code.loops = target.loops;
   return code;
 }
 

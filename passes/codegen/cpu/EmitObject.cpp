@@ -2,7 +2,7 @@
 // generation for the target. Functions are compiled in a fixed number of shares, each in an LLVM
 // context of its own, side by side. The output depends on module and target alone.
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/cpu/EmitObject.h"
 
 #include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Export.h"

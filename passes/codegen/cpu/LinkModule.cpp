@@ -1,6 +1,6 @@
 // Links objects to a shared object with ld.lld, LLVM's own beside its tools or one on the PATH.
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/cpu/LinkModule.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Config/llvm-config.h"

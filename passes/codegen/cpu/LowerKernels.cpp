@@ -2,7 +2,7 @@
 // only scalars and tests need, are calls of libm. A kernel becomes a record (runtime/cpu/
 // GeneratedCode.h) of its body, which other kernels may share, its contract and its sizes.
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/cpu/LowerKernels.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

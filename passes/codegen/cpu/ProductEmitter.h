@@ -2,8 +2,9 @@
 // one multiplication.
 #pragma once
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/EmitScalars.h"
 #include "passes/codegen/ProductPlan.h"
+#include "passes/codegen/cpu/CodeTarget.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -68,6 +69,11 @@ void emitDotProducts(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringR
 
 /// Of any other.
 void emitRowSums(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
+                 const ProductPlan &plan, const CodeTarget &target);
+
+/// Emits `NAME(a, b, bias?, y, begin, end)` over vectors: sums have one order, whatever the items
+/// that a call is for.
+void emitProduct(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
                  const ProductPlan &plan, const CodeTarget &target);
 
 } // namespace dlc

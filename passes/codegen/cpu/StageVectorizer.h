@@ -5,7 +5,9 @@
 // computed in one of them.
 #pragma once
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/EmitLinalg.h"
+#include "passes/codegen/EmitRandom.h"
+#include "passes/codegen/EmitScalars.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -142,5 +144,9 @@ private:
   llvm::SmallVector<Level> levels;
   llvm::DenseMap<mlir::Value, Lanes> values;
 };
+
+/// Replaces the function by loops over vectors with two more arguments, begin and end of the items.
+/// `lanes` is a power of two.
+void vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lanes);
 
 } // namespace dlc

@@ -90,7 +90,7 @@ Block &ClusterRunner::cluster() {
   return modelOf(*module).lookupSymbol<exec::ClusterOp>("c").getBody().front();
 }
 
-GeneratedKernel ClusterRunner::plan() { return *planGeneratedKernel(cluster()); }
+GeneratedKernel ClusterRunner::plan() { return *planGeneratedKernel(cluster(), {}); }
 
 void ClusterRunner::compile(const CodeTarget &target) {
   std::string object;

@@ -5,7 +5,8 @@
 // chunks run last to first, and results' padding must come out as zero.
 #pragma once
 
-#include "passes/codegen/GeneratedKernels.h"
+#include "passes/codegen/GeneratedKernel.h"
+#include "passes/codegen/cpu/GenerateKernels.h"
 #include "runtime/cpu/GeneratedCode.h"
 #include "test/reference/Evaluator.h"
 

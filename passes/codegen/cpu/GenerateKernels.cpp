@@ -2,11 +2,17 @@
 // that differ in sizes only become one; then shares of them, side by side, LLVM IR and objects; all
 // together a shared object.
 
+#include "passes/codegen/cpu/GenerateKernels.h"
+
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ElementType.h"
-#include "passes/codegen/GeneratedKernels.h"
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/EmitLinalg.h"
+#include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/ProductPlan.h"
+#include "passes/codegen/cpu/LinkModule.h"
+#include "passes/codegen/cpu/LowerKernels.h"
+#include "passes/codegen/cpu/ProductEmitter.h"
+#include "passes/codegen/cpu/StageVectorizer.h"
 #include "runtime/artifact/Contract.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -35,6 +41,15 @@ static void registerKernelDialects(DialectRegistry &registry) {
 
 bool CodeTarget::has(StringRef feature) const {
   return llvm::is_contained(llvm::split(features, ','), ("+" + feature).str());
+}
+
+/// Fails where a cluster carries another plan than that of its body: dispatches follow that one.
+static LogicalResult verifyPlanned(exec::ClusterOp cluster, const GeneratedKernel &plan) {
+  std::optional<GeneratedKernel> planned = GeneratedKernel::of(cluster);
+  if (!planned || *planned == plan)
+    return success();
+  return cluster.emitOpError("carries another plan than its body has on this target; compile from "
+                             "text of a stage before schedule");
 }
 
 /// Elements that the cluster stores past the caches.
@@ -79,13 +94,17 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   std::vector<std::pair<LinalgStage, StagePlan>> stages;
   for (auto cluster : model.getOps<exec::ClusterOp>()) {
-    if (nn::MatmulOp product = productOf(cluster.getBody().front())) {
+    Block &body = cluster.getBody().front();
+    if (nn::MatmulOp product = productOf(body)) {
+      FailureOr<GeneratedKernel> kernel = planGeneratedKernel(body, target.loops);
+      if (failed(kernel) || failed(verifyPlanned(cluster, *kernel)))
+        return failure();
       emitProduct(builder, cluster.getLoc(), (cluster.getSymName() + "_0").str(),
                   *planProduct(product), target);
       continue;
     }
-    FailureOr<ClusterPlan> plan = planCluster(cluster.getBody().front());
-    if (failed(plan))
+    FailureOr<ClusterPlan> plan = planCluster(body, target.loops);
+    if (failed(plan) || failed(verifyPlanned(cluster, describe(*plan, body))))
       return failure();
     markStreams(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {

@@ -2,7 +2,7 @@
 // arguments, so that what LLVM compiles does not grow with the number of layers. What makes the
 // code fast stays a constant: short loops, which LLVM unrolls, and divisors within loops.
 
-#include "passes/codegen/KernelEmitter.h"
+#include "passes/codegen/cpu/MergeKernels.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"

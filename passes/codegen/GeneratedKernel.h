@@ -1,0 +1,56 @@
+// A cluster as generated kernels: the view of its plan that other passes build on.
+//
+// A cluster is planned once, by dlc-plan-kernels with the limits of the target, and carries its
+// plan (#nn.plan) from there to the emission, which makes sure that it is the plan of its body.
+#pragma once
+
+#include "dialects/Exec/Exec.h"
+#include "dialects/NN/NN.h"
+#include "runtime/core/LoopLimits.h"
+
+#include <optional>
+
+namespace dlc {
+
+/// One kernel of a cluster, run on its buffers for consecutive chunks of [0, extent). Bits depend
+/// on the chunk, which is fixed here from the shape alone, never on the number of threads.
+struct GeneratedStage {
+  int64_t extent = 1;
+  int64_t chunk = 1;
+  /// Buffers in the kernel's order: indices into operands, then results, then scratch of the
+  /// cluster.
+  llvm::SmallVector<unsigned> buffers;
+  llvm::SmallVector<exec::Access> access; // reads first
+  uint64_t bytes = 0;                     // read + written
+  uint64_t flops = 0;
+
+  bool operator==(const GeneratedStage &) const = default;
+};
+
+/// A cluster as a sequence of stages. Reductions have two: partials per chunk, then their sum in
+/// chunk order.
+struct GeneratedKernel {
+  llvm::SmallVector<GeneratedStage> stages;
+  llvm::SmallVector<mlir::RankedTensorType> scratch;
+  /// Operands and results that may lie in their memory: every element is read before it is written.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> shares;
+
+  /// What `writeTo` has written on an nn.fused or exec.cluster; nothing for one without a plan.
+  static std::optional<GeneratedKernel> of(mlir::Operation *cluster);
+  void writeTo(mlir::Operation *cluster) const;
+
+  bool operator==(const GeneratedKernel &) const = default;
+};
+
+/// True if a planned cluster may write result `result` to the memory of operand `operand`.
+bool canShare(mlir::Operation *cluster, unsigned operand, unsigned result);
+
+/// Plans a cluster: the block's arguments are the operands, its nn.yield names the results. Fails
+/// with a diagnostic if no kernel can be generated for it.
+mlir::FailureOr<GeneratedKernel> planGeneratedKernel(mlir::Block &cluster,
+                                                     const rt::LoopLimits &limits);
+
+/// Fails with a diagnostic if a cluster has no plan or one whose buffers are not those of its body.
+llvm::LogicalResult verifyPlan(mlir::Operation *cluster);
+
+} // namespace dlc

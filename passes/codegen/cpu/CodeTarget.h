@@ -1,0 +1,23 @@
+// What the CPU that code is emitted for has.
+#pragma once
+
+#include "runtime/core/LoopLimits.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace dlc {
+
+/// What to emit code for.
+struct CodeTarget {
+  std::string cpu;      // LLVM's name of the CPU, or x86-64-v2/3/4
+  std::string features; // LLVM's feature string
+  unsigned vectorBytes = 64;
+  rt::LoopLimits loops = {}; // with which the clusters were planned
+
+  /// True if the features name one, e.g. "avx512bf16".
+  bool has(llvm::StringRef feature) const;
+};
+
+} // namespace dlc

@@ -1,0 +1,16 @@
+// The emission of all clusters of a model into one shared object.
+#pragma once
+
+#include "dialects/NN/NN.h"
+#include "passes/codegen/cpu/CodeTarget.h"
+
+namespace dlc {
+
+/// Emits every exec.cluster of the model, one kernel `CLUSTER_STAGE` per stage, into one shared
+/// object. `text` of the stages linalg and llvm is printed to the streams that are given.
+/// Diagnostics go to the context, also where a cluster's plan is not that of its body.
+llvm::LogicalResult emitClusters(nn::ModelOp model, const CodeTarget &target,
+                                 std::string &sharedObject, llvm::raw_ostream *linalgText = nullptr,
+                                 llvm::raw_ostream *llvmText = nullptr);
+
+} // namespace dlc
