@@ -4,6 +4,7 @@
 #include "dialects/Comm/Comm.h"
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
+#include "dialects/NN/Stage.h"
 #include "passes/planning/Decisions.h"
 
 #include "mlir/Pass/Pass.h"
@@ -46,7 +47,7 @@ llvm::FailureOr<Link> parseLink(mlir::Operation *op, llvm::StringRef text);
 
 /// Fails with a message at the model unless it is at the stage that a pass works on: passes rely
 /// on what that stage's verifier, or the passes before, establish.
-llvm::LogicalResult requireStage(nn::ModelOp model, llvm::StringRef stage);
+llvm::LogicalResult requireStage(nn::ModelOp model, nn::Stage stage);
 
 /// Appends a stage's passes but for its verifier: from the previous stage's output to its own.
 void buildNNPipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
@@ -54,12 +55,10 @@ void buildTrainPipeline(mlir::OpPassManager &manager, const ScheduleOptions &opt
 void buildSchedulePipeline(mlir::OpPassManager &manager, const ScheduleOptions &options);
 void buildExecPipeline(mlir::OpPassManager &manager);
 
-/// Appends all stages up to `last`, one of nn, train, schedule and exec, each closed by its
-/// verifier. Stages that the model's mark says it is past are skipped; of the one it is at, only
-/// the verifier runs. Stage nn always runs on models marked nn: text that people write carries that
-/// mark too.
-void addStagesUpTo(mlir::OpPassManager &manager, llvm::StringRef last,
-                   const ScheduleOptions &options);
+/// Appends all stages up to `last`, each closed by its verifier. Stages that the model's mark says
+/// it is past are skipped; of the one it is at, only the verifier runs. Stage nn always runs on
+/// models marked nn: text that people write carries that mark too.
+void addStagesUpTo(mlir::OpPassManager &manager, nn::Stage last, const ScheduleOptions &options);
 
 /// Registers passes and the pipelines --dlc-{nn,train,schedule,exec}-pipeline (each runs all stages
 /// up to its own).

@@ -11,10 +11,11 @@
 using namespace mlir;
 using namespace dlc;
 
-LogicalResult dlc::requireStage(nn::ModelOp model, StringRef stage) {
-  if (model.getStage() == stage)
+LogicalResult dlc::requireStage(nn::ModelOp model, nn::Stage stage) {
+  if (model.getStage() == nn::nameOf(stage))
     return success();
-  return model.emitOpError("is at stage '") << model.getStage() << "', expected " << stage;
+  return model.emitOpError("is at stage '")
+         << model.getStage() << "', expected " << nn::nameOf(stage);
 }
 
 //===- Stages ---------------------------------------------------------------------------------===//
@@ -28,10 +29,10 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
   using Build = function_ref<void(OpPassManager &)>;
 
-  StagePass(StringRef stage, Build build, Build verify)
+  StagePass(nn::Stage stage, Build build, Build verify)
       : stage(stage), passes(emptyPipeline()), verifier(emptyPipeline()) {
     // The first stage's passes, too, rely on what is verified.
-    if (stage == "nn")
+    if (stage == nn::Stage::NN)
       passes.addPass(createVerifyNN({/*written=*/true}));
     build(passes);
     verify(verifier);
@@ -44,11 +45,11 @@ public:
 
   void runOnOperation() override {
     for (nn::ModelOp model : getOperation().getOps<nn::ModelOp>()) {
-      size_t reached = position(model.getStage());
-      if (reached > position(stage))
+      nn::Stage reached = *nn::stageNamed(model.getStage()); // verified
+      if (reached > stage)
         return;
       // People write stage nn, too: what has this mark need not have been through its passes.
-      if (reached == position(stage) && stage != "nn")
+      if (reached == stage && stage != nn::Stage::NN)
         return run(verifier);
     }
     // Damage is found here even where a manager does not verify after each pass.
@@ -62,17 +63,12 @@ private:
     return OpPassManager(ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
   }
 
-  static size_t position(StringRef stage) {
-    static constexpr StringLiteral order[] = {"nn", "train", "schedule", "exec"};
-    return llvm::find(order, stage) - order;
-  }
-
   void run(OpPassManager &pipeline) {
     if (failed(runPipeline(pipeline, getOperation())))
       signalPassFailure();
   }
 
-  std::string stage;
+  nn::Stage stage;
   OpPassManager passes, verifier;
 };
 } // namespace
@@ -150,25 +146,24 @@ void dlc::buildExecPipeline(OpPassManager &manager) {
 
 //===- All stages -----------------------------------------------------------------------------===//
 
-void dlc::addStagesUpTo(OpPassManager &manager, StringRef last, const ScheduleOptions &options) {
-  auto add = [&](StringRef stage, StagePass::Build build, StagePass::Build verify) {
+void dlc::addStagesUpTo(OpPassManager &manager, nn::Stage last, const ScheduleOptions &options) {
+  auto add = [&](nn::Stage stage, StagePass::Build build, StagePass::Build verify) {
     manager.addPass(std::make_unique<StagePass>(stage, build, verify));
     return stage == last;
   };
   if (add(
-          "nn", [&](OpPassManager &m) { buildNNPipeline(m, options); },
+          nn::Stage::NN, [&](OpPassManager &m) { buildNNPipeline(m, options); },
           [](OpPassManager &m) { m.addPass(createVerifyNN()); }))
     return;
   if (add(
-          "train", [&](OpPassManager &m) { buildTrainPipeline(m, options); },
+          nn::Stage::Train, [&](OpPassManager &m) { buildTrainPipeline(m, options); },
           [](OpPassManager &m) { m.addPass(createVerifyTrain()); }))
     return;
   if (add(
-          "schedule", [&](OpPassManager &m) { buildSchedulePipeline(m, options); },
+          nn::Stage::Schedule, [&](OpPassManager &m) { buildSchedulePipeline(m, options); },
           [](OpPassManager &m) { m.addPass(createVerifySchedule()); }))
     return;
-  assert(last == "exec" && "no such stage");
-  add("exec", buildExecPipeline, [](OpPassManager &m) { m.addPass(createVerifyExec()); });
+  add(nn::Stage::Exec, buildExecPipeline, [](OpPassManager &m) { m.addPass(createVerifyExec()); });
 }
 
 void dlc::registerAllPasses() {
@@ -176,21 +171,21 @@ void dlc::registerAllPasses() {
   PassPipelineRegistration<ScheduleOptions>(
       "dlc-nn-pipeline", "elaborated model to simplified nn",
       [](OpPassManager &manager, const ScheduleOptions &options) {
-        addStagesUpTo(manager, "nn", options);
+        addStagesUpTo(manager, nn::Stage::NN, options);
       });
   PassPipelineRegistration<ScheduleOptions>(
       "dlc-train-pipeline", "nn to the differentiated training step",
       [](OpPassManager &manager, const ScheduleOptions &options) {
-        addStagesUpTo(manager, "train", options);
+        addStagesUpTo(manager, nn::Stage::Train, options);
       });
   PassPipelineRegistration<ScheduleOptions>(
       "dlc-schedule-pipeline", "nn to the scheduled training step",
       [](OpPassManager &manager, const ScheduleOptions &options) {
-        addStagesUpTo(manager, "schedule", options);
+        addStagesUpTo(manager, nn::Stage::Schedule, options);
       });
   PassPipelineRegistration<ScheduleOptions>(
       "dlc-exec-pipeline", "nn to instructions, buffers and memory",
       [](OpPassManager &manager, const ScheduleOptions &options) {
-        addStagesUpTo(manager, "exec", options);
+        addStagesUpTo(manager, nn::Stage::Exec, options);
       });
 }

@@ -1,6 +1,7 @@
 // Container, variables, programs and sinks: syntax and verification.
 
 #include "dialects/NN/InputRange.h"
+#include "dialects/NN/Stage.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
 
@@ -9,7 +10,7 @@ using namespace dlc;
 using namespace dlc::nn;
 
 LogicalResult ModelOp::verify() {
-  if (!llvm::is_contained({"nn", "train", "schedule", "exec"}, getStage()))
+  if (!stageNamed(getStage()))
     return emitOpError("stage is '") << getStage() << "', expected nn, train, schedule or exec";
   return success();
 }

@@ -22,7 +22,7 @@ class AssignStoresPass : public dlc::impl::AssignStoresBase<AssignStoresPass> {
 public:
   using Base::Base;
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "exec")))
+    if (failed(requireStage(getOperation(), nn::Stage::Exec)))
       return signalPassFailure();
     std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
     if (!planner)

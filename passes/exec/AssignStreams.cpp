@@ -16,7 +16,7 @@ class AssignStreamsPass : public dlc::impl::AssignStreamsBase<AssignStreamsPass>
 public:
   using Base::Base;
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "exec")))
+    if (failed(requireStage(getOperation(), nn::Stage::Exec)))
       return signalPassFailure();
     for (auto program : getOperation().getBody().getOps<exec::ProgramOp>())
       assign(program);

@@ -362,7 +362,7 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "exec")))
+    if (failed(requireStage(getOperation(), nn::Stage::Exec)))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());

@@ -19,7 +19,7 @@ public:
   using Base::Base;
   void runOnOperation() override {
     nn::ModelOp model = getOperation();
-    if (failed(requireStage(model, "schedule")))
+    if (failed(requireStage(model, nn::Stage::Schedule)))
       return signalPassFailure();
     std::unique_ptr<TargetKernels> targetKernels = TargetKernels::open(model);
     if (!targetKernels)

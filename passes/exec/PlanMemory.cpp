@@ -23,7 +23,7 @@ class PlanMemoryPass : public dlc::impl::PlanMemoryBase<PlanMemoryPass> {
 public:
   using Base::Base;
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "exec")))
+    if (failed(requireStage(getOperation(), nn::Stage::Exec)))
       return signalPassFailure();
     DenseMap<ArenaKind, ArenaSize> sizes;
     placeVariables(sizes);

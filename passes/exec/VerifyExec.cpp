@@ -27,7 +27,7 @@ public:
     nn::ModelOp model = getOperation();
     sizes.clear();
     reached.clear();
-    if (failed(requireStage(model, "exec")) || failed(verifyAttributes(model)) ||
+    if (failed(requireStage(model, nn::Stage::Exec)) || failed(verifyAttributes(model)) ||
         failed(verifyVariables(model)) || failed(verifyContents(model))) // 8.
       return signalPassFailure();
     SymbolTable symbols(model);

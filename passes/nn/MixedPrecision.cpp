@@ -129,7 +129,7 @@ struct MixedPrecisionPass : dlc::impl::MixedPrecisionBase<MixedPrecisionPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "nn")))
+    if (failed(requireStage(getOperation(), nn::Stage::NN)))
       return signalPassFailure();
     if (precision == "f32")
       return;

@@ -26,7 +26,7 @@ struct VerifyNNPass : dlc::impl::VerifyNNBase<VerifyNNPass> {
     }
     ModelOp model = *models.begin();
     ProgramForm form = written ? ProgramForm::Written : ProgramForm::Derived;
-    if (failed(requireStage(model, "nn")) || failed(verifyAttributes(model)) ||
+    if (failed(requireStage(model, nn::Stage::NN)) || failed(verifyAttributes(model)) ||
         failed(verifyVariables(model)) || failed(verifyPrograms(model, form)))
       return signalPassFailure();
     markAllAnalysesPreserved();

@@ -3,6 +3,7 @@
 
 #include "passes/planning/Decisions.h"
 
+#include "dialects/NN/Stage.h"
 #include "passes/planning/OverlapSimulator.h"
 #include "passes/planning/PlanningTarget.h"
 
@@ -17,24 +18,20 @@ namespace {
 struct Decision {
   StringLiteral option;    // of dlc compile
   StringLiteral attribute; // of the model, which the deciding pass writes
-  StringLiteral stage;     // the first one whose text has it decided
+  nn::Stage stage;         // the first one whose text has it decided
   StringLiteral fallback;  // what a missing attribute stands for
 };
 
 /// A model of stage nn may be written by hand, without the attribute: then nothing is decided yet.
-constexpr Decision decisions[] = {{"precision", "precision", "train", DefaultDecisions::precision},
-                                  {"wire", "wire", "train", DefaultDecisions::wire},
-                                  {"target", "target", "schedule", DefaultDecisions::target},
-                                  {"threads", "threads", "schedule", "1"},
-                                  {"math", "math", "schedule", DefaultDecisions::math},
-                                  {"bucket-size", "bucket_size", "schedule", "0"},
-                                  {"link", "link", "schedule", DefaultDecisions::link},
-                                  {"no-overlap", "no_overlap", "schedule", "false"}};
-
-size_t position(StringRef stage) {
-  static constexpr StringLiteral order[] = {"nn", "train", "schedule", "exec"};
-  return llvm::find(order, stage) - order;
-}
+constexpr Decision decisions[] = {
+    {"precision", "precision", nn::Stage::Train, DefaultDecisions::precision},
+    {"wire", "wire", nn::Stage::Train, DefaultDecisions::wire},
+    {"target", "target", nn::Stage::Schedule, DefaultDecisions::target},
+    {"threads", "threads", nn::Stage::Schedule, "1"},
+    {"math", "math", nn::Stage::Schedule, DefaultDecisions::math},
+    {"bucket-size", "bucket_size", nn::Stage::Schedule, "0"},
+    {"link", "link", nn::Stage::Schedule, DefaultDecisions::link},
+    {"no-overlap", "no_overlap", nn::Stage::Schedule, "false"}};
 
 /// The shortest text that reads back as the number.
 std::string textOf(double number) {
@@ -88,7 +85,7 @@ std::string dlc::findContradiction(nn::ModelOp model, const std::vector<GivenOpt
         llvm::find_if(decisions, [&](const Decision &it) { return it.option == option.name; });
     assert(decision != std::end(decisions) && "every option that plans is in the table");
     Attribute attribute = model->getAttr(decision->attribute);
-    bool isDecided = attribute || position(model.getStage()) >= position(decision->stage);
+    bool isDecided = attribute || *nn::stageNamed(model.getStage()) >= decision->stage;
     if (!isDecided)
       continue;
     std::string planned = attribute ? textOf(attribute) : decision->fallback.str(), error;
@@ -99,7 +96,8 @@ std::string dlc::findContradiction(nn::ModelOp model, const std::vector<GivenOpt
       return llvm::formatv("is at stage {0} and was made with --{1}={2}, which --{1}={3} "
                            "contradicts: leave --{1} out, or compile from text of a stage before "
                            "{4}",
-                           model.getStage(), option.name, planned, option.value, decision->stage);
+                           model.getStage(), option.name, planned, option.value,
+                           nn::nameOf(decision->stage));
   }
   return "";
 }

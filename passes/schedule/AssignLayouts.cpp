@@ -103,7 +103,7 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "train")))
+    if (failed(requireStage(getOperation(), nn::Stage::Train)))
       return signalPassFailure();
     nn::ModelOp model = getOperation();
     std::string reason;

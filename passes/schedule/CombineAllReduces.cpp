@@ -61,7 +61,7 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
   using Kernels = std::unique_ptr<TargetKernels>; // opened for the first copy, if there is one
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "schedule")))
+    if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
     FailureOr<Link> parsed = parseLink(getOperation(), link);
     if (failed(parsed))

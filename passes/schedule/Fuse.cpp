@@ -116,7 +116,7 @@ class FusePass : public dlc::impl::FuseBase<FusePass> {
 public:
   using Base::Base;
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "schedule")))
+    if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
     std::unique_ptr<TargetKernels> kernels = TargetKernels::open(getOperation());
     if (!kernels)

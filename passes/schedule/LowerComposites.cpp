@@ -20,7 +20,7 @@ class LowerCompositesPass : public dlc::impl::LowerCompositesBase<LowerComposite
 public:
   using Base::Base;
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "train")))
+    if (failed(requireStage(getOperation(), nn::Stage::Train)))
       return signalPassFailure();
     for (auto program : getOperation().getBody().getOps<ProgramOp>())
       for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))

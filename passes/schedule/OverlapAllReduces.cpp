@@ -64,7 +64,7 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "schedule")))
+    if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
     FailureOr<Link> parsed = parseLink(getOperation(), link);
     if (failed(parsed))

@@ -40,7 +40,7 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "schedule")))
+    if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
     nn::ModelOp model = getOperation();
     std::unique_ptr<TargetKernels> kernels = TargetKernels::open(model);

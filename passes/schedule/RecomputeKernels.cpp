@@ -81,7 +81,7 @@ struct RecomputeKernelsPass : dlc::impl::RecomputeKernelsBase<RecomputeKernelsPa
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "schedule")))
+    if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
     variables = variableBytes(getOperation());
     programs.clear();

@@ -203,7 +203,7 @@ class RematerializePass : public dlc::impl::RematerializeBase<RematerializePass>
 public:
   using Base::Base;
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "schedule")))
+    if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
     std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
     if (!planner)

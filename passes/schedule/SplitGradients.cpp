@@ -152,7 +152,7 @@ struct SplitGradientsPass : dlc::impl::SplitGradientsBase<SplitGradientsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "schedule")))
+    if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       for (auto reduction :

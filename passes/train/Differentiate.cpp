@@ -30,7 +30,7 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "nn")))
+    if (failed(requireStage(getOperation(), nn::Stage::NN)))
       return signalPassFailure();
     ModelOp model = getOperation();
     model.setStage("train");

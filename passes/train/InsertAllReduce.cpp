@@ -178,7 +178,7 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "train")))
+    if (failed(requireStage(getOperation(), nn::Stage::Train)))
       return signalPassFailure();
     ModelOp model = getOperation();
     ProgramOp train = trainProgram(model);

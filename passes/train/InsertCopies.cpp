@@ -20,7 +20,7 @@ struct InsertCopiesPass : dlc::impl::InsertCopiesBase<InsertCopiesPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), "train")))
+    if (failed(requireStage(getOperation(), nn::Stage::Train)))
       return signalPassFailure();
     ModelOp model = getOperation();
     SymbolTable symbols(model);

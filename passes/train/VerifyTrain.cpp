@@ -21,7 +21,7 @@ public:
 
   void runOnOperation() override {
     ModelOp model = getOperation();
-    if (failed(requireStage(model, "train")) || failed(verifyAttributes(model)) ||
+    if (failed(requireStage(model, nn::Stage::Train)) || failed(verifyAttributes(model)) ||
         failed(verifyVariables(model)) || failed(verifyPrograms(model, ProgramForm::Train))) // 4.
       return signalPassFailure();
     for (auto program : model.getBody().getOps<ProgramOp>()) {

@@ -14,16 +14,18 @@ Artifact::Artifact(const std::string &path) : source(path) {
   auto mapping = std::make_shared<const MappedFile>(path);
   storage = mapping;
   std::span<const std::byte> bytes = mapping->bytes();
-  verify({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+  file = {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()};
+  verify();
 }
 
 Artifact::Artifact(std::vector<uint8_t> bytes, std::string name) : source(std::move(name)) {
   auto owned = std::make_shared<const std::vector<uint8_t>>(std::move(bytes));
   storage = owned;
-  verify(*owned);
+  file = *owned;
+  verify();
 }
 
-void Artifact::verify(std::span<const uint8_t> file) {
+void Artifact::verify() {
   auto refuse = [&](const std::string &what) {
     throw Error(ErrorCode::Artifact, source + " " + what);
   };

@@ -26,6 +26,8 @@ public:
   const artifact::Artifact *operator->() const { return content; }
   const std::string &name() const { return source; }
 
+  /// The whole file.
+  std::span<const uint8_t> bytes() const { return file; }
   std::span<const uint8_t> data(const artifact::Span &span) const {
     return dataSection.subspan(span.offset(), span.bytes());
   }
@@ -36,12 +38,12 @@ public:
   const artifact::Variable *variable(const std::string &name) const;
 
 private:
-  void verify(std::span<const uint8_t> file);
+  void verify();
 
   std::shared_ptr<const void> storage; // mapping or vector
   std::string source;
   const artifact::Artifact *content = nullptr;
-  std::span<const uint8_t> dataSection;
+  std::span<const uint8_t> file, dataSection;
 };
 
 } // namespace dlc::rt

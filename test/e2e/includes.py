@@ -38,8 +38,9 @@ ALLOWED = {
     "passes/schedule": "dialects/NN dialects/Comm passes passes/nn passes/planning passes/codegen",
     "passes/exec": "dialects/NN dialects/Comm dialects/Exec passes passes/nn passes/planning passes/codegen runtime/artifact runtime/core",
     "tools": "",
-    "tools/dlc": "dialects/NN dialects/Comm dialects/Exec frontend passes passes/nn passes/exec passes/planning passes/codegen/cpu runtime/artifact runtime/core tools",
-    "tools/dlc-opt": "dialects/NN dialects/Comm dialects/Exec passes",
+    "tools/driver": "dialects/NN dialects/Comm dialects/Exec frontend passes passes/nn passes/exec passes/planning passes/codegen/cpu runtime/artifact",
+    "tools/dlc": "dialects/NN frontend passes/planning runtime/artifact runtime/core tools tools/driver",
+    "tools/dlc-opt": "passes tools/driver",
     "tools/dlc-run": "runtime/artifact runtime/core runtime/comm runtime/data runtime/record runtime/train runtime/predict runtime/profile tools",
 }
 

@@ -1,9 +1,7 @@
 // dlc-opt: every pass and pipeline on textual IR, for tests and debugging.
 
-#include "dialects/Comm/Comm.h"
-#include "dialects/Exec/Exec.h"
-#include "dialects/NN/NN.h"
 #include "passes/Passes.h"
+#include "tools/driver/ModelSource.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -12,7 +10,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
-  registry.insert<dlc::nn::NNDialect, dlc::comm::CommDialect, dlc::exec::ExecDialect>();
+  dlc::registerDialects(registry);
   mlir::registerTransformsPasses();
   dlc::registerAllPasses();
   return mlir::asMainReturnCode(

@@ -3,7 +3,6 @@
 
 #include "runtime/artifact/Artifact.h"
 
-#include "mlir/Pass/PassInstrumentation.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -30,17 +29,7 @@ private:
   bool shown;
 };
 
-/// Shows each pass with the stage that the model has reached.
-class PassProgress : public mlir::PassInstrumentation {
-public:
-  explicit PassProgress(Progress &progress) : progress(progress) {}
-  void runBeforePass(mlir::Pass *pass, mlir::Operation *op) override;
-
-private:
-  Progress &progress;
-};
-
-/// An artifact in one line: its name, parameters, planned memory, forecast of a step.
-std::string closingLine(const rt::Artifact &artifact);
+/// An artifact in one line: its file, parameters, planned memory, forecast of a step.
+std::string closingLine(const rt::Artifact &artifact, const std::string &path);
 
 } // namespace dlc

@@ -32,12 +32,14 @@ static void addModelOptions(CLI::App &command, CompileOptions &options) {
 }
 
 static void addCompileOptions(CLI::App &command, CompileOptions &options) {
-  command.add_option("model", options.input, "MODEL.dl or MODEL.mlir (of any stage)")->required();
-  command.add_option("-o", options.output, "output file; - is standard output");
   addModelOptions(command, options);
-  command.add_option("--emit", options.emit, "what to write")
-      ->check(CLI::IsMember({"nn", "train", "schedule", "exec", "linalg", "llvm", "dlx"}))
-      ->capture_default_str();
+  command
+      .add_option_function<std::string>(
+          "--emit", [&options](const std::string &name) { options.output = *outputNamed(name); },
+          "what to write")
+      ->check(
+          CLI::IsMember(std::vector<std::string>(std::begin(outputNames), std::end(outputNames))))
+      ->default_str("dlx");
   command
       .add_option("--target", options.target, "cpu:native|avx2|avx512|avx512-bf16|amx|FILE.json")
       ->default_str(DefaultDecisions::target);
@@ -74,10 +76,11 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
                      "write the IR after each pass into this directory");
 }
 
-static int inspect(const CompileOptions &options, const InspectOptions &run, bool json) {
-  if (!options.input.ends_with(".dlx"))
-    return inspectModel(options, json);
-  nlohmann::ordered_json description = describeArtifact(rt::Artifact(options.input), run);
+static int inspect(const std::string &file, const CompileOptions &options,
+                   const InspectOptions &run, bool json) {
+  if (!file.ends_with(".dlx"))
+    return inspectModel(file, options, json);
+  nlohmann::ordered_json description = describeArtifact(rt::Artifact(file), run);
   if (json)
     std::cout << description.dump(2) << "\n";
   else
@@ -100,8 +103,11 @@ static int run(int argc, char **argv) {
   app.set_help_flag("-h,--help", "print this help and exit");
 
   CompileOptions options;
+  std::string input, output;
   CLI::App &compileCommand =
       *app.add_subcommand("compile", "compile a model to an artifact or to any stage");
+  compileCommand.add_option("model", input, "MODEL.dl or MODEL.mlir (of any stage)")->required();
+  compileCommand.add_option("-o", output, "output file; - is standard output");
   addCompileOptions(compileCommand, options);
 
   InspectOptions inspectOptions;
@@ -109,7 +115,7 @@ static int run(int argc, char **argv) {
   unsigned ranks = 0;
   bool json = false;
   CLI::App &inspectCommand = *app.add_subcommand("inspect", "what a model or an artifact holds");
-  inspectCommand.add_option("file", options.input, "MODEL.dl, MODEL.mlir or FILE.dlx")->required();
+  inspectCommand.add_option("file", input, "MODEL.dl, MODEL.mlir or FILE.dlx")->required();
   addModelOptions(inspectCommand, options);
   inspectCommand.add_flag("--json", json, "as JSON");
   inspectCommand.add_option("--ranks", ranks, "forecast for so many ranks")
@@ -130,12 +136,12 @@ static int run(int argc, char **argv) {
       return app.exit(error);
     std::string text = unknownCommand(app);
     if (text.empty())
-      text = unknownOption(app, options.input);
+      text = unknownOption(app, input);
     std::cerr << "dlc: " << (text.empty() ? error.what() : text) << " (see dlc --help)\n";
     return 2;
   }
   if (compileCommand.parsed())
-    return compile(options);
+    return compileFile(input, output, options);
   if (helpCommand.parsed()) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -149,7 +155,7 @@ static int run(int argc, char **argv) {
     inspectOptions.link = Link::parse(link);
   if (!times.empty())
     inspectOptions.trainTimes = readTimes(times);
-  return inspect(options, inspectOptions, json);
+  return inspect(input, options, inspectOptions, json);
 }
 
 int main(int argc, char **argv) {

@@ -22,7 +22,7 @@ public:
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module);
     PassManager manager(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
-    addStagesUpTo(manager, "train", ScheduleOptions());
+    addStagesUpTo(manager, nn::Stage::Train, ScheduleOptions());
     EXPECT_TRUE(succeeded(manager.run(*module)));
   }
 
@@ -276,7 +276,7 @@ TEST(DerivePrograms, ChannelsAreNoRows) {
                                                              &context);
   ASSERT_TRUE(module);
   PassManager manager(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
-  addStagesUpTo(manager, "nn", ScheduleOptions());
+  addStagesUpTo(manager, nn::Stage::NN, ScheduleOptions());
   EXPECT_TRUE(failed(manager.run(*module)));
 }
 } // namespace

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/DialectRegistry.h"
 
 namespace dlc {
 
@@ -15,8 +14,5 @@ public:
 private:
   mlir::ScopedDiagnosticHandler handler;
 };
-
-/// The dialects that a model's text may use at any stage.
-mlir::DialectRegistry registryOfDialects();
 
 } // namespace dlc

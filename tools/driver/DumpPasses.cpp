@@ -1,4 +1,4 @@
-#include "tools/dlc/DumpPasses.h"
+#include "tools/driver/DumpPasses.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/FileSystem.h"

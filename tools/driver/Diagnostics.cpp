@@ -1,7 +1,5 @@
-#include "tools/dlc/Diagnostics.h"
+#include "tools/driver/Diagnostics.h"
 
-#include "dialects/Comm/Comm.h"
-#include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -44,10 +42,4 @@ OneLineDiagnostics::OneLineDiagnostics(MLIRContext &context, llvm::raw_ostream &
         return success();
       }) {
   context.printOpOnDiagnostic(false);
-}
-
-DialectRegistry dlc::registryOfDialects() {
-  DialectRegistry registry;
-  registry.insert<nn::NNDialect, comm::CommDialect, exec::ExecDialect>();
-  return registry;
 }
