@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/AST.h"
+#include "frontend/Diagnostics.h"
 #include "frontend/Graph.h"
 
 namespace dlc::fe {

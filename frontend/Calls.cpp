@@ -145,8 +145,8 @@ FailureOr<Value> Elaborator::callOperator(const CallSpec &spec, const CallExpr &
   if (++emitted > maxOperators)
     return error(expr.loc, "a model of more than " + Twine(maxOperators) + " operators");
   setLocation(expr.loc, path);
-  Graph::Site site{expr.loc, frame->site};
-  Emission call(graph, diags, spec, bound, path, site);
+  Graph::Site site{locationOf(expr.loc), frame->site};
+  Emission call(graph, diags, spec, bound, path, site, expr.loc);
   return spec.emit(call);
 }
 

@@ -15,6 +15,29 @@ LogicalResult Diagnostics::error(SMLoc loc, const Twine &message) {
 
 void Diagnostics::note(SMLoc loc, const Twine &message) { print(loc, SourceMgr::DK_Note, message); }
 
+void Diagnostics::report(mlir::Diagnostic &diagnostic) {
+  (void)error(find(diagnostic.getLocation()), diagnostic.str());
+  for (mlir::Diagnostic &attached : diagnostic.getNotes())
+    note(find(attached.getLocation()), attached.str());
+}
+
+mlir::Location Diagnostics::locationOf(mlir::MLIRContext &context, SMLoc loc) const {
+  unsigned buffer = loc.isValid() ? sources.FindBufferContainingLoc(loc) : 0;
+  if (buffer == 0)
+    return mlir::UnknownLoc::get(&context);
+  auto [line, column] = sources.getLineAndColumn(loc, buffer);
+  StringRef name = sources.getMemoryBuffer(buffer)->getBufferIdentifier();
+  return mlir::FileLineColLoc::get(&context, name, line, column);
+}
+
+SMLoc Diagnostics::find(mlir::Location location) const {
+  if (auto place = dyn_cast<mlir::FileLineColLoc>(location))
+    for (unsigned buffer = 1; buffer <= sources.getNumBuffers(); ++buffer)
+      if (sources.getMemoryBuffer(buffer)->getBufferIdentifier() == place.getFilename().getValue())
+        return sources.FindLocForLineAndColumn(buffer, place.getLine(), place.getColumn());
+  return SMLoc();
+}
+
 void Diagnostics::print(SMLoc loc, SourceMgr::DiagKind kind, const Twine &message) {
   if (loc.isValid()) {
     sources.PrintMessage(os, loc, kind, message, {}, {}, /*ShowColors=*/false);

@@ -3,6 +3,8 @@
 // compilation, so tokens and syntax trees hold plain pointers into it.
 #pragma once
 
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Location.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/LogicalResult.h"
@@ -21,11 +23,16 @@ public:
   /// location prints the message alone.
   llvm::LogicalResult error(llvm::SMLoc loc, const llvm::Twine &message);
   void note(llvm::SMLoc loc, const llvm::Twine &message);
+  /// Reports what a context says of a place that locationOf gave, with its notes.
+  void report(mlir::Diagnostic &diagnostic);
+
+  mlir::Location locationOf(mlir::MLIRContext &context, llvm::SMLoc loc) const;
 
   unsigned errorCount() const { return errors; }
   llvm::SourceMgr &sourceManager() { return sources; }
 
 private:
+  llvm::SMLoc find(mlir::Location location) const;
   void print(llvm::SMLoc loc, llvm::SourceMgr::DiagKind kind, const llvm::Twine &message);
 
   llvm::SourceMgr &sources;

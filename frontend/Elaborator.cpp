@@ -18,20 +18,11 @@ namespace dlc::fe {
 Elaborator::Elaborator(const ModelFile &file, Graph &graph, Diagnostics &diags)
     : file(file), graph(graph), diags(diags) {}
 
-mlir::Location mlirLocation(mlir::MLIRContext &context, const SourceMgr &sources, SMLoc loc) {
-  unsigned buffer = loc.isValid() ? sources.FindBufferContainingLoc(loc) : 0;
-  if (buffer == 0)
-    return mlir::UnknownLoc::get(&context);
-  auto [line, column] = sources.getLineAndColumn(loc, buffer);
-  StringRef name = sources.getMemoryBuffer(buffer)->getBufferIdentifier();
-  return mlir::FileLineColLoc::get(&context, name, line, column);
-}
-
 void Elaborator::setLocation(SMLoc loc, StringRef path) {
-  mlir::MLIRContext &context = *graph.builder.getContext();
-  mlir::Location place = mlirLocation(context, diags.sourceManager(), loc);
-  graph.loc =
-      path.empty() ? place : mlir::NameLoc::get(mlir::StringAttr::get(&context, path), place);
+  mlir::Location place = locationOf(loc);
+  graph.loc = path.empty()
+                  ? place
+                  : mlir::NameLoc::get(mlir::StringAttr::get(place.getContext(), path), place);
 }
 
 LogicalResult Elaborator::charge(SMLoc loc, size_t cost) {

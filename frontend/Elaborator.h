@@ -110,6 +110,9 @@ private:
   /// Pays for work; an error once a program has done too much of it.
   llvm::LogicalResult charge(llvm::SMLoc loc, size_t cost = 1);
   const Function *findFunction(llvm::StringRef name) const;
+  mlir::Location locationOf(llvm::SMLoc loc) const {
+    return diags.locationOf(*graph.builder.getContext(), loc);
+  }
   void setLocation(llvm::SMLoc loc, llvm::StringRef path);
 
   const ModelFile &file;
@@ -130,9 +133,5 @@ private:
 inline size_t workOn(const Value &value) {
   return (value.isString() ? value.asString().size() : value.isList() ? value.weight() : 0) / 16;
 }
-
-/// The MLIR location of a place in the source.
-mlir::Location mlirLocation(mlir::MLIRContext &context, const llvm::SourceMgr &sources,
-                            llvm::SMLoc loc);
 
 } // namespace dlc::fe

@@ -154,7 +154,7 @@ FailureOr<nn::InitializerAttr> Emission::weightInit(ArrayRef<int64_t> shape) con
 
 LogicalResult Emission::error(StringRef argument, const Twine &message) const {
   SMLoc where = argument.empty() ? SMLoc() : bound(argument).loc;
-  return diags.error(where.isValid() ? where : site.loc, message);
+  return diags.error(where.isValid() ? where : call, message);
 }
 
 LogicalResult Emission::checkShape(ArrayRef<int64_t> shape) const {
@@ -193,8 +193,7 @@ FailureOr<mlir::Value> Emission::sameShape(StringRef a, StringRef b) const {
 FailureOr<SmallVector<int64_t>> Emission::commonShape(StringRef argument, mlir::Value a,
                                                       mlir::Value b) const {
   SMLoc where = bound(argument).loc;
-  return broadcastShape(diags, where.isValid() ? where : site.loc, name(), a.getType(),
-                        b.getType());
+  return broadcastShape(diags, where.isValid() ? where : call, name(), a.getType(), b.getType());
 }
 
 } // namespace dlc::fe

@@ -2,6 +2,7 @@
 // variables of its layer. Emitters report wrong operands themselves; ops they build are valid.
 #pragma once
 
+#include "frontend/Diagnostics.h"
 #include "frontend/Graph.h"
 #include "frontend/Operators.h"
 
@@ -10,8 +11,10 @@ namespace dlc::fe {
 class Emission {
 public:
   Emission(Graph &graph, Diagnostics &diags, const CallSpec &spec,
-           llvm::ArrayRef<BoundArgument> arguments, llvm::StringRef path, Graph::Site site)
-      : graph(graph), path(path), diags(diags), spec(spec), arguments(arguments), site(site) {}
+           llvm::ArrayRef<BoundArgument> arguments, llvm::StringRef path, Graph::Site site,
+           llvm::SMLoc call)
+      : graph(graph), path(path), diags(diags), spec(spec), arguments(arguments), site(site),
+        call(call) {}
 
   Graph &graph;
   const llvm::StringRef path; // "down.0.conv.1"
@@ -74,6 +77,7 @@ private:
   const CallSpec &spec;
   llvm::ArrayRef<BoundArgument> arguments;
   Graph::Site site;
+  llvm::SMLoc call;
 };
 
 using Result = mlir::FailureOr<Value>;

@@ -172,7 +172,11 @@ static mlir::OwningOpRef<mlir::ModuleOp> elaborate(std::unique_ptr<MemoryBuffer>
   if (failed(loader.load(std::move(buffer), file)) || failed(loader.parseSettings(settings)) ||
       failed(applyBlockSettings(file, settings, diags)))
     return nullptr;
-  Graph graph(context, diags, file.model->name);
+  Graph graph(context, file.model->name);
+  mlir::ScopedDiagnosticHandler reporter(&context, [&](mlir::Diagnostic &diagnostic) {
+    diags.report(diagnostic);
+    return success();
+  });
   if (failed(elaboratePrograms(file, settings, graph, diags)))
     return nullptr;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {

@@ -32,9 +32,8 @@ int64_t elementCount(ArrayRef<int64_t> shape) {
   return count;
 }
 
-Graph::Graph(MLIRContext &context, Diagnostics &diags, StringRef modelName)
-    : builder(&context), loc(builder.getUnknownLoc()), diags(diags),
-      container(ModuleOp::create(loc)) {
+Graph::Graph(MLIRContext &context, StringRef modelName)
+    : builder(&context), loc(builder.getUnknownLoc()), container(ModuleOp::create(loc)) {
   builder.setInsertionPointToEnd(container->getBody());
   modelOp = nn::ModelOp::create(builder, loc, modelName, "nn");
   modelOp.getBody().emplaceBlock();
@@ -108,8 +107,8 @@ LogicalResult Graph::checkAllParametersUsed() {
   for (auto variable : modelOp.getBody().getOps<nn::VariableOp>()) {
     const Variable &info = variables.find(variable.getSymName())->second;
     if (variable.getKind() == nn::VariableKind::Parameter && !info.influential)
-      return diags.error(info.site.loc, "parameter '" + variable.getSymName() +
-                                            "' influences no loss, metric or output");
+      return emitError(info.site.loc, "parameter '")
+             << variable.getSymName() << "' influences no loss, metric or output";
   }
   return success();
 }
@@ -138,16 +137,16 @@ std::string Graph::leaveOutPadding(mlir::Value &sum, mlir::Value &count) {
 }
 
 FailureOr<std::pair<mlir::Value, mlir::Value>> Graph::validSumAndCount(const Term &term,
-                                                                       SMLoc where) {
+                                                                       Location where) {
   auto [sum, count] = sumAndCount(term);
   if (std::string reason = leaveOutPadding(sum, count); !reason.empty())
-    return diags.error(where, "this has " + reason +
-                                  "; reduce each row for itself, or write another one for "
-                                  "evaluation: if training { ... } else { ... }");
+    return emitError(where, "this has ") << reason
+                                         << "; reduce each row for itself, or write another one "
+                                            "for evaluation: if training { ... } else { ... }";
   return std::pair(sum, count);
 }
 
-LogicalResult Graph::addLoss(const Mean &mean, SMLoc where) {
+LogicalResult Graph::addLoss(const Mean &mean, Location where) {
   for (const Term &term : mean.terms) {
     auto pair = validSumAndCount(term, where);
     if (failed(pair))
@@ -158,7 +157,7 @@ LogicalResult Graph::addLoss(const Mean &mean, SMLoc where) {
   return success();
 }
 
-LogicalResult Graph::addMetric(StringRef name, const Mean &mean, SMLoc where) {
+LogicalResult Graph::addMetric(StringRef name, const Mean &mean, Location where) {
   const Term &term = mean.terms.front();
   auto pair = validSumAndCount(term, where);
   if (failed(pair))
@@ -190,30 +189,31 @@ FailureOr<mlir::Value> Graph::variable(StringRef name, ArrayRef<int64_t> shape,
   auto found = variables.find(name);
   if (found == variables.end()) {
     if (!isTraining())
-      return diags.error(site.loc, "'" + name + "' appears in @" + programName(kind) +
-                                       " but not in @train, so it would never be trained");
+      return emitError(site.loc, "'") << name << "' appears in @" << programName(kind)
+                                      << " but not in @train, so it would never be trained";
     nn::VariableOp op = declare(name, type, variableKind, init);
     variables.try_emplace(name, Variable{op, site, kind});
     return mlir::Value(nn::ReadOp::create(builder, loc, type, name));
   }
   Variable &known = found->second;
   if (known.lastProgram == kind) {
-    (void)diags.error(site.loc, "a second variable named '" + name +
-                                    "'; give one of the calls another name = \"...\"");
-    diags.note(known.site.loc, "the first one");
-    return failure();
+    InFlightDiagnostic error = emitError(site.loc, "a second variable named '")
+                               << name << "'; give one of the calls another name = \"...\"";
+    error.attachNote(known.site.loc) << "the first one";
+    return error;
   }
   if (known.site.path != site.path || known.site.loc != site.loc) {
-    (void)diags.error(site.loc, "'" + name + "' names another layer in @" + programName(kind) +
-                                    " than in @train: calls in 'if training' shift the numbers of "
-                                    "unnamed ones; give these layers a name = \"...\"");
-    diags.note(known.site.loc, "its layer in @train");
-    return failure();
+    InFlightDiagnostic error = emitError(site.loc, "'")
+                               << name << "' names another layer in @" << programName(kind)
+                               << " than in @train: calls in 'if training' shift the numbers of "
+                                  "unnamed ones; give these layers a name = \"...\"";
+    error.attachNote(known.site.loc) << "its layer in @train";
+    return error;
   }
   if (known.op.getType() != type)
-    return diags.error(site.loc, "'" + name + "' has shape " + typeText(type) + " in @" +
-                                     programName(kind) + " and " + typeText(known.op.getType()) +
-                                     " in @train");
+    return emitError(site.loc, "'")
+           << name << "' has shape " << typeText(type) << " in @" << programName(kind) << " and "
+           << typeText(known.op.getType()) << " in @train";
   known.lastProgram = kind;
   return mlir::Value(nn::ReadOp::create(builder, loc, type, name));
 }
@@ -234,7 +234,7 @@ mlir::Value Graph::hostScalar(StringRef role) {
   if (!variables.contains(role)) {
     auto zero = nn::InitializerAttr::get(builder.getContext(), nn::InitializerKind::Constant, 0, 0);
     nn::VariableOp op = declare(role, type, nn::VariableKind::Scalar, zero);
-    variables.try_emplace(role, Variable{op, Site(), kind});
+    variables.try_emplace(role, Variable{op, {builder.getUnknownLoc()}, kind});
   }
   mlir::Value value = nn::ReadOp::create(builder, loc, type, role);
   hostScalars[role] = value;

@@ -1,11 +1,11 @@
 // Builds the nn.model: variables shared by the programs @train, @eval and @predict, and the ops of
 // the program being elaborated. Callers check operands; what reaches this class gives valid ops.
+// Errors go to the context, at the places that callers give.
 // Invariant: a variable is named once per program, by the same call path, with one type in all of
 // them.
 #pragma once
 
 #include "dialects/NN/NN.h"
-#include "frontend/Diagnostics.h"
 #include "frontend/Value.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -32,7 +32,7 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
 
 class Graph {
 public:
-  Graph(mlir::MLIRContext &context, Diagnostics &diags, llvm::StringRef modelName);
+  Graph(mlir::MLIRContext &context, llvm::StringRef modelName);
 
   mlir::ModuleOp module() { return *container; }
   nn::ModelOp model() { return modelOp; }
@@ -49,8 +49,8 @@ public:
   int64_t batch() const { return rows; }
   /// One term of the loss per term; the rows that pad a batch are left out of evaluation, or an
   /// error is reported at `where`.
-  llvm::LogicalResult addLoss(const Mean &mean, llvm::SMLoc where);
-  llvm::LogicalResult addMetric(llvm::StringRef name, const Mean &mean, llvm::SMLoc where);
+  llvm::LogicalResult addLoss(const Mean &mean, mlir::Location where);
+  llvm::LogicalResult addMetric(llvm::StringRef name, const Mean &mean, mlir::Location where);
   void addOutput(llvm::StringRef name, mlir::Value value);
   /// Erases what no result needs (in prediction inputs too) and fixes the program's signature.
   void endProgram();
@@ -61,7 +61,7 @@ public:
 
   /// The place of a variable: where it is declared, and a hash of the calls that led there.
   struct Site {
-    llvm::SMLoc loc;
+    mlir::Location loc;
     size_t path = 0;
   };
   /// Reads the variable, declaring it in the first program. Two of one name are an error.
@@ -109,12 +109,11 @@ private:
   std::pair<mlir::Value, mlir::Value> sumAndCount(const Term &term);
   std::string leaveOutPadding(mlir::Value &sum, mlir::Value &count);
   mlir::FailureOr<std::pair<mlir::Value, mlir::Value>> validSumAndCount(const Term &term,
-                                                                        llvm::SMLoc where);
+                                                                        mlir::Location where);
   nn::VariableOp declare(llvm::StringRef name, mlir::RankedTensorType type, nn::VariableKind kind,
                          nn::InitializerAttr init);
   void markInfluential();
 
-  Diagnostics &diags;
   mlir::OwningOpRef<mlir::ModuleOp> container;
   nn::ModelOp modelOp;
   nn::ProgramOp programOp;

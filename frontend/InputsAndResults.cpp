@@ -122,7 +122,7 @@ LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
     return error(loss.value->loc, "the weight of a term is too large for a float");
   setLocation(loss.loc, "loss");
   if (graph.program() != ProgramKind::Predict)
-    return graph.addLoss(mean, loss.value->loc);
+    return graph.addLoss(mean, locationOf(loss.value->loc));
   return success();
 }
 
@@ -141,7 +141,7 @@ LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
   metricInfos.push_back({metric.name, value->asMean().better});
   setLocation(metric.loc, metric.name);
   if (graph.program() != ProgramKind::Predict)
-    return graph.addMetric(metric.name, value->asMean(), metric.value->loc);
+    return graph.addMetric(metric.name, value->asMean(), locationOf(metric.value->loc));
   return success();
 }
 
