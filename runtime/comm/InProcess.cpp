@@ -3,8 +3,8 @@
 // A send lends its memory until the receiver has copied it, as a rendezvous over a network does, so
 // that a buffer reused too early shows as a race. Shared segments are ordinary memory, at one
 // address for all threads, so that TSan sees every access.
-#include "runtime/comm/Communicators.h"
-#include "runtime/comm/PeerCommunicator.h"
+#include "runtime/comm/ControlPlanes.h"
+#include "runtime/comm/PeerControlPlane.h"
 
 #include <atomic>
 #include <cstring>
@@ -47,6 +47,7 @@ public:
   std::mutex mutex; // guards everything below but `failed`
   std::map<Route, std::deque<std::shared_ptr<Loan>>> mail;
   std::map<std::string, std::shared_ptr<Mapping>> segments;
+  unsigned segmentCount = 0;
   std::atomic<bool> failed = false;
   std::string reason;
 };
@@ -87,7 +88,7 @@ public:
   std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override {
     auto mapping = std::make_shared<Mapping>(Mapping::anonymous(bytes));
     std::scoped_lock lock(world->mutex);
-    name = std::to_string(world->segments.size());
+    name = std::to_string(world->segmentCount++);
     world->segments[name] = mapping;
     return mapping;
   }
@@ -95,7 +96,10 @@ public:
     std::scoped_lock lock(world->mutex);
     return world->segments.at(name);
   }
-  void unlinkSegment(const std::string &) noexcept override {}
+  void unlinkSegment(const std::string &name) noexcept override {
+    std::scoped_lock lock(world->mutex);
+    world->segments.erase(name);
+  }
 
   void checkRun() override { world->check(); }
   void abort(const std::string &reason) noexcept override { world->fail(reason); }
@@ -135,15 +139,15 @@ private:
 
 } // namespace
 
-void runInProcess(int ranks, const std::function<void(Communicator &)> &body, int ranksPerHost) {
+void runInProcess(int ranks, const std::function<void(ControlPlane &)> &body, int ranksPerHost) {
   auto world =
       std::make_shared<World>(pretendedHosts(ranks, ranksPerHost > 0 ? ranksPerHost : ranks));
   std::mutex mutex;
   std::exception_ptr first;
   auto runRank = [&](int rank) {
     try {
-      PeerCommunicator communicator(std::make_unique<InProcessTransport>(world, rank));
-      body(communicator);
+      PeerControlPlane control(std::make_unique<InProcessTransport>(world, rank));
+      body(control);
     } catch (...) {
       {
         std::scoped_lock lock(mutex);

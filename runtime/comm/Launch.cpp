@@ -1,7 +1,7 @@
 #include "runtime/comm/Launch.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 
 #include <charconv>
 #include <cstring>
@@ -84,18 +84,18 @@ Launch detectLaunch(const Environment &environment, bool ranksGiven) {
   return {};
 }
 
-std::unique_ptr<Communicator> makeCommunicator(const Launch &launch,
+std::unique_ptr<ControlPlane> makeControlPlane(const Launch &launch,
                                                const std::string &mpiModulePath) {
   if (!launch.mpi)
-    return makeSingleCommunicator();
-  auto communicator = makeMpiCommunicator(mpiModulePath);
-  if (launch.ranks > 0 && communicator->size() != launch.ranks)
+    return makeSingleControlPlane();
+  auto control = makeMpiControlPlane(mpiModulePath);
+  if (launch.ranks > 0 && control->size() != launch.ranks)
     throw Error(ErrorCode::BadInput,
                 launch.source + " promises " + std::to_string(launch.ranks) +
-                    " ranks, but MPI finds " + std::to_string(communicator->size()) +
+                    " ranks, but MPI finds " + std::to_string(control->size()) +
                     ": the launcher belongs to another MPI; use dlc-run -np " +
                     std::to_string(launch.ranks) + ", Open MPI's mpirun, or srun --mpi=pmix");
-  return communicator;
+  return control;
 }
 
 } // namespace dlc::rt

@@ -5,7 +5,7 @@
 // error that names the fix.
 #pragma once
 
-#include "runtime/core/Communicator.h"
+#include "runtime/core/ControlPlane.h"
 
 #include <functional>
 #include <memory>
@@ -27,8 +27,8 @@ struct Launch {
 /// user chose the number of ranks, so that what an allocation would allow does not count.
 Launch detectLaunch(const Environment &environment, bool ranksGiven);
 
-/// The communicator for a launch; throws Error(BadInput) if MPI has not as many ranks as promised.
-std::unique_ptr<Communicator> makeCommunicator(const Launch &launch,
+/// The control plane for a launch; throws Error(BadInput) if MPI has not as many ranks as promised.
+std::unique_ptr<ControlPlane> makeControlPlane(const Launch &launch,
                                                const std::string &mpiModulePath);
 
 } // namespace dlc::rt

@@ -1,14 +1,14 @@
 #include "runtime/comm/MpiModule.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/Leftover.h"
 
 #include <dlfcn.h>
 
 namespace dlc::rt {
 
-std::unique_ptr<Communicator> makeMpiCommunicator(const std::string &modulePath, int ranksPerHost) {
+std::unique_ptr<ControlPlane> makeMpiControlPlane(const std::string &modulePath, int ranksPerHost) {
   // Global, because Open MPI opens components of its own that look for its symbols. Never closed:
   // MPI cannot be unloaded.
   void *module = dlopen(modulePath.c_str(), RTLD_NOW | RTLD_GLOBAL);

@@ -16,19 +16,19 @@
 
 namespace dlc::rt {
 
-void SliceAllReduce::prepare(uint64_t newSequence, const AllReduceOperand &newOperand,
+void SliceAllReduce::prepare(uint64_t newSequence, const CollectiveOperation &operation,
                              const CollectiveLabel &newLabel) {
   sequence = newSequence;
-  operand = newOperand;
+  operand = {reinterpret_cast<float *>(operation.memory.address),
+             operation.memory.bytes / sizeof(float), operation.wire};
   label = newLabel;
   isPosted = bound = reduced = false;
   summed = 0;
   for (Messages *messages : {&contributionsOut, &contributionsIn, &sumsOut, &sumsIn})
     messages->clear();
 
-  size_t bytes = operand.elements * sizeof(float);
-  auto found = std::ranges::find_if(
-      context.windows, [&](const Window &w) { return w.contains(operand.data, bytes); });
+  auto found = std::ranges::find_if(context.windows,
+                                    [&](const Window &w) { return w.contains(operation.memory); });
   bool shared = found != context.windows.end();
   window = shared ? static_cast<int>(found - context.windows.begin()) : -1;
 

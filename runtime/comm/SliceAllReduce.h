@@ -10,7 +10,7 @@
 #include "runtime/comm/SliceSum.h"
 #include "runtime/comm/Slices.h"
 #include "runtime/comm/Window.h"
-#include "runtime/core/Communicator.h"
+#include "runtime/core/Collectives.h"
 
 #include <string>
 #include <vector>
@@ -24,19 +24,14 @@ struct AllReduceContext {
   const std::vector<Window> &windows;
 };
 
-struct AllReduceOperand {
-  float *data = nullptr;
-  size_t elements = 0;
-  artifact::DType wire = artifact::DType::F32;
-};
-
 class SliceAllReduce {
 public:
   explicit SliceAllReduce(AllReduceContext context) : context(context) {}
 
   /// Becomes operation `sequence`, counted from 0 in the order of starting. Buffers are kept from
   /// the operation before, so that a step allocates only the first time.
-  void prepare(uint64_t sequence, const AllReduceOperand &operand, const CollectiveLabel &label);
+  void prepare(uint64_t sequence, const CollectiveOperation &operation,
+               const CollectiveLabel &label);
 
   uint64_t number() const { return sequence; }
   bool posted() const { return isPosted; }
@@ -73,9 +68,15 @@ private:
   void bindContributions();
   void sumSome(size_t &budget);
 
+  struct Operand {
+    float *data = nullptr;
+    size_t elements = 0;
+    artifact::DType wire = artifact::DType::F32;
+  };
+
   AllReduceContext context;
   uint64_t sequence = 0;
-  AllReduceOperand operand;
+  Operand operand;
   CollectiveLabel label;
   int window = -1; // of the operand's memory, -1: private
 

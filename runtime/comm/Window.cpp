@@ -82,11 +82,16 @@ Window::Window(Transport &transport, SmallCollectives &collectives, size_t bytes
         mappings[r].reset();
 }
 
-bool Window::contains(const void *address, size_t bytes) const {
-  auto *start = static_cast<const std::byte *>(address);
+bool Window::contains(DeviceSpan memory) const {
+  if (!mappings[ownRank])
+    return false;
   std::span<std::byte> block = own();
-  return !std::less<>()(start, block.data()) && bytes <= block.size() &&
-         start - block.data() <= static_cast<std::ptrdiff_t>(block.size() - bytes);
+  return DeviceSpan{reinterpret_cast<uintptr_t>(block.data()), block.size()}.contains(memory);
+}
+
+void Window::release() noexcept {
+  for (std::shared_ptr<Mapping> &mapping : mappings)
+    mapping.reset();
 }
 
 } // namespace dlc::rt

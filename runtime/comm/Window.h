@@ -4,6 +4,7 @@
 #include "runtime/comm/Mapping.h"
 #include "runtime/comm/SmallCollectives.h"
 #include "runtime/comm/Transport.h"
+#include "runtime/core/DeviceSpan.h"
 
 #include <cstddef>
 #include <functional>
@@ -27,7 +28,10 @@ public:
   std::byte *base(int rank) const {
     return mappings[rank] ? mappings[rank]->bytes().data() : nullptr;
   }
-  bool contains(const void *address, size_t bytes) const;
+  /// Whether memory lies in the own block.
+  bool contains(DeviceSpan memory) const;
+  /// Gives all memory back. The window then contains nothing.
+  void release() noexcept;
 
   const std::string &refusal() const { return why; }
 

@@ -5,8 +5,8 @@
 
 namespace dlc::rt {
 
-Arenas::Arenas(const Artifact &artifact, Communicator &communicator, Device &device)
-    : artifact(artifact) {
+Arenas::Arenas(const Artifact &artifact, HostCollectives &collectives, Device &device)
+    : artifact(artifact), collectives(collectives) {
   if (!artifact->arenas())
     return;
   for (const artifact::Arena *arena : *artifact->arenas()) {
@@ -15,7 +15,8 @@ Arenas::Arenas(const Artifact &artifact, Communicator &communicator, Device &dev
       if (arena->kind() != artifact::ArenaKind::Gradients)
         return device.allocate(arena->bytes());
       // No peer writes here before it has done as much for its own.
-      std::span<std::byte> memory = communicator.allocateShared(arena->bytes());
+      DeviceSpan shared = gradients.emplace_back(collectives.allocateShared(arena->bytes()));
+      std::span memory(reinterpret_cast<std::byte *>(shared.address), shared.bytes);
       prefault(memory);
       return memory;
     };
@@ -23,6 +24,11 @@ Arenas::Arenas(const Artifact &artifact, Communicator &communicator, Device &dev
     bool twice = arena->kind() == artifact::ArenaKind::Inputs;
     arenas.push_back({first, twice ? allocate() : first});
   }
+}
+
+Arenas::~Arenas() {
+  for (DeviceSpan memory : gradients)
+    collectives.unregisterMemory(memory);
 }
 
 std::span<std::byte> Arenas::memory(uint32_t buffer, unsigned slot) const {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/core/Communicator.h"
+#include "runtime/core/Collectives.h"
 #include "runtime/core/Device.h"
 
 #include <array>
@@ -23,8 +23,12 @@ struct ArenaPages {
 
 class Arenas {
 public:
-  /// Collective: gradients are allocated by the communicator, in the artifact's order of arenas.
-  Arenas(const Artifact &artifact, Communicator &communicator, Device &device);
+  /// Collective: gradients are shared with the ranks of this host, in the artifact's order of
+  /// arenas.
+  Arenas(const Artifact &artifact, HostCollectives &collectives, Device &device);
+  ~Arenas();
+  Arenas(const Arenas &) = delete;
+  Arenas &operator=(const Arenas &) = delete;
 
   /// Memory of a buffer when the program runs on input arena `slot`.
   std::span<std::byte> memory(uint32_t buffer, unsigned slot) const;
@@ -35,6 +39,8 @@ public:
 
 private:
   const Artifact &artifact;
+  HostCollectives &collectives;
+  std::vector<DeviceSpan> gradients;
   std::vector<std::array<std::span<std::byte>, 2>> arenas; // equal but for inputs
   uint64_t total = 0;
 };

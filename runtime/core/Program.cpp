@@ -18,10 +18,12 @@ Program::Program(const artifact::Program &program, const Arenas &arenas, Device 
     : program(program) {
   if (program.collectives())
     for (const artifact::Collective *collective : *program.collectives()) {
-      Message message{reinterpret_cast<float *>(arenas.memory(collective->buffer(), 0).data()),
-                      collective->elements(),
-                      collective->wire(),
-                      {}};
+      Message message;
+      message.operation.memory = {
+          reinterpret_cast<uintptr_t>(arenas.memory(collective->buffer(), 0).data()),
+          collective->elements() * sizeof(float)};
+      message.operation.kind = collective->kind();
+      message.operation.wire = collective->wire();
       if (collective->members())
         for (const flatbuffers::String *member : *collective->members())
           message.members.push_back(member->str());
@@ -83,19 +85,19 @@ Program::Step Program::translate(const artifact::Instruction &instruction, const
   return step;
 }
 
-void Program::execute(const Step &step, Device &device, Communicator &communicator, unsigned slot,
+void Program::execute(const Step &step, Device &device, Collectives &collectives, unsigned slot,
                       uint64_t number) {
   switch (step.kind) {
   case Kind::Launch:
     return device.launch(step.launches[slot]);
   case Kind::Start: {
     Message &message = messages[step.collective];
-    message.ticket = communicator.startAllReduce(message.data, message.elements, message.wire,
-                                                 {step.collective, number, message.members});
+    message.ticket =
+        collectives.start(message.operation, {step.collective, number, message.members});
     return;
   }
   case Kind::Wait:
-    return communicator.wait(messages[step.collective].ticket);
+    return collectives.wait(messages[step.collective].ticket);
   case Kind::Copy:
     return device.copy(step.to[slot], step.from[slot], step.bytes);
   case Kind::Fill:
@@ -115,23 +117,23 @@ bool Program::accumulates(uint32_t instruction, MicroBatch part) {
   const Step &step = steps[instruction];
   if (part.isLast()) {
     if (step.kind == Kind::Start)
-      accumulation->complete(step.collective, messages[step.collective].data);
+      accumulation->complete(step.collective, messages[step.collective].data());
     return false;
   }
   if (step.kind == Kind::Start)
-    accumulation->add(step.collective, messages[step.collective].data, part.index == 0);
+    accumulation->add(step.collective, messages[step.collective].data(), part.index == 0);
   return step.kind == Kind::Start || step.kind == Kind::Wait || accumulation->runsOnce(instruction);
 }
 
-void Program::run(Device &device, Communicator &communicator, unsigned slot, uint64_t step,
+void Program::run(Device &device, Collectives &collectives, unsigned slot, uint64_t step,
                   MicroBatch part, std::vector<TraceEvent> *events) {
   if (!events) {
     for (uint32_t i = 0; i < steps.size(); ++i) {
       if (part.count > 1 && accumulates(i, part))
         continue;
-      execute(steps[i], device, communicator, slot % 2, step);
+      execute(steps[i], device, collectives, slot % 2, step);
       if (steps[i].computes())
-        communicator.progress();
+        collectives.progress();
     }
     return;
   }
@@ -140,23 +142,23 @@ void Program::run(Device &device, Communicator &communicator, unsigned slot, uin
     int64_t begin = now();
     if (part.count > 1 && accumulates(i, part))
       continue;
-    execute(steps[i], device, communicator, slot % 2, step);
+    execute(steps[i], device, collectives, slot % 2, step);
     int64_t end = now();
     if (steps[i].kind == Kind::Start)
       inFlight.push_back({i, messages[steps[i].collective].ticket, begin});
     else
       events->push_back({i, begin, end});
     if (steps[i].computes())
-      communicator.progress();
+      collectives.progress();
     if (!inFlight.empty())
-      recordCompletions(communicator, now(), *events);
+      recordCompletions(collectives, now(), *events);
   }
 }
 
-void Program::recordCompletions(const Communicator &communicator, int64_t now,
+void Program::recordCompletions(const Collectives &collectives, int64_t now,
                                 std::vector<TraceEvent> &events) {
   std::erase_if(inFlight, [&](const InFlight &started) {
-    bool complete = communicator.isComplete(started.ticket);
+    bool complete = collectives.isComplete(started.ticket);
     if (complete)
       events.push_back({started.instruction, started.begin, now});
     return complete;

@@ -26,8 +26,8 @@ public:
   uint64_t accumulatedBytes() const { return accumulation ? accumulation->bytes() : 0; }
   /// Replays the program once, or its part for one micro-batch; appends to `events` unless it is
   /// null.
-  void run(Device &device, Communicator &communicator, unsigned slot, uint64_t step,
-           MicroBatch part, std::vector<TraceEvent> *events);
+  void run(Device &device, Collectives &collectives, unsigned slot, uint64_t step, MicroBatch part,
+           std::vector<TraceEvent> *events);
 
 private:
   enum class Kind : uint8_t { Launch, Start, Wait, Copy, Fill, Nothing };
@@ -43,26 +43,26 @@ private:
     size_t bytes = 0;
   };
   struct Message {
-    float *data;
-    size_t elements;
-    artifact::DType wire;
+    float *data() const { return reinterpret_cast<float *>(operation.memory.address); }
+
+    CollectiveOperation operation;
     std::vector<std::string> members;
-    Communicator::Ticket ticket = 0;
+    Collectives::Ticket ticket = 0;
   };
 
   Step translate(const artifact::Instruction &instruction, const Arenas &arenas, Device &device,
                  std::span<const Device::Kernel> kernels) const;
   bool accumulates(uint32_t instruction, MicroBatch part);
-  void execute(const Step &step, Device &device, Communicator &communicator, unsigned slot,
+  void execute(const Step &step, Device &device, Collectives &collectives, unsigned slot,
                uint64_t number);
 
   /// A collective that a traced run has started.
   struct InFlight {
     uint32_t instruction;
-    Communicator::Ticket ticket;
+    Collectives::Ticket ticket;
     int64_t begin;
   };
-  void recordCompletions(const Communicator &communicator, int64_t now,
+  void recordCompletions(const Collectives &collectives, int64_t now,
                          std::vector<TraceEvent> &events);
 
   const artifact::Program &program;

@@ -26,7 +26,7 @@ unsigned usableCores() {
                                                        : 1;
 }
 
-unsigned chooseThreads(const artifact::Target &target, const Communicator &communicator,
+unsigned chooseThreads(const artifact::Target &target, const ControlPlane &control,
                        unsigned wanted) {
   unsigned planned = std::max(target.threads(), 1u);
   if (wanted > planned)
@@ -35,7 +35,7 @@ unsigned chooseThreads(const artifact::Target &target, const Communicator &commu
                                          "most " +
                                          std::to_string(planned) +
                                          "; compile it with --threads=" + std::to_string(wanted));
-  unsigned share = usableCores() / static_cast<unsigned>(std::max(communicator.localSize(), 1));
+  unsigned share = usableCores() / static_cast<unsigned>(std::max(control.localSize(), 1));
   return wanted ? wanted : std::clamp(share, 1u, planned);
 }
 
@@ -51,10 +51,10 @@ std::unique_ptr<Device> openDevice(const Artifact &artifact, unsigned threads,
 }
 
 // Ranks that would run different collectives would hang or add up garbage: so none starts.
-void compareSchedules(const Artifact &artifact, Communicator &communicator) {
+void compareSchedules(const Artifact &artifact, ControlPlane &control) {
   uint64_t mine = artifact->schedule_hash();
-  std::vector<std::vector<std::byte>> all = communicator.allGather(
-      std::as_bytes(std::span(&mine, 1)), "comparison of the ranks' artifacts");
+  std::vector<std::vector<std::byte>> all =
+      control.allGather(std::as_bytes(std::span(&mine, 1)), "comparison of the ranks' artifacts");
   std::string others;
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0])
@@ -67,7 +67,7 @@ void compareSchedules(const Artifact &artifact, Communicator &communicator) {
 } // namespace
 
 struct Session::Impl {
-  Impl(const Artifact &artifact, Communicator &communicator, const SessionOptions &options);
+  Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options);
 
   Program &program(const std::string &name);
   const artifact::Variable &variable(const std::string &name) const;
@@ -80,7 +80,7 @@ struct Session::Impl {
   template <typename Value> void setScalar(const std::string &name, Value value);
 
   const Artifact &artifact;
-  Communicator &communicator;
+  ControlPlane &control;
   unsigned threads;
   std::unique_ptr<Device> device;
   std::unique_ptr<Arenas> arenas;
@@ -90,14 +90,13 @@ struct Session::Impl {
   uint64_t residentBefore = 0;
 };
 
-Session::Impl::Impl(const Artifact &artifact, Communicator &communicator,
-                    const SessionOptions &options)
-    : artifact(artifact), communicator(communicator),
-      threads(chooseThreads(*artifact->target(), communicator, options.threads)),
+Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
+    : artifact(artifact), control(control),
+      threads(chooseThreads(*artifact->target(), control, options.threads)),
       device(openDevice(artifact, threads, options)) {
-  compareSchedules(artifact, communicator);
+  compareSchedules(artifact, control);
   residentBefore = residentBytes().now;
-  arenas = std::make_unique<Arenas>(artifact, communicator, *device);
+  arenas = std::make_unique<Arenas>(artifact, control.hostCollectives(), *device);
   std::vector<Device::Kernel> kernels;
   if (artifact->kernels())
     for (const artifact::Kernel *kernel : *artifact->kernels())
@@ -173,16 +172,15 @@ template <typename Value> void Session::Impl::setScalar(const std::string &name,
   device->copy(arenas->memory(scalar->buffer(), 0).data(), bytes, sizeOf(type.dtype));
 }
 
-Session::Session(const Artifact &artifact, Communicator &communicator,
-                 const SessionOptions &options)
-    : impl(std::make_unique<Impl>(artifact, communicator, options)) {
+Session::Session(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
+    : impl(std::make_unique<Impl>(artifact, control, options)) {
   initialize(options.seed);
 }
 
 Session::~Session() = default;
 
 const Artifact &Session::artifact() const { return impl->artifact; }
-Communicator &Session::communicator() const { return impl->communicator; }
+ControlPlane &Session::control() const { return impl->control; }
 unsigned Session::threads() const { return impl->threads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
 std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }
@@ -273,7 +271,8 @@ void Session::run(const std::string &program, unsigned slot, uint64_t step, Micr
   impl->lastSlot = slot;
   setTeamSize(impl->threads); // of this thread, whichever constructed the session
   flushDenormalsOnTeam();
-  impl->program(program).run(*impl->device, impl->communicator, slot, step, part, impl->events);
+  impl->program(program).run(*impl->device, impl->control.hostCollectives(), slot, step, part,
+                             impl->events);
 }
 
 std::vector<Pair> Session::results(const std::string &program) const {

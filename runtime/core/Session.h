@@ -9,7 +9,7 @@
 #include "runtime/artifact/Artifact.h"
 #include "runtime/core/Accumulation.h"
 #include "runtime/core/Arenas.h"
-#include "runtime/core/Communicator.h"
+#include "runtime/core/ControlPlane.h"
 
 #include <cstddef>
 #include <functional>
@@ -44,11 +44,11 @@ struct TraceEvent {
 
 class Session {
 public:
-  Session(const Artifact &artifact, Communicator &communicator, const SessionOptions &options);
+  Session(const Artifact &artifact, ControlPlane &control, const SessionOptions &options);
   ~Session();
 
   const Artifact &artifact() const;
-  Communicator &communicator() const;
+  ControlPlane &control() const;
   unsigned threads() const;
 
   /// Draws all variables' start values anew. Called by the constructor; slots are set to their

@@ -29,7 +29,7 @@ public:
       : session(session), options(options), console(console), steps(session),
         model(session.artifact()->model()->str()),
         device(session.artifact()->target()->name()->str().starts_with("cuda") ? "GPU" : "CPU"),
-        ranks(session.communicator().size()),
+        ranks(session.control().size()),
         batch(requireProgram(session.artifact(), "train").batch()) {}
 
   void measure();
@@ -75,10 +75,10 @@ void Bench::measure() {
   say("Running benchmark...");
   std::vector<double> rates;
   for (int64_t i = 0; i < options.iterations; ++i) {
-    session.communicator().barrier("start of a measurement");
+    session.control().barrier("start of a measurement");
     int64_t begin = nowNanoseconds();
     steps.run(options.batchesPerIteration, true);
-    session.communicator().barrier("end of a measurement");
+    session.control().barrier("end of a measurement");
     double seconds = static_cast<double>(nowNanoseconds() - begin) * 1e-9;
     rates.push_back(batch * static_cast<double>(options.batchesPerIteration) / seconds);
     say("Iter #" + std::to_string(i) + format(": %.1f img/sec per ", rates.back()) + device);
@@ -108,8 +108,8 @@ void Bench::shareInstructionTimes() {
         seconds * 1e9 / static_cast<double>(std::max<size_t>(steps.measured().size(), 1))));
   }
   uint64_t longest = 0;
-  for (const std::vector<std::byte> &bytes : session.communicator().allGather(
-           std::as_bytes(std::span(mine)), "exchange of kernels' times")) {
+  for (const std::vector<std::byte> &bytes :
+       session.control().allGather(std::as_bytes(std::span(mine)), "exchange of kernels' times")) {
     std::vector<uint64_t> theirs(bytes.size() / sizeof(uint64_t));
     std::memcpy(theirs.data(), bytes.data(), bytes.size());
     uint64_t sum = std::accumulate(theirs.begin(), theirs.end(), uint64_t{0});
@@ -129,13 +129,13 @@ void Bench::profile() {
   if (!backEnd)
     throw Error(ErrorCode::Runtime, reason);
   const artifact::Program &program = requireProgram(artifact, "train");
-  session.communicator().barrier("start of the profile");
+  session.control().barrier("start of the profile");
   say("measuring memory...");
   speed = backEnd->measureMachine();
-  session.communicator().barrier("measuring memory");
+  session.control().barrier("measuring memory");
   std::map<uint32_t, double> standalone = standaloneTimes(
       session, program, limitSeconds, [this](const std::string &text) { say(text); });
-  session.communicator().barrier("measuring kernels alone");
+  session.control().barrier("measuring kernels alone");
   double exposed =
       ranks > 1 && program.forecast() ? static_cast<double>(program.forecast()->exposed_ns()) : 0;
   MeasuredStep mean = middleOf(steps.measured());

@@ -37,7 +37,7 @@ void SyntheticSteps::run(int64_t count, bool isMeasured) {
 }
 
 double SyntheticSteps::wireBytes() const {
-  double bytes = 0, ranks = session.communicator().size();
+  double bytes = 0, ranks = session.control().size();
   if (program.collectives())
     for (const artifact::Collective *collective : *program.collectives())
       bytes += static_cast<double>(collective->elements() * sizeOf(collective->wire()));

@@ -21,9 +21,9 @@ int64_t nowNanoseconds() {
 }
 
 ChromeTrace::ChromeTrace(const artifact::Artifact &root, const artifact::Program &program,
-                         Communicator &communicator)
-    : root(root), program(program), communicator(communicator) {
-  communicator.barrier("start of the trace");
+                         ControlPlane &control)
+    : root(root), program(program), control(control) {
+  control.barrier("start of the trace");
   origin = nowNanoseconds();
 }
 
@@ -240,7 +240,7 @@ private:
 } // namespace
 
 std::string ChromeTrace::render() const {
-  Renderer renderer(root, program, communicator.rank(), origin);
+  Renderer renderer(root, program, control.rank(), origin);
   for (const Step &step : steps)
     renderer.step(step.step, {step.dataWaitBegin, step.dataWaitEnd}, step.events);
   return renderer.text();
@@ -249,8 +249,8 @@ std::string ChromeTrace::render() const {
 void ChromeTrace::write(const std::string &path) {
   std::string mine = render();
   std::vector<std::vector<std::byte>> all =
-      communicator.allGather(std::as_bytes(std::span(mine)), "collection of the trace");
-  if (communicator.rank() != 0)
+      control.allGather(std::as_bytes(std::span(mine)), "collection of the trace");
+  if (control.rank() != 0)
     return;
   AtomicFile file(path);
   auto put = [&](const std::string &text) { file.write(std::as_bytes(std::span(text))); };

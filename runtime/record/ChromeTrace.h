@@ -18,7 +18,7 @@ class ChromeTrace {
 public:
   /// Collective: all ranks meet here to set their clocks.
   ChromeTrace(const artifact::Artifact &root, const artifact::Program &program,
-              Communicator &communicator);
+              ControlPlane &control);
 
   /// Steps beyond this are not kept.
   static constexpr size_t maximumSteps = 32;
@@ -39,7 +39,7 @@ private:
 
   const artifact::Artifact &root;
   const artifact::Program &program;
-  Communicator &communicator;
+  ControlPlane &control;
   int64_t origin;
   std::vector<Step> steps;
 };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/artifact/Error.h"
-#include "runtime/core/Communicator.h"
+#include "runtime/core/ControlPlane.h"
 
 namespace dlc::rt {
 
@@ -14,6 +14,6 @@ public:
 
 /// Where some rank has met with an error, the first one's. `mine` says what this rank's is, empty
 /// if it has none. Collective.
-std::string firstError(Communicator &communicator, const std::string &mine);
+std::string firstError(ControlPlane &control, const std::string &mine);
 
 } // namespace dlc::rt

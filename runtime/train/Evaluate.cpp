@@ -7,21 +7,21 @@ namespace dlc::rt {
 
 void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid,
                     MicroBatch part) {
-  const Communicator &communicator = session.communicator();
+  const ControlPlane &control = session.control();
   session.setScalar("step", step);
   session.setScalar("seed", static_cast<int64_t>(seed));
-  session.setScalar("inverse_world", 1.0 / static_cast<double>(communicator.size() * part.count));
-  session.setScalar("first_row", (communicator.rank() * part.count + part.index) * batch);
+  session.setScalar("inverse_world", 1.0 / static_cast<double>(control.size() * part.count));
+  session.setScalar("first_row", (control.rank() * part.count + part.index) * batch);
   session.setScalar("valid_rows", valid);
 }
 
 Totals evaluate(Session &session, const std::string &programName, const Dataset &dataset,
                 const std::vector<int64_t> &samples, uint64_t seed) {
-  Communicator &communicator = session.communicator();
+  ControlPlane &control = session.control();
   const artifact::Program &program = requireProgram(session.artifact(), programName);
   Totals totals(resultsOf(program));
   BatchPlan plan = BatchPlan::evaluation(
-      samples, {communicator.rank(), communicator.size(), static_cast<int64_t>(program.batch())});
+      samples, {control.rank(), control.size(), static_cast<int64_t>(program.batch())});
   Destinations destinations = destinationsOf(session, programName, dataset.inputs());
   BatchLoader loader(dataset, plan, 0, {}, destinations);
   std::string failure;
@@ -38,9 +38,9 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
   }
   std::vector<double> sums = totals.numbers();
   sums.push_back(failure.empty() ? 0 : 1);
-  communicator.allReduceSum(sums, "sum of the evaluation's metrics");
+  control.sum(sums, "sum of the evaluation's metrics");
   if (sums.back() > 0)
-    throw CollectiveError(ErrorCode::BadInput, firstError(communicator, failure));
+    throw CollectiveError(ErrorCode::BadInput, firstError(control, failure));
   sums.pop_back();
   totals.setNumbers(sums);
   return totals;

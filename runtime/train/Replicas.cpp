@@ -10,16 +10,16 @@ namespace dlc::rt {
 
 void requireEqualReplicas(const Session &session, const std::string &when,
                           const std::string &kept) {
-  Communicator &communicator = session.communicator();
-  if (communicator.size() == 1)
+  ControlPlane &control = session.control();
+  if (control.size() == 1)
     return;
   std::vector<VariableInfo> variables = variablesOf(session.artifact());
   std::vector<uint64_t> hashes;
   hashes.reserve(variables.size());
   for (const VariableInfo &variable : variables)
     hashes.push_back(session.fingerprint(variable.name));
-  auto all = communicator.allGather(std::as_bytes(std::span(hashes)),
-                                    "comparison of the ranks' variables " + when);
+  auto all = control.allGather(std::as_bytes(std::span(hashes)),
+                               "comparison of the ranks' variables " + when);
   auto differs = [&](size_t rank, size_t i) {
     size_t at = i * sizeof(uint64_t);
     return std::memcmp(all[rank].data() + at, all[0].data() + at, sizeof(uint64_t)) != 0;

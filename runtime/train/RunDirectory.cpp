@@ -14,8 +14,7 @@ namespace fs = std::filesystem;
 /// Rank 0's text, on all ranks.
 std::string RunDirectory::shared(const std::string &ofRank0) const {
   std::vector<std::byte> first =
-      communicator.allGather(std::as_bytes(std::span(ofRank0)), "choice of the run directory")
-          .front();
+      control.allGather(std::as_bytes(std::span(ofRank0)), "choice of the run directory").front();
   return {reinterpret_cast<const char *>(first.data()), first.size()};
 }
 
@@ -51,11 +50,10 @@ std::string RunDirectory::take() {
 }
 
 RunDirectory::RunDirectory(const TrainOptions &options, const std::string &model,
-                           Communicator &communicator)
-    : communicator(communicator), model(model), directory(options.runDirectory),
-      resume(options.resume) {
+                           ControlPlane &control)
+    : control(control), model(model), directory(options.runDirectory), resume(options.resume) {
   std::string problem;
-  if (communicator.rank() == 0) {
+  if (control.rank() == 0) {
     problem = conflict();
     if (problem.empty() && resume) // before anything of it is read
       problem = take();
@@ -88,9 +86,9 @@ std::string RunDirectory::make() {
 
 void RunDirectory::create() {
   // No rank is left that a signal would end at once, and rank 0 with it, an empty directory behind.
-  communicator.barrier("creation of the run directory");
+  control.barrier("creation of the run directory");
   std::string problem;
-  if (communicator.rank() == 0)
+  if (control.rank() == 0)
     problem = make();
   problem = shared(problem);
   directory = shared(directory);

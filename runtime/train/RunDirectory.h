@@ -5,7 +5,7 @@
 // directory behind. Collective constructor and create.
 #pragma once
 
-#include "runtime/core/Communicator.h"
+#include "runtime/core/ControlPlane.h"
 #include "runtime/train/FileLock.h"
 #include "runtime/train/TrainOptions.h"
 
@@ -18,7 +18,7 @@ class RunDirectory {
 public:
   /// Of `options.runDirectory`, or of a fresh runs/MODEL-k. Throws Error on all ranks if it holds a
   /// run and `resume` is not set, or the other way around, or if another process trains in it.
-  RunDirectory(const TrainOptions &options, const std::string &model, Communicator &communicator);
+  RunDirectory(const TrainOptions &options, const std::string &model, ControlPlane &control);
   ~RunDirectory();
   RunDirectory(const RunDirectory &) = delete;
   RunDirectory &operator=(const RunDirectory &) = delete;
@@ -45,7 +45,7 @@ private:
   std::string make();
   std::string shared(const std::string &ofRank0) const;
 
-  Communicator &communicator;
+  ControlPlane &control;
   std::string model;
   std::string directory;
   bool resume;

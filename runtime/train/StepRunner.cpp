@@ -16,7 +16,7 @@ StepRunner::StepRunner(Session &session, uint64_t seed, int64_t pieces)
 }
 
 void StepRunner::startTrace() {
-  trace = std::make_unique<ChromeTrace>(session.artifact().root(), program, session.communicator());
+  trace = std::make_unique<ChromeTrace>(session.artifact().root(), program, session.control());
 }
 
 void StepRunner::writeTrace(const std::string &path) {
@@ -40,12 +40,11 @@ std::optional<BatchLoader::Loaded> StepRunner::load(BatchLoader &loader, int64_t
     outcome.failure = problem.what();
   }
   if (!loaded || part.isLast()) {
-    Communicator &communicator = session.communicator();
+    ControlPlane &control = session.control();
     std::vector<double> failures = {loaded ? 0.0 : 1.0};
-    communicator.allReduceSum(failures,
-                              "loading of the batches of step " + std::to_string(step + 1));
+    control.sum(failures, "loading of the batches of step " + std::to_string(step + 1));
     if (failures[0] > 0)
-      outcome.failure = firstError(communicator, outcome.failure);
+      outcome.failure = firstError(control, outcome.failure);
   }
   outcome.dataWait += seconds(begin, nowNanoseconds());
   return outcome.failure.empty() ? loaded : std::nullopt;
@@ -88,8 +87,7 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
     message.push_back(pair.sum);
     message.push_back(pair.count);
   }
-  session.communicator().allReduceSum(message,
-                                      "sum of the metrics of step " + std::to_string(step + 1));
+  session.control().sum(message, "sum of the metrics of step " + std::to_string(step + 1));
   outcome.stop = message[0] > 0;
   for (size_t i = 0; i < outcome.totals.size(); ++i)
     outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};

@@ -30,15 +30,15 @@ static artifact::TrainingT trainingOf(const Artifact &artifact) {
 }
 
 static RankBatch rankBatch(const Session &session, int64_t pieces) {
-  const Communicator &communicator = session.communicator();
-  return {communicator.rank(), communicator.size(),
+  const ControlPlane &control = session.control();
+  return {control.rank(), control.size(),
           static_cast<int64_t>(requireProgram(session.artifact(), "train").batch()), pieces};
 }
 
 Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, StopSignal &signals)
     : session(session), console(console), signals(signals),
       training(trainingOf(session.artifact())),
-      directory(asked, session.artifact()->model()->str(), session.communicator()),
+      directory(asked, session.artifact()->model()->str(), session.control()),
       options(completeOptions(asked, session.artifact(), directory.configuration())),
       data(session.artifact(), options), recipe(startRecipe()),
       shape(rankBatch(session, recipe.accumulate())),

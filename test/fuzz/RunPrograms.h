@@ -1,14 +1,14 @@
 // One step of every program of an artifact, as a run would make it.
 #pragma once
 
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/Session.h"
 
 namespace dlc::rt::test {
 
 /// Inputs are zero. Throws what the runtime throws.
 inline void runPrograms(const Artifact &artifact, const SessionOptions &options) {
-  std::unique_ptr<Communicator> single = makeSingleCommunicator();
+  std::unique_ptr<ControlPlane> single = makeSingleControlPlane();
   Session session(artifact, *single, options);
   session.setScalar("lr", 0.5);
   session.setScalar("step", int64_t{1});

@@ -8,7 +8,7 @@
 // ends the program with exit code 1.
 
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/Initialize.h"
@@ -31,7 +31,7 @@ constexpr uint8_t notANumber = 0xff; // every byte, of f32 and bf16 alike
 
 class Replay {
 public:
-  Replay(const Artifact &artifact, Communicator &communicator, Device &device);
+  Replay(const Artifact &artifact, ControlPlane &control, Device &device);
 
   void run(const artifact::Program &program, uint32_t step);
   /// "Variables 6, Slots 6, ...": padded tensors by arena.
@@ -53,18 +53,18 @@ private:
   void checkFinite(const artifact::Result &result) const;
 
   const Artifact &artifact;
-  Communicator &communicator;
+  ControlPlane &control;
   Device &device;
   Arenas arenas;
   std::vector<Device::Kernel> kernels;
-  std::map<uint32_t, Communicator::Ticket> tickets;
+  std::map<uint32_t, Collectives::Ticket> tickets;
   std::map<uint32_t, std::vector<size_t>> paddings;
   std::map<artifact::ArenaKind, std::set<uint32_t>> seen;
 };
 
-Replay::Replay(const Artifact &artifact, Communicator &communicator, Device &device)
-    : artifact(artifact), communicator(communicator), device(device),
-      arenas(artifact, communicator, device) {
+Replay::Replay(const Artifact &artifact, ControlPlane &control, Device &device)
+    : artifact(artifact), control(control), device(device),
+      arenas(artifact, control.hostCollectives(), device) {
   for (const artifact::Kernel *kernel : *artifact->kernels())
     kernels.push_back(device.load(artifact, *kernel));
   for (const artifact::Variable *variable : *artifact->variables()) {
@@ -80,7 +80,7 @@ Replay::Replay(const Artifact &artifact, Communicator &communicator, Device &dev
   }
   setScalar("lr", 0.01);
   setScalar("seed", 3);
-  setScalar("inverse_world", 1.0 / communicator.size());
+  setScalar("inverse_world", 1.0 / control.size());
 }
 
 void Replay::setScalar(const char *name, double value) {
@@ -104,7 +104,7 @@ void Replay::fillInputs(const artifact::Program &program, uint32_t step) {
     PhysicalType type(*buffer(input->buffer()).type());
     std::vector<float> values(type.logicalElements());
     for (size_t i = 0; i < values.size(); ++i) {
-      uint32_t bits = philoxBits(1, static_cast<uint32_t>(communicator.rank()), step, i);
+      uint32_t bits = philoxBits(1, static_cast<uint32_t>(control.rank()), step, i);
       values[i] =
           type.dtype == artifact::DType::F32 ? uniform01(bits) : static_cast<float>(bits % 2);
     }
@@ -116,7 +116,7 @@ void Replay::run(const artifact::Program &program, uint32_t step) {
   poison();
   fillInputs(program, step);
   setScalar("step", step);
-  setScalar("first_row", communicator.rank() * program.batch());
+  setScalar("first_row", control.rank() * program.batch());
   setScalar("valid_rows", program.batch());
   for (const artifact::Instruction *instruction : *program.instructions())
     execute(program, *instruction, step);
@@ -144,13 +144,16 @@ void Replay::execute(const artifact::Program &program, const artifact::Instructi
   case artifact::Operation::CollectiveStart: {
     uint32_t index = instruction.operation_as_CollectiveStart()->collective();
     const artifact::Collective *collective = program.collectives()->Get(index);
-    tickets[index] = communicator.startAllReduce(
-        reinterpret_cast<float *>(arenas.memory(collective->buffer(), 0).data()),
-        collective->elements(), collective->wire(), {index, step, {}});
+    CollectiveOperation operation;
+    operation.memory = {reinterpret_cast<uintptr_t>(arenas.memory(collective->buffer(), 0).data()),
+                        collective->elements() * sizeof(float)};
+    operation.wire = collective->wire();
+    tickets[index] = control.hostCollectives().start(operation, {index, step, {}});
     return;
   }
   case artifact::Operation::CollectiveWait:
-    return communicator.wait(tickets[instruction.operation_as_CollectiveWait()->collective()]);
+    return control.hostCollectives().wait(
+        tickets[instruction.operation_as_CollectiveWait()->collective()]);
   case artifact::Operation::Copy: {
     const artifact::Copy *copy = instruction.operation_as_Copy();
     std::span<std::byte> to = arenas.memory(copy->destination(), 0);
@@ -221,18 +224,18 @@ std::string Replay::summary() const {
   return text;
 }
 
-void train(const Artifact &artifact, Communicator &communicator) {
+void train(const Artifact &artifact, ControlPlane &control) {
   std::string reason;
   const BackEnd *backEnd = findBackEnd(artifact->target()->name()->str(), reason);
   if (!backEnd)
     throw Error(ErrorCode::Runtime, reason);
   std::unique_ptr<Device> device = backEnd->makeDevice(*artifact->target(), 1);
-  Replay replay(artifact, communicator, *device);
+  Replay replay(artifact, control, *device);
   for (uint32_t step = 0; step < 3; ++step)
     replay.run(*artifact.program("train"), step);
   for (const char *name : {"eval", "predict"})
     replay.run(*artifact.program(name), 3);
-  if (communicator.rank() == 0)
+  if (control.rank() == 0)
     std::printf("padded tensors: %s\n", replay.summary().c_str());
 }
 
@@ -245,7 +248,7 @@ int main(int count, char **arguments) {
   }
   try {
     Artifact artifact(arguments[1]);
-    runInProcess(2, [&](Communicator &communicator) { train(artifact, communicator); });
+    runInProcess(2, [&](ControlPlane &control) { train(artifact, control); });
   } catch (const Error &error) {
     std::fprintf(stderr, "dlc-padding: %s\n", error.what());
     return 1;

@@ -51,7 +51,7 @@ static void runEval(Session &session, const Command &command, Console &console) 
     record[name] = value;
   if (command.json) {
     record["samples"] = dataset.samples();
-    record["ranks"] = session.communicator().size();
+    record["ranks"] = session.control().size();
     console.line(record.dump());
     return;
   }
@@ -61,18 +61,18 @@ static void runEval(Session &session, const Command &command, Console &console) 
   console.line(line + "(" + std::to_string(dataset.samples()) + " samples)");
 }
 
-static void carryOut(const Command &command, Communicator &communicator, StopSignal &stop) {
+static void carryOut(const Command &command, ControlPlane &control, StopSignal &stop) {
   Artifact artifact(command.file);
   unsigned planned = std::max(artifact->target()->threads(), 1u);
-  auto localSize = static_cast<unsigned>(communicator.localSize());
+  auto localSize = static_cast<unsigned>(control.localSize());
   unsigned threads =
       command.threads ? command.threads : std::clamp(usableCores() / localSize, 1u, planned);
-  bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None),
-           communicator.localRank(), communicator.localSize(), threads);
-  Session session(artifact, communicator, {threads, command.train.seed.value_or(0)});
+  bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None), control.localRank(),
+           control.localSize(), threads);
+  Session session(artifact, control, {threads, command.train.seed.value_or(0)});
   // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
   bool terminal = command.terminal || (!detectLaunch(command).mpi && ::isatty(STDOUT_FILENO) == 1);
-  Console console(communicator.rank() == 0, terminal);
+  Console console(control.rank() == 0, terminal);
   switch (command.verb) {
   case Verb::Train:
     return Trainer(session, command.train, console, stop).run();
@@ -88,31 +88,31 @@ static void carryOut(const Command &command, Communicator &communicator, StopSig
 }
 
 /// Reports what ended this rank and takes the others along.
-static void fail(Communicator *communicator, const std::string &message, bool onAllRanks) {
-  int rank = communicator ? communicator->rank() : 0;
+static void fail(ControlPlane *control, const std::string &message, bool onAllRanks) {
+  int rank = control ? control->rank() : 0;
   if (rank > 0 && onAllRanks)
     return;
   // Where all ranks fail alike, rank 0 is to be the one that says so.
   if (rank > 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   printError(rank > 0 ? "rank " + std::to_string(rank) + ": " + message : message);
-  if (communicator && communicator->size() > 1 && !onAllRanks)
-    communicator->abort(message);
+  if (control && control->size() > 1 && !onAllRanks)
+    control->abort(message);
 }
 
 int runRank(const Command &command, StopSignal &stop) {
   stop.endAtOnce(interruptedPrefix, command.verb == Verb::Train ? interruptedEarly : "");
-  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<ControlPlane> control;
   auto failed = [&](const char *message, bool onAllRanks) {
     stop.note(); // one error is enough
-    fail(communicator.get(), message, onAllRanks);
+    fail(control.get(), message, onAllRanks);
     return 1;
   };
   try {
     std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
-    communicator = makeCommunicator(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so");
-    communicator->setTimeout(command.timeout);
-    carryOut(command, *communicator, stop);
+    control = makeControlPlane(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so");
+    control->setTimeout(command.timeout);
+    carryOut(command, *control, stop);
     stop.note(); // the work is done, and the ranks part in order
     return 0;
   } catch (const CollectiveError &error) {

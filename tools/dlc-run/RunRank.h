@@ -1,4 +1,4 @@
-// What one rank does: opens artifact, communicator and session, and carries out the command.
+// What one rank does: opens artifact, control plane and session, and carries out the command.
 #pragma once
 
 #include "runtime/comm/Launch.h"
@@ -10,8 +10,8 @@ namespace dlc::run {
 /// How this process was started. Throws Error if the environment promises ranks that are not there.
 rt::Launch detectLaunch(const Command &command);
 
-/// The exit code. Errors are reported here, since peers have to be told while the communicator
-/// still lives.
+/// The exit code. Errors are reported here, since peers have to be told while the control
+/// plane still lives.
 int runRank(const Command &command, rt::StopSignal &stop);
 
 /// How lines of errors begin, lines of an interrupted run, and how those of a training run end that

@@ -1,14 +1,14 @@
 // The entry of lib/dlc_comm_mpi.so: all that needs MPI is in this module, so that programs run
 // without.
 #include "runtime/comm/MpiModule.h"
-#include "runtime/comm/PeerCommunicator.h"
+#include "runtime/comm/PeerControlPlane.h"
 #include "runtime/comm/mpi/MpiTransport.h"
 #include "runtime/core/Leftover.h"
 
 namespace {
 
-std::unique_ptr<dlc::rt::Communicator> create(int ranksPerHost) {
-  return std::make_unique<dlc::rt::PeerCommunicator>(
+std::unique_ptr<dlc::rt::ControlPlane> create(int ranksPerHost) {
+  return std::make_unique<dlc::rt::PeerControlPlane>(
       std::make_unique<dlc::rt::MpiTransport>(ranksPerHost));
 }
 

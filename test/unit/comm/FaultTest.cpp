@@ -1,6 +1,6 @@
 // Faults between ranks, seen from threads of one process.
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,6 @@
 
 namespace dlc::rt::test {
 namespace {
-
-using artifact::DType;
 
 std::string errorOf(const std::function<void()> &action) {
   try {
@@ -24,7 +22,7 @@ std::string errorOf(const std::function<void()> &action) {
 TEST(Faults, AnErrorOfOneRankEndsTheOthersAndIsTheOneReported) {
   auto begin = std::chrono::steady_clock::now();
   std::string text = errorOf([] {
-    runInProcess(3, [](Communicator &c) {
+    runInProcess(3, [](ControlPlane &c) {
       if (c.rank() == 1)
         throw Error(ErrorCode::BadInput, "no such file");
       c.barrier("barrier");
@@ -36,7 +34,7 @@ TEST(Faults, AnErrorOfOneRankEndsTheOthersAndIsTheOneReported) {
 
 TEST(Faults, AbortEndsPeers) {
   std::string text = errorOf([] {
-    runInProcess(2, [](Communicator &c) {
+    runInProcess(2, [](ControlPlane &c) {
       if (c.rank() == 0)
         c.abort("disk full");
       else
@@ -48,11 +46,11 @@ TEST(Faults, AbortEndsPeers) {
 
 TEST(Faults, ARankThatHasEndedIsNamed) {
   std::string text = errorOf([] {
-    runInProcess(2, [](Communicator &c) {
-      std::span<std::byte> memory = c.allocateShared(4096);
+    runInProcess(2, [](ControlPlane &c) {
+      HostCollectives &collectives = c.hostCollectives();
+      DeviceSpan memory = collectives.allocateShared(4096);
       if (c.rank() == 0)
-        c.wait(c.startAllReduce(reinterpret_cast<float *>(memory.data()), 1024, DType::F32,
-                                {1, 5, {}}));
+        collectives.wait(collectives.start({memory}, {1, 5, {}}));
     });
   });
   EXPECT_EQ(text, "rank 1 has ended; all-reduce of bucket 1 in step 5 cannot complete");
@@ -63,7 +61,7 @@ TEST(Faults, ARankThatDoesNotJoinAnExchangeIsNamed) {
     std::string text = errorOf([&] {
       runInProcess(
           3,
-          [](Communicator &c) {
+          [](ControlPlane &c) {
             c.setTimeout(0.2);
             if (c.rank() == 2)
               std::this_thread::sleep_for(std::chrono::milliseconds(600));
@@ -78,15 +76,41 @@ TEST(Faults, ARankThatDoesNotJoinAnExchangeIsNamed) {
 
 TEST(Faults, DifferentOperandsAreNoticed) {
   std::string text = errorOf([] {
-    runInProcess(2, [](Communicator &c) {
-      std::span<std::byte> memory = c.allocateShared(4096);
-      size_t elements = c.rank() == 0 ? 1024 : 1000;
-      c.wait(c.startAllReduce(reinterpret_cast<float *>(memory.data()), elements, DType::F32,
-                              {2, 9, {}}));
+    runInProcess(2, [](ControlPlane &c) {
+      HostCollectives &collectives = c.hostCollectives();
+      DeviceSpan memory = collectives.allocateShared(4096);
+      memory.bytes = c.rank() == 0 ? 4096 : 4000;
+      collectives.wait(collectives.start({memory}, {2, 9, {}}));
     });
   });
   EXPECT_NE(text.find("all-reduce of bucket 2 in step 9: rank "), std::string::npos) << text;
   EXPECT_NE(text.find("brings 10"), std::string::npos) << text;
+}
+
+TEST(Faults, OtherElementsThanF32AreRefused) {
+  runInProcess(2, [](ControlPlane &c) {
+    HostCollectives &collectives = c.hostCollectives();
+    CollectiveOperation operation{collectives.allocateShared(4096)};
+    operation.type = artifact::DType::BF16;
+    EXPECT_EQ(errorOf([&] { collectives.start(operation, {}); }),
+              "all-reduces on the host add f32, got BF16");
+  });
+}
+
+// What comes after an error must not land in memory that somebody else has.
+TEST(Faults, MemoryOfAnOutstandingOperationStays) {
+  runInProcess(2, [](ControlPlane &c) {
+    HostCollectives &collectives = c.hostCollectives();
+    DeviceSpan memory = collectives.allocateShared(4096);
+    auto *first = reinterpret_cast<float *>(memory.address);
+    *first = 1;
+    if (c.rank() == 0)
+      collectives.start({memory}, {});
+    collectives.unregisterMemory(memory); // as the owner does whom an error ends
+    c.barrier("barrier");
+    if (c.rank() == 0)
+      EXPECT_EQ(*first, 1);
+  });
 }
 
 } // namespace

@@ -79,7 +79,7 @@ TEST(Launch, OtherFrameworksLaunchersAreRefused) {
 
 TEST(Launch, AnMpiModuleThatIsNotThereIsOneLine) {
   try {
-    makeCommunicator({true, 2, "OMPI_COMM_WORLD_SIZE=2"}, "/nonexistent/module.so");
+    makeControlPlane({true, 2, "OMPI_COMM_WORLD_SIZE=2"}, "/nonexistent/module.so");
     FAIL() << "no error";
   } catch (const Error &error) {
     EXPECT_NE(std::string(error.what()).find("/nonexistent/module.so"), std::string::npos);

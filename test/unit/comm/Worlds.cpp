@@ -3,7 +3,7 @@
 #include "test/unit/comm/Conformance.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 
 #include <atomic>
 #include <chrono>
@@ -12,28 +12,33 @@ namespace dlc::rt::test {
 namespace {
 
 World single() {
-  return {"single", 1, [](const auto &body) { body(*makeSingleCommunicator()); }};
+  return {"single", 1, [](const auto &body) {
+            std::unique_ptr<ControlPlane> control = makeSingleControlPlane();
+            HostRank rank(*control);
+            body(rank);
+          }};
 }
 
 World threads(int ranks, int ranksPerHost, const std::string &kind) {
-  auto run = [=](const std::function<void(Communicator &)> &body) {
+  auto run = [=](const std::function<void(Rank &)> &body) {
     runInProcess(
         ranks,
-        [&](Communicator &c) {
+        [&](ControlPlane &c) {
           c.setTimeout(60);
-          body(c);
+          HostRank rank(c);
+          body(rank);
         },
         ranksPerHost);
   };
   return {"threads" + std::to_string(ranks) + kind, ranks, run};
 }
 
-INSTANTIATE_TEST_SUITE_P(InProcess, CommunicatorTest,
-                         testing::Values(single(), threads(1, 0, ""), threads(2, 0, ""),
-                                         threads(3, 0, ""), threads(4, 0, ""),
-                                         threads(2, 1, "Messages"), threads(3, 1, "Messages"),
-                                         threads(3, 2, "Mixed"), threads(4, 2, "Mixed")),
-                         worldName);
+const auto worlds =
+    testing::Values(single(), threads(1, 0, ""), threads(2, 0, ""), threads(3, 0, ""),
+                    threads(4, 0, ""), threads(2, 1, "Messages"), threads(3, 1, "Messages"),
+                    threads(3, 2, "Mixed"), threads(4, 2, "Mixed"));
+INSTANTIATE_TEST_SUITE_P(InProcess, ControlPlaneTest, worlds, worldName);
+INSTANTIATE_TEST_SUITE_P(InProcess, CollectivesTest, worlds, worldName);
 
 // Rank 0 computes, as it were, and never waits: its progress alone must serve the others.
 TEST(Progress, AloneServesPeersThatWait) {
@@ -41,16 +46,15 @@ TEST(Progress, AloneServesPeersThatWait) {
     std::atomic<int> served = 0;
     runInProcess(
         3,
-        [&](Communicator &c) {
-          std::span<std::byte> memory = c.allocateShared(4'000'000);
-          auto *data = reinterpret_cast<float *>(memory.data());
-          auto ticket = c.startAllReduce(data, 1'000'000, artifact::DType::F32, {});
+        [&](ControlPlane &c) {
+          HostCollectives &collectives = c.hostCollectives();
+          auto ticket = collectives.start({collectives.allocateShared(4'000'000)}, {});
           auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
           while (c.rank() == 0 && served < 2 && std::chrono::steady_clock::now() < end)
-            c.progress();
+            collectives.progress();
           if (c.rank() == 0)
             EXPECT_EQ(served, 2);
-          c.wait(ticket);
+          collectives.wait(ticket);
           ++served;
         },
         ranksPerHost);
@@ -59,19 +63,18 @@ TEST(Progress, AloneServesPeersThatWait) {
 
 // A long kernel may come next, so one call sums all that is there.
 TEST(Progress, LeavesNothingThatCanBeDone) {
-  runInProcess(2, [](Communicator &c) {
-    std::span<std::byte> memory = c.allocateShared(64 << 20);
-    auto *data = reinterpret_cast<float *>(memory.data());
-    auto ticket = c.startAllReduce(data, 16 << 20, artifact::DType::F32, {});
+  runInProcess(2, [](ControlPlane &c) {
+    HostCollectives &collectives = c.hostCollectives();
+    auto ticket = collectives.start({collectives.allocateShared(64 << 20)}, {});
     c.barrier("barrier"); // all have started
-    c.progress();
+    collectives.progress();
     c.barrier("barrier"); // all have had one call
     c.setTimeout(0.05);
     if (c.rank() == 1)
-      EXPECT_NO_THROW(c.wait(ticket)) << "rank 0 computes";
+      EXPECT_NO_THROW(collectives.wait(ticket)) << "rank 0 computes";
     c.setTimeout(60);
     c.barrier("barrier");
-    c.wait(ticket);
+    collectives.wait(ticket);
   });
 }
 

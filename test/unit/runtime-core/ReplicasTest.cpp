@@ -1,7 +1,7 @@
 // The invariant of data-parallel training: after every step each variable is bitwise equal on all
 // ranks, though every rank trains on rows of its own. Shown on compiled models.
 
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Session.h"
 
@@ -29,19 +29,19 @@ void fill(std::span<std::byte> memory, artifact::DType dtype, uint32_t stream, u
 
 using Variables = std::vector<std::vector<float>>;
 
-Variables trainedOn(const Artifact &artifact, Communicator &communicator) {
-  Session session(artifact, communicator, {1, 3});
+Variables trainedOn(const Artifact &artifact, ControlPlane &control) {
+  Session session(artifact, control, {1, 3});
   int64_t batch = artifact.program("train")->batch();
   session.setScalar("lr", 0.01);
   session.setScalar("seed", int64_t{3});
-  session.setScalar("inverse_world", 1.0 / communicator.size());
-  session.setScalar("first_row", communicator.rank() * batch);
+  session.setScalar("inverse_world", 1.0 / control.size());
+  session.setScalar("first_row", control.rank() * batch);
   session.setScalar("valid_rows", batch);
   for (uint32_t step = 0; step < 3; ++step) {
     session.setScalar("step", int64_t{step});
     for (const artifact::InputSignature *input : *artifact->inputs())
       fill(session.input("train", input->name()->str(), step % 2), input->type()->dtype(),
-           static_cast<uint32_t>(communicator.rank()), step);
+           static_cast<uint32_t>(control.rank()), step);
     session.run("train", step % 2, step);
   }
   Variables variables;
@@ -63,8 +63,8 @@ void expectEqualReplicas(const std::string &model, const std::string &options) {
   Artifact artifact(path);
   for (int ranks : {2, 3}) {
     std::vector<Variables> all(static_cast<size_t>(ranks));
-    runInProcess(ranks, [&](Communicator &communicator) {
-      all[static_cast<size_t>(communicator.rank())] = trainedOn(artifact, communicator);
+    runInProcess(ranks, [&](ControlPlane &control) {
+      all[static_cast<size_t>(control.rank())] = trainedOn(artifact, control);
     });
     for (int rank = 1; rank < ranks; ++rank)
       for (size_t i = 0; i < all[0].size(); ++i)

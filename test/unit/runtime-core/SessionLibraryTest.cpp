@@ -4,7 +4,7 @@
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/Session.h"
 #include "runtime/core/TensorIo.h"
@@ -97,7 +97,7 @@ TEST(SessionWithLibraryKernels, RunsEveryCandidate) {
                       {DType::F32, {2, 6, 5, 4}, {}}};
   CandidateList list = planner->candidates(request);
   ASSERT_FALSE(list.candidates.empty()) << list.reason;
-  std::unique_ptr<Communicator> single = makeSingleCommunicator();
+  std::unique_ptr<ControlPlane> single = makeSingleControlPlane();
   for (const KernelCandidate &candidate : list.candidates) {
     SCOPED_TRACE(candidate.implementation + " " + candidate.layouts[0].toString());
     std::vector<uint8_t> plan = planner->finalise(request, candidate, reason);

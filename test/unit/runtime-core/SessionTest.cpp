@@ -4,7 +4,7 @@
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/Initialize.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Session.h"
@@ -41,7 +41,7 @@ static void fillImage(Session &session, unsigned slot, float value) {
 class SessionOfTiny : public ::testing::Test {
 protected:
   Artifact artifact = load(tinyWithCode());
-  std::unique_ptr<Communicator> single = makeSingleCommunicator();
+  std::unique_ptr<ControlPlane> single = makeSingleControlPlane();
 };
 
 TEST_F(SessionOfTiny, TrainsOneStep) {
@@ -220,12 +220,12 @@ TEST_F(SessionOfTiny, MissingKernelsAreNamed) {
 TEST_F(SessionOfTiny, RanksAddTheirGradients) {
   std::vector<std::vector<float>> weights(2);
   std::vector<float> before = Session(artifact, *single, {1, 3}).read("weight");
-  runInProcess(2, [&](Communicator &communicator) {
-    Session session(artifact, communicator, {1, 3});
-    fillImage(session, 0, communicator.rank() == 0 ? 1 : 2);
+  runInProcess(2, [&](ControlPlane &control) {
+    Session session(artifact, control, {1, 3});
+    fillImage(session, 0, control.rank() == 0 ? 1 : 2);
     session.setScalar("lr", 0.5);
     session.run("train", 0, 1);
-    weights[static_cast<size_t>(communicator.rank())] = session.read("weight");
+    weights[static_cast<size_t>(control.rank())] = session.read("weight");
   });
   EXPECT_EQ(weights[0], weights[1]);
   for (size_t i = 0; i < before.size(); ++i)
@@ -237,8 +237,8 @@ TEST_F(SessionOfTiny, RanksWithDifferentArtifactsDoNotStart) {
   changed.root.schedule_hash = 2;
   Artifact other = load(changed);
   std::string message = errorOf([&] {
-    runInProcess(2, [&](Communicator &communicator) {
-      Session session(communicator.rank() == 0 ? artifact : other, communicator, {1, 0});
+    runInProcess(2, [&](ControlPlane &control) {
+      Session session(control.rank() == 0 ? artifact : other, control, {1, 0});
     });
   });
   EXPECT_NE(message.find("ranks run different artifacts: rank 1 differs"), std::string::npos)

@@ -1,5 +1,5 @@
 #include "runtime/train/RunDirectory.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 
@@ -25,13 +25,13 @@ TEST(RunDirectory, StartsAtOneTimeShareNone) {
   std::filesystem::current_path(directory.path);
   for (size_t round = 0; round < rounds; ++round) {
     std::array<std::optional<RunDirectory>, starts> runs;
-    std::array<std::unique_ptr<Communicator>, starts> communicators;
+    std::array<std::unique_ptr<ControlPlane>, starts> controls;
     std::barrier<> together(starts);
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < starts; ++i)
       threads.emplace_back([&, i] {
-        communicators[i] = makeSingleCommunicator();
-        runs[i].emplace(TrainOptions(), "model", *communicators[i]);
+        controls[i] = makeSingleControlPlane();
+        runs[i].emplace(TrainOptions(), "model", *controls[i]);
         together.arrive_and_wait();
         runs[i]->create();
       });
@@ -50,18 +50,18 @@ protected:
     TrainOptions options;
     options.runDirectory = path;
     options.resume = resume;
-    return test::errorOf([&] { RunDirectory(options, "model", *communicator).create(); });
+    return test::errorOf([&] { RunDirectory(options, "model", *control).create(); });
   }
 
   test::TemporaryDirectory directory;
-  std::unique_ptr<Communicator> communicator = makeSingleCommunicator();
+  std::unique_ptr<ControlPlane> control = makeSingleControlPlane();
 };
 
 /// A run that goes on is not joined by another one, whatever is done to the lock's file.
 TEST_F(NamedRunDirectory, IsLockedWithoutItsLockFile) {
   TrainOptions options;
   options.runDirectory = directory / "run";
-  RunDirectory running(options, "model", *communicator);
+  RunDirectory running(options, "model", *control);
   running.create();
   std::filesystem::remove(directory / "run/lock");
   EXPECT_EQ(errorOfStart(options.runDirectory).find("another process trains in '"), 0u);
@@ -74,7 +74,7 @@ TEST_F(NamedRunDirectory, IsGoneUnlessItIsKept) {
   {
     TrainOptions options;
     options.runDirectory = path;
-    RunDirectory run(options, "model", *communicator);
+    RunDirectory run(options, "model", *control);
     run.create();
     run.keep();
   }

@@ -1,5 +1,5 @@
 #include "runtime/train/StepProfile.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/record/ChromeTrace.h"
 #include "test/unit/data/TestFiles.h"
 
@@ -56,8 +56,8 @@ protected:
   /// The events of a trace of two ranks and two steps.
   nlohmann::json trace() const {
     test::TemporaryDirectory directory;
-    runInProcess(2, [&](Communicator &communicator) {
-      ChromeTrace trace(root(), program(), communicator);
+    runInProcess(2, [&](ControlPlane &control) {
+      ChromeTrace trace(root(), program(), control);
       std::vector<TraceEvent> later = events;
       for (TraceEvent &event : later) {
         event.begin += 60 * ms;

@@ -1,5 +1,5 @@
 // Runs whose data turn out to be wrong under way: what is kept, what is said, and how they go on.
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "test/unit/train/TrainerTest.h"
@@ -66,13 +66,13 @@ TEST_F(TrainerDataTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
   run.shuffle = false; // sample 5 is rank 1's in step 3
   std::array<std::string, 2> errors;
   StopSignal signals;
-  runInProcess(2, [&](Communicator &communicator) {
-    Session session(artifact, communicator, {1, 5});
+  runInProcess(2, [&](ControlPlane &control) {
+    Session session(artifact, control, {1, 5});
     Console console(false, false, out);
     try {
       Trainer(session, run, console, signals).run();
     } catch (const CollectiveError &error) {
-      errors[static_cast<size_t>(communicator.rank())] = error.what();
+      errors[static_cast<size_t>(control.rank())] = error.what();
     }
   });
   EXPECT_EQ(errors[0].find("'" + (directory / "loss.npy") + "': sample 5 holds nan"), 0u);

@@ -1,5 +1,5 @@
 #include "test/unit/train/TrainerTest.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/FileLock.h"
@@ -264,8 +264,8 @@ TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
 TEST_F(TrainerTest, ASignalLeavesAResumableRun) {
   Artifact artifact(test::CopyingArtifact().pack(), "copying.dlx");
   TrainOptions run = options("run");
-  std::unique_ptr<Communicator> communicator = makeSingleCommunicator();
-  Session session(artifact, *communicator, {1, 5});
+  std::unique_ptr<ControlPlane> control = makeSingleControlPlane();
+  Session session(artifact, *control, {1, 5});
   Console console(true, false, out);
   StopSignal signals;
   std::raise(SIGTERM);

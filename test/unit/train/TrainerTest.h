@@ -1,7 +1,7 @@
 // What tests of whole runs share: data, runs, and what a run directory keeps.
 #pragma once
 
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/train/Trainer.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
@@ -51,9 +51,9 @@ protected:
     StopSignal signals;
     if (raised)
       std::raise(raised);
-    runInProcess(ranks, [&](Communicator &communicator) {
-      Session session(artifact, communicator, {1, options.seed.value_or(0)});
-      Console console(communicator.rank() == 0, false, out);
+    runInProcess(ranks, [&](ControlPlane &control) {
+      Session session(artifact, control, {1, options.seed.value_or(0)});
+      Console console(control.rank() == 0, false, out);
       Trainer(session, options, console, signals).run();
     });
     std::fflush(out);

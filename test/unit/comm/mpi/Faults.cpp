@@ -1,7 +1,7 @@
 // Ranks that reduce step after step until rank 1 fails in the way asked for; the others must notice
 // and say so. Usage, below mpirun: comm-faults-mpi kill|stop|end|throw [RANKS-PER-HOST]
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "test/unit/comm/mpi/Module.h"
 
 #include <csignal>
@@ -23,20 +23,18 @@ void failAs(std::string_view how) {
     throw Error(ErrorCode::BadInput, "rank 1 cannot read its file");
 }
 
-void train(Communicator &communicator, std::string_view how) {
-  communicator.setTimeout(2);
-  size_t elements = 100'000;
-  auto memory = communicator.allocateShared(elements * sizeof(float));
-  auto *data = reinterpret_cast<float *>(memory.data());
+void train(ControlPlane &control, std::string_view how) {
+  control.setTimeout(2);
+  HostCollectives &collectives = control.hostCollectives();
+  DeviceSpan memory = collectives.allocateShared(400'000);
   std::vector<std::string> members = {"conv1.weight", "conv1.bias"};
   for (uint64_t step = 0; step < 5; ++step) {
-    if (step == 3 && communicator.rank() == 1) {
+    if (step == 3 && control.rank() == 1) {
       failAs(how);
       if (how == "end")
         return;
     }
-    communicator.wait(
-        communicator.startAllReduce(data, elements, dlc::artifact::DType::F32, {1, step, members}));
+    collectives.wait(collectives.start({memory}, {1, step, members}));
   }
 }
 
@@ -44,12 +42,12 @@ void train(Communicator &communicator, std::string_view how) {
 
 int main(int argc, char **argv) {
   int perHost = argc > 2 ? std::stoi(argv[2]) : 0;
-  auto communicator = makeMpiCommunicator(dlc::rt::test::mpiModulePath(), perHost);
+  auto control = makeMpiControlPlane(dlc::rt::test::mpiModulePath(), perHost);
   try {
-    train(*communicator, argc > 1 ? argv[1] : "");
+    train(*control, argc > 1 ? argv[1] : "");
   } catch (const Error &error) {
     std::fprintf(stderr, "error: %s\n", error.what());
-    communicator->abort(error.what());
+    control->abort(error.what());
   }
   return 0;
 }

@@ -1,5 +1,5 @@
 // The conformance suite over MPI: started by mpirun, every rank runs every test in the same order.
-#include "runtime/comm/Communicators.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "test/unit/comm/Conformance.h"
 #include "test/unit/comm/Values.h"
 #include "test/unit/comm/mpi/Module.h"
@@ -14,28 +14,32 @@ namespace dlc::rt::test {
 namespace {
 
 struct Setup {
-  Communicator *communicator = nullptr;
+  ControlPlane *control = nullptr;
   int ranksPerHost = 0;
 };
 Setup setup; // before the tests are instantiated
 
 World mpi() {
-  return {"mpi", setup.communicator->size(), [](const auto &body) { body(*setup.communicator); }};
+  return {"mpi", setup.control->size(), [](const auto &body) {
+            HostRank rank(*setup.control);
+            body(rank);
+          }};
 }
 
-// Evaluated by InitGoogleTest, when the communicator is there.
-INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorTest, testing::Values(mpi()), worldName);
+// Evaluated by InitGoogleTest, when the control plane is there.
+INSTANTIATE_TEST_SUITE_P(Mpi, ControlPlaneTest, testing::Values(mpi()), worldName);
+INSTANTIATE_TEST_SUITE_P(Mpi, CollectivesTest, testing::Values(mpi()), worldName);
 
 TEST(Mpi, HasTheHostsAskedFor) {
   if (setup.ranksPerHost)
-    EXPECT_LE(setup.communicator->localSize(), setup.ranksPerHost);
+    EXPECT_LE(setup.control->localSize(), setup.ranksPerHost);
   else
-    EXPECT_EQ(setup.communicator->localSize(), setup.communicator->size());
+    EXPECT_EQ(setup.control->localSize(), setup.control->size());
 }
 
 // What happens where /dev/shm is small: one rank alone finds no room.
 TEST(Mpi, SumsWhereMemoryCannotBeShared) {
-  Communicator &c = *setup.communicator;
+  ControlPlane &c = *setup.control;
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   if (c.rank() == c.size() - 1) {
@@ -44,11 +48,12 @@ TEST(Mpi, SumsWhereMemoryCannotBeShared) {
     setrlimit(RLIMIT_FSIZE, &small);
   }
   constexpr size_t elements = 1 << 20;
-  std::span<std::byte> memory = c.allocateShared(elements * sizeof(float));
+  HostCollectives &collectives = c.hostCollectives();
+  DeviceSpan memory = collectives.allocateShared(elements * sizeof(float));
   setrlimit(RLIMIT_FSIZE, &before);
-  std::span<float> data(reinterpret_cast<float *>(memory.data()), elements);
+  std::span<float> data(reinterpret_cast<float *>(memory.address), elements);
   fillOperand(data, c.rank());
-  c.wait(c.startAllReduce(data.data(), elements, artifact::DType::F32, {}));
+  collectives.wait(collectives.start({memory}, {}));
   EXPECT_EQ(firstDifference(data, serialSum(elements, c.size())), elements);
 }
 
@@ -56,7 +61,7 @@ TEST(Mpi, SumsWhereMemoryCannotBeShared) {
 class FailurePrinter final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult &result) override {
     if (result.failed())
-      std::fprintf(stderr, "rank %d: %s:%d: %s\n", setup.communicator->rank(), result.file_name(),
+      std::fprintf(stderr, "rank %d: %s:%d: %s\n", setup.control->rank(), result.file_name(),
                    result.line_number(), result.message());
   }
 };
@@ -66,21 +71,21 @@ int runTests(int argc, char **argv) {
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]).starts_with(option))
       setup.ranksPerHost = std::stoi(argv[i] + option.size());
-  auto communicator = makeMpiCommunicator(mpiModulePath(), setup.ranksPerHost);
-  if (communicator->size() < 2) {
+  auto control = makeMpiControlPlane(mpiModulePath(), setup.ranksPerHost);
+  if (control->size() < 2) {
     std::fputs("start this with mpirun -np 2 or more\n", stderr);
     return 1;
   }
-  communicator->setTimeout(30);
-  setup.communicator = communicator.get();
+  control->setTimeout(30);
+  setup.control = control.get();
   testing::InitGoogleTest(&argc, argv);
-  if (communicator->rank() != 0) {
+  if (control->rank() != 0) {
     auto &listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new FailurePrinter);
   }
   std::vector<double> failures = {static_cast<double>(RUN_ALL_TESTS() != 0)};
-  communicator->allReduceSum(failures, "sum of failures");
+  control->sum(failures, "sum of failures");
   return failures[0] != 0;
 }
 

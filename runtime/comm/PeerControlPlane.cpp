@@ -1,0 +1,54 @@
+#include "runtime/comm/PeerControlPlane.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dlc::rt {
+
+PeerControlPlane::PeerControlPlane(std::unique_ptr<Transport> newTransport)
+    : transport(std::move(newTransport)), watch(*transport), exchanges(*transport, watch),
+      collectives(*this, *transport, watch, exchanges) {}
+
+PeerControlPlane::~PeerControlPlane() { collectives.leave(); }
+
+int PeerControlPlane::localRank() const {
+  int count = 0;
+  for (int r = 0; r < rank(); ++r)
+    count += transport->sameHost(r);
+  return count;
+}
+
+int PeerControlPlane::localSize() const {
+  const std::vector<int> &hosts = transport->hostOfRank();
+  return static_cast<int>(std::ranges::count(hosts, hosts[rank()]));
+}
+
+void PeerControlPlane::sum(std::span<double> values, const std::string &doing) {
+  auto all = exchanges.allGatherEqual(std::as_bytes(values), doing, timeout());
+  std::ranges::fill(values, 0.0);
+  for (int r = 0; r < size(); ++r) {
+    const std::byte *part = all[r].data();
+    for (size_t i = 0; i < values.size(); ++i) {
+      double value;
+      std::memcpy(&value, part + i * sizeof(double), sizeof(double));
+      values[i] = r == 0 ? value : values[i] + value;
+    }
+  }
+}
+
+std::vector<std::vector<std::byte>> PeerControlPlane::allGather(std::span<const std::byte> mine,
+                                                                const std::string &doing) {
+  return exchanges.allGather(mine, doing, timeout());
+}
+
+void PeerControlPlane::broadcast(std::span<std::byte> data, int root) {
+  exchanges.broadcast(data, root, timeout());
+}
+
+void PeerControlPlane::barrier(const std::string &doing) {
+  exchanges.allGatherEqual({}, doing, timeout());
+}
+
+void PeerControlPlane::abort(const std::string &reason) noexcept { transport->abort(reason); }
+
+} // namespace dlc::rt
