@@ -1,59 +1,46 @@
 #include "runtime/core/Arenas.h"
 
-#include "runtime/core/Pages.h"
 #include "runtime/core/TensorIo.h"
 
 namespace dlc::rt {
 
-Arenas::Arenas(const Artifact &artifact, HostCollectives &collectives, Device &device)
-    : artifact(artifact), collectives(collectives) {
+Arenas::Arenas(const Artifact &artifact, Device &device) : artifact(artifact) {
   if (!artifact->arenas())
     return;
   for (const artifact::Arena *arena : *artifact->arenas()) {
     auto allocate = [&] {
       total += arena->bytes();
-      if (arena->kind() != artifact::ArenaKind::Gradients)
-        return device.allocate(arena->bytes());
-      // No peer writes here before it has done as much for its own.
-      DeviceSpan shared = gradients.emplace_back(collectives.allocateShared(arena->bytes()));
-      std::span memory(reinterpret_cast<std::byte *>(shared.address), shared.bytes);
-      prefault(memory);
-      return memory;
+      return device.allocate(arena->kind(), arena->bytes());
     };
-    std::span<std::byte> first = allocate();
+    DeviceSpan first = allocate();
     bool twice = arena->kind() == artifact::ArenaKind::Inputs;
     arenas.push_back({first, twice ? allocate() : first});
   }
 }
 
-Arenas::~Arenas() {
-  for (DeviceSpan memory : gradients)
-    collectives.unregisterMemory(memory);
-}
-
-std::span<std::byte> Arenas::memory(uint32_t buffer, unsigned slot) const {
+DeviceSpan Arenas::memory(uint32_t buffer, unsigned slot) const {
   const artifact::Buffer *stored = artifact->buffers()->Get(buffer);
   return arenas[stored->arena()][slot % 2].subspan(stored->offset(),
                                                    PhysicalType(*stored->type()).bytes());
 }
 
-std::vector<ArenaPages> Arenas::pages() const {
-  std::vector<std::span<std::byte>> spans;
+std::vector<ArenaPages> Arenas::pages(const Device &device) const {
+  std::vector<DeviceSpan> spans;
   std::vector<size_t> owners;
   for (size_t i = 0; i < arenas.size(); ++i)
     for (size_t instance = 0; instance < 2; ++instance)
-      if (instance == 0 || arenas[i][1].data() != arenas[i][0].data()) {
+      if (instance == 0 || arenas[i][1] != arenas[i][0]) {
         spans.push_back(arenas[i][instance]);
         owners.push_back(i);
       }
   std::vector<uint64_t> huge(spans.size());
-  countHugePages(spans, huge);
+  device.countHugePages(spans, huge);
   std::vector<ArenaPages> pages;
   pages.reserve(arenas.size());
   for (unsigned i = 0; i < arenas.size(); ++i)
     pages.push_back({artifact->arenas()->Get(i)->kind(), 0, 0});
   for (size_t i = 0; i < spans.size(); ++i) {
-    pages[owners[i]].bytes += spans[i].size();
+    pages[owners[i]].bytes += spans[i].bytes;
     pages[owners[i]].hugeBytes += huge[i];
   }
   return pages;

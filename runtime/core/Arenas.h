@@ -4,12 +4,10 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/core/Collectives.h"
 #include "runtime/core/Device.h"
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace dlc::rt {
@@ -23,25 +21,19 @@ struct ArenaPages {
 
 class Arenas {
 public:
-  /// Collective: gradients are shared with the ranks of this host, in the artifact's order of
-  /// arenas.
-  Arenas(const Artifact &artifact, HostCollectives &collectives, Device &device);
-  ~Arenas();
-  Arenas(const Arenas &) = delete;
-  Arenas &operator=(const Arenas &) = delete;
+  /// Collective. In the artifact's order of arenas.
+  Arenas(const Artifact &artifact, Device &device);
 
   /// Memory of a buffer when the program runs on input arena `slot`.
-  std::span<std::byte> memory(uint32_t buffer, unsigned slot) const;
+  DeviceSpan memory(uint32_t buffer, unsigned slot) const;
   /// Bytes of all allocations, both input arenas included.
   uint64_t bytes() const { return total; }
   /// In the artifact's order.
-  std::vector<ArenaPages> pages() const;
+  std::vector<ArenaPages> pages(const Device &device) const;
 
 private:
   const Artifact &artifact;
-  HostCollectives &collectives;
-  std::vector<DeviceSpan> gradients;
-  std::vector<std::array<std::span<std::byte>, 2>> arenas; // equal but for inputs
+  std::vector<std::array<DeviceSpan, 2>> arenas; // equal but for inputs
   uint64_t total = 0;
 };
 

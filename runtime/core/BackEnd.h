@@ -4,6 +4,7 @@
 // compiler uses the one, the runtime the other.
 #pragma once
 
+#include "runtime/core/ControlPlane.h"
 #include "runtime/core/Device.h"
 #include "runtime/core/KernelPlanner.h"
 #include "runtime/core/MachineSpeed.h"
@@ -23,9 +24,11 @@ struct BackEnd {
   /// `threads`.
   std::unique_ptr<KernelPlanner> (*makePlanner)(const std::string &target, unsigned threads,
                                                 std::string &reason) noexcept;
-  /// A device for the artifact's target, run by a team of `threads`, which is the calling thread's
-  /// from now on. Throws Error if the machine or the library cannot serve it.
-  std::unique_ptr<Device> (*makeDevice)(const artifact::Target &target, unsigned threads);
+  /// This rank's device for the artifact's target, run by a team of `threads`, which is the calling
+  /// thread's from now on. Throws Error if the machine or the library cannot serve it. `control`
+  /// outlives it.
+  std::unique_ptr<Device> (*makeDevice)(const artifact::Target &target, unsigned threads,
+                                        ControlPlane &control);
   /// Measures what the calling thread's team can do here, in about a second.
   MachineSpeed (*measureMachine)();
   /// Measures the machine and returns the text of a table that `makePlanner` takes as

@@ -1,18 +1,27 @@
-// Where kernels run: memory, loaded kernels, launches.
+// Where kernels run: memory that the host may not be able to touch, loaded kernels, launches.
 //
+// The device allocates every arena; the host's data get there by upload and come back by download.
 // Kernels are loaded and bound to their buffers before the first step; launching a binding neither
-// allocates nor looks anything up. Made and used by one compute thread.
+// allocates nor looks anything up. Made and used by one compute thread, but for staged memory,
+// which any thread may write.
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/core/Collectives.h"
+#include "runtime/core/DeviceSpan.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
-#include <string>
 
 namespace dlc::rt {
+
+/// Memory of the host that a device can copy from and to directly.
+struct HostBlock {
+  std::span<std::byte> bytes;
+  std::shared_ptr<void> owner; // null: the device's, as long as that lives
+};
 
 class Device {
 public:
@@ -21,21 +30,33 @@ public:
 
   virtual ~Device() = default;
 
-  /// Zeroed memory, 64-byte aligned and prefaulted, which lives as long as the device. Throws
-  /// Error(Runtime) if there is not as much.
-  virtual std::span<std::byte> allocate(size_t bytes) = 0;
+  /// Memory for an arena, zeroed, 64-byte aligned, ready to be used at full speed, which lives as
+  /// long as the device. Gradients are registered with the collectives: collective, of equal size
+  /// on all ranks. Throws Error(Runtime) if there is not as much.
+  virtual DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) = 0;
+  /// How many bytes of each span lie on huge pages; 0 where there are none.
+  virtual void countHugePages(std::span<const DeviceSpan> memory,
+                              std::span<uint64_t> bytes) const = 0;
 
   /// Loads exactly the planned kernel; throws Error(Artifact) naming it if that cannot be had.
   virtual Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) = 0;
   /// Ties a kernel to its buffers, in the order of the kernel's operands.
-  virtual Binding bind(Kernel kernel, std::span<void *const> buffers) = 0;
+  virtual Binding bind(Kernel kernel, std::span<const DeviceSpan> buffers) = 0;
 
   virtual void launch(Binding binding) = 0;
-  virtual void copy(void *to, const void *from, size_t bytes) = 0;
-  /// Lets `author` write memory of this device: in place where the host reaches it.
-  virtual void write(std::span<std::byte> memory,
-                     const std::function<void(std::span<std::byte>)> &author) = 0;
-  virtual void fill(void *at, uint8_t value, size_t bytes) = 0;
+  virtual void copy(DeviceSpan from, DeviceSpan to) = 0;
+  virtual void fill(DeviceSpan memory, uint8_t value) = 0;
+
+  /// Where to compose all that upload is to put into `memory`: that memory itself where the host
+  /// reaches it, else memory of the host. Of an input arena the same every time, and zeroed at
+  /// first.
+  virtual HostBlock stage(DeviceSpan memory) = 0;
+  /// Both wait for all that was launched, and are done when they return.
+  virtual void upload(std::span<const std::byte> from, DeviceSpan to) = 0;
+  virtual void download(DeviceSpan from, std::span<std::byte> to) = 0;
+
+  /// Between this device and those of the other ranks.
+  virtual Collectives &collectives() = 0;
 };
 
 } // namespace dlc::rt

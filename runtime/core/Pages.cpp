@@ -41,7 +41,7 @@ void prefault(std::span<std::byte> zeroed) {
               });
 }
 
-void countHugePages(std::span<const std::span<std::byte>> spans, std::span<uint64_t> bytes) {
+void countHugePages(std::span<const DeviceSpan> spans, std::span<uint64_t> bytes) {
   std::ranges::fill(bytes, 0);
   // A line "begin-end ..." opens each mapping; "Key: N kB" follow.
   std::ifstream file("/proc/self/smaps");
@@ -58,8 +58,8 @@ void countHugePages(std::span<const std::span<std::byte>> spans, std::span<uint6
     } else if ((key == "AnonHugePages:" || key == "ShmemPmdMapped:") && words >> kibibytes) {
       uint64_t huge = kibibytes << 10; // of a mapping that may hold several spans
       for (size_t i = 0; i < spans.size(); ++i) {
-        auto first = reinterpret_cast<uintptr_t>(spans[i].data());
-        uintptr_t from = std::max(first, begin), to = std::min(first + spans[i].size(), end);
+        uintptr_t from = std::max(spans[i].address, begin);
+        uintptr_t to = std::min(spans[i].address + spans[i].bytes, end);
         uint64_t part = from < to ? std::min<uint64_t>(huge, to - from) : 0;
         bytes[i] += part;
         huge -= part;

@@ -5,6 +5,8 @@
 // pays for the walk through the page table: so arenas are mapped and touched here, once.
 #pragma once
 
+#include "runtime/core/DeviceSpan.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,9 +21,9 @@ std::byte *mapPages(size_t bytes);
 /// Touches every page by the calling thread's team. The memory must be zero.
 void prefault(std::span<std::byte> zeroed);
 
-/// How many bytes of each of these spans lie on huge pages, as the kernel tells; 0 where it does
-/// not.
-void countHugePages(std::span<const std::span<std::byte>> spans, std::span<uint64_t> bytes);
+/// How many bytes of each of these spans of this process lie on huge pages, as the kernel tells; 0
+/// where it does not.
+void countHugePages(std::span<const DeviceSpan> spans, std::span<uint64_t> bytes);
 
 struct ResidentBytes {
   uint64_t now = 0;

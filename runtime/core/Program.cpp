@@ -19,9 +19,8 @@ Program::Program(const artifact::Program &program, const Arenas &arenas, Device 
   if (program.collectives())
     for (const artifact::Collective *collective : *program.collectives()) {
       Message message;
-      message.operation.memory = {
-          reinterpret_cast<uintptr_t>(arenas.memory(collective->buffer(), 0).data()),
-          collective->elements() * sizeof(float)};
+      message.operation.memory =
+          arenas.memory(collective->buffer(), 0).subspan(0, collective->elements() * sizeof(float));
       message.operation.kind = collective->kind();
       message.operation.wire = collective->wire();
       if (collective->members())
@@ -38,17 +37,17 @@ Program::Step Program::translate(const artifact::Instruction &instruction, const
                                  Device &device, std::span<const Device::Kernel> kernels) const {
   Step step;
   auto place = [&](uint32_t buffer) {
-    return std::array{arenas.memory(buffer, 0).data(), arenas.memory(buffer, 1).data()};
+    return std::array{arenas.memory(buffer, 0), arenas.memory(buffer, 1)};
   };
   switch (instruction.operation_type()) {
   case artifact::Operation::Dispatch: {
     const artifact::Dispatch *dispatch = instruction.operation_as_Dispatch();
     step.kind = Kind::Launch;
-    std::array<std::vector<void *>, 2> buffers;
+    std::array<std::vector<DeviceSpan>, 2> buffers;
     if (dispatch->buffers())
       for (uint32_t buffer : *dispatch->buffers())
         for (unsigned slot : {0u, 1u})
-          buffers[slot].push_back(arenas.memory(buffer, slot).data());
+          buffers[slot].push_back(arenas.memory(buffer, slot));
     step.launches[0] = device.bind(kernels[dispatch->kernel()], buffers[0]);
     step.launches[1] = buffers[0] == buffers[1]
                            ? step.launches[0]
@@ -68,14 +67,12 @@ Program::Step Program::translate(const artifact::Instruction &instruction, const
     step.kind = Kind::Copy;
     step.to = place(copy->destination());
     step.from = place(copy->source());
-    step.bytes = arenas.memory(copy->source(), 0).size();
     break;
   }
   case artifact::Operation::Fill: {
     const artifact::Fill *fill = instruction.operation_as_Fill();
     step.kind = Kind::Fill;
     step.to = place(fill->buffer());
-    step.bytes = arenas.memory(fill->buffer(), 0).size();
     step.value = fill->value();
     break;
   }
@@ -85,23 +82,22 @@ Program::Step Program::translate(const artifact::Instruction &instruction, const
   return step;
 }
 
-void Program::execute(const Step &step, Device &device, Collectives &collectives, unsigned slot,
-                      uint64_t number) {
+void Program::execute(const Step &step, Device &device, unsigned slot, uint64_t number) {
   switch (step.kind) {
   case Kind::Launch:
     return device.launch(step.launches[slot]);
   case Kind::Start: {
     Message &message = messages[step.collective];
     message.ticket =
-        collectives.start(message.operation, {step.collective, number, message.members});
+        device.collectives().start(message.operation, {step.collective, number, message.members});
     return;
   }
   case Kind::Wait:
-    return collectives.wait(messages[step.collective].ticket);
+    return device.collectives().wait(messages[step.collective].ticket);
   case Kind::Copy:
-    return device.copy(step.to[slot], step.from[slot], step.bytes);
+    return device.copy(step.from[slot], step.to[slot]);
   case Kind::Fill:
-    return device.fill(step.to[slot], step.value, step.bytes);
+    return device.fill(step.to[slot], step.value);
   case Kind::Nothing:
     return;
   }
@@ -125,15 +121,15 @@ bool Program::accumulates(uint32_t instruction, MicroBatch part) {
   return step.kind == Kind::Start || step.kind == Kind::Wait || accumulation->runsOnce(instruction);
 }
 
-void Program::run(Device &device, Collectives &collectives, unsigned slot, uint64_t step,
-                  MicroBatch part, std::vector<TraceEvent> *events) {
+void Program::run(Device &device, unsigned slot, uint64_t step, MicroBatch part,
+                  std::vector<TraceEvent> *events) {
   if (!events) {
     for (uint32_t i = 0; i < steps.size(); ++i) {
       if (part.count > 1 && accumulates(i, part))
         continue;
-      execute(steps[i], device, collectives, slot % 2, step);
+      execute(steps[i], device, slot % 2, step);
       if (steps[i].computes())
-        collectives.progress();
+        device.collectives().progress();
     }
     return;
   }
@@ -142,16 +138,16 @@ void Program::run(Device &device, Collectives &collectives, unsigned slot, uint6
     int64_t begin = now();
     if (part.count > 1 && accumulates(i, part))
       continue;
-    execute(steps[i], device, collectives, slot % 2, step);
+    execute(steps[i], device, slot % 2, step);
     int64_t end = now();
     if (steps[i].kind == Kind::Start)
       inFlight.push_back({i, messages[steps[i].collective].ticket, begin});
     else
       events->push_back({i, begin, end});
     if (steps[i].computes())
-      collectives.progress();
+      device.collectives().progress();
     if (!inFlight.empty())
-      recordCompletions(collectives, now(), *events);
+      recordCompletions(device.collectives(), now(), *events);
   }
 }
 

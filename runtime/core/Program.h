@@ -26,7 +26,7 @@ public:
   uint64_t accumulatedBytes() const { return accumulation ? accumulation->bytes() : 0; }
   /// Replays the program once, or its part for one micro-batch; appends to `events` unless it is
   /// null.
-  void run(Device &device, Collectives &collectives, unsigned slot, uint64_t step, MicroBatch part,
+  void run(Device &device, unsigned slot, uint64_t step, MicroBatch part,
            std::vector<TraceEvent> *events);
 
 private:
@@ -39,8 +39,7 @@ private:
     uint8_t value = 0;                         // Fill
     uint32_t collective = 0;                   // Start, Wait
     std::array<Device::Binding, 2> launches{}; // Launch, by input slot
-    std::array<std::byte *, 2> to{}, from{};   // Copy, Fill, by input slot
-    size_t bytes = 0;
+    std::array<DeviceSpan, 2> to{}, from{};    // Copy, Fill, by input slot
   };
   struct Message {
     float *data() const { return reinterpret_cast<float *>(operation.memory.address); }
@@ -53,8 +52,7 @@ private:
   Step translate(const artifact::Instruction &instruction, const Arenas &arenas, Device &device,
                  std::span<const Device::Kernel> kernels) const;
   bool accumulates(uint32_t instruction, MicroBatch part);
-  void execute(const Step &step, Device &device, Collectives &collectives, unsigned slot,
-               uint64_t number);
+  void execute(const Step &step, Device &device, unsigned slot, uint64_t number);
 
   /// A collective that a traced run has started.
   struct InFlight {

@@ -40,14 +40,14 @@ unsigned chooseThreads(const artifact::Target &target, const ControlPlane &contr
 }
 
 std::unique_ptr<Device> openDevice(const Artifact &artifact, unsigned threads,
-                                   const SessionOptions &options) {
+                                   ControlPlane &control, const SessionOptions &options) {
   if (options.makeDevice)
-    return options.makeDevice(*artifact->target(), threads);
+    return options.makeDevice(*artifact->target(), threads, control);
   std::string reason;
   const BackEnd *backEnd = findBackEnd(artifact->target()->name()->str(), reason);
   if (!backEnd)
     throw Error(ErrorCode::Runtime, reason);
-  return backEnd->makeDevice(*artifact->target(), threads);
+  return backEnd->makeDevice(*artifact->target(), threads, control);
 }
 
 // Ranks that would run different collectives would hang or add up garbage: so none starts.
@@ -76,7 +76,7 @@ struct Session::Impl {
   }
   std::vector<float> read(uint32_t buffer, unsigned slot) const;
   void write(const artifact::Variable &variable, const FillValues &fill);
-  void writeCopy(const artifact::Variable &copy, const artifact::Variable &parameter);
+  void writeCopy(const artifact::Variable &copy, std::span<const std::byte> parameter);
   template <typename Value> void setScalar(const std::string &name, Value value);
 
   const Artifact &artifact;
@@ -93,10 +93,10 @@ struct Session::Impl {
 Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
     : artifact(artifact), control(control),
       threads(chooseThreads(*artifact->target(), control, options.threads)),
-      device(openDevice(artifact, threads, options)) {
+      device(openDevice(artifact, threads, control, options)) {
   compareSchedules(artifact, control);
   residentBefore = residentBytes().now;
-  arenas = std::make_unique<Arenas>(artifact, control.hostCollectives(), *device);
+  arenas = std::make_unique<Arenas>(artifact, *device);
   std::vector<Device::Kernel> kernels;
   if (artifact->kernels())
     for (const artifact::Kernel *kernel : *artifact->kernels())
@@ -123,39 +123,39 @@ const artifact::Variable &Session::Impl::variable(const std::string &name) const
 std::vector<float> Session::Impl::read(uint32_t buffer, unsigned slot) const {
   PhysicalType type = typeOf(buffer);
   std::vector<std::byte> physical(type.bytes());
-  device->copy(physical.data(), arenas->memory(buffer, slot).data(), physical.size());
+  device->download(arenas->memory(buffer, slot), physical);
   std::vector<float> values(type.logicalElements());
   readTensor(type, physical, values);
   return values;
 }
 
 void Session::Impl::write(const artifact::Variable &variable, const FillValues &fill) {
-  PhysicalType type = typeOf(variable.buffer());
-  device->write(arenas->memory(variable.buffer(), 0),
-                [&](std::span<std::byte> physical) { writeTensor(type, fill, physical); });
+  DeviceSpan memory = arenas->memory(variable.buffer(), 0);
+  HostBlock staged = device->stage(memory);
+  writeTensor(typeOf(variable.buffer()), fill, staged.bytes);
   const auto &variables = *artifact->variables();
   for (const artifact::Variable *copy : variables)
     if (copy->kind() == artifact::VariableKind::Copy &&
         variables.Get(static_cast<uint32_t>(copy->parameter())) == &variable)
-      writeCopy(*copy, variable);
+      writeCopy(*copy, staged.bytes);
+  device->upload(staged.bytes, memory);
 }
 
 /// Both have one shape and layout, so padding is narrowed to padding.
-void Session::Impl::writeCopy(const artifact::Variable &copy, const artifact::Variable &parameter) {
+void Session::Impl::writeCopy(const artifact::Variable &copy,
+                              std::span<const std::byte> parameter) {
   artifact::DType type = typeOf(copy.buffer()).dtype;
-  std::span<const std::byte> from = arenas->memory(parameter.buffer(), 0);
-  constexpr size_t piece = 1 << 12;
-  device->write(arenas->memory(copy.buffer(), 0), [&](std::span<std::byte> physical) {
-    auto elements = static_cast<int64_t>(physical.size() / sizeOf(type));
-    parallelFor(elements, int64_t{1} << 16, [&](int64_t begin, int64_t end) {
-      std::array<float, piece> values;
-      for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end); at += piece) {
-        size_t count = std::min(piece, static_cast<size_t>(end) - at);
-        device->copy(values.data(), from.data() + at * sizeof(float), count * sizeof(float));
-        narrow(std::span(values).first(count), type, physical.subspan(at * sizeOf(type)));
-      }
-    });
-  });
+  DeviceSpan memory = arenas->memory(copy.buffer(), 0);
+  HostBlock staged = device->stage(memory);
+  std::span values(reinterpret_cast<const float *>(parameter.data()),
+                   parameter.size() / sizeof(float));
+  parallelFor(static_cast<int64_t>(values.size()), int64_t{1} << 16,
+              [&](int64_t begin, int64_t end) {
+                auto first = static_cast<size_t>(begin);
+                narrow(values.subspan(first, static_cast<size_t>(end - begin)), type,
+                       staged.bytes.subspan(first * sizeOf(type)));
+              });
+  device->upload(staged.bytes, memory);
 }
 
 template <typename Value> void Session::Impl::setScalar(const std::string &name, Value value) {
@@ -169,7 +169,7 @@ template <typename Value> void Session::Impl::setScalar(const std::string &name,
     std::memcpy(bytes, &value, sizeof value);
   else
     writeScalar(type.dtype, bytes, static_cast<double>(value));
-  device->copy(arenas->memory(scalar->buffer(), 0).data(), bytes, sizeOf(type.dtype));
+  device->upload(std::span(bytes).first(sizeOf(type.dtype)), arenas->memory(scalar->buffer(), 0));
 }
 
 Session::Session(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
@@ -183,7 +183,7 @@ const Artifact &Session::artifact() const { return impl->artifact; }
 ControlPlane &Session::control() const { return impl->control; }
 unsigned Session::threads() const { return impl->threads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
-std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }
+std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(*impl->device); }
 uint64_t Session::residentBefore() const { return impl->residentBefore; }
 void Session::trace(std::vector<TraceEvent> *events) { impl->events = events; }
 
@@ -213,14 +213,12 @@ void Session::write(const std::string &variable, std::span<const float> values) 
 }
 
 /// Hands over device memory in pieces that stay in the cache.
-template <typename Take>
-static void readPieces(Device &device, std::span<const std::byte> left, Take take) {
-  std::vector<uint8_t> piece(std::min<size_t>(left.size(), 256 * 1024));
-  while (!left.empty()) {
-    size_t bytes = std::min(left.size(), piece.size());
-    device.copy(piece.data(), left.data(), bytes);
-    take(std::span<const uint8_t>(piece).first(bytes));
-    left = left.subspan(bytes);
+template <typename Take> static void readPieces(Device &device, DeviceSpan memory, Take take) {
+  std::vector<uint8_t> piece(std::min<size_t>(memory.bytes, 256 * 1024));
+  for (size_t at = 0; at < memory.bytes; at += piece.size()) {
+    std::span part(piece.data(), std::min(piece.size(), memory.bytes - at));
+    device.download(memory.subspan(at, part.size()), std::as_writable_bytes(part));
+    take(std::span<const uint8_t>(part));
   }
 }
 
@@ -257,7 +255,7 @@ std::span<std::byte> Session::input(const std::string &program, const std::strin
   if (definition.inputs())
     for (const artifact::ProgramInput *input : *definition.inputs())
       if (input->name()->string_view() == name)
-        return impl->arenas->memory(input->buffer(), slot);
+        return impl->device->stage(impl->arenas->memory(input->buffer(), slot)).bytes;
   throw Error(ErrorCode::BadInput, "program '" + program + "' has no input '" + name + "'");
 }
 
@@ -271,8 +269,7 @@ void Session::run(const std::string &program, unsigned slot, uint64_t step, Micr
   impl->lastSlot = slot;
   setTeamSize(impl->threads); // of this thread, whichever constructed the session
   flushDenormalsOnTeam();
-  impl->program(program).run(*impl->device, impl->control.hostCollectives(), slot, step, part,
-                             impl->events);
+  impl->program(program).run(*impl->device, slot, step, part, impl->events);
 }
 
 std::vector<Pair> Session::results(const std::string &program) const {

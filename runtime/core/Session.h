@@ -24,8 +24,8 @@ struct SessionOptions {
   unsigned threads = 0; // 0: min(planned threads, cores / local ranks)
   uint64_t seed = 0;    // for initialisers
   /// Makes the device; by default the back end of the artifact's target does.
-  std::function<std::unique_ptr<Device>(const artifact::Target &, unsigned threads)> makeDevice =
-      nullptr;
+  std::function<std::unique_ptr<Device>(const artifact::Target &, unsigned threads, ControlPlane &)>
+      makeDevice = nullptr;
 };
 
 /// (sum, count) of this rank after a run, in the order of the program's results.
@@ -68,8 +68,8 @@ public:
   void setScalar(const std::string &name, double value);
   void setScalar(const std::string &name, int64_t value);
 
-  /// Memory of an input of a program in one of the two input arenas, in the input's physical type
-  /// and layout.
+  /// Where the host writes an input of a program for one of the two input arenas, in the input's
+  /// physical type and layout.
   std::span<std::byte> input(const std::string &program, const std::string &name, unsigned slot);
 
   /// Lets steps of a program have several micro-batches; the bytes that their sums take, beside the

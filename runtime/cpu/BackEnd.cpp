@@ -12,8 +12,9 @@
 namespace dlc::rt {
 namespace {
 
-std::unique_ptr<Device> makeCpuDevice(const artifact::Target &target, unsigned threads) {
-  return std::make_unique<CpuDevice>(target, threads);
+std::unique_ptr<Device> makeCpuDevice(const artifact::Target &target, unsigned threads,
+                                      ControlPlane &control) {
+  return std::make_unique<CpuDevice>(target, threads, control.hostCollectives());
 }
 
 std::string describeCpu() {

@@ -4,6 +4,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/HostFeatures.h"
+#include "runtime/core/Pages.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/CpuPlanner.h"
 
@@ -46,7 +47,8 @@ void requireContract(const KernelRecord &record, const artifact::Kernel &kernel)
 
 } // namespace
 
-CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads) {
+CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads, HostCollectives &collectives)
+    : hostCollectives(collectives) {
   limitInstructionSets(targetOf(target, threads));
   setTeamSize(threads);
   // oneDNN's cache takes reorders for equal whose layouts differ in dimensions of extent 1 alone,
@@ -56,9 +58,24 @@ CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads) {
   stream = dnnl::stream(engine);
 }
 
-std::span<std::byte> CpuDevice::allocate(size_t bytes) {
-  memories.emplace_back(bytes);
-  return memories.back().bytes();
+CpuDevice::~CpuDevice() {
+  for (DeviceSpan memory : shared)
+    hostCollectives.unregisterMemory(memory);
+}
+
+DeviceSpan CpuDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
+  if (kind == artifact::ArenaKind::Gradients) {
+    DeviceSpan memory = shared.emplace_back(hostCollectives.allocateShared(bytes));
+    prefault(bytesAt(memory)); // no peer writes here before it has done as much for its own
+    return memory;
+  }
+  std::span<std::byte> memory = memories.emplace_back(bytes).bytes();
+  return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
+}
+
+void CpuDevice::countHugePages(std::span<const DeviceSpan> memory,
+                               std::span<uint64_t> bytes) const {
+  rt::countHugePages(memory, bytes);
 }
 
 Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel &kernel) {
@@ -79,12 +96,15 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
   return static_cast<Kernel>(kernels.size() - 1);
 }
 
-Device::Binding CpuDevice::bind(Kernel kernel, std::span<void *const> buffers) {
+Device::Binding CpuDevice::bind(Kernel kernel, std::span<const DeviceSpan> spans) {
+  std::vector<void *> buffers;
+  for (DeviceSpan span : spans)
+    buffers.push_back(bytesAt(span).data());
   if (const auto *library = std::get_if<OneDnnKernel>(&kernels[kernel]))
     bindings.emplace_back(OneDnnKernel::Binding(*library, engine, buffers));
   else
     bindings.emplace_back(
-        GeneratedBinding{std::get<Generated>(kernels[kernel]), {buffers.begin(), buffers.end()}});
+        GeneratedBinding{std::get<Generated>(kernels[kernel]), std::move(buffers)});
   return static_cast<Binding>(bindings.size() - 1);
 }
 
@@ -97,17 +117,30 @@ void CpuDevice::launch(Binding binding) {
   });
 }
 
-void CpuDevice::copy(void *to, const void *from, size_t bytes) {
+static void copyOnTeam(const std::byte *from, std::byte *to, size_t bytes) {
   parallelFor(static_cast<int64_t>(bytes), pieceBytes, [&](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<std::byte *>(to) + begin, static_cast<const std::byte *>(from) + begin,
-                static_cast<size_t>(end - begin));
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
   });
 }
 
-void CpuDevice::fill(void *at, uint8_t value, size_t bytes) {
-  parallelFor(static_cast<int64_t>(bytes), pieceBytes, [&](int64_t begin, int64_t end) {
-    std::memset(static_cast<std::byte *>(at) + begin, value, static_cast<size_t>(end - begin));
+void CpuDevice::copy(DeviceSpan from, DeviceSpan to) {
+  copyOnTeam(bytesAt(from).data(), bytesAt(to).data(), from.bytes);
+}
+
+void CpuDevice::fill(DeviceSpan memory, uint8_t value) {
+  parallelFor(static_cast<int64_t>(memory.bytes), pieceBytes, [&](int64_t begin, int64_t end) {
+    std::memset(bytesAt(memory).data() + begin, value, static_cast<size_t>(end - begin));
   });
+}
+
+/// Nothing is to be done for what was composed in place.
+void CpuDevice::upload(std::span<const std::byte> from, DeviceSpan to) {
+  if (from.data() != bytesAt(to).data())
+    copyOnTeam(from.data(), bytesAt(to).data(), from.size());
+}
+
+void CpuDevice::download(DeviceSpan from, std::span<std::byte> to) {
+  copyOnTeam(bytesAt(from).data(), to.data(), to.size());
 }
 
 } // namespace dlc::rt

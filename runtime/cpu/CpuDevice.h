@@ -1,4 +1,5 @@
-// Runs library kernels on oneDNN and generated kernels on the same team of threads.
+// Runs library kernels on oneDNN and generated kernels on the same team of threads. Its memory is
+// the host's: staged memory is the arena itself.
 #pragma once
 
 #include "runtime/core/Device.h"
@@ -16,19 +17,23 @@ namespace dlc::rt {
 class CpuDevice final : public Device {
 public:
   /// Sets the calling thread's team. Throws Error(Artifact) if this processor lacks an instruction
-  /// set that the target needs.
-  CpuDevice(const artifact::Target &target, unsigned threads);
+  /// set that the target needs. The collectives outlive the device.
+  CpuDevice(const artifact::Target &target, unsigned threads, HostCollectives &collectives);
+  ~CpuDevice() override;
+  CpuDevice(const CpuDevice &) = delete;
+  CpuDevice &operator=(const CpuDevice &) = delete;
 
-  std::span<std::byte> allocate(size_t bytes) override;
+  DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) override;
+  void countHugePages(std::span<const DeviceSpan> memory, std::span<uint64_t> bytes) const override;
   Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) override;
-  Binding bind(Kernel kernel, std::span<void *const> buffers) override;
+  Binding bind(Kernel kernel, std::span<const DeviceSpan> buffers) override;
   void launch(Binding binding) override;
-  void copy(void *to, const void *from, size_t bytes) override;
-  void write(std::span<std::byte> memory,
-             const std::function<void(std::span<std::byte>)> &author) override {
-    author(memory);
-  }
-  void fill(void *at, uint8_t value, size_t bytes) override;
+  void copy(DeviceSpan from, DeviceSpan to) override;
+  void fill(DeviceSpan memory, uint8_t value) override;
+  HostBlock stage(DeviceSpan memory) override { return {bytesAt(memory), nullptr}; }
+  void upload(std::span<const std::byte> from, DeviceSpan to) override;
+  void download(DeviceSpan from, std::span<std::byte> to) override;
+  Collectives &collectives() override { return hostCollectives; }
 
 private:
   struct Generated {
@@ -43,7 +48,9 @@ private:
 
   dnnl::engine engine;
   dnnl::stream stream;
+  HostCollectives &hostCollectives;
   std::vector<CpuMemory> memories;
+  std::vector<DeviceSpan> shared;                             // of the host's ranks: gradients
   std::map<uint64_t, std::unique_ptr<GeneratedCode>> modules; // by offset in the data section
   std::vector<std::variant<OneDnnKernel, Generated>> kernels;
   std::vector<std::variant<OneDnnKernel::Binding, GeneratedBinding>> bindings;

@@ -2,10 +2,17 @@
 // the team that will use it, and refused before the machine runs out of it.
 #pragma once
 
+#include "runtime/core/DeviceSpan.h"
+
 #include <cstddef>
 #include <span>
 
 namespace dlc::rt {
+
+/// What this process has at a place of the CPU's memory.
+inline std::span<std::byte> bytesAt(DeviceSpan memory) {
+  return {reinterpret_cast<std::byte *>(memory.address), memory.bytes};
+}
 
 class CpuMemory {
 public:

@@ -34,15 +34,15 @@ std::map<uint32_t, const artifact::Kernel *> libraryKernels(const Session &sessi
 
 /// A kernel's buffers, one behind the other, filled with ordinary numbers: neither denormals, which
 /// are slow, nor indices out of range.
-std::vector<void *> lay(Device &device, const artifact::Kernel &kernel,
-                        std::span<std::byte> memory) {
-  std::vector<void *> buffers;
+std::vector<DeviceSpan> lay(Device &device, const artifact::Kernel &kernel, DeviceSpan memory) {
+  std::vector<DeviceSpan> buffers;
+  size_t at = 0;
   for (const artifact::TensorType *type : *kernel.operands()) {
     size_t bytes = PhysicalType(*type).bytes();
     bool floating = type->dtype() == artifact::DType::F32 || type->dtype() == artifact::DType::BF16;
-    device.fill(memory.data(), floating ? 0x3c : 0, bytes); // 0.0115 in either type
-    buffers.push_back(memory.data());
-    memory = memory.subspan(alignUp(bytes, alignment));
+    buffers.push_back(memory.subspan(at, bytes));
+    device.fill(buffers.back(), floating ? 0x3c : 0); // 0.0115 in either type
+    at += alignUp(bytes, alignment);
   }
   return buffers;
 }
@@ -61,11 +61,12 @@ standaloneTimes(const Session &session, const artifact::Program &program, double
   std::map<uint32_t, double> seconds;
   if (kernels.empty())
     return seconds;
-  std::unique_ptr<Device> device = backEnd->makeDevice(target, session.threads());
+  std::unique_ptr<Device> device =
+      backEnd->makeDevice(target, session.threads(), session.control());
   size_t most = 0;
   for (const auto &[index, kernel] : kernels)
     most = std::max(most, operandBytes(*kernel));
-  std::span<std::byte> memory = device->allocate(most);
+  DeviceSpan memory = device->allocate(artifact::ArenaKind::Transient, most);
   std::map<uint32_t, Device::Binding> bindings;
   for (const auto &[index, kernel] : kernels)
     bindings[index] =

@@ -19,7 +19,9 @@ std::unique_ptr<KernelPlanner> makeTestPlanner(const std::string &target, unsign
 
 [[noreturn]] void refuse() { throw Error(ErrorCode::Runtime, "target test:rules has no device"); }
 
-std::unique_ptr<Device> makeTestDevice(const artifact::Target &, unsigned) { refuse(); }
+std::unique_ptr<Device> makeTestDevice(const artifact::Target &, unsigned, ControlPlane &) {
+  refuse();
+}
 MachineSpeed measureTestMachine() { refuse(); }
 std::string calibrateTest(const std::function<void(const std::string &)> &) { refuse(); }
 std::string describeTest() { return "rules for tests"; }

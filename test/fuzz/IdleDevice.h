@@ -3,8 +3,10 @@
 #pragma once
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/ControlPlane.h"
 #include "runtime/core/Device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -12,9 +14,11 @@ namespace dlc::rt::test {
 
 class IdleDevice : public Device {
 public:
+  explicit IdleDevice(ControlPlane &control) : hostCollectives(control.hostCollectives()) {}
+
   /// Of exactly the size asked for, so that AddressSanitizer sees what goes beyond. No more than
   /// `most` in all: a sound plan may be for a machine of any size.
-  std::span<std::byte> allocate(size_t bytes) override {
+  DeviceSpan allocate(artifact::ArenaKind, size_t bytes) override {
     constexpr size_t most = size_t{1} << 28;
     if (bytes > most - taken)
       throw Error(ErrorCode::Runtime,
@@ -23,23 +27,39 @@ public:
     auto *memory = static_cast<std::byte *>(::operator new(bytes, alignment));
     std::memset(memory, 0, bytes);
     memories.emplace_back(memory);
-    return {memory, bytes};
+    return {reinterpret_cast<uintptr_t>(memory), bytes};
+  }
+  void countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const override {
+    std::ranges::fill(bytes, 0);
   }
   Kernel load(const Artifact &, const artifact::Kernel &) override { return 0; }
-  Binding bind(Kernel, std::span<void *const>) override { return 0; }
+  Binding bind(Kernel, std::span<const DeviceSpan>) override { return 0; }
   void launch(Binding) override {}
-  void copy(void *to, const void *from, size_t bytes) override { std::memmove(to, from, bytes); }
-  void write(std::span<std::byte> memory,
-             const std::function<void(std::span<std::byte>)> &author) override {
-    author(memory);
+  void copy(DeviceSpan from, DeviceSpan to) override {
+    std::memmove(bytesAt(to), bytesAt(from), from.bytes);
   }
-  void fill(void *at, uint8_t value, size_t bytes) override { std::memset(at, value, bytes); }
+  void fill(DeviceSpan memory, uint8_t value) override {
+    std::memset(bytesAt(memory), value, memory.bytes);
+  }
+  HostBlock stage(DeviceSpan memory) override { return {{bytesAt(memory), memory.bytes}, nullptr}; }
+  void upload(std::span<const std::byte> from, DeviceSpan to) override {
+    std::memmove(bytesAt(to), from.data(), from.size());
+  }
+  void download(DeviceSpan from, std::span<std::byte> to) override {
+    std::memmove(to.data(), bytesAt(from), to.size());
+  }
+  Collectives &collectives() override { return hostCollectives; }
 
 private:
+  static std::byte *bytesAt(DeviceSpan memory) {
+    return reinterpret_cast<std::byte *>(memory.address);
+  }
+
   static constexpr std::align_val_t alignment{64};
   struct Release {
     void operator()(std::byte *memory) const { ::operator delete(memory, alignment); }
   };
+  HostCollectives &hostCollectives;
   size_t taken = 0;
   std::vector<std::unique_ptr<std::byte, Release>> memories;
 };

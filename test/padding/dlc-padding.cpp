@@ -27,6 +27,11 @@ using namespace dlc::rt;
 
 namespace {
 
+/// The CPU's memory is the host's.
+std::span<std::byte> bytesAt(DeviceSpan memory) {
+  return {reinterpret_cast<std::byte *>(memory.address), memory.bytes};
+}
+
 constexpr uint8_t notANumber = 0xff; // every byte, of f32 and bf16 alike
 
 class Replay {
@@ -63,8 +68,7 @@ private:
 };
 
 Replay::Replay(const Artifact &artifact, ControlPlane &control, Device &device)
-    : artifact(artifact), control(control), device(device),
-      arenas(artifact, control.hostCollectives(), device) {
+    : artifact(artifact), control(control), device(device), arenas(artifact, device) {
   for (const artifact::Kernel *kernel : *artifact->kernels())
     kernels.push_back(device.load(artifact, *kernel));
   for (const artifact::Variable *variable : *artifact->variables()) {
@@ -76,7 +80,7 @@ Replay::Replay(const Artifact &artifact, ControlPlane &control, Device &device)
         [&](size_t first, std::span<float> values) {
           drawInitialValues(artifact, source, 3, first, values);
         },
-        arenas.memory(variable->buffer(), 0));
+        bytesAt(arenas.memory(variable->buffer(), 0)));
   }
   setScalar("lr", 0.01);
   setScalar("seed", 3);
@@ -85,17 +89,17 @@ Replay::Replay(const Artifact &artifact, ControlPlane &control, Device &device)
 
 void Replay::setScalar(const char *name, double value) {
   if (const artifact::Variable *scalar = artifact.variable(name))
-    writeScalar(buffer(scalar->buffer()).type()->dtype(), arenas.memory(scalar->buffer(), 0).data(),
-                value);
+    writeScalar(buffer(scalar->buffer()).type()->dtype(),
+                bytesAt(arenas.memory(scalar->buffer(), 0)).data(), value);
 }
 
 /// No kernel may count on what memory held before the step.
 void Replay::poison() {
   for (uint32_t i = 0; i < artifact->buffers()->size(); ++i)
     if (kindOf(i) == artifact::ArenaKind::Transient || kindOf(i) == artifact::ArenaKind::Inputs)
-      std::memset(arenas.memory(i, 0).data(), notANumber, arenas.memory(i, 0).size());
+      device.fill(arenas.memory(i, 0), notANumber);
     else if (kindOf(i) == artifact::ArenaKind::Gradients && !paddingOf(i).empty())
-      std::memset(arenas.memory(i, 0).data(), notANumber, arenas.memory(i, 0).size());
+      device.fill(arenas.memory(i, 0), notANumber);
 }
 
 /// Numbers of this rank and step; integers are classes.
@@ -108,7 +112,7 @@ void Replay::fillInputs(const artifact::Program &program, uint32_t step) {
       values[i] =
           type.dtype == artifact::DType::F32 ? uniform01(bits) : static_cast<float>(bits % 2);
     }
-    writeTensor(type, values, arenas.memory(input->buffer(), 0));
+    writeTensor(type, values, bytesAt(arenas.memory(input->buffer(), 0)));
   }
 }
 
@@ -130,7 +134,7 @@ void Replay::checkFinite(const artifact::Result &result) const {
   for (uint32_t index : *result.buffers()) {
     PhysicalType type(*buffer(index).type());
     std::vector<float> values(type.logicalElements());
-    readTensor(type, arenas.memory(index, 0), values);
+    readTensor(type, bytesAt(arenas.memory(index, 0)), values);
     if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
       throw Error(ErrorCode::Runtime, result.name()->str() + " is not finite");
   }
@@ -145,24 +149,22 @@ void Replay::execute(const artifact::Program &program, const artifact::Instructi
     uint32_t index = instruction.operation_as_CollectiveStart()->collective();
     const artifact::Collective *collective = program.collectives()->Get(index);
     CollectiveOperation operation;
-    operation.memory = {reinterpret_cast<uintptr_t>(arenas.memory(collective->buffer(), 0).data()),
-                        collective->elements() * sizeof(float)};
+    operation.memory =
+        arenas.memory(collective->buffer(), 0).subspan(0, collective->elements() * sizeof(float));
     operation.wire = collective->wire();
-    tickets[index] = control.hostCollectives().start(operation, {index, step, {}});
+    tickets[index] = device.collectives().start(operation, {index, step, {}});
     return;
   }
   case artifact::Operation::CollectiveWait:
-    return control.hostCollectives().wait(
+    return device.collectives().wait(
         tickets[instruction.operation_as_CollectiveWait()->collective()]);
   case artifact::Operation::Copy: {
     const artifact::Copy *copy = instruction.operation_as_Copy();
-    std::span<std::byte> to = arenas.memory(copy->destination(), 0);
-    return device.copy(to.data(), arenas.memory(copy->source(), 0).data(), to.size());
+    return device.copy(arenas.memory(copy->source(), 0), arenas.memory(copy->destination(), 0));
   }
   case artifact::Operation::Fill: {
     const artifact::Fill *fill = instruction.operation_as_Fill();
-    std::span<std::byte> memory = arenas.memory(fill->buffer(), 0);
-    return device.fill(memory.data(), fill->value(), memory.size());
+    return device.fill(arenas.memory(fill->buffer(), 0), fill->value());
   }
   default: // events and host reads
     return;
@@ -170,9 +172,9 @@ void Replay::execute(const artifact::Program &program, const artifact::Instructi
 }
 
 void Replay::dispatch(const artifact::Dispatch &dispatch) {
-  std::vector<void *> memory;
+  std::vector<DeviceSpan> memory;
   for (uint32_t index : *dispatch.buffers())
-    memory.push_back(arenas.memory(index, 0).data());
+    memory.push_back(arenas.memory(index, 0));
   device.launch(device.bind(kernels[dispatch.kernel()], memory));
   const artifact::Kernel &kernel = *artifact->kernels()->Get(dispatch.kernel());
   for (uint32_t i = 0; i < dispatch.buffers()->size(); ++i)
@@ -207,7 +209,7 @@ void Replay::checkPadding(uint32_t index, const std::string &writer) {
     return;
   seen[kindOf(index)].insert(index);
   artifact::DType dtype = buffer(index).type()->dtype();
-  const std::byte *memory = arenas.memory(index, 0).data();
+  const std::byte *memory = bytesAt(arenas.memory(index, 0)).data();
   for (size_t at : padding)
     if (double value = readScalar(dtype, memory + at * sizeOf(dtype)); value != 0)
       throw Error(ErrorCode::Runtime, writer + " leaves " + std::to_string(value) +
@@ -229,7 +231,7 @@ void train(const Artifact &artifact, ControlPlane &control) {
   const BackEnd *backEnd = findBackEnd(artifact->target()->name()->str(), reason);
   if (!backEnd)
     throw Error(ErrorCode::Runtime, reason);
-  std::unique_ptr<Device> device = backEnd->makeDevice(*artifact->target(), 1);
+  std::unique_ptr<Device> device = backEnd->makeDevice(*artifact->target(), 1, control);
   Replay replay(artifact, control, *device);
   for (uint32_t step = 0; step < 3; ++step)
     replay.run(*artifact.program("train"), step);

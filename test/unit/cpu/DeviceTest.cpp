@@ -1,6 +1,7 @@
 // What the CPU device refuses.
 
 #include "runtime/artifact/Error.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/cpu/CpuDevice.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ TEST(CpuDevice, RefusesArtifactsForOtherInstructionSets) {
   builder.Finish(artifact::CreateTargetDirect(builder, "cpu:avx2", &features));
   const auto *target = flatbuffers::GetRoot<artifact::Target>(builder.GetBufferPointer());
   try {
-    CpuDevice device(*target, 1);
+    CpuDevice device(*target, 1, makeSingleControlPlane()->hostCollectives());
     FAIL() << "accepted";
   } catch (const Error &error) {
     EXPECT_EQ(error.code, ErrorCode::Artifact);

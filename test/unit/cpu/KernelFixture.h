@@ -6,6 +6,7 @@
 
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/Writer.h"
+#include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/TensorIo.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/CpuPlan.h"
@@ -32,7 +33,8 @@ protected:
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(dlc::artifact::Target::Pack(builder, &target));
     device = std::make_unique<CpuDevice>(
-        *flatbuffers::GetRoot<dlc::artifact::Target>(builder.GetBufferPointer()), teamThreads);
+        *flatbuffers::GetRoot<dlc::artifact::Target>(builder.GetBufferPointer()), teamThreads,
+        control->hostCollectives());
   }
 
   static void giveOperands(dlc::artifact::KernelT &kernel, const CpuPlan &plan) {
@@ -77,26 +79,26 @@ protected:
     ASSERT_FALSE(plan.empty()) << reason;
     Artifact artifact = wrap(plan, candidate.implementation, CpuPlan::deserialize(plan, "conv.1"));
     Device::Kernel kernel = device->load(artifact, *artifact->kernels()->Get(0));
-    std::vector<void *> buffers;
+    std::vector<DeviceSpan> buffers;
     std::vector<PhysicalType> types;
+    auto allocate = [&](size_t bytes) {
+      buffers.push_back(device->allocate(dlc::artifact::ArenaKind::Transient, bytes));
+      return bytesAt(buffers.back());
+    };
     for (size_t i = 0; i < tensors.size(); ++i) {
       types.emplace_back(request.operands[i].dtype, request.operands[i].shape,
                          candidate.layouts[i]);
-      std::span<std::byte> memory = device->allocate(types[i].bytes());
+      std::span<std::byte> memory = allocate(types[i].bytes());
       if (i < firstResult)
         writeTensor(types[i], tensors[i].values, memory);
       else
         std::ranges::fill(memory, std::byte{0x55});
-      buffers.push_back(memory.data());
     }
-    if (candidate.workspaceBytes > 0) {
-      std::span<std::byte> workspace = device->allocate(candidate.workspaceBytes);
-      std::ranges::fill(workspace, std::byte{0x55}); // large numbers of whatever type
-      buffers.push_back(workspace.data());
-    }
+    if (candidate.workspaceBytes > 0) // large numbers of whatever type
+      std::ranges::fill(allocate(candidate.workspaceBytes), std::byte{0x55});
     device->launch(device->bind(kernel, buffers));
     for (size_t i = firstResult; i < tensors.size(); ++i) {
-      std::span<std::byte> memory(static_cast<std::byte *>(buffers[i]), types[i].bytes());
+      std::span<std::byte> memory = bytesAt(buffers[i]);
       readTensor(types[i], memory, tensors[i].values);
       std::vector<std::byte> zeroPadded(memory.size());
       writeTensor(types[i], tensors[i].values, zeroPadded);
@@ -124,6 +126,7 @@ protected:
     }
   }
 
+  std::unique_ptr<ControlPlane> control = makeSingleControlPlane();
   std::unique_ptr<KernelPlanner> planner;
   std::unique_ptr<CpuDevice> device;
 };

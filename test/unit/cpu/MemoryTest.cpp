@@ -33,7 +33,10 @@ TEST(CpuMemory, IsResidentAndOnHugePagesWhereGranted) {
   CpuMemory large(16 * hugePageBytes), small(4096);
   EXPECT_GE(residentBytes().now, before + 15 * hugePageBytes);
   EXPECT_GE(residentBytes().peak, residentBytes().now);
-  std::array spans{large.bytes(), small.bytes()};
+  auto spanOf = [](const CpuMemory &memory) {
+    return DeviceSpan{reinterpret_cast<uintptr_t>(memory.bytes().data()), memory.bytes().size()};
+  };
+  std::array spans{spanOf(large), spanOf(small)};
   std::array<uint64_t, 2> huge{};
   countHugePages(spans, huge);
   EXPECT_EQ(huge[1], 0u);
