@@ -4,7 +4,6 @@
 #include "runtime/core/Accumulation.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/core/ParallelFor.h"
 
 #include <set>
 
@@ -82,41 +81,13 @@ private:
 
 } // namespace
 
-Accumulation::Accumulation(const Artifact &artifact, const artifact::Program &program) {
+std::vector<bool> runOncePerStep(const Artifact &artifact, const artifact::Program &program) {
+  std::vector<bool> once;
   Checker checker(artifact);
   if (program.instructions())
     for (const artifact::Instruction *instruction : *program.instructions())
       once.push_back(checker.visit(program, *instruction));
-  if (program.collectives())
-    for (const artifact::Collective *collective : *program.collectives())
-      sums.emplace_back(collective->elements());
-}
-
-static constexpr int64_t chunk = 1 << 14;
-
-void Accumulation::add(uint32_t collective, const float *contribution, bool isFirst) {
-  float *sum = sums[collective].data();
-  parallelFor(static_cast<int64_t>(sums[collective].size()), chunk,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                  sum[i] = isFirst ? contribution[i] : sum[i] + contribution[i];
-              });
-}
-
-void Accumulation::complete(uint32_t collective, float *contribution) const {
-  const float *sum = sums[collective].data();
-  parallelFor(static_cast<int64_t>(sums[collective].size()), chunk,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                  contribution[i] = sum[i] + contribution[i];
-              });
-}
-
-uint64_t Accumulation::bytes() const {
-  uint64_t total = 0;
-  for (const std::vector<float> &sum : sums)
-    total += sum.size() * sizeof(float);
-  return total;
+  return once;
 }
 
 } // namespace dlc::rt

@@ -1,14 +1,14 @@
-// Where kernels run: memory that the host may not be able to touch, loaded kernels, launches.
+// Where programs run: memory that the host may not be able to touch, loaded kernels, executables.
 //
 // The device allocates every arena; the host's data get there by upload and come back by download.
-// Kernels are loaded and bound to their buffers before the first step; launching a binding neither
-// allocates nor looks anything up. Made and used by one compute thread, but for staged memory,
-// which any thread may write.
+// Made and used by one compute thread, but for staged memory, which any thread may write.
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/core/Collectives.h"
 #include "runtime/core/DeviceSpan.h"
+#include "runtime/core/Executable.h"
+#include "runtime/core/ResolvedProgram.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,6 @@ struct HostBlock {
 class Device {
 public:
   using Kernel = uint32_t;
-  using Binding = uint32_t;
 
   virtual ~Device() = default;
 
@@ -40,18 +39,14 @@ public:
 
   /// Loads exactly the planned kernel; throws Error(Artifact) naming it if that cannot be had.
   virtual Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) = 0;
-  /// Ties a kernel to its buffers, in the order of the kernel's operands.
-  virtual Binding bind(Kernel kernel, std::span<const DeviceSpan> buffers) = 0;
-
-  virtual void launch(Binding binding) = 0;
-  virtual void copy(DeviceSpan from, DeviceSpan to) = 0;
-  virtual void fill(DeviceSpan memory, uint8_t value) = 0;
+  /// Binds a program's kernels to their operands.
+  virtual std::unique_ptr<Executable> prepare(ResolvedProgram program) = 0;
 
   /// Where to compose all that upload is to put into `memory`: that memory itself where the host
   /// reaches it, else memory of the host. Of an input arena the same every time, and zeroed at
   /// first.
   virtual HostBlock stage(DeviceSpan memory) = 0;
-  /// Both wait for all that was launched, and are done when they return.
+  /// Both wait for all runs, and are done when they return.
   virtual void upload(std::span<const std::byte> from, DeviceSpan to) = 0;
   virtual void download(DeviceSpan from, std::span<std::byte> to) = 0;
 

@@ -5,11 +5,12 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/Hash.h"
+#include "runtime/core/Accumulation.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/Initialize.h"
 #include "runtime/core/Pages.h"
 #include "runtime/core/ParallelFor.h"
-#include "runtime/core/Program.h"
+#include "runtime/core/ScalarBlock.h"
 #include "runtime/core/TensorIo.h"
 
 #include <algorithm>
@@ -69,7 +70,13 @@ void compareSchedules(const Artifact &artifact, ControlPlane &control) {
 struct Session::Impl {
   Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options);
 
-  Program &program(const std::string &name);
+  /// A program of the artifact, and what runs it.
+  struct Loaded {
+    const artifact::Program *definition;
+    std::unique_ptr<Executable> executable;
+  };
+
+  Loaded &program(const std::string &name);
   const artifact::Variable &variable(const std::string &name) const;
   PhysicalType typeOf(uint32_t buffer) const {
     return PhysicalType(*artifact->buffers()->Get(buffer)->type());
@@ -77,14 +84,14 @@ struct Session::Impl {
   std::vector<float> read(uint32_t buffer, unsigned slot) const;
   void write(const artifact::Variable &variable, const FillValues &fill);
   void writeCopy(const artifact::Variable &copy, std::span<const std::byte> parameter);
-  template <typename Value> void setScalar(const std::string &name, Value value);
 
   const Artifact &artifact;
   ControlPlane &control;
   unsigned threads;
   std::unique_ptr<Device> device;
   std::unique_ptr<Arenas> arenas;
-  std::vector<Program> programs;
+  ScalarBlock scalars;
+  std::vector<Loaded> programs;
   std::vector<TraceEvent> *events = nullptr;
   unsigned lastSlot = 0;
   uint64_t residentBefore = 0;
@@ -93,7 +100,7 @@ struct Session::Impl {
 Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
     : artifact(artifact), control(control),
       threads(chooseThreads(*artifact->target(), control, options.threads)),
-      device(openDevice(artifact, threads, control, options)) {
+      device(openDevice(artifact, threads, control, options)), scalars(artifact) {
   compareSchedules(artifact, control);
   residentBefore = residentBytes().now;
   arenas = std::make_unique<Arenas>(artifact, *device);
@@ -103,12 +110,12 @@ Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const Sessi
       kernels.push_back(device->load(artifact, *kernel));
   if (artifact->programs())
     for (const artifact::Program *program : *artifact->programs())
-      programs.emplace_back(*program, *arenas, *device, kernels);
+      programs.push_back({program, device->prepare(resolve(*program, *arenas, kernels, scalars))});
 }
 
-Program &Session::Impl::program(const std::string &name) {
-  for (Program &candidate : programs)
-    if (candidate.definition().name()->string_view() == name)
+Session::Impl::Loaded &Session::Impl::program(const std::string &name) {
+  for (Loaded &candidate : programs)
+    if (candidate.definition->name()->string_view() == name)
       return candidate;
   throw Error(ErrorCode::BadInput, artifact.name() + " has no program '" + name + "'");
 }
@@ -130,6 +137,8 @@ std::vector<float> Session::Impl::read(uint32_t buffer, unsigned slot) const {
 }
 
 void Session::Impl::write(const artifact::Variable &variable, const FillValues &fill) {
+  if (variable.kind() == artifact::VariableKind::Scalar)
+    return writeTensor(typeOf(variable.buffer()), fill, scalars.of(variable));
   DeviceSpan memory = arenas->memory(variable.buffer(), 0);
   HostBlock staged = device->stage(memory);
   writeTensor(typeOf(variable.buffer()), fill, staged.bytes);
@@ -158,20 +167,6 @@ void Session::Impl::writeCopy(const artifact::Variable &copy,
   device->upload(staged.bytes, memory);
 }
 
-template <typename Value> void Session::Impl::setScalar(const std::string &name, Value value) {
-  const artifact::Variable *scalar = artifact.variable(name);
-  if (!scalar || scalar->kind() != artifact::VariableKind::Scalar)
-    return;
-  PhysicalType type = typeOf(scalar->buffer());
-  std::byte bytes[8];
-  // A seed has 64 significant bits, more than a double holds.
-  if (type.dtype == artifact::DType::I64 && std::is_integral_v<Value>)
-    std::memcpy(bytes, &value, sizeof value);
-  else
-    writeScalar(type.dtype, bytes, static_cast<double>(value));
-  device->upload(std::span(bytes).first(sizeOf(type.dtype)), arenas->memory(scalar->buffer(), 0));
-}
-
 Session::Session(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
     : impl(std::make_unique<Impl>(artifact, control, options)) {
   initialize(options.seed);
@@ -197,8 +192,13 @@ void Session::initialize(uint64_t seed) {
       });
 }
 
-std::vector<float> Session::read(const std::string &variable) const {
-  return impl->read(impl->variable(variable).buffer(), 0);
+std::vector<float> Session::read(const std::string &name) const {
+  const artifact::Variable &variable = impl->variable(name);
+  if (variable.kind() != artifact::VariableKind::Scalar)
+    return impl->read(variable.buffer(), 0);
+  std::vector<float> value(1);
+  readTensor(impl->typeOf(variable.buffer()), impl->scalars.of(variable), value);
+  return value;
 }
 
 void Session::write(const std::string &variable, std::span<const float> values) {
@@ -246,12 +246,12 @@ bool Session::isFinite(const std::string &variable) const {
   return finite;
 }
 
-void Session::setScalar(const std::string &name, double value) { impl->setScalar(name, value); }
-void Session::setScalar(const std::string &name, int64_t value) { impl->setScalar(name, value); }
+void Session::setScalar(const std::string &name, double value) { impl->scalars.set(name, value); }
+void Session::setScalar(const std::string &name, int64_t value) { impl->scalars.set(name, value); }
 
 std::span<std::byte> Session::input(const std::string &program, const std::string &name,
                                     unsigned slot) {
-  const artifact::Program &definition = impl->program(program).definition();
+  const artifact::Program &definition = *impl->program(program).definition;
   if (definition.inputs())
     for (const artifact::ProgramInput *input : *definition.inputs())
       if (input->name()->string_view() == name)
@@ -260,36 +260,32 @@ std::span<std::byte> Session::input(const std::string &program, const std::strin
 }
 
 uint64_t Session::accumulate(const std::string &program) {
-  Program &found = impl->program(program);
-  found.accumulate(impl->artifact);
-  return found.accumulatedBytes();
+  Impl::Loaded &loaded = impl->program(program);
+  return loaded.executable->accumulate(runOncePerStep(impl->artifact, *loaded.definition));
 }
 
 void Session::run(const std::string &program, unsigned slot, uint64_t step, MicroBatch part) {
+  Executable &executable = *impl->program(program).executable;
   impl->lastSlot = slot;
-  setTeamSize(impl->threads); // of this thread, whichever constructed the session
-  flushDenormalsOnTeam();
-  impl->program(program).run(*impl->device, slot, step, part, impl->events);
+  bool timed = impl->events != nullptr;
+  executable.run({slot % 2, step, part, impl->scalars.block(), timed});
+  if (timed)
+    std::ranges::copy(executable.times(), std::back_inserter(*impl->events));
 }
 
 std::vector<Pair> Session::results(const std::string &program) const {
+  std::span<const std::byte> block = impl->program(program).executable->results();
   std::vector<Pair> pairs;
-  const artifact::Program &definition = impl->program(program).definition();
-  if (!definition.results())
-    return pairs;
-  for (const artifact::Result *result : *definition.results()) {
-    if (result->kind() == artifact::ResultKind::Output)
-      continue;
-    Pair pair;
-    pair.sum = impl->read(result->buffers()->Get(0), impl->lastSlot)[0];
-    pair.count = impl->read(result->buffers()->Get(1), impl->lastSlot)[0];
-    pairs.push_back(pair);
+  for (size_t at = 0; at < block.size(); at += 2 * sizeof(float)) {
+    std::array<float, 2> values; // sum and count
+    std::memcpy(values.data(), &block[at], sizeof values);
+    pairs.push_back({values[0], values[1]});
   }
   return pairs;
 }
 
 std::vector<float> Session::output(const std::string &program, const std::string &name) const {
-  const artifact::Program &definition = impl->program(program).definition();
+  const artifact::Program &definition = *impl->program(program).definition;
   if (definition.results())
     for (const artifact::Result *result : *definition.results())
       if (result->kind() == artifact::ResultKind::Output && result->name()->string_view() == name)

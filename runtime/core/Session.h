@@ -7,7 +7,6 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/core/Accumulation.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/ControlPlane.h"
 
@@ -32,14 +31,6 @@ struct SessionOptions {
 struct Pair {
   double sum = 0;
   double count = 0;
-};
-
-/// One executed instruction, for traces and profiles. Times are steady-clock nanoseconds. The event
-/// of a collective's start ends when the collective was first seen complete.
-struct TraceEvent {
-  uint32_t instruction;
-  int64_t begin;
-  int64_t end;
 };
 
 class Session {

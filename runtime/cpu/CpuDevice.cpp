@@ -6,15 +6,12 @@
 #include "runtime/core/HostFeatures.h"
 #include "runtime/core/Pages.h"
 #include "runtime/core/ParallelFor.h"
+#include "runtime/cpu/CpuExecutable.h"
 #include "runtime/cpu/CpuPlanner.h"
-
-#include <cstring>
+#include "runtime/cpu/TeamCopy.h"
 
 namespace dlc::rt {
 namespace {
-
-// Pieces of a large copy or fill, so that all threads share in it.
-constexpr int64_t pieceBytes = 1 << 20;
 
 CpuTarget targetOf(const artifact::Target &target, unsigned threads) {
   std::vector<std::string> wanted;
@@ -48,7 +45,7 @@ void requireContract(const KernelRecord &record, const artifact::Kernel &kernel)
 } // namespace
 
 CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads, HostCollectives &collectives)
-    : hostCollectives(collectives) {
+    : hostCollectives(collectives), threads(threads) {
   limitInstructionSets(targetOf(target, threads));
   setTeamSize(threads);
   // oneDNN's cache takes reorders for equal whose layouts differ in dimensions of extent 1 alone,
@@ -91,56 +88,24 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
       module = std::make_unique<GeneratedCode>(artifact.data(code));
     const KernelRecord &record = module->kernel(kernel.symbol()->str());
     requireContract(record, kernel);
-    kernels.emplace_back(Generated{&record, kernel.extent(), kernel.chunk()});
+    kernels.emplace_back(GeneratedKernel{&record, kernel.extent(), kernel.chunk()});
   }
   return static_cast<Kernel>(kernels.size() - 1);
 }
 
-Device::Binding CpuDevice::bind(Kernel kernel, std::span<const DeviceSpan> spans) {
-  std::vector<void *> buffers;
-  for (DeviceSpan span : spans)
-    buffers.push_back(bytesAt(span).data());
-  if (const auto *library = std::get_if<OneDnnKernel>(&kernels[kernel]))
-    bindings.emplace_back(OneDnnKernel::Binding(*library, engine, buffers));
-  else
-    bindings.emplace_back(
-        GeneratedBinding{std::get<Generated>(kernels[kernel]), std::move(buffers)});
-  return static_cast<Binding>(bindings.size() - 1);
-}
-
-void CpuDevice::launch(Binding binding) {
-  if (const auto *library = std::get_if<OneDnnKernel::Binding>(&bindings[binding]))
-    return library->launch(stream);
-  const auto &generated = std::get<GeneratedBinding>(bindings[binding]);
-  parallelFor(generated.kernel.extent, generated.kernel.chunk, [&](int64_t begin, int64_t end) {
-    generated.kernel.record->run(generated.buffers.data(), begin, end);
-  });
-}
-
-static void copyOnTeam(const std::byte *from, std::byte *to, size_t bytes) {
-  parallelFor(static_cast<int64_t>(bytes), pieceBytes, [&](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-  });
-}
-
-void CpuDevice::copy(DeviceSpan from, DeviceSpan to) {
-  copyOnTeam(bytesAt(from).data(), bytesAt(to).data(), from.bytes);
-}
-
-void CpuDevice::fill(DeviceSpan memory, uint8_t value) {
-  parallelFor(static_cast<int64_t>(memory.bytes), pieceBytes, [&](int64_t begin, int64_t end) {
-    std::memset(bytesAt(memory).data() + begin, value, static_cast<size_t>(end - begin));
-  });
+std::unique_ptr<Executable> CpuDevice::prepare(ResolvedProgram program) {
+  return std::make_unique<CpuExecutable>(std::move(program), kernels,
+                                         CpuContext{engine, stream, threads, hostCollectives});
 }
 
 /// Nothing is to be done for what was composed in place.
 void CpuDevice::upload(std::span<const std::byte> from, DeviceSpan to) {
   if (from.data() != bytesAt(to).data())
-    copyOnTeam(from.data(), bytesAt(to).data(), from.size());
+    copyOnTeam(from, bytesAt(to));
 }
 
 void CpuDevice::download(DeviceSpan from, std::span<std::byte> to) {
-  copyOnTeam(bytesAt(from).data(), to.data(), to.size());
+  copyOnTeam(bytesAt(from), to);
 }
 
 } // namespace dlc::rt

@@ -3,13 +3,11 @@
 #pragma once
 
 #include "runtime/core/Device.h"
+#include "runtime/cpu/CpuLaunch.h"
 #include "runtime/cpu/CpuMemory.h"
-#include "runtime/cpu/GeneratedCode.h"
-#include "runtime/cpu/OneDnnKernel.h"
 
 #include <map>
 #include <memory>
-#include <variant>
 #include <vector>
 
 namespace dlc::rt {
@@ -26,34 +24,21 @@ public:
   DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) override;
   void countHugePages(std::span<const DeviceSpan> memory, std::span<uint64_t> bytes) const override;
   Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) override;
-  Binding bind(Kernel kernel, std::span<const DeviceSpan> buffers) override;
-  void launch(Binding binding) override;
-  void copy(DeviceSpan from, DeviceSpan to) override;
-  void fill(DeviceSpan memory, uint8_t value) override;
+  std::unique_ptr<Executable> prepare(ResolvedProgram program) override;
   HostBlock stage(DeviceSpan memory) override { return {bytesAt(memory), nullptr}; }
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
   Collectives &collectives() override { return hostCollectives; }
 
 private:
-  struct Generated {
-    const KernelRecord *record;
-    int64_t extent;
-    int64_t chunk;
-  };
-  struct GeneratedBinding {
-    Generated kernel;
-    std::vector<void *> buffers;
-  };
-
   dnnl::engine engine;
   dnnl::stream stream;
   HostCollectives &hostCollectives;
+  unsigned threads;
   std::vector<CpuMemory> memories;
   std::vector<DeviceSpan> shared;                             // of the host's ranks: gradients
   std::map<uint64_t, std::unique_ptr<GeneratedCode>> modules; // by offset in the data section
-  std::vector<std::variant<OneDnnKernel, Generated>> kernels;
-  std::vector<std::variant<OneDnnKernel::Binding, GeneratedBinding>> bindings;
+  std::vector<LoadedKernel> kernels;
 };
 
 } // namespace dlc::rt

@@ -12,6 +12,40 @@
 
 namespace dlc::rt::test {
 
+inline std::byte *bytesAt(DeviceSpan memory) {
+  return reinterpret_cast<std::byte *>(memory.address);
+}
+
+/// Copies and fills, takes scalars and gives results.
+class IdleExecutable : public Executable {
+public:
+  explicit IdleExecutable(ResolvedProgram program)
+      : program(std::move(program)), block(this->program.resultBytes) {}
+
+  uint64_t accumulate(const std::vector<bool> &) override { return 0; }
+  void run(const RunArguments &arguments) override {
+    unsigned slot = arguments.slot;
+    for (const ResolvedProgram::Transfer &scalar : program.scalars)
+      std::memcpy(bytesAt(scalar.memory[slot]), arguments.scalars.data() + scalar.offset,
+                  scalar.memory[slot].bytes);
+    for (const ResolvedProgram::Instruction &instruction : program.instructions)
+      if (const auto *copy = std::get_if<ResolvedProgram::Copy>(&instruction.operation))
+        std::memmove(bytesAt(copy->to[slot]), bytesAt(copy->from[slot]), copy->from[slot].bytes);
+      else if (const auto *fill = std::get_if<ResolvedProgram::Fill>(&instruction.operation))
+        std::memset(bytesAt(fill->memory[slot]), fill->value, fill->memory[slot].bytes);
+    for (const std::vector<ResolvedProgram::Transfer> &result : program.results)
+      for (const ResolvedProgram::Transfer &part : result)
+        std::memcpy(block.data() + part.offset, bytesAt(part.memory[slot]),
+                    part.memory[slot].bytes);
+  }
+  std::span<const std::byte> results() override { return block; }
+  std::span<const TraceEvent> times() override { return {}; }
+
+private:
+  ResolvedProgram program;
+  std::vector<std::byte> block;
+};
+
 class IdleDevice : public Device {
 public:
   explicit IdleDevice(ControlPlane &control) : hostCollectives(control.hostCollectives()) {}
@@ -33,13 +67,8 @@ public:
     std::ranges::fill(bytes, 0);
   }
   Kernel load(const Artifact &, const artifact::Kernel &) override { return 0; }
-  Binding bind(Kernel, std::span<const DeviceSpan>) override { return 0; }
-  void launch(Binding) override {}
-  void copy(DeviceSpan from, DeviceSpan to) override {
-    std::memmove(bytesAt(to), bytesAt(from), from.bytes);
-  }
-  void fill(DeviceSpan memory, uint8_t value) override {
-    std::memset(bytesAt(memory), value, memory.bytes);
+  std::unique_ptr<Executable> prepare(ResolvedProgram program) override {
+    return std::make_unique<IdleExecutable>(std::move(program));
   }
   HostBlock stage(DeviceSpan memory) override { return {{bytesAt(memory), memory.bytes}, nullptr}; }
   void upload(std::span<const std::byte> from, DeviceSpan to) override {
@@ -51,10 +80,6 @@ public:
   Collectives &collectives() override { return hostCollectives; }
 
 private:
-  static std::byte *bytesAt(DeviceSpan memory) {
-    return reinterpret_cast<std::byte *>(memory.address);
-  }
-
   static constexpr std::align_val_t alignment{64};
   struct Release {
     void operator()(std::byte *memory) const { ::operator delete(memory, alignment); }

@@ -32,7 +32,7 @@ std::span<std::byte> bytesAt(DeviceSpan memory) {
   return {reinterpret_cast<std::byte *>(memory.address), memory.bytes};
 }
 
-constexpr uint8_t notANumber = 0xff; // every byte, of f32 and bf16 alike
+constexpr std::byte notANumber{0xff}; // every byte, of f32 and bf16 alike
 
 class Replay {
 public:
@@ -52,7 +52,11 @@ private:
   void fillInputs(const artifact::Program &program, uint32_t step);
   void execute(const artifact::Program &program, const artifact::Instruction &instruction,
                uint32_t step);
+  template <typename Operation> void run(Operation operation);
   void dispatch(const artifact::Dispatch &dispatch);
+  Places placesOf(uint32_t index) const {
+    return {arenas.memory(index, 0), arenas.memory(index, 0)};
+  }
   const std::vector<size_t> &paddingOf(uint32_t index);
   void checkPadding(uint32_t index, const std::string &writer);
   void checkFinite(const artifact::Result &result) const;
@@ -97,9 +101,9 @@ void Replay::setScalar(const char *name, double value) {
 void Replay::poison() {
   for (uint32_t i = 0; i < artifact->buffers()->size(); ++i)
     if (kindOf(i) == artifact::ArenaKind::Transient || kindOf(i) == artifact::ArenaKind::Inputs)
-      device.fill(arenas.memory(i, 0), notANumber);
+      std::ranges::fill(bytesAt(arenas.memory(i, 0)), notANumber);
     else if (kindOf(i) == artifact::ArenaKind::Gradients && !paddingOf(i).empty())
-      device.fill(arenas.memory(i, 0), notANumber);
+      std::ranges::fill(bytesAt(arenas.memory(i, 0)), notANumber);
 }
 
 /// Numbers of this rank and step; integers are classes.
@@ -160,22 +164,29 @@ void Replay::execute(const artifact::Program &program, const artifact::Instructi
         tickets[instruction.operation_as_CollectiveWait()->collective()]);
   case artifact::Operation::Copy: {
     const artifact::Copy *copy = instruction.operation_as_Copy();
-    return device.copy(arenas.memory(copy->source(), 0), arenas.memory(copy->destination(), 0));
+    return run(ResolvedProgram::Copy{placesOf(copy->source()), placesOf(copy->destination())});
   }
   case artifact::Operation::Fill: {
     const artifact::Fill *fill = instruction.operation_as_Fill();
-    return device.fill(arenas.memory(fill->buffer(), 0), fill->value());
+    return run(ResolvedProgram::Fill{placesOf(fill->buffer()), fill->value()});
   }
   default: // events and host reads
     return;
   }
 }
 
+/// A program of one instruction.
+template <typename Operation> void Replay::run(Operation operation) {
+  ResolvedProgram program;
+  program.instructions.push_back({artifact::Stream::Compute, std::move(operation)});
+  device.prepare(std::move(program))->run({});
+}
+
 void Replay::dispatch(const artifact::Dispatch &dispatch) {
-  std::vector<DeviceSpan> memory;
+  ResolvedProgram::Launch launch{kernels[dispatch.kernel()], {}};
   for (uint32_t index : *dispatch.buffers())
-    memory.push_back(arenas.memory(index, 0));
-  device.launch(device.bind(kernels[dispatch.kernel()], memory));
+    launch.operands.push_back(placesOf(index));
+  run(std::move(launch));
   const artifact::Kernel &kernel = *artifact->kernels()->Get(dispatch.kernel());
   for (uint32_t i = 0; i < dispatch.buffers()->size(); ++i)
     if (kernel.access()->Get(i) != artifact::Access::Read)

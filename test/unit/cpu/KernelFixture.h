@@ -96,7 +96,12 @@ protected:
     }
     if (candidate.workspaceBytes > 0) // large numbers of whatever type
       std::ranges::fill(allocate(candidate.workspaceBytes), std::byte{0x55});
-    device->launch(device->bind(kernel, buffers));
+    ResolvedProgram program;
+    ResolvedProgram::Launch launch{kernel, {}};
+    for (DeviceSpan buffer : buffers)
+      launch.operands.push_back({buffer, buffer});
+    program.instructions.push_back({dlc::artifact::Stream::Compute, std::move(launch)});
+    device->prepare(std::move(program))->run({});
     for (size_t i = firstResult; i < tensors.size(); ++i) {
       std::span<std::byte> memory = bytesAt(buffers[i]);
       readTensor(types[i], memory, tensors[i].values);

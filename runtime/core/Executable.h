@@ -1,0 +1,57 @@
+// A program as its device runs it: every kernel bound, every address resolved, its collectives
+// among the ranks' devices included.
+//
+// Running it neither allocates nor looks anything up. All methods are called from the one compute
+// thread. Does not outlive its device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace dlc::rt {
+
+/// Which of how many micro-batches of a step.
+struct MicroBatch {
+  int64_t index = 0, count = 1;
+
+  bool isLast() const { return index + 1 == count; }
+};
+
+/// One executed instruction, for traces and profiles. Times are steady-clock nanoseconds. The event
+/// of a collective's start ends when the collective was first seen complete.
+struct TraceEvent {
+  uint32_t instruction;
+  int64_t begin;
+  int64_t end;
+};
+
+/// One run of a program, or of its part for one micro-batch.
+struct RunArguments {
+  unsigned slot = 0; // the input arena, 0 or 1
+  uint64_t step = 0; // for messages
+  MicroBatch part = {};
+  std::span<const std::byte> scalars = {}; // the block that ResolvedProgram::scalars speaks of
+  bool timed = false;
+};
+
+class Executable {
+public:
+  virtual ~Executable() = default;
+
+  /// Lets steps have several micro-batches: what ranks contribute to a collective is the sum over
+  /// all, in their order, and the instructions that `runOnce` marks run in the last one alone. The
+  /// bytes that this takes.
+  virtual uint64_t accumulate(const std::vector<bool> &runOnce) = 0;
+
+  /// Runs the program after all that was started before. May return earlier than it has run, but
+  /// has then taken over the scalars; the staged inputs of the slot stay until results are there.
+  virtual void run(const RunArguments &arguments) = 0;
+  /// The block of results of the last run, for which it waits.
+  virtual std::span<const std::byte> results() = 0;
+  /// The instructions of the last run, which was timed; waits for it.
+  virtual std::span<const TraceEvent> times() = 0;
+};
+
+} // namespace dlc::rt

@@ -1,0 +1,31 @@
+#include "runtime/cpu/CpuLaunch.h"
+
+#include "runtime/core/ParallelFor.h"
+#include "runtime/cpu/CpuMemory.h"
+
+namespace dlc::rt {
+
+CpuLaunch::Bound CpuLaunch::bind(const LoadedKernel &kernel, const dnnl::engine &engine,
+                                 std::span<const DeviceSpan> operands) {
+  std::vector<void *> buffers;
+  for (DeviceSpan operand : operands)
+    buffers.push_back(bytesAt(operand).data());
+  if (const auto *library = std::get_if<OneDnnKernel>(&kernel))
+    return OneDnnKernel::Binding(*library, engine, buffers);
+  return Generated{std::get<GeneratedKernel>(kernel), std::move(buffers)};
+}
+
+CpuLaunch::CpuLaunch(const LoadedKernel &kernel, const dnnl::engine &engine,
+                     std::span<const DeviceSpan> operands)
+    : bound(bind(kernel, engine, operands)) {}
+
+void CpuLaunch::run(const dnnl::stream &stream) const {
+  if (const auto *library = std::get_if<OneDnnKernel::Binding>(&bound))
+    return library->launch(stream);
+  const auto &generated = std::get<Generated>(bound);
+  parallelFor(generated.kernel.extent, generated.kernel.chunk, [&](int64_t begin, int64_t end) {
+    generated.kernel.record->run(generated.buffers.data(), begin, end);
+  });
+}
+
+} // namespace dlc::rt
