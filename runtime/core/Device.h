@@ -29,9 +29,9 @@ public:
 
   virtual ~Device() = default;
 
-  /// Memory for an arena, zeroed, 64-byte aligned, ready to be used at full speed, which lives as
-  /// long as the device. Gradients are registered with the collectives: collective, of equal size
-  /// on all ranks. Throws Error(Runtime) if there is not as much.
+  /// Memory for an arena, with whatever is in it, 64-byte aligned, ready to be used at full speed,
+  /// which lives as long as the device. Gradients are registered with the collectives: collective,
+  /// of equal size on all ranks. Throws Error(Runtime) if there is not as much.
   virtual DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) = 0;
   /// How many bytes of each span lie on huge pages; 0 where there are none.
   virtual void countHugePages(std::span<const DeviceSpan> memory,

@@ -2,7 +2,7 @@
 // among the ranks' devices included.
 //
 // Running it neither allocates nor looks anything up. All methods are called from the one compute
-// thread. Does not outlive its device.
+// thread. Does not outlive its device; what it has not run when it is destroyed, it never runs.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,9 @@ public:
   virtual ~Executable() = default;
 
   /// Lets steps have several micro-batches: what ranks contribute to a collective is the sum over
-  /// all, in their order, and the instructions that `runOnce` marks run in the last one alone. The
-  /// bytes that this takes.
+  /// all, in their order, and the instructions that `runOnce` marks run in the last one alone. In
+  /// the others the start of a collective adds to the sum, for which its wait waits. The bytes that
+  /// this takes.
   virtual uint64_t accumulate(const std::vector<bool> &runOnce) = 0;
 
   /// Runs the program after all that was started before. May return earlier than it has run, but

@@ -1,0 +1,226 @@
+#include "test/asynchronous/AsynchronousExecutable.h"
+
+#include "runtime/cpu/CpuMemory.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace dlc::rt::test {
+namespace {
+
+constexpr std::byte notANumber{0xff};
+constexpr auto compute = static_cast<unsigned>(artifact::Stream::Compute);
+constexpr auto comm = static_cast<unsigned>(artifact::Stream::Comm);
+constexpr auto copy = static_cast<unsigned>(artifact::Stream::Copy);
+constexpr unsigned wire = copy + 1; // on which collectives complete, in their order
+static_assert(wire < TaskQueue::streams && artifact::Stream::MAX == artifact::Stream::Copy);
+
+constexpr size_t mostPendingRuns = 3;
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void doNothing() {}
+
+template <typename Operation> const Operation *as(const ResolvedProgram::Instruction &instruction) {
+  return std::get_if<Operation>(&instruction.operation);
+}
+
+/// At addresses that can be followed.
+ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
+  for (ResolvedProgram::Instruction &instruction : program.instructions) {
+    if (auto *launch = std::get_if<ResolvedProgram::Launch>(&instruction.operation))
+      for (Places &operand : launch->operands)
+        operand = memory.reveal(operand);
+    if (auto *copied = std::get_if<ResolvedProgram::Copy>(&instruction.operation)) {
+      copied->from = memory.reveal(copied->from);
+      copied->to = memory.reveal(copied->to);
+    }
+    if (auto *fill = std::get_if<ResolvedProgram::Fill>(&instruction.operation))
+      fill->memory = memory.reveal(fill->memory);
+  }
+  for (ResolvedProgram::Collective &collective : program.collectives)
+    collective.operation.memory = memory.reveal(collective.operation.memory);
+  for (Places &input : program.inputs)
+    input = memory.reveal(input);
+  for (ResolvedProgram::Transfer &scalar : program.scalars)
+    scalar.memory = memory.reveal(scalar.memory);
+  for (std::vector<ResolvedProgram::Transfer> &result : program.results)
+    for (ResolvedProgram::Transfer &part : result)
+      part.memory = memory.reveal(part.memory);
+  return program;
+}
+
+bool isRunByTheCpu(const ResolvedProgram::Instruction &instruction) {
+  return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction) ||
+         as<ResolvedProgram::Fill>(instruction);
+}
+
+} // namespace
+
+AsynchronousExecutable::AsynchronousExecutable(AsynchronousDevice &device,
+                                               ResolvedProgram newProgram)
+    : device(device), program(revealed(newProgram, device.memory)),
+      inFlight(program.collectives.size()), resultBlock(program.resultBytes) {
+  for (const Places &input : newProgram.inputs)
+    staged.push_back({device.stage(input[0]).bytes, device.stage(input[1]).bytes});
+  for (const ResolvedProgram::Instruction &instruction : program.instructions) {
+    ResolvedProgram one;
+    one.instructions.push_back(instruction);
+    instructions.push_back(isRunByTheCpu(instruction) ? device.cpu.prepare(std::move(one))
+                                                      : nullptr);
+  }
+}
+
+AsynchronousExecutable::~AsynchronousExecutable() { device.queue.clear(); }
+
+uint64_t AsynchronousExecutable::accumulate(const std::vector<bool> &newRunOnce) {
+  runOnce = newRunOnce;
+  if (!sums)
+    sums.emplace(program.collectives);
+  return sums->bytes();
+}
+
+AsynchronousExecutable::Task AsynchronousExecutable::add(Run &run, unsigned stream,
+                                                         std::vector<Task> after,
+                                                         std::function<void()> work) {
+  return run.tasks.emplace_back(device.queue.add(stream, std::move(after), std::move(work)));
+}
+
+void AsynchronousExecutable::run(const RunArguments &arguments) {
+  if (device.runEnds.size() >= mostPendingRuns || arguments.timed)
+    device.drain();
+  events.clear();
+  Run run{arguments, {}, {}, {}, std::vector<bool>(program.results.size())};
+  begin(run);
+  for (uint32_t i = 0; i < program.instructions.size(); ++i) {
+    bool isLast = arguments.part.isLast();
+    if (isLast || !runOnce[i])
+      add(run, i);
+  }
+  end(run);
+}
+
+void AsynchronousExecutable::begin(Run &run) {
+  unsigned slot = run.arguments.slot;
+  std::vector<Task> before = device.runEnds;
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    add(run, copy, device.slotUsers[slot], [this, i, slot] {
+      std::ranges::copy(staged[i][slot], bytesAt(program.inputs[i][slot]).begin());
+    });
+  Task uploaded = add(run, copy, {}, doNothing);
+  std::vector<std::byte> scalars(run.arguments.scalars.begin(), run.arguments.scalars.end());
+  Task set = add(run, compute, before, [this, slot, scalars] {
+    for (const ResolvedProgram::Transfer &scalar : program.scalars) {
+      std::span<std::byte> to = bytesAt(scalar.memory[slot]);
+      std::ranges::copy(std::span(scalars).subspan(scalar.offset, to.size()), to.begin());
+    }
+  });
+  before.push_back(set);
+  if (device.options.uploadsAreOrdered)
+    before.push_back(uploaded);
+  for (unsigned stream : {compute, comm, copy})
+    add(run, stream, before, doNothing);
+}
+
+void AsynchronousExecutable::add(Run &run, uint32_t index) {
+  const ResolvedProgram::Instruction &instruction = program.instructions[index];
+  auto stream = static_cast<unsigned>(instruction.stream);
+  unsigned slot = run.arguments.slot;
+  bool timed = run.arguments.timed;
+  if (const auto *start = as<ResolvedProgram::Start>(instruction))
+    return addStart(run, index, start->collective);
+  std::vector<Task> after;
+  std::function<void()> work = doNothing;
+  if (const auto *wait = as<ResolvedProgram::Wait>(instruction)) {
+    if (auto started = run.completions.find(wait->collective); started != run.completions.end())
+      after.push_back(started->second);
+  } else if (const auto *wait = as<ResolvedProgram::WaitEvent>(instruction)) {
+    if (auto record = run.records.find(wait->event); record != run.records.end())
+      after.push_back(record->second);
+  } else if (const auto *read = as<ResolvedProgram::HostRead>(instruction)) {
+    run.taken[read->result] = true;
+    work = [this, read, slot] { takeResult(read->result, slot); };
+  } else if (instructions[index]) {
+    work = [this, index, slot] { instructions[index]->run({slot}); };
+  }
+  Task task = add(run, stream, std::move(after), [this, index, timed, work] {
+    int64_t begin = now();
+    work();
+    if (timed)
+      events.push_back({index, begin, now()});
+  });
+  if (const auto *record = as<ResolvedProgram::RecordEvent>(instruction))
+    run.records[record->event] = task;
+}
+
+void AsynchronousExecutable::addStart(Run &run, uint32_t index, uint32_t collective) {
+  auto stream = static_cast<unsigned>(program.instructions[index].stream);
+  MicroBatch part = run.arguments.part;
+  if (!part.isLast()) { // what waits for the collective may reuse its memory
+    run.completions[collective] =
+        add(run, stream, {}, [this, collective, part] { sums->add(collective, part.index == 0); });
+    return;
+  }
+  auto begin = std::make_shared<int64_t>();
+  Task start = add(run, stream, {}, [this, collective, part, begin] {
+    *begin = now();
+    if (part.count > 1)
+      sums->complete(collective);
+    depart(collective);
+  });
+  uint64_t step = run.arguments.step;
+  bool timed = run.arguments.timed;
+  run.completions[collective] =
+      add(run, wire, {start}, [this, index, collective, step, timed, begin] {
+        reduce(collective, step);
+        if (timed)
+          events.push_back({index, *begin, now()});
+      });
+}
+
+void AsynchronousExecutable::end(Run &run) {
+  unsigned slot = run.arguments.slot;
+  Task end = add(run, compute, run.tasks, [this, slot, taken = run.taken] {
+    for (uint32_t i = 0; i < program.results.size(); ++i)
+      if (!taken[i])
+        takeResult(i, slot);
+  });
+  device.runEnds.push_back(end);
+  device.slotUsers[slot].push_back(end);
+}
+
+/// What a collective's memory holds while it is on its way is nobody's business.
+void AsynchronousExecutable::depart(uint32_t collective) {
+  std::span<std::byte> memory = bytesAt(program.collectives[collective].operation.memory);
+  inFlight[collective].assign(memory.begin(), memory.end());
+  std::ranges::fill(memory, notANumber);
+}
+
+void AsynchronousExecutable::reduce(uint32_t collective, uint64_t step) {
+  const ResolvedProgram::Collective &started = program.collectives[collective];
+  std::ranges::copy(inFlight[collective], bytesAt(started.operation.memory).begin());
+  Collectives &collectives = device.cpu.collectives();
+  collectives.wait(collectives.start(started.operation, {collective, step, started.members}));
+}
+
+void AsynchronousExecutable::takeResult(uint32_t result, unsigned slot) {
+  for (const ResolvedProgram::Transfer &part : program.results[result])
+    std::ranges::copy(bytesAt(part.memory[slot]),
+                      resultBlock.begin() + static_cast<std::ptrdiff_t>(part.offset));
+}
+
+std::span<const std::byte> AsynchronousExecutable::results() {
+  device.drain();
+  return resultBlock;
+}
+
+std::span<const TraceEvent> AsynchronousExecutable::times() {
+  device.drain();
+  return events;
+}
+
+} // namespace dlc::rt::test

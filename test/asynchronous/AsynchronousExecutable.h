@@ -1,0 +1,54 @@
+// A program on the asynchronous device: every run becomes tasks of streams.
+#pragma once
+
+#include "runtime/cpu/GradientSums.h"
+#include "test/asynchronous/AsynchronousDevice.h"
+
+#include <optional>
+
+namespace dlc::rt::test {
+
+class AsynchronousExecutable final : public Executable {
+public:
+  AsynchronousExecutable(AsynchronousDevice &device, ResolvedProgram program);
+  ~AsynchronousExecutable() override;
+
+  uint64_t accumulate(const std::vector<bool> &runOnce) override;
+  void run(const RunArguments &arguments) override;
+  std::span<const std::byte> results() override;
+  std::span<const TraceEvent> times() override;
+
+private:
+  using Task = TaskQueue::Task;
+  /// A run while its tasks are made.
+  struct Run {
+    RunArguments arguments;
+    std::vector<Task> tasks;
+    std::map<uint32_t, Task> records;     // by event
+    std::map<uint32_t, Task> completions; // by collective
+    std::vector<bool> taken;              // by result
+  };
+
+  Task add(Run &run, unsigned stream, std::vector<Task> after, std::function<void()> work);
+  /// Inputs and scalars on their way, and what every stream begins with.
+  void begin(Run &run);
+  void add(Run &run, uint32_t instruction);
+  void addStart(Run &run, uint32_t instruction, uint32_t collective);
+  void end(Run &run);
+
+  void depart(uint32_t collective);
+  void reduce(uint32_t collective, uint64_t step);
+  void takeResult(uint32_t result, unsigned slot);
+
+  AsynchronousDevice &device;
+  ResolvedProgram program;                               // at addresses that can be followed
+  std::vector<std::unique_ptr<Executable>> instructions; // each a program of its own, or null
+  std::vector<std::array<std::span<const std::byte>, 2>> staged; // by input and slot
+  std::vector<std::vector<std::byte>> inFlight;                  // by collective: its operand
+  std::vector<bool> runOnce;
+  std::optional<GradientSums> sums;
+  std::vector<std::byte> resultBlock;
+  std::vector<TraceEvent> events;
+};
+
+} // namespace dlc::rt::test

@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+"""On a device whose memory the host cannot touch, which begins as NaN, and whose streams run late in an order drawn by chance, training,
+resuming, several ranks and batches a step, evaluation and prediction give the CPU's bits."""
+import os
+import shutil
+
+from combinations import Combination, plans_here
+from support import BIN, MODELS, check, digits, run, same_file, skip, workspace
+
+STEPS, CUT = 5, 2
+
+
+def asynchronous_run(directory):
+    """dlc-run with that device's back end in the place of the CPU's."""
+    modules = BIN.parent / "lib"
+    module = modules / "asynchronous" / "dlc_cpu.so"
+    if not module.exists():
+        skip("this build has no asynchronous device")
+    for folder in ("bin", "lib"):
+        (directory / folder).mkdir()
+    shutil.copy(BIN / "dlc-run", directory / "bin")
+    shutil.copy(module, directory / "lib")
+    shutil.copy(modules / "dlc_comm_mpi.so", directory / "lib")
+    return directory / "bin" / "dlc-run"
+
+
+class Runs:
+    """What one dlc-run makes of an artifact."""
+
+    def __init__(self, program, artifact, data, directory):
+        self.program, self.artifact, self.data, self.directory = program, artifact, data, directory
+        directory.mkdir()
+
+    def train(self, name, ranks, *options, steps=STEPS):
+        weights = self.directory / f"{name}.safetensors"
+        run(self.program, "-np", ranks, "train", self.artifact, *self.data, "--val", self.data[1], "--val", self.data[3], "--threads", 1,
+            "--steps", steps, "--save", weights, "--run", self.directory / name, *options)
+        return [weights, self.directory / name / "last.safetensors"]
+
+    def all(self):
+        """The files and texts that must not depend on the device."""
+        files = self.train("alone", 1) + self.train("ranks", 2) + self.train("batches", 1, "--accumulate", 3)
+        self.train("cut", 2, steps=CUT)
+        files += self.train("cut", 2, "--resume")
+        weights = files[0]
+        figures, _ = run(self.program, "eval", self.artifact, *self.data, "--init", weights, "--threads", 1, "--json")
+        into = self.directory / "predicted"
+        run(self.program, "predict", self.artifact, *self.data[:2], "--init", weights, "--threads", 1, "-o", into)
+        return files + sorted(into.iterdir()), figures
+
+
+def compare(what, late, artifact, data, directory):
+    directory.mkdir()
+    files, figures = Runs("dlc-run", artifact, data, directory / "cpu").all()
+    for seed in (1, 2):
+        os.environ["DLC_ASYNCHRONOUS_SEED"] = str(seed)
+        others, other_figures = Runs(late, artifact, data, directory / f"late-{seed}").all()
+        check(len(files) == len(others) > 8, f"{what}: {len(files)} and {len(others)} files")
+        for one, other in zip(files, others):
+            same_file(one, other, f"{what}, order {seed}")
+        check(figures == other_figures, f"{what}, order {seed}: {figures} and {other_figures}")
+
+
+def main():
+    directory = workspace()
+    late = asynchronous_run(directory)
+    artifact = directory / "mnist.dlx"
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "--bucket-size=100000", "-o", artifact)
+    compare("mnist", late, artifact, digits(directory), directory / "mnist")
+    for plan in (plan for plan in plans_here() if plan.endswith("fast")):
+        unet = Combination(directory, plan, "f32")
+        compare(f"U-Net in {plan}", late, unet.compiled("model", "--bucket-size=20000"), unet.data, unet.directory / "runs")
+
+
+main()

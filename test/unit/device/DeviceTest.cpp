@@ -1,0 +1,304 @@
+// What every device promises, shown without looking at its memory.
+
+#include "test/unit/artifact/TinyArtifact.h"
+#include "test/unit/device/Devices.h"
+
+#include "runtime/comm/ControlPlanes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+
+namespace dlc::rt::test {
+namespace {
+
+using artifact::ArenaKind;
+using artifact::Stream;
+using Floats = std::vector<float>;
+
+constexpr size_t elements = tinyElements;
+constexpr size_t bytes = elements * sizeof(float);
+
+Places everywhere(DeviceSpan memory) { return {memory, memory}; }
+
+Artifact tinyWithCode() {
+  TinyArtifact tiny;
+  std::ifstream file(DLC_TINY_KERNELS, std::ios::binary);
+  tiny.code.assign(std::istreambuf_iterator<char>(file), {});
+  return Artifact(tiny.pack(), "tiny.dlx");
+}
+
+/// One device, and what tests do with its memory.
+class Bench {
+public:
+  Bench(const DeviceKind &kind, ControlPlane &control)
+      : device(kind.make(*artifact->target(), 1, control)) {}
+
+  DeviceSpan allocate(ArenaKind kind, size_t size = bytes) { return device->allocate(kind, size); }
+  DeviceSpan variable(const Floats &values) {
+    DeviceSpan memory = allocate(ArenaKind::Variables, values.size() * sizeof(float));
+    device->upload(std::as_bytes(std::span(values)), memory);
+    return memory;
+  }
+  Floats read(DeviceSpan memory) {
+    Floats values(memory.bytes / sizeof(float));
+    device->download(memory, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+  void stageInput(DeviceSpan memory, float value) {
+    HostBlock block = device->stage(memory);
+    Floats values(memory.bytes / sizeof(float), value);
+    std::memcpy(block.bytes.data(), values.data(), memory.bytes);
+  }
+  uint32_t load(uint32_t kernel) {
+    return device->load(artifact, *artifact->kernels()->Get(kernel));
+  }
+
+  Artifact artifact = tinyWithCode();
+  std::unique_ptr<Device> device;
+};
+
+template <typename Operation>
+void add(ResolvedProgram &program, Operation operation, Stream stream = Stream::Compute) {
+  program.instructions.push_back({stream, std::move(operation)});
+}
+
+class DeviceTest : public testing::TestWithParam<DeviceKind> {
+protected:
+  void run(const std::function<void(Bench &, ControlPlane &)> &body, int ranks = 1) {
+    runInProcess(ranks, [&](ControlPlane &control) {
+      control.setTimeout(60);
+      Bench bench(GetParam(), control);
+      body(bench, control);
+    });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceTest, testing::ValuesIn(allDevices()),
+                         [](const auto &info) { return info.param.name; });
+
+TEST_P(DeviceTest, AllocatesArenasOfEveryKind) {
+  run([](Bench &bench, ControlPlane &) {
+    std::vector<DeviceSpan> spans;
+    for (ArenaKind kind : artifact::EnumValuesArenaKind())
+      for (size_t size : {0, 64, 100'000})
+        spans.push_back(bench.allocate(kind, size));
+    for (size_t i = 0; i < spans.size(); ++i) {
+      EXPECT_EQ(spans[i].address % 64, 0u);
+      for (size_t k = 0; k < i; ++k)
+        EXPECT_TRUE(spans[i].address >= spans[k].address + spans[k].bytes ||
+                    spans[k].address >= spans[i].address + spans[i].bytes)
+            << i << " and " << k;
+    }
+  });
+}
+
+TEST_P(DeviceTest, GivesBackWhatWasUploaded) {
+  run([](Bench &bench, ControlPlane &) {
+    DeviceSpan memory = bench.allocate(ArenaKind::Variables, 5'000'000);
+    std::vector<std::byte> data(5'000'000);
+    for (size_t i = 0; i < data.size(); ++i)
+      data[i] = static_cast<std::byte>(i * 7);
+    bench.device->upload(data, memory);
+    std::vector<std::byte> part(3'000'001);
+    bench.device->download(memory.subspan(13, part.size()), part);
+    EXPECT_TRUE(std::ranges::equal(part, std::span(data).subspan(13, part.size())));
+    bench.device->upload(std::span(part).first(5), memory.subspan(100, 5));
+    bench.device->download(memory.subspan(99, 7), std::span(part).first(7));
+    EXPECT_EQ(part[0], data[99]);
+    EXPECT_EQ(part[1], data[13]);
+    EXPECT_EQ(part[6], data[105]);
+  });
+}
+
+TEST_P(DeviceTest, UploadsWhatWasStaged) {
+  run([](Bench &bench, ControlPlane &) {
+    DeviceSpan memory = bench.variable(Floats(elements, 1));
+    HostBlock block = bench.device->stage(memory);
+    ASSERT_EQ(block.bytes.size(), bytes);
+    Floats values(elements);
+    std::iota(values.begin(), values.end(), 1.0f);
+    std::memcpy(block.bytes.data(), values.data(), bytes);
+    bench.device->upload(block.bytes, memory);
+    EXPECT_EQ(bench.read(memory), values);
+  });
+}
+
+/// input -> memory
+ResolvedProgram copyingProgram(const Places &input, DeviceSpan to) {
+  ResolvedProgram program;
+  program.inputs.push_back(input);
+  add(program, ResolvedProgram::Copy{input, everywhere(to)});
+  return program;
+}
+
+TEST_P(DeviceTest, InputsAreStagedInOnePlace) {
+  run([](Bench &bench, ControlPlane &) {
+    Places input = {bench.allocate(ArenaKind::Inputs), bench.allocate(ArenaKind::Inputs)};
+    DeviceSpan copied = bench.variable(Floats(elements, 1));
+    auto executable = bench.device->prepare(copyingProgram(input, copied));
+    executable->run({1});
+    EXPECT_EQ(bench.read(copied), Floats(elements)) << "zeros at first";
+    HostBlock last = bench.device->stage(input[1].subspan(bytes - 4, 4));
+    float value = 5;
+    std::memcpy(last.bytes.data(), &value, 4);
+    executable->run({1});
+    EXPECT_EQ(bench.read(copied).back(), 5);
+    executable->run({0});
+    EXPECT_EQ(bench.read(copied), Floats(elements)) << "of the other slot";
+  });
+}
+
+TEST_P(DeviceTest, RunsFollowEachOther) {
+  run([](Bench &bench, ControlPlane &) {
+    Places input = {bench.allocate(ArenaKind::Inputs), bench.allocate(ArenaKind::Inputs)};
+    DeviceSpan copied = bench.variable(Floats(elements));
+    auto executable = bench.device->prepare(copyingProgram(input, copied));
+    bench.stageInput(input[0], 10);
+    bench.stageInput(input[1], 11);
+    for (unsigned last : {0u, 1u, 0u, 1u}) {
+      for (unsigned i = 0; i < 7; ++i)
+        executable->run({(i + last) % 2});
+      EXPECT_EQ(bench.read(copied), Floats(elements, last ? 11 : 10));
+    }
+  });
+}
+
+/// gradient = weight * input; weight -= rate * gradient, with the rate as the only scalar and
+/// gradient's and weight's first elements as result.
+struct Training {
+  explicit Training(Bench &bench)
+      : weight(bench.variable(Floats(elements, 2))), rate(bench.allocate(ArenaKind::Variables, 64)),
+        gradient(bench.allocate(ArenaKind::Gradients)) {
+    input = {bench.allocate(ArenaKind::Inputs), bench.allocate(ArenaKind::Inputs)};
+    program.inputs.push_back(input);
+    program.scalars.push_back({everywhere(rate.subspan(0, 4)), 8});
+    program.events = 1;
+    CollectiveOperation bucket;
+    bucket.memory = gradient;
+    program.collectives.push_back({bucket, {"weight"}});
+    program.results.push_back(
+        {{everywhere(gradient.subspan(0, 4)), 0}, {everywhere(weight.subspan(0, 4)), 4}});
+    program.resultBytes = 8;
+    add(program,
+        ResolvedProgram::Launch{bench.load(0), {everywhere(weight), input, everywhere(gradient)}});
+    add(program, ResolvedProgram::RecordEvent{0});
+    add(program, ResolvedProgram::WaitEvent{0}, Stream::Comm);
+    add(program, ResolvedProgram::Start{0}, Stream::Comm);
+    add(program, ResolvedProgram::Wait{0});
+    add(program, ResolvedProgram::Launch{
+                     bench.load(1), {everywhere(weight), everywhere(gradient), everywhere(rate)}});
+    add(program, ResolvedProgram::HostRead{0});
+    executable = bench.device->prepare(program);
+  }
+
+  void run(unsigned slot, float newRate, MicroBatch part = {}, bool timed = false) {
+    std::vector<std::byte> block(12);
+    std::memcpy(&block[8], &newRate, 4);
+    executable->run({slot, 3, part, block, timed});
+    std::ranges::fill(block, std::byte{0x55}); // which the run has taken over
+  }
+  std::array<float, 2> result() {
+    std::array<float, 2> pair;
+    std::memcpy(pair.data(), executable->results().data(), sizeof pair);
+    return pair;
+  }
+
+  DeviceSpan weight, rate, gradient;
+  Places input;
+  ResolvedProgram program;
+  std::unique_ptr<Executable> executable;
+};
+
+TEST_P(DeviceTest, RunsKernelsWithScalarsAndResults) {
+  run([](Bench &bench, ControlPlane &) {
+    Training training(bench);
+    bench.stageInput(training.input[0], 3);
+    bench.stageInput(training.input[1], -1);
+    training.run(0, 0.25f);
+    EXPECT_EQ(training.result(), (std::array{6.0f, 0.5f}));
+    EXPECT_EQ(bench.read(training.weight), Floats(elements, 0.5f));
+    training.run(1, 0.5f);
+    training.run(0, 1); // without a look at what came of the first
+    EXPECT_EQ(training.result(), (std::array{2.25f, -1.5f}));
+  });
+}
+
+TEST_P(DeviceTest, RanksAddUp) {
+  run(
+      [](Bench &bench, ControlPlane &control) {
+        Training training(bench);
+        for (unsigned step = 0; step < 6; ++step) {
+          bench.stageInput(training.input[step % 2], static_cast<float>(control.rank()) + 1);
+          training.run(step % 2, step ? 0 : 0.125f);
+          EXPECT_EQ(training.result(),
+                    step ? (std::array{3.75f, 1.25f}) : (std::array{6.0f, 1.25f}));
+        }
+      },
+      2);
+}
+
+TEST_P(DeviceTest, MicroBatchesAddUp) {
+  run(
+      [](Bench &bench, ControlPlane &control) {
+        Training training(bench);
+        std::vector<bool> once(training.program.instructions.size());
+        once[5] = true; // the update
+        EXPECT_EQ(training.executable->accumulate(once), bytes);
+        for (int64_t part = 0; part < 3; ++part) {
+          float input = static_cast<float>(1 + control.rank() * 3 + part); // 1 to 6
+          bench.stageInput(training.input[part % 2], input);
+          training.run(part % 2, 0.125f, {part, 3});
+          if (part < 2) {
+            EXPECT_EQ(training.result(), (std::array{2 * input, 2.0f}));
+          }
+        }
+        EXPECT_EQ(training.result(), (std::array{42.0f, -3.25f}));
+      },
+      2);
+}
+
+TEST_P(DeviceTest, TimesEveryInstruction) {
+  run([](Bench &bench, ControlPlane &) {
+    Training training(bench);
+    bench.stageInput(training.input[0], 3);
+    for (int round = 0; round < 2; ++round) {
+      training.run(0, 0.25f, {}, true);
+      std::vector<unsigned> seen;
+      for (const TraceEvent &event : training.executable->times()) {
+        EXPECT_LE(event.begin, event.end);
+        seen.push_back(event.instruction);
+      }
+      std::ranges::sort(seen);
+      std::vector<unsigned> wanted(training.program.instructions.size());
+      std::iota(wanted.begin(), wanted.end(), 0);
+      EXPECT_EQ(seen, wanted);
+    }
+  });
+}
+
+TEST_P(DeviceTest, FillsAndOrdersStreamsByEvents) {
+  run([](Bench &bench, ControlPlane &) {
+    DeviceSpan a = bench.variable(Floats(elements, 1)), b = bench.variable(Floats(elements, 2));
+    ResolvedProgram program;
+    program.events = 2;
+    add(program, ResolvedProgram::Fill{everywhere(a), 0x41}); // 12.078 in f32
+    add(program, ResolvedProgram::RecordEvent{0});
+    add(program, ResolvedProgram::WaitEvent{0}, Stream::Copy);
+    add(program, ResolvedProgram::Copy{everywhere(a), everywhere(b)}, Stream::Copy);
+    add(program, ResolvedProgram::RecordEvent{1}, Stream::Copy);
+    add(program, ResolvedProgram::WaitEvent{1});
+    add(program, ResolvedProgram::Fill{everywhere(a), 0});
+    auto executable = bench.device->prepare(program);
+    executable->run({});
+    EXPECT_NEAR(bench.read(b)[7], 12.078f, 1e-3);
+    EXPECT_EQ(bench.read(a), Floats(elements));
+  });
+}
+
+} // namespace
+} // namespace dlc::rt::test
