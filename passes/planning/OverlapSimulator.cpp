@@ -40,8 +40,10 @@ uint64_t OverlapSimulator::transferTime(uint64_t bytes) const {
   if (ranks && *ranks <= 1)
     return 0;
   // Every rank sends its share of each other rank's slice, then its own reduced slice to all.
+  // Messages in flight together do not share their latency, most of which is the hosts' work.
+  double messages = ranks ? 2.0 * (*ranks - 1.0) : 1.0;
   double volume = 2.0 * static_cast<double>(bytes) * (ranks ? (*ranks - 1.0) / *ranks : 1.0);
-  double nanoseconds = link.latencyMicroseconds * 1e3 + volume * 8 / link.gbitPerSecond;
+  double nanoseconds = messages * link.latencyMicroseconds * 1e3 + volume * 8 / link.gbitPerSecond;
   return static_cast<uint64_t>(std::llround(nanoseconds));
 }
 

@@ -17,7 +17,7 @@ namespace dlc {
 /// What joins two ranks.
 struct Link {
   double gbitPerSecond = 10;
-  double latencyMicroseconds = 30;
+  double latencyMicroseconds = 30; // of a message
 
   /// Reads GBIT[:US] or shm (ranks on one host); nothing if the text is neither.
   static std::optional<Link> parse(std::string_view text);
@@ -56,7 +56,8 @@ struct OverlapForecast {
 
 class OverlapSimulator {
 public:
-  /// No number of ranks means the limit of many, in which an all-reduce moves twice its bytes.
+  /// No number of ranks means any: an all-reduce moves twice its bytes, as it does in the limit of
+  /// many, in one message, so that what is planned does not depend on the number.
   explicit OverlapSimulator(const Link &link, std::optional<unsigned> ranks = std::nullopt)
       : link(link), ranks(ranks) {}
 

@@ -63,15 +63,22 @@ TEST(OverlapSimulator, FasterLinkNeverExposesMore) {
 }
 
 TEST(OverlapSimulator, MoreRanksMoveMoreUpToTheLimit) {
-  OverlapSimulator limit({1, 10});
+  constexpr double none = 1e-9; // latency
+  OverlapSimulator limit({1, none});
   uint64_t before = 0;
   for (unsigned ranks = 1; ranks <= 64; ++ranks) {
-    uint64_t time = OverlapSimulator({1, 10}, ranks).transferTime(1 << 20);
+    uint64_t time = OverlapSimulator({1, none}, ranks).transferTime(1 << 20);
     EXPECT_GE(time, before);
     EXPECT_LE(time, limit.transferTime(1 << 20));
     before = time;
   }
   EXPECT_EQ(OverlapSimulator({1, 10}, 1).transferTime(1 << 20), 0u);
+}
+
+TEST(OverlapSimulator, EveryRankMessagesEveryOtherTwice) {
+  // 4 ranks: 3 contributions and 3 sums at 10 us each, and 1500 of 2000 bytes at 8 ns.
+  EXPECT_EQ(OverlapSimulator({1, 10}, 4).transferTime(1000), 72'000u);
+  EXPECT_EQ(OverlapSimulator({1, 10}, 2).transferTime(1000), 28'000u);
 }
 
 TEST(OverlapSimulator, WireCarriesOneBucketAtATime) {
