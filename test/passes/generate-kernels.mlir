@@ -32,8 +32,15 @@
 // LLVM: fpext <8 x float> %{{.*}} to <8 x double>
 // LLVM: fadd <8 x double>
 
+// Sums of many operands have one body, which takes from the sizes how many there are and where they lie.
+// LLVM: @many_0 = {{.*}}constant { ptr, [30 x i64] } { ptr @sum_of_operands_f32_2_2_streams,
+// LLVM-SAME: [i64 0, i64 5, i64 1, i64 24, i64 1, i64 8192, i64 0, i64 0, i64 8192, i64 0, {{.*}}] }
+
 // Results that are far from being read are stored past the caches, in whole lines, and ordered at the end.
 // LLVM-LABEL: define {{.*}} @far_0.body
+// LLVM: store <8 x float> {{.*}} align 32, {{.*}}!nontemporal
+// LLVM: call void @llvm.x86.sse.sfence()
+// LLVM-LABEL: define internal void @sum_of_operands_f32_2_2_streams
 // LLVM: store <8 x float> {{.*}} align 32, {{.*}}!nontemporal
 // LLVM: call void @llvm.x86.sse.sfence()
 nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, math = "fast"} {
@@ -121,6 +128,16 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   ^bb0(%0: tensor<3x16x64x64xf32>):
     %1 = nn.neg %0 : (tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     nn.yield %1 : tensor<3x16x64x64xf32>
+  } {nontemporal = array<i64: 0>}
+
+  // CHECK-LABEL: func.func @sum_of_operands_f32_2_2_streams
+  exec.cluster @many {
+  ^bb0(%0: tensor<3x16x64x64xf32>, %1: tensor<3x16x64x64xf32>, %2: tensor<3x16x64x64xf32>, %3: tensor<3x16x64x64xf32>, %4: tensor<3x16x64x64xf32>):
+    %5 = nn.add %0, %1 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
+    %6 = nn.add %5, %2 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
+    %7 = nn.add %6, %3 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
+    %8 = nn.add %7, %4 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
+    nn.yield %8 : tensor<3x16x64x64xf32>
   } {nontemporal = array<i64: 0>}
 
   // Each input of a concatenation is written to its place.

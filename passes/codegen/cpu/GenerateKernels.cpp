@@ -1,6 +1,6 @@
-// Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors; those
-// that differ in sizes only become one; then shares of them, side by side, LLVM IR and objects; all
-// together a shared object.
+// Emits the clusters of an exec model: each stage becomes linalg, then loops over vectors, unless
+// it is a loop over operands; those that differ in sizes only become one; then shares of them, side
+// by side, LLVM IR and objects; all together a shared object.
 
 #include "passes/codegen/cpu/GenerateKernels.h"
 
@@ -9,6 +9,7 @@
 #include "passes/codegen/EmitLinalg.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/ProductPlan.h"
+#include "passes/codegen/cpu/EmitOperandLoops.h"
 #include "passes/codegen/cpu/LinkModule.h"
 #include "passes/codegen/cpu/LowerKernels.h"
 #include "passes/codegen/cpu/ProductEmitter.h"
@@ -92,7 +93,9 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   context->enableMultithreading();
   OwningOpRef<ModuleOp> module(ModuleOp::create(model.getLoc()));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  const unsigned lanes = target.vectorBytes / sizeof(float);
   std::vector<std::pair<LinalgStage, StagePlan>> stages;
+  std::vector<KernelEntry> entries;
   for (auto cluster : model.getOps<exec::ClusterOp>()) {
     Block &body = cluster.getBody().front();
     if (nn::MatmulOp product = productOf(body)) {
@@ -109,6 +112,10 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     markStreams(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {
       std::string name = (cluster.getSymName() + "_" + Twine(index)).str();
+      if (auto entry = emitOperandLoop(builder, cluster.getLoc(), name, stage, lanes)) {
+        entries.push_back(std::move(*entry));
+        continue;
+      }
       stages.emplace_back(buildLinalgStage(builder, cluster.getLoc(), name, *plan, stage), stage);
     }
   }
@@ -120,10 +127,10 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   if (linalgText)
     module->print(*linalgText);
   for (auto &[linalgStage, plan] : stages)
-    vectorizeStage(linalgStage, plan, target.vectorBytes / sizeof(float));
+    vectorizeStage(linalgStage, plan, lanes);
   if (Operation *replaced = module->lookupSymbol(randomBitsName))
     replaced->erase();
-  std::vector<KernelEntry> entries = mergeKernels(*module);
+  llvm::append_range(entries, mergeKernels(*module));
   splitIntoShares(*module);
   if (failed(lowerToLlvm(*module, entries, contractsOf(model), target)))
     return failure();

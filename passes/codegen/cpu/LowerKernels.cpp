@@ -224,7 +224,8 @@ static void addRecords(ModuleOp shares, ArrayRef<KernelEntry> entries, const Con
   shares.walk([&](LLVM::LLVMFuncOp body) { bodies[body.getName()] = body; });
   for (const KernelEntry &entry : entries) {
     LLVM::LLVMFuncOp body = bodies.at(entry.body);
-    if (body.getLinkage() != LLVM::Linkage::Internal) // its first kernel
+    // By its first kernel, unless it had the records' ABI from the start.
+    if (body.getLinkage() != LLVM::Linkage::Internal)
       packArguments(body, entry.sizes.size());
     addRecord(entry, contracts.lookup(entry.name), body);
   }

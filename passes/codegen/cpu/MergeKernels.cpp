@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/StringMap.h"
@@ -181,10 +182,17 @@ static void merge(MutableArrayRef<Member> members, std::vector<KernelEntry> &ent
   body.setType(FunctionType::get(body.getContext(), body.front().getArgumentTypes(), TypeRange()));
 }
 
+/// True for a function of the records' ABI, which takes its kernels' sizes from the start.
+static bool isBody(func::FuncOp function) {
+  return isa<LLVM::LLVMPointerType>(function.getArgumentTypes().front());
+}
+
 std::vector<KernelEntry> dlc::mergeKernels(ModuleOp module) {
   std::vector<std::vector<Member>> groups;
   llvm::StringMap<size_t> places;
   for (auto function : module.getOps<func::FuncOp>()) {
+    if (isBody(function))
+      continue;
     expandMaps(function);
     flattenBuffers(function);
     SmallVector<arith::ConstantIndexOp> sizes = findSizes(function);

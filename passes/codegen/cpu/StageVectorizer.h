@@ -81,7 +81,6 @@ private:
   Lanes emitElementwise(mlir::Operation &op);
   Lanes emitRandom(mlir::func::CallOp op);
   Lanes load(mlir::Value memory, llvm::ArrayRef<Lanes> indices, const Lanes *inside);
-  bool fillsLines(const ClusterWrite &write) const;
   void store(mlir::Value value, mlir::Value memory, llvm::ArrayRef<Lanes> indices,
              bool streams = false);
   Lanes evaluate(mlir::AffineExpr expression, llvm::ArrayRef<Lanes> operands);
@@ -144,6 +143,10 @@ private:
   llvm::SmallVector<Level> levels;
   llvm::DenseMap<mlir::Value, Lanes> values;
 };
+
+/// True if a write's vectors fill whole lines of memory one after the other and begin at multiples
+/// of their bytes; buffers begin at multiples of a line.
+bool fillsLines(const StagePlan &plan, const ClusterWrite &write, int64_t lanes);
 
 /// Replaces the function by loops over vectors with two more arguments, begin and end of the items.
 /// `lanes` is a power of two.

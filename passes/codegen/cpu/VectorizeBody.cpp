@@ -60,7 +60,7 @@ SmallVector<Value> StageVectorizer::emitBody(ArrayRef<Value> accumulators) {
     }
     OpOperand *out = nestOp.getDpsInitOperand(i);
     store(value, memoryOf(out->get()), evaluate(nestOp.getMatchingIndexingMap(out)),
-          write.streams && fillsLines(write));
+          write.streams && fillsLines(plan, write, lanes));
   }
   for (BlockArgument argument : body.getArguments().drop_front(inputs))
     values.erase(argument);
@@ -332,13 +332,11 @@ Lanes StageVectorizer::load(Value memory, ArrayRef<Lanes> indices, const Lanes *
                                    passThrough(type.getElementType()))};
 }
 
-/// True if a write's vectors fill whole lines of memory one after the other and begin at multiples
-/// of their bytes; buffers begin at multiples of a line.
-bool StageVectorizer::fillsLines(const ClusterWrite &write) const {
+bool dlc::fillsLines(const StagePlan &plan, const ClusterWrite &write, int64_t lanes) {
   bool aligned = write.address.offset % lanes == 0;
   for (auto [loop, weight] : llvm::enumerate(write.address.weights))
-    aligned &= loop == vectorDim ? weight == 1 : weight % lanes == 0;
-  if (!aligned || plan.loops[vectorDim].extent % lanes != 0)
+    aligned &= loop + 1 == plan.loops.size() ? weight == 1 : weight % lanes == 0;
+  if (!aligned || plan.loops.back().extent % lanes != 0)
     return false;
   int64_t filled = 1, line = 64 / nn::elementBytes(write.element);
   for (bool grows = true; grows && filled < line;) {
