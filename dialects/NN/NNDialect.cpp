@@ -4,6 +4,7 @@
 #include "dialects/NN/Role.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -56,9 +57,16 @@ LayoutAttr LayoutAttr::get(MLIRContext *context, const rt::Layout &layout) {
   return get(context, StringRef(layout.toString()));
 }
 
-rt::Layout LayoutAttr::getLayout() const {
-  return *rt::Layout::parse({getText().data(), getText().size()});
+/// The layout of a text that is one. Programs have few layouts and many questions about them.
+static const rt::Layout &layoutNamed(StringRef text) {
+  static thread_local llvm::StringMap<rt::Layout> known;
+  auto [entry, isNew] = known.try_emplace(text);
+  if (isNew)
+    entry->second = *rt::Layout::parse({text.data(), text.size()});
+  return entry->second;
 }
+
+rt::Layout LayoutAttr::getLayout() const { return layoutNamed(getText()); }
 
 Attribute LayoutAttr::parse(AsmParser &parser, Type) {
   std::string text;
@@ -256,9 +264,9 @@ int64_t nn::elementBytes(Type element) {
 }
 
 int64_t nn::physicalBytes(RankedTensorType type) {
-  if (!type.getEncoding())
-    return type.getNumElements() * elementBytes(type.getElementType());
-  return physicalBytes(type, layoutOf(type));
+  if (auto layout = dyn_cast_if_present<LayoutAttr>(type.getEncoding()))
+    return physicalBytes(type, layoutNamed(layout.getText()));
+  return type.getNumElements() * elementBytes(type.getElementType());
 }
 
 int64_t nn::physicalBytes(RankedTensorType type, const rt::Layout &layout) {

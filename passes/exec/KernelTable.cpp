@@ -1,12 +1,12 @@
-// A kernel's key is its whole content: the plan's bytes, or the printed body of the cluster.
+// A kernel's key is its whole content: the plan's bytes, or the body of the cluster.
 
 #include "passes/exec/KernelTable.h"
 
 #include "dialects/NN/Role.h"
+#include "passes/codegen/ContentKey.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/planning/PlannedKernel.h"
 
-#include "mlir/IR/AsmState.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -105,28 +105,13 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
 
 //===- Generated kernels ----------------------------------------------------------------------===//
 
-/// Text of a cluster without locations and with its operand types: equal text is equal code.
-static std::string textOf(nn::FusedOp op) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  for (Type type : op->getOperandTypes())
-    stream << type << ',';
-  OpPrintingFlags flags;
-  // Printing would verify each op by itself, in a program that passes have verified.
-  flags.useLocalScope().assumeVerified();
-  AsmState state(op, flags);
-  for (Operation &inner : op.getBody().front())
-    inner.print(stream, state);
-  return text;
-}
-
 FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
   std::optional<GeneratedKernel> plan = GeneratedKernel::of(op);
   if (!plan)
     return op.emitOpError("has no plan; run dlc-plan-kernels first");
-  std::string text = textOf(op);
+  std::string content = ContentKey(op.getBody()).bytes;
   FlatSymbolRefAttr cluster =
-      insert("cluster:" + text, "cluster", [&](OpBuilder &builder, StringRef name) {
+      insert("cluster:" + content, "cluster", [&](OpBuilder &builder, StringRef name) {
         auto clusterOp = exec::ClusterOp::create(builder, op->getLoc(), builder.getStringAttr(name),
                                                  DenseI64ArrayAttr());
         IRMapping mapping;
@@ -153,7 +138,7 @@ FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
     for (const GeneratedStage &other : plan->stages)
       total += other.bytes;
     uint64_t nanoseconds = planned ? planned.getNanoseconds() * stage.bytes / total : 0;
-    std::string key = ("stage:" + Twine(index) + ":" + category + ":" + text).str();
+    std::string key = ("stage:" + Twine(index) + ":" + category + ":" + content).str();
     FlatSymbolRefAttr symbol = insert(key, category, [&](OpBuilder &builder, StringRef name) {
       std::string function = (cluster.getValue() + "_" + Twine(index)).str();
       return exec::KernelOp::create(

@@ -209,8 +209,8 @@ ordered_json describeKinds(const ordered_json &dispatches) {
   return kinds;
 }
 
-ordered_json describeProgram(const artifact::Artifact &root, const artifact::Program &program,
-                             const InspectOptions &options) {
+OverlapForecast forecastOf(const artifact::Artifact &root, const artifact::Program &program,
+                           const InspectOptions &options) {
   Link planned;
   if (const artifact::Link *link = root.target()->link())
     planned = {link->gbit_per_s(), link->latency_us()};
@@ -223,8 +223,12 @@ ordered_json describeProgram(const artifact::Artifact &root, const artifact::Pro
                         " instructions, the artifact's train program has " +
                         std::to_string(program.instructions()->size()) +
                         "; give times of this artifact");
-  OverlapForecast forecast =
-      simulator.run(scheduleOf(root, program, isMeasured ? options.trainTimes : none));
+  return simulator.run(scheduleOf(root, program, isMeasured ? options.trainTimes : none));
+}
+
+ordered_json describeProgram(const artifact::Artifact &root, const artifact::Program &program,
+                             const InspectOptions &options) {
+  OverlapForecast forecast = forecastOf(root, program, options);
   ordered_json dispatches = describeKernels(root, program), kinds = describeKinds(dispatches);
   uint64_t flops = 0, bytes = 0;
   for (const ordered_json &kind : kinds) {
@@ -337,6 +341,18 @@ void printProgram(const ordered_json &program, std::ostream &out) {
       << " ms\n";
 }
 } // namespace
+
+ArtifactSummary dlc::summaryOf(const rt::Artifact &artifact) {
+  const artifact::Artifact &root = artifact.root();
+  ArtifactSummary summary;
+  summary.parameters = describeVariables(root)["parameter_count"];
+  for (const artifact::Arena *arena : listOf(root.arenas()))
+    summary.bytes += instancesOf(*arena) * arena->bytes();
+  for (const artifact::Program *program : listOf(root.programs()))
+    if (program->name()->string_view() == "train")
+      summary.step = forecastOf(root, *program, {}).total();
+  return summary;
+}
 
 ordered_json dlc::describeArtifact(const rt::Artifact &artifact, const InspectOptions &options) {
   const artifact::Artifact &root = artifact.root();

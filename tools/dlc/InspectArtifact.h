@@ -22,6 +22,14 @@ struct InspectOptions {
   std::vector<uint64_t> trainTimes;
 };
 
+/// What `dlc compile` tells of an artifact.
+struct ArtifactSummary {
+  uint64_t parameters = 0;      // elements
+  uint64_t bytes = 0;           // of all arenas
+  std::optional<uint64_t> step; // nanoseconds of @train, if there is one
+};
+ArtifactSummary summaryOf(const rt::Artifact &artifact);
+
 /// Target, parameters, arenas, and per program its kernels, buckets and forecast. Bytes,
 /// nanoseconds, FLOPs.
 nlohmann::ordered_json describeArtifact(const rt::Artifact &artifact,

@@ -5,13 +5,11 @@
 #include "llvm/Support/FormatVariadic.h"
 
 std::string dlc::closingLine(const rt::Artifact &artifact, const std::string &path) {
-  nlohmann::ordered_json description = describeArtifact(artifact, {});
+  ArtifactSummary summary = summaryOf(artifact);
   std::string line = llvm::formatv("{0}: {1:N} parameters, {2:F2} MB planned", path,
-                                   description["parameter_count"].get<uint64_t>(),
-                                   description["memory"]["bytes"].get<double>() * 1e-6);
-  for (const auto &program : description["programs"])
-    if (program["name"] == "train")
-      line += llvm::formatv(", forecast of a step {0:F2} ms",
-                            program["forecast"]["step_ns"].get<double>() * 1e-6);
+                                   summary.parameters, static_cast<double>(summary.bytes) * 1e-6);
+  if (summary.step)
+    line +=
+        llvm::formatv(", forecast of a step {0:F2} ms", static_cast<double>(*summary.step) * 1e-6);
   return line;
 }

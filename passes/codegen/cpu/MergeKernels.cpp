@@ -4,6 +4,8 @@
 
 #include "passes/codegen/cpu/MergeKernels.h"
 
+#include "passes/codegen/ContentKey.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -98,50 +100,23 @@ static SmallVector<arith::ConstantIndexOp> findSizes(func::FuncOp function) {
 //===- Functions that are equal but for sizes -------------------------------------------------===//
 
 namespace {
-/// Writes a function without its name and its sizes: equal texts are equal code.
-class Skeleton {
+/// A function without its name, its sizes and the buffers' lengths.
+class Skeleton : public ContentKey {
 public:
   Skeleton(func::FuncOp function, ArrayRef<arith::ConstantIndexOp> sizes) {
     for (arith::ConstantIndexOp size : sizes)
       isSize.insert(size);
     write(function.getBody());
   }
-  std::string text;
 
 private:
-  void write(Region &region) {
-    for (Block &block : region) {
-      write('{');
-      for (BlockArgument argument : block.getArguments()) {
-        auto buffer = dyn_cast<MemRefType>(argument.getType());
-        define(argument, buffer ? buffer.getElementType() : argument.getType());
-      }
-      for (Operation &op : block)
-        write(op);
-      write('}');
-    }
+  Type typeOf(BlockArgument argument) const override {
+    auto buffer = dyn_cast<MemRefType>(argument.getType());
+    return buffer ? buffer.getElementType() : argument.getType();
   }
-  void write(Operation &op) {
-    write(op.getName().getAsOpaquePointer());
-    if (!isSize.contains(&op))
-      write(op.getAttrDictionary().getAsOpaquePointer());
-    for (Value operand : op.getOperands())
-      write(numbers.at(operand));
-    for (Value result : op.getResults())
-      define(result, result.getType());
-    for (Region &region : op.getRegions())
-      write(region);
-  }
-  void define(Value value, Type type) {
-    numbers.try_emplace(value, numbers.size());
-    write(type.getAsOpaquePointer());
-  }
-  template <typename T> void write(T value) {
-    text.append(reinterpret_cast<const char *>(&value), sizeof value);
-  }
+  bool hasAttributes(Operation &op) const override { return !isSize.contains(&op); }
 
   llvm::SmallPtrSet<Operation *, 16> isSize;
-  DenseMap<Value, size_t> numbers;
 };
 
 struct Member {
@@ -196,7 +171,7 @@ std::vector<KernelEntry> dlc::mergeKernels(ModuleOp module) {
     expandMaps(function);
     flattenBuffers(function);
     SmallVector<arith::ConstantIndexOp> sizes = findSizes(function);
-    size_t place = places.try_emplace(Skeleton(function, sizes).text, groups.size()).first->second;
+    size_t place = places.try_emplace(Skeleton(function, sizes).bytes, groups.size()).first->second;
     groups.resize(std::max(groups.size(), place + 1));
     groups[place].push_back({function, std::move(sizes)});
   }
