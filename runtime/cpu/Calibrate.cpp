@@ -171,10 +171,10 @@ void Calibration::measureMemory() {
              " cores");
     setTeamSize(team);
     MachineSpeed speed = measureMachine();
-    const MemoryRates &dram = speed.at(MemoryLevel::Dram);
+    const MemoryRates &dram = speed.memory.back().rates;
     if (team == 1)
       peakF32 = speed.gigaflops;
-    table["cache_bytes"] = speed.l3Bytes;
+    table["cache_bytes"] = speed.memory[1].bytes;
     // Of bytes that a kernel names: the third that a copy moves for its stores is not among them.
     double rate = 2 / (1 / dram.read + 1.5 / dram.copy);
     double from = byCores.empty() ? 0 : byCores.back();

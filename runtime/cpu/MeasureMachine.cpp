@@ -188,7 +188,7 @@ MachineSpeed measureMachine() {
   int64_t l2 = cacheBytes(2, mega);
   int64_t l3 = cacheBytes(3, 16 * mega);
   MachineSpeed speed;
-  speed.l2Bytes = static_cast<uint64_t>(l2 * threads);
+  speed.memory = {{"L2", {}, static_cast<uint64_t>(l2 * threads)}, {"L3", {}}, {"DRAM", {}}};
   // Bytes of an area: two of them inside the level, one well outside the level before it. A window
   // lasts some tens of microseconds: longer than the threads take to gather, shorter than a slice
   // of the scheduler's. Cores may have a last cache each, whatever a virtual machine says.
@@ -209,10 +209,10 @@ MachineSpeed measureMachine() {
     Walked size{sizes[level].area / each, sizes[level].window / each};
     int64_t at = 0;
     auto rate = [&](Walk walk, int moved) { return moved * walkRate(walk, floats, size, at); };
-    speed.memory[level] = {rate(readWindow, 1), rate(copyWindow, 3), rate(updateWindow, 2)};
+    speed.memory[level].rates = {rate(readWindow, 1), rate(copyWindow, 3), rate(updateWindow, 2)};
   }
   // What the last cache holds of a team's memory: other machines may use it, too.
-  double middle = std::sqrt(speed.at(MemoryLevel::L3).read * speed.at(MemoryLevel::Dram).read);
+  double middle = std::sqrt(speed.memory[1].rates.read * speed.memory[2].rates.read);
   int64_t held = round(shared);
   for (int64_t area = round(l3 / threads / 2); area <= std::min(l3, outside); area += area / 2) {
     int64_t at = 0;
@@ -221,7 +221,7 @@ MachineSpeed measureMachine() {
       break;
     held = round(area);
   }
-  speed.l3Bytes = static_cast<uint64_t>(held * threads);
+  speed.memory[1].bytes = static_cast<uint64_t>(held * threads);
   speed.gigaflops = multiplyAddRate();
   return speed;
 }

@@ -19,12 +19,17 @@ bool CacheModel::Cache::use(uint64_t page) {
   return false;
 }
 
-CacheModel::CacheModel(const MachineSpeed &speed)
-    : speed(speed), l2(speed.l2Bytes), l3(speed.l3Bytes) {}
+CacheModel::CacheModel(const MachineSpeed &speed) : speed(speed) {
+  for (size_t level = 0; level + 1 < speed.memory.size(); ++level)
+    caches.emplace_back(speed.memory[level].bytes);
+}
 
-MemoryLevel CacheModel::use(uint64_t page) {
-  bool inL2 = l2.use(page), inL3 = l3.use(page);
-  return inL2 ? MemoryLevel::L2 : inL3 ? MemoryLevel::L3 : MemoryLevel::Dram;
+size_t CacheModel::use(uint64_t page) {
+  size_t nearest = caches.size();
+  for (size_t level = caches.size(); level-- > 0;) // all of them see it
+    if (caches[level].use(page))
+      nearest = level;
+  return nearest;
 }
 
 MemoryWork CacheModel::run(std::span<const Touch> touches) {
@@ -33,16 +38,19 @@ MemoryWork CacheModel::run(std::span<const Touch> touches) {
   for (const Touch &touch : touches)
     rounds = std::max(rounds, pagesOf(touch));
   MemoryWork work;
+  std::vector<double> moved(speed.memory.size());
   for (uint64_t round = 0; round < rounds; ++round)
     for (const Touch &touch : touches) {
       uint64_t begin = round * pagesOf(touch) / rounds, end = (round + 1) * pagesOf(touch) / rounds;
       for (uint64_t page = begin; page < end; ++page) {
         auto bytes = static_cast<double>(std::min(pageBytes, touch.bytes - page * pageBytes));
-        MemoryLevel level = use(touch.address / pageBytes + page);
+        size_t level = use(touch.address / pageBytes + page);
         work.nanoseconds += speed.nanoseconds(level, bytes, touch.written ? bytes : 0);
-        work.bytes[static_cast<size_t>(level)] += bytes * (touch.written ? 2 : 1);
+        moved[level] += bytes * (touch.written ? 2 : 1);
       }
     }
+  for (size_t level = 0; level < moved.size(); ++level)
+    work.bytes[speed.memory[level].name] = moved[level];
   return work;
 }
 

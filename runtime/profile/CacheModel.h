@@ -5,10 +5,12 @@
 
 #include "runtime/core/MachineSpeed.h"
 
-#include <array>
 #include <list>
+#include <map>
 #include <span>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace dlc::rt {
 
@@ -21,7 +23,7 @@ struct Touch {
 /// What memory does for a kernel.
 struct MemoryWork {
   double nanoseconds = 0;
-  std::array<double, 3> bytes{}; // read, and written, where MemoryLevel says that they lie
+  std::map<std::string, double> bytes; // read, and written, by the name of the level they lie in
 };
 
 class CacheModel {
@@ -46,10 +48,11 @@ private:
     std::unordered_map<uint64_t, std::list<uint64_t>::iterator> places;
   };
 
-  MemoryLevel use(uint64_t page);
+  /// The nearest level that has the page.
+  size_t use(uint64_t page);
 
   MachineSpeed speed;
-  Cache l2, l3;
+  std::vector<Cache> caches;
 };
 
 } // namespace dlc::rt

@@ -29,21 +29,21 @@ void add(KernelRow &sum, const KernelRow &row) {
   sum.best += row.best;
   sum.bytes += row.bytes;
   sum.bound += row.bound;
-  for (size_t level = 0; level < row.levels.size(); ++level)
-    sum.levels[level] += row.levels[level];
+  for (const auto &[level, bytes] : row.levels)
+    sum.levels[level] += bytes;
 }
 
 /// Where most bytes lie.
-const char *levelOf(const KernelRow &row) {
-  constexpr const char *names[] = {"L2", "L3", "DRAM"};
-  auto largest = std::ranges::max_element(row.levels);
-  return *largest > 0 ? names[largest - row.levels.begin()] : "-";
+std::string levelOf(const KernelRow &row) {
+  auto largest =
+      std::ranges::max_element(row.levels, {}, [](const auto &level) { return level.second; });
+  return largest != row.levels.end() && largest->second > 0 ? largest->first : "-";
 }
 
 std::string lineOf(const KernelRow &row, const std::string &launches) {
   return format("%-22.22s%-24.24s%-18.18s%6s", row.kernel.c_str(), row.layer.c_str(),
                 row.kind.c_str(), launches.c_str()) +
-         cell(row.bytes * 1e-6, "%.2f") + format("%7s", levelOf(row)) +
+         cell(row.bytes * 1e-6, "%.2f") + format("%7s", levelOf(row).c_str()) +
          cell(1e3 * row.seconds, "%.3f") + cell(1e3 * row.best, "%.3f") +
          cell(1e3 * row.bound, "%.3f") +
          cell(row.best > 0 ? 100 * row.bound / row.best : 0, "%.0f%%") +

@@ -17,7 +17,7 @@ struct KernelRow {
   std::string kernel, layer, kind, implementation; // as dlc inspect names them; of the first launch
   std::vector<size_t> instructions;
   double seconds = 0, best = 0, bytes = 0, bound = 0;
-  std::array<double, 3> levels{}; // bytes by MemoryLevel
+  std::map<std::string, double> levels; // bytes by level of memory
 };
 
 class KernelTable {

@@ -3,6 +3,7 @@
 #include "runtime/record/TableText.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -31,8 +32,12 @@ std::string nameOf(const std::string &kind) {
   return name == std::end(names) ? kind : name->text;
 }
 
-std::string ratesText(const char *level, const MemoryRates &rates) {
-  return format("%s %.1f / %.1f / %.1f", level, rates.read, rates.update, rates.copy);
+std::string ratesText(const MachineSpeed &speed) {
+  std::string text;
+  for (const auto &[name, rates, bytes] : speed.memory)
+    text += (text.empty() ? "" : ", ") +
+            format("%s %.1f / %.1f / %.1f", name.c_str(), rates.read, rates.update, rates.copy);
+  return text;
 }
 
 } // namespace
@@ -93,10 +98,7 @@ std::vector<std::string> KindTable::lines(const MachineSpeed &speed) const {
   sum.bound = bound();
   sum.forecast = forecast;
   add(sum, "step");
-  lines.push_back("memory here, read / update / copy in GB/s on the bus: " +
-                  ratesText("L2", speed.at(MemoryLevel::L2)) + ", " +
-                  ratesText("L3", speed.at(MemoryLevel::L3)) + ", " +
-                  ratesText("DRAM", speed.at(MemoryLevel::Dram)) +
+  lines.push_back("memory here, read / update / copy in GB/s on the bus: " + ratesText(speed) +
                   format("; %.0f GFLOP/s", speed.gigaflops));
   lines.push_back(format("step %.2f x (library alone %.3f ms + bytes / bandwidth %.3f ms)",
                          bound() > 0 ? step / bound() : 0, 1e3 * libraryBound, 1e3 * memoryBound));
@@ -119,12 +121,12 @@ void KindTable::addTo(nlohmann::ordered_json &record, const MachineSpeed &speed)
   record["profile.library_alone_ms"] = 1e3 * libraryBound;
   record["profile.memory_bound_ms"] = 1e3 * memoryBound;
   record["profile.step_over_bound"] = bound() > 0 ? step / bound() : 0;
-  constexpr const char *levels[] = {"l2", "l3", "dram"};
-  for (size_t i = 0; i < speed.memory.size(); ++i) {
-    std::string prefix = std::string("machine.") + levels[i] + ".";
-    record[prefix + "read_gb_per_s"] = speed.memory[i].read;
-    record[prefix + "update_gb_per_s"] = speed.memory[i].update;
-    record[prefix + "copy_gb_per_s"] = speed.memory[i].copy;
+  for (const auto &[name, rates, bytes] : speed.memory) {
+    std::string prefix = "machine." + name + ".";
+    std::ranges::transform(prefix, prefix.begin(), [](unsigned char c) { return std::tolower(c); });
+    record[prefix + "read_gb_per_s"] = rates.read;
+    record[prefix + "update_gb_per_s"] = rates.update;
+    record[prefix + "copy_gb_per_s"] = rates.copy;
   }
   record["machine.gflops"] = speed.gigaflops;
 }

@@ -54,9 +54,9 @@ std::vector<Touch> merged(std::vector<Touch> touches) {
 void Bounds::finish(InstructionBound &bound, std::vector<Touch> touches, double share) {
   touches = merged(std::move(touches));
   MemoryWork work = cache.run(touches);
-  for (size_t level = 0; level < work.bytes.size(); ++level) {
-    bound.levels[level] = share * work.bytes[level];
-    bound.bytes += bound.levels[level];
+  for (const auto &[level, bytes] : work.bytes) {
+    bound.levels[level] = share * bytes;
+    bound.bytes += share * bytes;
   }
   if (!bound.library)
     bound.bound = share * work.nanoseconds * 1e-9;

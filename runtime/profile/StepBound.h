@@ -9,7 +9,6 @@
 #include "runtime/core/MachineSpeed.h"
 #include "runtime/core/Session.h"
 
-#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,10 +16,10 @@
 namespace dlc::rt {
 
 struct InstructionBound {
-  std::string kind;               // category of the kernel, "copy" or "all-reduce"
-  bool library = false;           // the bound is a time standing alone
-  double bytes = 0;               // on the bus: read, read for stores, written
-  std::array<double, 3> levels{}; // of these, where MemoryLevel says that they lie
+  std::string kind;                     // category of the kernel, "copy" or "all-reduce"
+  bool library = false;                 // the bound is a time standing alone
+  double bytes = 0;                     // on the bus: read, read for stores, written
+  std::map<std::string, double> levels; // of these, by the name of the level they lie in
   double flops = 0;
   double forecast = 0; // seconds, as are the bounds
   double bound = 0;

@@ -9,9 +9,8 @@ using namespace dlc::rt;
 /// A read byte costs 1 in L2, 10 in L3 and 100 in DRAM; written as well, twice that.
 static MachineSpeed slowMemory() {
   MachineSpeed speed;
-  speed.l2Bytes = 1 << 20;
-  speed.l3Bytes = 4 << 20;
-  speed.memory = {MemoryRates{1, 1, 1}, {0.1, 0.1, 0.1}, {0.01, 0.01, 0.01}};
+  speed.memory = {
+      {"L2", {1, 1, 1}, 1 << 20}, {"L3", {0.1, 0.1, 0.1}, 4 << 20}, {"DRAM", {0.01, 0.01, 0.01}}};
   return speed;
 }
 
@@ -46,5 +45,21 @@ TEST(CacheModel, KernelsWalkOverTheirBuffersSideBySide) {
 TEST(CacheModel, CountsPartsOfPages) {
   CacheModel cache(slowMemory());
   Touch small{4096, 100, false};
-  EXPECT_DOUBLE_EQ(cache.run({&small, 1}).nanoseconds, 100.0 * 100);
+  MemoryWork work = cache.run({&small, 1});
+  EXPECT_DOUBLE_EQ(work.nanoseconds, 100.0 * 100);
+  EXPECT_EQ(work.bytes, (std::map<std::string, double>{{"L2", 0}, {"L3", 0}, {"DRAM", 100}}));
+}
+
+// A device may have one cache, or none.
+TEST(CacheModel, HasTheMachinesLevels) {
+  MachineSpeed speed;
+  speed.memory = {{"HBM", {0.5, 0.5, 0.5}}};
+  CacheModel none(speed);
+  Touch near{0, quarter, false};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_DOUBLE_EQ(none.run({&near, 1}).nanoseconds, 2.0 * quarter);
+  speed.memory.insert(speed.memory.begin(), {"L2", {1, 1, 1}, 1 << 20});
+  CacheModel one(speed);
+  EXPECT_DOUBLE_EQ(one.run({&near, 1}).nanoseconds, 2.0 * quarter);
+  EXPECT_DOUBLE_EQ(one.run({&near, 1}).nanoseconds, 1.0 * quarter);
 }

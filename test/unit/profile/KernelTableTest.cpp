@@ -11,10 +11,10 @@ using namespace dlc::rt;
 
 namespace {
 
-InstructionBound boundOf(const std::string &kind, double bytes, MemoryLevel level, double seconds) {
+InstructionBound boundOf(const std::string &kind, double bytes, const char *level, double seconds) {
   InstructionBound bound;
   bound.kind = kind;
-  bound.bytes = bound.levels[static_cast<size_t>(level)] = bytes;
+  bound.bytes = bound.levels[level] = bytes;
   bound.bound = seconds;
   return bound;
 }
@@ -26,10 +26,10 @@ KernelTable table() {
   tiny.addDispatch(1, {0, 5, 1});
   Artifact artifact(tiny.pack(), "tiny.dlx");
   std::vector<InstructionBound> bounds(10);
-  bounds[2] = boundOf("pointwise", 8e6, MemoryLevel::Dram, 0.004);
-  bounds[5] = bounds[6] = boundOf("all-reduce", 0, MemoryLevel::L2, 0);
-  bounds[7] = boundOf("optimizer", 1e6, MemoryLevel::L2, 0.001);
-  bounds[9] = boundOf("optimizer", 2e6, MemoryLevel::L3, 0.002);
+  bounds[2] = boundOf("pointwise", 8e6, "DRAM", 0.004);
+  bounds[5] = bounds[6] = boundOf("all-reduce", 0, "L2", 0);
+  bounds[7] = boundOf("optimizer", 1e6, "L2", 0.001);
+  bounds[9] = boundOf("optimizer", 2e6, "L3", 0.002);
   MeasuredStep mean{0.030, {0, 0, 0.009, 0, 0, 0.001, 0.002, 0.004, 0, 0.006}};
   MeasuredStep best{0.025, {0, 0, 0.005, 0, 0, 0.001, 0.001, 0.003, 0, 0.005}};
   return {artifact, *artifact.program("train"), mean, best, bounds};
