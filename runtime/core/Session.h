@@ -3,7 +3,8 @@
 // Phases: the constructor verifies, compares schedule hashes over ranks, allocates and prefaults
 // every arena, rebuilds every kernel and initialises the variables; `run` only launches. Not
 // thread-safe: one compute thread makes all calls, except that another thread may fill `input(...,
-// slot)` while a program runs on the other slot.
+// slot)` while a program runs on the other slot. A run has the inputs of its slot until its results
+// or outputs were read.
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
