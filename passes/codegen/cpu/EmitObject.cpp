@@ -28,11 +28,18 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const CodeTarget &targ
       llvm::CodeGenOptLevel::Default));
 }
 
+// Passes that find nothing to do in kernels, and take long to see that: this one compares each
+// access to memory in a loop with all others.
+static constexpr StringLiteral useless[] = {"LoopLoadEliminationPass"};
+
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  llvm::PassInstrumentationCallbacks callbacks;
+  callbacks.registerShouldRunOptionalPassCallback(
+      [](StringRef pass, llvm::Any) { return !llvm::is_contained(useless, pass); });
+  llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
