@@ -4,14 +4,26 @@
 
 #include "passes/codegen/cpu/LowerKernels.h"
 
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -171,6 +183,37 @@ private:
 };
 } // namespace
 
+/// Vector ops that LLVM's dialect has no like of, in terms of others.
+static LogicalResult lowerVectors(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  vector::populateVectorBroadcastLoweringPatterns(patterns);
+  vector::populateVectorMaskOpLoweringPatterns(patterns);
+  vector::populateVectorMaskMaterializationPatterns(patterns, /*force32BitVectorIndices=*/true);
+  vector::populateVectorInterleaveLoweringPatterns(patterns);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
+  vector::populateVectorStepLoweringPatterns(patterns);
+  return applyPatternsGreedily(module, std::move(patterns));
+}
+
+/// All dialects at once: a conversion of each would take as long as that of all.
+static LogicalResult convertToLlvm(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  populateVectorToLLVMConversionPatterns(converter, patterns, /*reassociateFPReductions=*/false,
+                                         /*force32BitVectorIndices=*/true);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  index::populateIndexToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
 /// Makes `(buffers..., begin, end, sizes...)` the ABI `(buffers, begin, end, sizes)` of records.
 static void packArguments(LLVM::LLVMFuncOp body, size_t sizes) {
   ImplicitLocOpBuilder b(body.getLoc(), body.getContext());
@@ -245,18 +288,9 @@ LogicalResult dlc::lowerToLlvm(ModuleOp shares, ArrayRef<KernelEntry> entries,
   OpPassManager &functions = share.nest<func::FuncOp>();
   functions.addPass(createCanonicalizerPass());
   functions.addPass(createCSEPass());
-  functions.addPass(createLowerAffinePass());
   functions.addPass(createSCFToControlFlowPass());
-  share.addPass(createConvertVectorToLLVMPass());
-  share.addPass(createConvertMathToLLVMPass());
-  share.addPass(createFinalizeMemRefToLLVMConversionPass());
-  ConvertFuncToLLVMPassOptions bare;
-  bare.useBarePtrCallConv = true;
-  share.addPass(createConvertFuncToLLVMPass(bare));
-  share.addPass(createArithToLLVMConversionPass());
-  share.addPass(createConvertControlFlowToLLVMPass());
-  share.addPass(createConvertIndexToLLVMPass());
-  share.addPass(createReconcileUnrealizedCastsPass());
+  share.addPass(std::make_unique<SharePass>(lowerVectors));
+  share.addPass(std::make_unique<SharePass>(convertToLlvm));
   share.addPass(std::make_unique<SharePass>(splitNontemporalStores));
   if (failed(manager.run(shares)))
     return failure();
