@@ -62,7 +62,7 @@ int64_t exec::rangeBytes(RankedTensorType type) {
 }
 
 bool exec::isInstruction(Operation *op) {
-  return isa<DispatchOp, StartOp, WaitOp, RecordOp, WaitEventOp, CopyOp, FillOp, HostReadOp>(op);
+  return isa<DispatchOp, StartOp, WaitOp, RecordOp, WaitEventOp, CopyOp, UploadOp, DownloadOp>(op);
 }
 
 Root exec::rootOf(Value buffer) {
@@ -143,10 +143,10 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult HostReadOp::verify() {
+LogicalResult DownloadOp::verify() {
   size_t wanted = getKind() == ResultKind::Output ? 1 : 2;
   if (getBuffers().size() != wanted)
-    return emitOpError("reads ") << getBuffers().size() << " buffers, a "
+    return emitOpError("takes ") << getBuffers().size() << " buffers, a "
                                  << stringifyResultKind(getKind()) << " has " << wanted;
   return success();
 }

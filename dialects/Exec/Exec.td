@@ -183,16 +183,19 @@ def Exec_CopyOp : Exec_Instruction<"copy", [AllTypesMatch<["source", "destinatio
   let assemblyFormat = "$source `,` $destination attr-dict `:` type($source)";
 }
 
-def Exec_FillOp : Exec_Instruction<"fill"> {
-  let summary = "sets every byte";
-  let arguments = (ins Exec_BufferType:$buffer, I64Attr:$value, Exec_PhaseAttr:$phase,
-                       OptionalAttr<Exec_StreamAttr>:$stream);
-  let assemblyFormat = "$buffer attr-dict `:` type($buffer)";
+def Exec_UploadOp : Exec_Instruction<"upload"> {
+  let summary = "what the host has for this run is in the buffers";
+  let description = [{
+    Either inputs, which lie in the arena of inputs and whose turn may come while the run before is still under way, or scalars, which
+    are variables.
+  }];
+  let arguments = (ins Variadic<Exec_BufferType>:$buffers, OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "`(` $buffers `)` attr-dict `:` type($buffers)";
 }
 
-def Exec_HostReadOp : Exec_Instruction<"host_read"> {
-  let summary = "a result of the program is final";
-  let description = "Losses and metrics read (sum, count), an output one tensor.";
+def Exec_DownloadOp : Exec_Instruction<"download"> {
+  let summary = "a result of the program is final and goes to the host";
+  let description = "Losses and metrics are (sum, count), an output is one tensor, which the host may fetch until the next run.";
   let arguments = (ins StrAttr:$result, Exec_ResultKindAttr:$kind, Variadic<Exec_BufferType>:$buffers,
                        DefaultValuedAttr<F64Attr, "1.0">:$weight,
                        OptionalAttr<Exec_StreamAttr>:$stream);

@@ -1,4 +1,5 @@
-// dlc-assign-streams: one walk; kernels and copies on compute, collectives on comm behind an event.
+// dlc-assign-streams: one walk; kernels and copies on compute, collectives on comm behind an event,
+// inputs on copy before one.
 
 #include "passes/Passes.h"
 
@@ -23,20 +24,34 @@ public:
   }
 
 private:
+  static bool isOfInputs(UploadOp upload) {
+    return llvm::any_of(upload.getBuffers(),
+                        [](Value buffer) { return rootOf(buffer).buffer.getInput().has_value(); });
+  }
+
+  static Stream streamOf(Operation *op) {
+    if (auto upload = dyn_cast<UploadOp>(op); upload && isOfInputs(upload))
+      return Stream::Copy;
+    return isa<StartOp>(op) ? Stream::Comm : Stream::Compute;
+  }
+
   static void assign(exec::ProgramOp program) {
     int64_t events = 0;
+    auto order = [&](OpBuilder &builder, Location loc, Stream first, Stream then) {
+      RecordOp::create(builder, loc, events, first);
+      WaitEventOp::create(builder, loc, events++, then);
+    };
     for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
-      if (!isInstruction(&op))
+      if (!isInstruction(&op) || isa<RecordOp, WaitEventOp>(op))
         continue;
+      Stream stream = streamOf(&op);
+      op.setAttr("stream", StreamAttr::get(op.getContext(), stream));
       OpBuilder builder(&op);
-      Stream stream = isa<StartOp>(op) ? Stream::Comm : Stream::Compute;
-      if (isa<StartOp>(op)) {
-        RecordOp::create(builder, op.getLoc(), events, Stream::Compute);
-        WaitEventOp::create(builder, op.getLoc(), events, Stream::Comm);
-        ++events;
-      }
-      if (!isa<RecordOp, WaitEventOp>(op))
-        op.setAttr("stream", StreamAttr::get(op.getContext(), stream));
+      if (stream == Stream::Comm)
+        order(builder, op.getLoc(), Stream::Compute, stream);
+      builder.setInsertionPointAfter(&op);
+      if (stream == Stream::Copy)
+        order(builder, op.getLoc(), stream, Stream::Compute);
     }
   }
 };

@@ -30,7 +30,8 @@ def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {
   let summary = "puts instructions on streams and orders streams by events";
   let description = [{
     Kernels and copies go to compute, collectives to comm. Before a collective starts, comm waits for an event that compute records behind
-    the bucket's last writer; waiting for a collective is itself the order between comm and compute.
+    the bucket's last writer; waiting for a collective is itself the order between comm and compute. Inputs go up on copy, and compute
+    waits for the event behind them.
   }];
 }
 
@@ -57,7 +58,7 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
   let summary = "checks an exec program before export (read-only)";
   let description = [{
     1. Every buffer has an offset, aligned, and lies inside its arena; a view begins at a whole element. 2. Buffers live at the same time do not overlap, views excepted. 3. A buffer is
-    written before it is read, unless it is a variable or input. 4. Collectives start in the order of their numbers and are
+    written before it is read, unless it is a variable that keeps its value from step to step. 4. Collectives start in the order of their numbers and are
     waited for once. 5. No instruction touches a bucket in flight. 6. Every instruction has a stream. 7. A buffer of several variables is as large as they
     are, none of them is in another one, and each lies at its place in it. 8. The model holds variables, arenas, clusters, kernels and
     programs, and a program buffers and instructions; attributes and variables are as dlc-verify-nn demands; dimension 0 of all inputs and
@@ -66,6 +67,7 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     kind. 10. Each variable has a place of its own, and its buffers are there. 11. A generated kernel has the function, extent, chunk,
     types and accesses of its stage of its cluster. 12. Events are recorded once, and before they are waited for; instructions whose memory
     meets, one writing, are ordered by streams, events and collectives (runtime/artifact/OrderProof.h). 13. Buckets lie in the arena gradients.
+    14. An upload writes either inputs or scalars, none twice.
   }];
 }
 

@@ -36,9 +36,15 @@ private:
   fb::Offset<artifact::Instruction> instruction(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> operation(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> dispatch(exec::DispatchOp op);
-  fb::Offset<artifact::Result> hostRead(exec::HostReadOp op);
+  fb::Offset<artifact::Result> result(exec::DownloadOp download);
   uint64_t scheduleHash(const std::string &code);
   uint32_t indexOf(Value buffer) { return bufferIndex.lookup(buffer); }
+  std::vector<uint32_t> indicesOf(ValueRange places) {
+    std::vector<uint32_t> indices;
+    for (Value place : places)
+      indices.push_back(indexOf(place));
+    return indices;
+  }
 
   nn::ModelOp model;
   const rt::PlannerTarget &target;
@@ -178,9 +184,7 @@ void Exporter::exportBuffers(exec::ProgramOp program, int32_t number, const Live
 }
 
 std::pair<artifact::Operation, fb::Offset<void>> Exporter::dispatch(exec::DispatchOp op) {
-  std::vector<uint32_t> operands;
-  for (Value buffer : op.getBuffers())
-    operands.push_back(indexOf(buffer));
+  std::vector<uint32_t> operands = indicesOf(op.getBuffers());
   std::vector<uint32_t> forVariables;
   if (op.getVariables())
     for (auto name : op.getVariables()->getAsRange<FlatSymbolRefAttr>())
@@ -224,26 +228,24 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::operation(Operation *
             artifact::CreateCopy(builder, indexOf(copy.getSource()), indexOf(copy.getDestination()))
                 .Union());
       })
-      .Case<exec::FillOp>([&](exec::FillOp fill) {
-        return Result(
-            artifact::Operation::Fill,
-            artifact::CreateFill(builder, indexOf(fill.getBuffer()), fill.getValue()).Union());
+      .Case<exec::UploadOp>([&](exec::UploadOp upload) {
+        std::vector<uint32_t> places = indicesOf(upload.getBuffers());
+        return Result(artifact::Operation::Upload,
+                      artifact::CreateUploadDirect(builder, &places).Union());
       })
-      .Case<exec::HostReadOp>([&](exec::HostReadOp read) {
-        results.push_back(hostRead(read));
+      .Case<exec::DownloadOp>([&](exec::DownloadOp download) {
+        results.push_back(result(download));
         auto number = static_cast<uint32_t>(results.size() - 1);
-        return Result(artifact::Operation::HostRead,
-                      artifact::CreateHostRead(builder, number).Union());
+        return Result(artifact::Operation::Download,
+                      artifact::CreateDownload(builder, number).Union());
       });
 }
 
-fb::Offset<artifact::Result> Exporter::hostRead(exec::HostReadOp read) {
-  std::vector<uint32_t> places;
-  for (Value buffer : read.getBuffers())
-    places.push_back(indexOf(buffer));
-  return artifact::CreateResultDirect(builder, read.getResult().str().c_str(),
-                                      static_cast<artifact::ResultKind>(read.getKind()), &places,
-                                      read.getWeight().convertToDouble());
+fb::Offset<artifact::Result> Exporter::result(exec::DownloadOp download) {
+  std::vector<uint32_t> places = indicesOf(download.getBuffers());
+  return artifact::CreateResultDirect(builder, download.getResult().str().c_str(),
+                                      static_cast<artifact::ResultKind>(download.getKind()),
+                                      &places, download.getWeight().convertToDouble());
 }
 
 fb::Offset<artifact::Instruction> Exporter::instruction(Operation *op) {

@@ -20,8 +20,8 @@ Liveness::Liveness(exec::ProgramOp program) {
     if (auto wait = dyn_cast<exec::WaitOp>(op))
       if (Value bucket = inFlight.lookup(wait.getCollective()))
         touch(bucket, at);
-    if (auto read = dyn_cast<exec::HostReadOp>(op))
-      for (Value buffer : read.getBuffers())
+    if (auto download = dyn_cast<exec::DownloadOp>(op))
+      for (Value buffer : download.getBuffers())
         touch(buffer, static_cast<int64_t>(order.size()) - 1);
   }
   for (auto &[op, interval] : live)
@@ -44,8 +44,8 @@ SmallVector<exec::Access> dlc::accessesOf(Operation *op, SymbolTable &kernels) {
       access = static_cast<Access>(number);
   } else if (isa<exec::StartOp>(op)) {
     accesses.front() = Access::ReadWrite;
-  } else if (isa<exec::FillOp>(op)) {
-    accesses.front() = Access::Write;
+  } else if (isa<exec::UploadOp>(op)) {
+    llvm::fill(accesses, Access::Write);
   } else if (isa<exec::CopyOp>(op)) {
     accesses.back() = Access::Write;
   }

@@ -36,13 +36,14 @@ LogicalResult ProgramConverter::convert() {
   placeBuckets();
   placeAssigned();
   sharing.emplace(program.getBody().front(), [&](Value value) { return placed.contains(value); });
+  upload();
   for (Operation &op : program.getBody().front())
     if (failed(convertOp(&op)))
       return failure();
   keepOldValues();
   assignRemaining();
   for (Operation &op : program.getBody().front())
-    hostRead(&op);
+    download(&op);
   if (Attribute forecast = program->getAttr("forecast"))
     result->setAttr("forecast", forecast);
   anchor->erase();
@@ -195,6 +196,23 @@ Value ProgramConverter::bufferOf(Value value) {
 
 //===- Instructions ---------------------------------------------------------------------------===//
 
+/// Inputs apart from scalars, since their buffers are free earlier.
+void ProgramConverter::upload() {
+  SmallVector<Value> inputs, scalars;
+  for (BlockArgument argument : program.getArguments())
+    if (Value buffer = placed.lookup(argument))
+      inputs.push_back(buffer);
+  DenseSet<StringRef> seen;
+  for (auto read : program.getBody().getOps<nn::ReadOp>()) {
+    auto variable = symbols.lookup<nn::VariableOp>(read.getVariable());
+    if (variable.getKind() == nn::VariableKind::Scalar && seen.insert(read.getVariable()).second)
+      scalars.push_back(variableBuffer(read.getVariable()));
+  }
+  for (ValueRange host : {ValueRange(inputs), ValueRange(scalars)})
+    if (!host.empty())
+      exec::UploadOp::create(instructions, program.getLoc(), host, exec::StreamAttr());
+}
+
 LogicalResult ProgramConverter::convertOp(Operation *op) {
   if (op->hasTrait<nn::ReadByHost>() || isa<nn::ReadOp, nn::AssignOp>(op))
     return success();
@@ -331,11 +349,11 @@ void ProgramConverter::assignRemaining() {
                          Phase::Optimizer, exec::StreamAttr());
 }
 
-void ProgramConverter::hostRead(Operation *op) {
+void ProgramConverter::download(Operation *op) {
   auto create = [&](StringRef name, exec::ResultKind kind, ValueRange values, double weight) {
     SmallVector<Value> places =
         llvm::map_to_vector(values, [&](Value value) { return bufferOf(value); });
-    exec::HostReadOp::create(instructions, op->getLoc(), name, kind, places, llvm::APFloat(weight),
+    exec::DownloadOp::create(instructions, op->getLoc(), name, kind, places, llvm::APFloat(weight),
                              exec::StreamAttr());
   };
   if (auto loss = dyn_cast<nn::LossOp>(op))

@@ -31,13 +31,14 @@ private:
   mlir::Value newBuffer(mlir::RankedTensorType type, exec::ArenaKind arena, mlir::Location loc);
 
   // What runs.
+  void upload();
   llvm::LogicalResult convertOp(mlir::Operation *op);
   llvm::LogicalResult dispatch(mlir::Operation *op, const KernelUse &use);
   void start(mlir::Operation *op);
   void view(mlir::Operation *op, mlir::Value source, mlir::Value result);
   void keepOldValues();
   void assignRemaining();
-  void hostRead(mlir::Operation *op);
+  void download(mlir::Operation *op);
 
   nn::ProgramOp program;
   KernelTable &kernels;

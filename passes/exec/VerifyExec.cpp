@@ -37,8 +37,9 @@ public:
     for (auto program : model.getBody().getOps<exec::ProgramOp>()) {
       Liveness liveness(program);
       if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program)) ||
-          failed(verifyOverlap(liveness)) || failed(verifyOrder(liveness, symbols)) ||
-          failed(verifyCollectives(liveness)) || failed(verifyStreams(liveness, symbols)))
+          failed(verifyOverlap(liveness)) || failed(verifyUploads(program, symbols)) ||
+          failed(verifyOrder(liveness, symbols)) || failed(verifyCollectives(liveness)) ||
+          failed(verifyStreams(liveness, symbols)))
         return signalPassFailure();
       AliasVerifier aliases(symbols);
       for (Operation *instruction : liveness.instructions())
@@ -78,21 +79,22 @@ private:
       if (buffer.getInput() && !inputs.insert(*buffer.getInput()).second)
         return buffer.emitOpError("holds input '")
                << *buffer.getInput() << "', which another buffer holds";
-    for (auto read : program.getBody().getOps<HostReadOp>()) {
-      if (read.getKind() == ResultKind::Output) {
-        if (!outputs.insert(read.getResult()).second)
-          return read.emitOpError("gives output '") << read.getResult() << "' a second time";
+    for (auto download : program.getBody().getOps<DownloadOp>()) {
+      if (download.getKind() == ResultKind::Output) {
+        if (!outputs.insert(download.getResult()).second)
+          return download.emitOpError("gives output '")
+                 << download.getResult() << "' a second time";
         continue;
       }
-      for (Type type : read.getBuffers().getTypes()) {
+      for (Type type : download.getBuffers().getTypes()) {
         RankedTensorType tensor = cast<exec::BufferType>(type).getTensor();
         if (!tensor.getElementType().isF32() || tensor.getNumElements() != 1)
-          return read.emitOpError("gives ")
-                 << stringifyResultKind(read.getKind()) << " '" << read.getResult() << "' of type "
-                 << tensor << ", expected one f32 each for sum and count";
+          return download.emitOpError("gives ")
+                 << stringifyResultKind(download.getKind()) << " '" << download.getResult()
+                 << "' of type " << tensor << ", expected one f32 each for sum and count";
       }
-      if (!rt::ranges::finite.contains(read.getWeight().convertToDouble()))
-        return read.emitOpError("has a weight that is not finite");
+      if (!rt::ranges::finite.contains(download.getWeight().convertToDouble()))
+        return download.emitOpError("has a weight that is not finite");
     }
     return success();
   }
@@ -116,14 +118,14 @@ private:
                << batchText();
       batch = type.getDimSize(0);
     }
-    for (auto read : program.getBody().getOps<HostReadOp>()) {
-      if (read.getKind() != ResultKind::Output)
+    for (auto download : program.getBody().getOps<DownloadOp>()) {
+      if (download.getKind() != ResultKind::Output)
         continue;
       RankedTensorType type =
-          cast<exec::BufferType>(read.getBuffers().front().getType()).getTensor();
+          cast<exec::BufferType>(download.getBuffers().front().getType()).getTensor();
       if (!hasBatch(type))
-        return read.emitOpError("gives output '")
-               << read.getResult() << "' of type " << type << "; dimension 0 must be the batch"
+        return download.emitOpError("gives output '")
+               << download.getResult() << "' of type " << type << "; dimension 0 must be the batch"
                << batchText();
     }
     return success();
@@ -361,6 +363,30 @@ private:
     return success();
   }
 
+  static bool isScalar(BufferOp buffer, SymbolTable &symbols) {
+    auto variable = symbols.lookup<nn::VariableOp>(buffer.getVariable().value_or(""));
+    return variable && variable.getKind() == nn::VariableKind::Scalar;
+  }
+
+  static LogicalResult verifyUploads(exec::ProgramOp program, SymbolTable &symbols) { // 14.
+    DenseSet<Value> seen;
+    for (auto upload : program.getBody().getOps<UploadOp>()) {
+      unsigned inputs = 0;
+      for (Value place : upload.getBuffers()) {
+        auto buffer = place.getDefiningOp<BufferOp>();
+        bool isInput = buffer && buffer.getInput();
+        if (!isInput && !(buffer && isScalar(buffer, symbols)))
+          return upload.emitOpError("writes what is neither an input nor a scalar");
+        if (!seen.insert(place).second)
+          return upload.emitOpError("brings a value a second time");
+        inputs += isInput;
+      }
+      if (inputs != 0 && inputs != upload.getBuffers().size())
+        return upload.emitOpError("brings inputs and scalars in one");
+    }
+    return success();
+  }
+
   static LogicalResult verifyOrder(const Liveness &liveness, SymbolTable &symbols) { // 3. 6.
     DenseSet<Operation *> written;
     for (Operation *op : liveness.instructions()) {
@@ -369,8 +395,8 @@ private:
       SmallVector<Access> accesses = accessesOf(op, symbols);
       for (auto [operand, access] : llvm::zip(op->getOperands(), accesses)) {
         BufferOp root = rootOf(operand).buffer;
-        bool external = root.getVariable() || root.getVariables() || root.getInput();
-        if (access == Access::Read && !external && !written.contains(root))
+        bool isKept = root.getVariables() || (root.getVariable() && !isScalar(root, symbols));
+        if (access == Access::Read && !isKept && !written.contains(root))
           return op->emitOpError("reads a buffer that nothing has written");
       }
       for (auto [operand, access] : llvm::zip(op->getOperands(), accesses))

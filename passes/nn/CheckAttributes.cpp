@@ -243,7 +243,7 @@ llvm::SetVector<StringRef> metricsOf(Operation *program) {
   program->walk([&](Operation *op) {
     if (auto metric = dyn_cast<nn::MetricOp>(op))
       names.insert(metric.getMetric());
-    else if (auto read = dyn_cast<exec::HostReadOp>(op);
+    else if (auto read = dyn_cast<exec::DownloadOp>(op);
              read && read.getKind() == exec::ResultKind::Metric)
       names.insert(read.getResult());
   });

@@ -5,6 +5,7 @@
 #include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
 
+#include <map>
 #include <optional>
 #include <set>
 
@@ -33,6 +34,9 @@ private:
   void verifyDispatch(const artifact::Dispatch &dispatch);
   void verifyStart(uint32_t collective);
   void verifyWait(uint32_t collective);
+  void verifyUpload(const artifact::Upload &upload);
+  void verifyDownload(uint32_t result);
+  void findHostValues();
 
   /// Says no if the program has no such buffer; reports that, and one that is not live.
   bool verifyLive(uint32_t buffer);
@@ -66,6 +70,12 @@ private:
   uint32_t position = 0;
   std::vector<State> collectives;
   std::set<uint32_t> recorded; // events
+  /// By buffer: what the host gives, and whether it has gone up.
+  struct HostValue {
+    bool isInput = false, isThere = false;
+  };
+  std::map<uint32_t, HostValue> hostValues;
+  std::vector<bool> downloaded; // by result
   OrderProof order;
 };
 
@@ -221,6 +231,13 @@ bool ProgramVerifier::verifyLive(uint32_t buffer) {
 bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
   if (!verifyLive(buffer))
     return false;
+  int32_t source = root.buffers()->Get(buffer)->alias_of();
+  auto isMissing = [&](uint32_t value) {
+    auto given = hostValues.find(value);
+    return given != hostValues.end() && !given->second.isThere;
+  };
+  if (isMissing(buffer) || (source >= 0 && isMissing(static_cast<uint32_t>(source))))
+    fault("buffer " + std::to_string(buffer) + " is used before the host's value is there");
   verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
                                                        : order.write(rangeOf(buffer)));
   return true;
@@ -268,6 +285,44 @@ void ProgramVerifier::verifyWait(uint32_t collective) {
   verifyLive(buffer);
 }
 
+void ProgramVerifier::findHostValues() {
+  for (uint32_t i = 0; i < countOf(program.inputs()); ++i)
+    hostValues[program.inputs()->Get(i)->buffer()] = {true};
+  for (uint32_t i = 0; i < countOf(root.variables()); ++i)
+    if (const artifact::Variable *variable = root.variables()->Get(i);
+        variable->kind() == artifact::VariableKind::Scalar)
+      hostValues[variable->buffer()] = {false};
+}
+
+void ProgramVerifier::verifyUpload(const artifact::Upload &upload) {
+  size_t inputs = 0;
+  for (uint32_t i = 0; i < countOf(upload.buffers()); ++i) {
+    uint32_t buffer = upload.buffers()->Get(i);
+    auto given = hostValues.find(buffer);
+    if (given == hostValues.end() || given->second.isThere) {
+      fault("uploads buffer " + std::to_string(buffer) +
+            ", which holds nothing of the host's or was uploaded before");
+      continue;
+    }
+    given->second.isThere = true;
+    inputs += given->second.isInput;
+    verifyUse(buffer, artifact::Access::Write);
+  }
+  if (inputs != 0 && inputs != countOf(upload.buffers()))
+    fault("uploads inputs and scalars in one");
+}
+
+void ProgramVerifier::verifyDownload(uint32_t result) {
+  if (result >= downloaded.size())
+    return fault("no such result");
+  if (downloaded[result])
+    fault("downloads result " + std::to_string(result) + " a second time");
+  downloaded[result] = true;
+  const auto *places = program.results()->Get(result)->buffers();
+  for (uint32_t i = 0; i < countOf(places); ++i)
+    verifyUse(places->Get(i), artifact::Access::Read);
+}
+
 void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction &instruction) {
   position = at;
   if (instruction.stream() > artifact::Stream::MAX || instruction.phase() > artifact::Phase::MAX)
@@ -301,18 +356,10 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
       fault("copies between different types");
     return;
   }
-  case artifact::Operation::Fill:
-    verifyUse(instruction.operation_as_Fill()->buffer(), artifact::Access::Write);
-    return;
-  case artifact::Operation::HostRead: {
-    uint32_t result = instruction.operation_as_HostRead()->result();
-    if (result >= countOf(program.results()))
-      return fault("no such result");
-    const auto *read = program.results()->Get(result)->buffers();
-    for (uint32_t i = 0; i < countOf(read); ++i)
-      verifyUse(read->Get(i), artifact::Access::Read);
-    return;
-  }
+  case artifact::Operation::Upload:
+    return verifyUpload(*instruction.operation_as_Upload());
+  case artifact::Operation::Download:
+    return verifyDownload(instruction.operation_as_Download()->result());
   default:
     fault("unknown operation");
   }
@@ -322,11 +369,16 @@ void ProgramVerifier::run() {
   verifySignature();
   verifyTiling();
   verifyCollectives();
+  findHostValues();
+  downloaded.resize(countOf(program.results()));
   for (uint32_t i = 0; i < countOf(program.instructions()) && !faults.full(); ++i)
     verifyInstruction(i, *program.instructions()->Get(i));
   for (uint32_t i = 0; i < collectives.size(); ++i)
     if (collectives[i] != State::Done)
       faultInSignature("collective " + std::to_string(i) + " is never completed");
+  for (uint32_t i = 0; i < downloaded.size(); ++i)
+    if (!downloaded[i])
+      faultInSignature("result " + std::to_string(i) + " is never downloaded");
 }
 
 } // namespace

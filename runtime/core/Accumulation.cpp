@@ -51,8 +51,6 @@ private:
     if (const auto *copy = instruction.operation_as_Copy()) {
       reads.insert(rootOf(copy->source()));
       writes.insert(rootOf(copy->destination()));
-    } else if (const auto *fill = instruction.operation_as_Fill()) {
-      writes.insert(rootOf(fill->buffer()));
     } else if (const auto *dispatch = instruction.operation_as_Dispatch();
                dispatch && dispatch->buffers()) {
       const auto *access = artifact->kernels()->Get(dispatch->kernel())->access();

@@ -112,8 +112,8 @@ std::pair<float, float> normalPair(uint32_t first, uint32_t second) {
   return drawPair(first, second);
 }
 
-void drawInitialValues(const Artifact &artifact, const artifact::Variable &variable, uint64_t seed,
-                       size_t first, std::span<float> values) {
+void drawInitialValues(const artifact::Variable &variable, uint64_t seed, size_t first,
+                       std::span<float> values) {
   const artifact::Initializer &start = *variable.initializer();
   auto a = static_cast<float>(start.a()), b = static_cast<float>(start.b());
   uint32_t stream = randomStream(variable.name()->string_view());
@@ -127,13 +127,6 @@ void drawInitialValues(const Artifact &artifact, const artifact::Variable &varia
   case artifact::InitializerKind::Uniform:
     return drawRuns(seed, stream, first, values,
                     [&](const Words &words, Draws &draws) { toUniform(words, a, b, draws); });
-  case artifact::InitializerKind::Data: {
-    artifact::DType dtype = artifact->buffers()->Get(variable.buffer())->type()->dtype();
-    const auto *stored = reinterpret_cast<const std::byte *>(artifact.data(*start.data()).data());
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>(readScalar(dtype, stored + (first + i) * sizeOf(dtype)));
-    return;
-  }
   }
 }
 

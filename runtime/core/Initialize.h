@@ -13,7 +13,7 @@ std::pair<float, float> normalPair(uint32_t first, uint32_t second);
 
 /// Start values of a variable's logical elements first, first + 1, ...; each depends on its index
 /// alone. Any thread may call it.
-void drawInitialValues(const Artifact &artifact, const artifact::Variable &variable, uint64_t seed,
-                       size_t first, std::span<float> values);
+void drawInitialValues(const artifact::Variable &variable, uint64_t seed, size_t first,
+                       std::span<float> values);
 
 } // namespace dlc::rt

@@ -4,34 +4,75 @@
 #include "runtime/core/Arenas.h"
 #include "runtime/core/ScalarBlock.h"
 
+#include <map>
+
 namespace dlc::rt {
 namespace {
 
 class Resolver {
 public:
   Resolver(const artifact::Program &program, const Arenas &arenas,
-           std::span<const uint32_t> kernels)
-      : program(program), arenas(arenas), kernels(kernels) {}
+           std::span<const uint32_t> kernels, const ScalarBlock &scalars);
 
-  void addInstructions(ResolvedProgram &to) const;
-  void addCollectives(ResolvedProgram &to) const;
-  void addInputs(ResolvedProgram &to) const;
-  void addResults(ResolvedProgram &to) const;
+  ResolvedProgram run() const;
 
 private:
+  using Operation = decltype(ResolvedProgram::Instruction::operation);
+
   Places placesOf(uint32_t buffer) const {
     return {arenas.memory(buffer, 0), arenas.memory(buffer, 1)};
   }
-  decltype(ResolvedProgram::Instruction::operation)
-  operationOf(const artifact::Instruction &instruction) const;
+  Operation operationOf(const artifact::Instruction &instruction) const;
+  ResolvedProgram::Upload upload(const artifact::Upload &upload) const;
+  ResolvedProgram::Collective collective(const artifact::Collective &collective) const;
+  void findResults();
 
   const artifact::Program &program;
   const Arenas &arenas;
   std::span<const uint32_t> kernels;
+  std::map<uint32_t, size_t> scalars;             // by buffer: where in the host's block
+  std::vector<ResolvedProgram::Download> results; // in the program's order
+  size_t resultBytes = 0;
 };
 
-decltype(ResolvedProgram::Instruction::operation)
-Resolver::operationOf(const artifact::Instruction &instruction) const {
+Resolver::Resolver(const artifact::Program &program, const Arenas &arenas,
+                   std::span<const uint32_t> kernels, const ScalarBlock &block)
+    : program(program), arenas(arenas), kernels(kernels) {
+  for (const auto &[variable, offset] : block.offsets())
+    scalars[variable->buffer()] = offset;
+  findResults();
+}
+
+void Resolver::findResults() {
+  if (!program.results())
+    return;
+  for (const artifact::Result *result : *program.results()) {
+    ResolvedProgram::Download &download = results.emplace_back();
+    if (result->kind() == artifact::ResultKind::Output)
+      continue;
+    for (uint32_t buffer : *result->buffers()) { // of one f32 each
+      Places places = placesOf(buffer);
+      for (DeviceSpan &place : places)
+        place.bytes = sizeof(float);
+      download.parts.push_back({places, resultBytes});
+      resultBytes += sizeof(float);
+    }
+  }
+}
+
+ResolvedProgram::Upload Resolver::upload(const artifact::Upload &upload) const {
+  ResolvedProgram::Upload resolved;
+  if (!upload.buffers())
+    return resolved;
+  for (uint32_t buffer : *upload.buffers())
+    if (auto scalar = scalars.find(buffer); scalar != scalars.end())
+      resolved.scalars.push_back({placesOf(buffer), scalar->second});
+    else
+      resolved.inputs.push_back(placesOf(buffer));
+  return resolved;
+}
+
+Resolver::Operation Resolver::operationOf(const artifact::Instruction &instruction) const {
   switch (instruction.operation_type()) {
   case artifact::Operation::Dispatch: {
     const artifact::Dispatch *dispatch = instruction.operation_as_Dispatch();
@@ -49,80 +90,48 @@ Resolver::operationOf(const artifact::Instruction &instruction) const {
     const artifact::Copy *copy = instruction.operation_as_Copy();
     return ResolvedProgram::Copy{placesOf(copy->source()), placesOf(copy->destination())};
   }
-  case artifact::Operation::Fill: {
-    const artifact::Fill *fill = instruction.operation_as_Fill();
-    return ResolvedProgram::Fill{placesOf(fill->buffer()), fill->value()};
-  }
   case artifact::Operation::RecordEvent:
     return ResolvedProgram::RecordEvent{instruction.operation_as_RecordEvent()->event()};
   case artifact::Operation::WaitEvent:
     return ResolvedProgram::WaitEvent{instruction.operation_as_WaitEvent()->event()};
+  case artifact::Operation::Upload:
+    return upload(*instruction.operation_as_Upload());
   default:
-    return ResolvedProgram::HostRead{instruction.operation_as_HostRead()->result()};
+    return results[instruction.operation_as_Download()->result()];
   }
 }
 
-void Resolver::addInstructions(ResolvedProgram &to) const {
+ResolvedProgram::Collective Resolver::collective(const artifact::Collective &collective) const {
+  ResolvedProgram::Collective resolved;
+  CollectiveOperation &operation = resolved.operation;
+  operation.memory = arenas.memory(collective.buffer(), 0)
+                         .subspan(0, collective.elements() * sizeOf(operation.type));
+  operation.kind = collective.kind();
+  operation.wire = collective.wire();
+  if (collective.members())
+    for (const flatbuffers::String *member : *collective.members())
+      resolved.members.push_back(member->str());
+  return resolved;
+}
+
+ResolvedProgram Resolver::run() const {
+  ResolvedProgram resolved;
+  resolved.events = program.events();
+  resolved.resultBytes = resultBytes;
   if (program.instructions())
     for (const artifact::Instruction *instruction : *program.instructions())
-      to.instructions.push_back({instruction->stream(), operationOf(*instruction)});
-}
-
-void Resolver::addCollectives(ResolvedProgram &to) const {
-  if (!program.collectives())
-    return;
-  for (const artifact::Collective *collective : *program.collectives()) {
-    ResolvedProgram::Collective &added = to.collectives.emplace_back();
-    CollectiveOperation &operation = added.operation;
-    operation.memory = arenas.memory(collective->buffer(), 0)
-                           .subspan(0, collective->elements() * sizeOf(operation.type));
-    operation.kind = collective->kind();
-    operation.wire = collective->wire();
-    if (collective->members())
-      for (const flatbuffers::String *member : *collective->members())
-        added.members.push_back(member->str());
-  }
-}
-
-void Resolver::addInputs(ResolvedProgram &to) const {
-  if (program.inputs())
-    for (const artifact::ProgramInput *input : *program.inputs())
-      to.inputs.push_back(placesOf(input->buffer()));
-}
-
-void Resolver::addResults(ResolvedProgram &to) const {
-  if (!program.results())
-    return;
-  for (const artifact::Result *result : *program.results()) {
-    std::vector<ResolvedProgram::Transfer> &transfers = to.results.emplace_back();
-    if (result->kind() == artifact::ResultKind::Output)
-      continue;
-    for (uint32_t buffer : *result->buffers()) { // of one f32 each
-      Places places = placesOf(buffer);
-      for (DeviceSpan &place : places)
-        place.bytes = sizeof(float);
-      transfers.push_back({places, to.resultBytes});
-      to.resultBytes += sizeof(float);
-    }
-  }
+      resolved.instructions.push_back({instruction->stream(), operationOf(*instruction)});
+  if (program.collectives())
+    for (const artifact::Collective *entry : *program.collectives())
+      resolved.collectives.push_back(collective(*entry));
+  return resolved;
 }
 
 } // namespace
 
 ResolvedProgram resolve(const artifact::Program &program, const Arenas &arenas,
                         std::span<const uint32_t> kernels, const ScalarBlock &scalars) {
-  ResolvedProgram resolved;
-  resolved.events = program.events();
-  Resolver resolver(program, arenas, kernels);
-  resolver.addInstructions(resolved);
-  resolver.addCollectives(resolved);
-  resolver.addInputs(resolved);
-  resolver.addResults(resolved);
-  for (const auto &[variable, offset] : scalars.offsets()) {
-    DeviceSpan memory = arenas.memory(variable->buffer(), 0);
-    resolved.scalars.push_back({{memory, memory}, offset});
-  }
-  return resolved;
+  return Resolver(program, arenas, kernels, scalars).run();
 }
 
 } // namespace dlc::rt

@@ -38,9 +38,22 @@ struct ResolvedProgram {
   struct Copy {
     Places from, to;
   };
-  struct Fill {
+  /// From or to a block of the host.
+  struct Transfer {
     Places memory;
-    uint8_t value;
+    size_t offset; // in the block
+  };
+  /// What the host has staged for the inputs of the run's slot, or scalars from the block that the
+  /// run is given. Inputs may go up while the run before is under way, but not while one before on
+  /// the same slot is.
+  struct Upload {
+    std::vector<Places> inputs;
+    std::vector<Transfer> scalars;
+  };
+  /// A result is final: sum and count of a loss or metric go to the block of results, an output
+  /// stays where it is.
+  struct Download {
+    std::vector<Transfer> parts;
   };
   struct RecordEvent {
     uint32_t event;
@@ -48,36 +61,19 @@ struct ResolvedProgram {
   struct WaitEvent {
     uint32_t event;
   };
-  /// The result is final.
-  struct HostRead {
-    uint32_t result;
-  };
 
   struct Instruction {
     artifact::Stream stream = artifact::Stream::Compute;
-    std::variant<Launch, Start, Wait, Copy, Fill, RecordEvent, WaitEvent, HostRead> operation;
+    std::variant<Launch, Start, Wait, Copy, RecordEvent, WaitEvent, Upload, Download> operation;
   };
   struct Collective {
     CollectiveOperation operation;
     std::vector<std::string> members; // for messages
   };
-  /// From or to a block of the host.
-  struct Transfer {
-    Places memory;
-    size_t offset; // in the block
-  };
 
   std::vector<Instruction> instructions;
   std::vector<Collective> collectives;
   uint32_t events = 0;
-
-  /// Staged by the host, and in their places before the first instruction.
-  std::vector<Places> inputs;
-  /// Likewise, from the block that a run is given.
-  std::vector<Transfer> scalars;
-  /// By result: sum and count of losses and metrics, f32, which a run takes into its block; nothing
-  /// of outputs.
-  std::vector<std::vector<Transfer>> results;
   size_t resultBytes = 0; // of the block
 };
 

@@ -188,7 +188,7 @@ void Session::initialize(uint64_t seed) {
   for (const artifact::Variable *variable : *impl->artifact->variables())
     if (variable->kind() != artifact::VariableKind::Copy)
       impl->write(*variable, [&](size_t first, std::span<float> values) {
-        drawInitialValues(impl->artifact, *variable, seed, first, values);
+        drawInitialValues(*variable, seed, first, values);
       });
 }
 

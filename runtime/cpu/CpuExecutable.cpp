@@ -52,10 +52,13 @@ CpuExecutable::Step CpuExecutable::translate(const ResolvedProgram::Instruction 
     step.kind = Kind::Copy;
     step.from = copy->from;
     step.to = copy->to;
-  } else if (const auto *fill = std::get_if<ResolvedProgram::Fill>(&instruction.operation)) {
-    step.kind = Kind::Fill;
-    step.to = fill->memory;
-    step.value = fill->value;
+  } else if (const auto *upload = std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
+    step.kind = Kind::Upload; // inputs are staged in their places
+    step.transfers = upload->scalars;
+  } else if (const auto *download =
+                 std::get_if<ResolvedProgram::Download>(&instruction.operation)) {
+    step.kind = Kind::Download;
+    step.transfers = download->parts;
   }
   return step;
 }
@@ -95,8 +98,10 @@ void CpuExecutable::execute(const Step &step, const RunArguments &arguments) {
     return context.collectives.wait(tickets[step.collective]);
   case Kind::Copy:
     return copyOnTeam(bytesAt(step.from[slot]), bytesAt(step.to[slot]));
-  case Kind::Fill:
-    return fillOnTeam(bytesAt(step.to[slot]), step.value);
+  case Kind::Upload:
+    return upload(step, arguments);
+  case Kind::Download:
+    return download(step, slot);
   case Kind::Nothing:
     return;
   }
@@ -105,19 +110,24 @@ void CpuExecutable::execute(const Step &step, const RunArguments &arguments) {
 void CpuExecutable::run(const RunArguments &arguments) {
   setTeamSize(context.threads); // of this thread, whichever made the device
   flushDenormalsOnTeam();
-  for (const ResolvedProgram::Transfer &scalar : program.scalars) {
-    std::span<std::byte> to = bytesAt(scalar.memory[arguments.slot]);
-    std::memcpy(to.data(), arguments.scalars.data() + scalar.offset, to.size());
-  }
   if (arguments.timed)
     runTimed(arguments);
   else
     runSteps(arguments);
-  for (const std::vector<ResolvedProgram::Transfer> &result : program.results)
-    for (const ResolvedProgram::Transfer &part : result) {
-      std::span<std::byte> from = bytesAt(part.memory[arguments.slot]);
-      std::memcpy(resultBlock.data() + part.offset, from.data(), from.size());
-    }
+}
+
+void CpuExecutable::upload(const Step &step, const RunArguments &arguments) {
+  for (const ResolvedProgram::Transfer &scalar : step.transfers) {
+    std::span<std::byte> to = bytesAt(scalar.memory[arguments.slot]);
+    std::memcpy(to.data(), arguments.scalars.data() + scalar.offset, to.size());
+  }
+}
+
+void CpuExecutable::download(const Step &step, unsigned slot) {
+  for (const ResolvedProgram::Transfer &part : step.transfers) {
+    std::span<std::byte> from = bytesAt(part.memory[slot]);
+    std::memcpy(resultBlock.data() + part.offset, from.data(), from.size());
+  }
 }
 
 void CpuExecutable::runSteps(const RunArguments &arguments) {

@@ -31,16 +31,16 @@ public:
   std::span<const TraceEvent> times() override { return events; }
 
 private:
-  enum class Kind : uint8_t { Launch, Start, Wait, Copy, Fill, Nothing };
+  enum class Kind : uint8_t { Launch, Start, Wait, Copy, Upload, Download, Nothing };
   struct Step {
     /// Takes long enough for messages to have arrived meanwhile.
     bool computes() const { return kind == Kind::Launch || kind == Kind::Copy; }
 
     Kind kind = Kind::Nothing;
-    uint8_t value = 0;                // Fill
-    uint32_t collective = 0;          // Start, Wait
-    std::array<uint32_t, 2> launch{}; // Launch, by input slot
-    Places to{}, from{};              // Copy, Fill
+    uint32_t collective = 0;                               // Start, Wait
+    std::array<uint32_t, 2> launch{};                      // Launch, by input slot
+    Places to{}, from{};                                   // Copy
+    std::vector<ResolvedProgram::Transfer> transfers = {}; // Upload, Download
   };
   /// A collective that a timed run has started.
   struct InFlight {
@@ -53,6 +53,8 @@ private:
                  std::span<const LoadedKernel> kernels);
   bool accumulates(uint32_t instruction, MicroBatch part);
   void execute(const Step &step, const RunArguments &arguments);
+  static void upload(const Step &step, const RunArguments &arguments);
+  void download(const Step &step, unsigned slot);
   void runSteps(const RunArguments &arguments);
   void runTimed(const RunArguments &arguments);
   void recordCompletions(int64_t now);

@@ -1,4 +1,4 @@
-// Copies and fills in which all threads of the team share.
+// Copies in which all threads of the team share.
 #pragma once
 
 #include "runtime/core/ParallelFor.h"
@@ -15,12 +15,6 @@ inline constexpr int64_t teamCopyPiece = 1 << 20; // bytes
 inline void copyOnTeam(std::span<const std::byte> from, std::span<std::byte> to) {
   parallelFor(static_cast<int64_t>(from.size()), teamCopyPiece, [&](int64_t begin, int64_t end) {
     std::memcpy(to.data() + begin, from.data() + begin, static_cast<size_t>(end - begin));
-  });
-}
-
-inline void fillOnTeam(std::span<std::byte> memory, uint8_t value) {
-  parallelFor(static_cast<int64_t>(memory.size()), teamCopyPiece, [&](int64_t begin, int64_t end) {
-    std::memset(memory.data() + begin, value, static_cast<size_t>(end - begin));
   });
 }
 

@@ -93,9 +93,6 @@ InstructionBound Bounds::of(const artifact::Instruction &instruction) {
   if (const auto *copy = instruction.operation_as_Copy()) {
     bound.kind = "copy";
     finish(bound, {touch(copy->source(), false), touch(copy->destination(), true)}, 1);
-  } else if (const auto *fill = instruction.operation_as_Fill()) {
-    bound.kind = "copy";
-    finish(bound, {touch(fill->buffer(), true)}, 1);
   } else if (instruction.operation_type() == artifact::Operation::CollectiveStart ||
              instruction.operation_type() == artifact::Operation::CollectiveWait) {
     bound.kind = "all-reduce";

@@ -143,8 +143,7 @@ private:
     return program.instructions()->Get(event.instruction)->operation_type();
   }
   static bool isCompute(Operation operation) {
-    return operation == Operation::Dispatch || operation == Operation::Copy ||
-           operation == Operation::Fill;
+    return operation == Operation::Dispatch || operation == Operation::Copy;
   }
 
   void instruction(const TraceEvent &event, uint64_t step) {
@@ -198,7 +197,7 @@ private:
     if (const artifact::Kernel *kernel = kernelOf(instruction))
       return kernel->category() && kernel->category()->size() ? kernel->category()->str()
                                                               : kernel->name()->str();
-    return instruction.operation_type() == Operation::Copy ? "copy" : "fill";
+    return "copy";
   }
 
   json computeArguments(const artifact::Instruction &instruction, Interval time,

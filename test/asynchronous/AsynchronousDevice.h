@@ -21,8 +21,7 @@ namespace dlc::rt::test {
 
 struct AsynchronousOptions {
   uint64_t seed = 0;
-  /// Faults that are to be found: inputs that kernels do not wait for, and any change to a program.
-  bool uploadsAreOrdered = true;
+  /// Plants a fault that is to be found.
   std::function<void(ResolvedProgram &)> edit = nullptr;
 };
 

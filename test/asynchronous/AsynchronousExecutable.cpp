@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::byte notANumber{0xff};
 constexpr auto compute = static_cast<unsigned>(artifact::Stream::Compute);
-constexpr auto comm = static_cast<unsigned>(artifact::Stream::Comm);
 constexpr auto copy = static_cast<unsigned>(artifact::Stream::Copy);
 constexpr unsigned wire = copy + 1; // on which collectives complete, in their order
 static_assert(wire < TaskQueue::streams && artifact::Stream::MAX == artifact::Stream::Copy);
@@ -39,24 +38,23 @@ ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
       copied->from = memory.reveal(copied->from);
       copied->to = memory.reveal(copied->to);
     }
-    if (auto *fill = std::get_if<ResolvedProgram::Fill>(&instruction.operation))
-      fill->memory = memory.reveal(fill->memory);
+    if (auto *upload = std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
+      for (Places &input : upload->inputs)
+        input = memory.reveal(input);
+      for (ResolvedProgram::Transfer &scalar : upload->scalars)
+        scalar.memory = memory.reveal(scalar.memory);
+    }
+    if (auto *download = std::get_if<ResolvedProgram::Download>(&instruction.operation))
+      for (ResolvedProgram::Transfer &part : download->parts)
+        part.memory = memory.reveal(part.memory);
   }
   for (ResolvedProgram::Collective &collective : program.collectives)
     collective.operation.memory = memory.reveal(collective.operation.memory);
-  for (Places &input : program.inputs)
-    input = memory.reveal(input);
-  for (ResolvedProgram::Transfer &scalar : program.scalars)
-    scalar.memory = memory.reveal(scalar.memory);
-  for (std::vector<ResolvedProgram::Transfer> &result : program.results)
-    for (ResolvedProgram::Transfer &part : result)
-      part.memory = memory.reveal(part.memory);
   return program;
 }
 
 bool isRunByTheCpu(const ResolvedProgram::Instruction &instruction) {
-  return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction) ||
-         as<ResolvedProgram::Fill>(instruction);
+  return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction);
 }
 
 } // namespace
@@ -65,8 +63,12 @@ AsynchronousExecutable::AsynchronousExecutable(AsynchronousDevice &device,
                                                ResolvedProgram newProgram)
     : device(device), program(revealed(newProgram, device.memory)),
       inFlight(program.collectives.size()), resultBlock(program.resultBytes) {
-  for (const Places &input : newProgram.inputs)
-    staged.push_back({device.stage(input[0]).bytes, device.stage(input[1]).bytes});
+  for (const ResolvedProgram::Instruction &instruction : newProgram.instructions) {
+    auto &places = staged.emplace_back();
+    if (const auto *upload = as<ResolvedProgram::Upload>(instruction))
+      for (const Places &input : upload->inputs)
+        places.push_back({device.stage(input[0]).bytes, device.stage(input[1]).bytes});
+  }
   for (const ResolvedProgram::Instruction &instruction : program.instructions) {
     ResolvedProgram one;
     one.instructions.push_back(instruction);
@@ -94,8 +96,7 @@ void AsynchronousExecutable::run(const RunArguments &arguments) {
   if (device.runEnds.size() >= mostPendingRuns || arguments.timed)
     device.drain();
   events.clear();
-  Run run{arguments, {}, {}, {}, std::vector<bool>(program.results.size())};
-  begin(run);
+  Run run{arguments, {}, {}, {}};
   for (uint32_t i = 0; i < program.instructions.size(); ++i) {
     bool isLast = arguments.part.isLast();
     if (isLast || !runOnce[i])
@@ -104,26 +105,10 @@ void AsynchronousExecutable::run(const RunArguments &arguments) {
   end(run);
 }
 
-void AsynchronousExecutable::begin(Run &run) {
-  unsigned slot = run.arguments.slot;
-  std::vector<Task> before = device.runEnds;
-  for (size_t i = 0; i < program.inputs.size(); ++i)
-    add(run, copy, device.slotUsers[slot], [this, i, slot] {
-      std::ranges::copy(staged[i][slot], bytesAt(program.inputs[i][slot]).begin());
-    });
-  Task uploaded = add(run, copy, {}, doNothing);
-  std::vector<std::byte> scalars(run.arguments.scalars.begin(), run.arguments.scalars.end());
-  Task set = add(run, compute, before, [this, slot, scalars] {
-    for (const ResolvedProgram::Transfer &scalar : program.scalars) {
-      std::span<std::byte> to = bytesAt(scalar.memory[slot]);
-      std::ranges::copy(std::span(scalars).subspan(scalar.offset, to.size()), to.begin());
-    }
-  });
-  before.push_back(set);
-  if (device.options.uploadsAreOrdered)
-    before.push_back(uploaded);
-  for (unsigned stream : {compute, comm, copy})
-    add(run, stream, before, doNothing);
+void AsynchronousExecutable::beginStream(Run &run, unsigned stream) {
+  if (!run.hasBegun[stream])
+    add(run, stream, device.runEnds, doNothing);
+  run.hasBegun[stream] = true;
 }
 
 void AsynchronousExecutable::add(Run &run, uint32_t index) {
@@ -131,6 +116,10 @@ void AsynchronousExecutable::add(Run &run, uint32_t index) {
   auto stream = static_cast<unsigned>(instruction.stream);
   unsigned slot = run.arguments.slot;
   bool timed = run.arguments.timed;
+  const auto *uploaded = as<ResolvedProgram::Upload>(instruction);
+  bool isEarly = uploaded && uploaded->scalars.empty();
+  if (!isEarly)
+    beginStream(run, stream);
   if (const auto *start = as<ResolvedProgram::Start>(instruction))
     return addStart(run, index, start->collective);
   std::vector<Task> after;
@@ -141,9 +130,14 @@ void AsynchronousExecutable::add(Run &run, uint32_t index) {
   } else if (const auto *wait = as<ResolvedProgram::WaitEvent>(instruction)) {
     if (auto record = run.records.find(wait->event); record != run.records.end())
       after.push_back(record->second);
-  } else if (const auto *read = as<ResolvedProgram::HostRead>(instruction)) {
-    run.taken[read->result] = true;
-    work = [this, read, slot] { takeResult(read->result, slot); };
+  } else if (uploaded) {
+    if (isEarly)
+      after = device.slotUsers[slot];
+    const RunArguments &arguments = run.arguments;
+    std::vector<std::byte> scalars(arguments.scalars.begin(), arguments.scalars.end());
+    work = [this, index, arguments, scalars] { upload(index, arguments, scalars); };
+  } else if (const auto *result = as<ResolvedProgram::Download>(instruction)) {
+    work = [this, result, slot] { download(*result, slot); };
   } else if (instructions[index]) {
     work = [this, index, slot] { instructions[index]->run({slot}); };
   }
@@ -184,11 +178,7 @@ void AsynchronousExecutable::addStart(Run &run, uint32_t index, uint32_t collect
 
 void AsynchronousExecutable::end(Run &run) {
   unsigned slot = run.arguments.slot;
-  Task end = add(run, compute, run.tasks, [this, slot, taken = run.taken] {
-    for (uint32_t i = 0; i < program.results.size(); ++i)
-      if (!taken[i])
-        takeResult(i, slot);
-  });
+  Task end = add(run, compute, run.tasks, doNothing);
   device.runEnds.push_back(end);
   device.slotUsers[slot].push_back(end);
 }
@@ -207,8 +197,20 @@ void AsynchronousExecutable::reduce(uint32_t collective, uint64_t step) {
   collectives.wait(collectives.start(started.operation, {collective, step, started.members}));
 }
 
-void AsynchronousExecutable::takeResult(uint32_t result, unsigned slot) {
-  for (const ResolvedProgram::Transfer &part : program.results[result])
+void AsynchronousExecutable::upload(uint32_t index, const RunArguments &arguments,
+                                    std::span<const std::byte> scalars) {
+  const auto &upload = *as<ResolvedProgram::Upload>(program.instructions[index]);
+  for (size_t i = 0; i < upload.inputs.size(); ++i)
+    std::ranges::copy(staged[index][i][arguments.slot],
+                      bytesAt(upload.inputs[i][arguments.slot]).begin());
+  for (const ResolvedProgram::Transfer &scalar : upload.scalars) {
+    std::span<std::byte> to = bytesAt(scalar.memory[arguments.slot]);
+    std::ranges::copy(scalars.subspan(scalar.offset, to.size()), to.begin());
+  }
+}
+
+void AsynchronousExecutable::download(const ResolvedProgram::Download &download, unsigned slot) {
+  for (const ResolvedProgram::Transfer &part : download.parts)
     std::ranges::copy(bytesAt(part.memory[slot]),
                       resultBlock.begin() + static_cast<std::ptrdiff_t>(part.offset));
 }

@@ -26,25 +26,28 @@ private:
     std::vector<Task> tasks;
     std::map<uint32_t, Task> records;     // by event
     std::map<uint32_t, Task> completions; // by collective
-    std::vector<bool> taken;              // by result
+    std::array<bool, TaskQueue::streams> hasBegun = {};
   };
 
   Task add(Run &run, unsigned stream, std::vector<Task> after, std::function<void()> work);
-  /// Inputs and scalars on their way, and what every stream begins with.
-  void begin(Run &run);
+  /// Behind the runs before.
+  void beginStream(Run &run, unsigned stream);
   void add(Run &run, uint32_t instruction);
   void addStart(Run &run, uint32_t instruction, uint32_t collective);
   void end(Run &run);
 
   void depart(uint32_t collective);
   void reduce(uint32_t collective, uint64_t step);
-  void takeResult(uint32_t result, unsigned slot);
+  void upload(uint32_t instruction, const RunArguments &arguments,
+              std::span<const std::byte> scalars);
+  void download(const ResolvedProgram::Download &download, unsigned slot);
 
   AsynchronousDevice &device;
   ResolvedProgram program;                               // at addresses that can be followed
   std::vector<std::unique_ptr<Executable>> instructions; // each a program of its own, or null
-  std::vector<std::array<std::span<const std::byte>, 2>> staged; // by input and slot
-  std::vector<std::vector<std::byte>> inFlight;                  // by collective: its operand
+  /// By instruction; of an upload by input and slot.
+  std::vector<std::vector<std::array<std::span<const std::byte>, 2>>> staged;
+  std::vector<std::vector<std::byte>> inFlight; // by collective: its operand
   std::vector<bool> runOnce;
   std::optional<GradientSums> sums;
   std::vector<std::byte> resultBlock;

@@ -38,7 +38,7 @@ nn.model @dispatch attributes {stage = "exec"} {
 nn.model @read attributes {stage = "exec"} {
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<f32>>
-    // expected-error @below {{reads 1 buffers, a loss has 2}}
-    exec.host_read "loss"(%a) {kind = #exec<result loss>} : !exec.buffer<tensor<f32>>
+    // expected-error @below {{takes 1 buffers, a loss has 2}}
+    exec.download "loss"(%a) {kind = #exec<result loss>} : !exec.buffer<tensor<f32>>
   }
 }

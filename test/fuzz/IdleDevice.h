@@ -16,7 +16,7 @@ inline std::byte *bytesAt(DeviceSpan memory) {
   return reinterpret_cast<std::byte *>(memory.address);
 }
 
-/// Copies and fills, takes scalars and gives results.
+/// Copies, takes scalars and gives results.
 class IdleExecutable : public Executable {
 public:
   explicit IdleExecutable(ResolvedProgram program)
@@ -25,18 +25,20 @@ public:
   uint64_t accumulate(const std::vector<bool> &) override { return 0; }
   void run(const RunArguments &arguments) override {
     unsigned slot = arguments.slot;
-    for (const ResolvedProgram::Transfer &scalar : program.scalars)
-      std::memcpy(bytesAt(scalar.memory[slot]), arguments.scalars.data() + scalar.offset,
-                  scalar.memory[slot].bytes);
     for (const ResolvedProgram::Instruction &instruction : program.instructions)
-      if (const auto *copy = std::get_if<ResolvedProgram::Copy>(&instruction.operation))
+      if (const auto *copy = std::get_if<ResolvedProgram::Copy>(&instruction.operation)) {
         std::memmove(bytesAt(copy->to[slot]), bytesAt(copy->from[slot]), copy->from[slot].bytes);
-      else if (const auto *fill = std::get_if<ResolvedProgram::Fill>(&instruction.operation))
-        std::memset(bytesAt(fill->memory[slot]), fill->value, fill->memory[slot].bytes);
-    for (const std::vector<ResolvedProgram::Transfer> &result : program.results)
-      for (const ResolvedProgram::Transfer &part : result)
-        std::memcpy(block.data() + part.offset, bytesAt(part.memory[slot]),
-                    part.memory[slot].bytes);
+      } else if (const auto *upload =
+                     std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
+        for (const ResolvedProgram::Transfer &scalar : upload->scalars)
+          std::memcpy(bytesAt(scalar.memory[slot]), arguments.scalars.data() + scalar.offset,
+                      scalar.memory[slot].bytes);
+      } else if (const auto *download =
+                     std::get_if<ResolvedProgram::Download>(&instruction.operation)) {
+        for (const ResolvedProgram::Transfer &part : download->parts)
+          std::memcpy(block.data() + part.offset, bytesAt(part.memory[slot]),
+                      part.memory[slot].bytes);
+      }
   }
   std::span<const std::byte> results() override { return block; }
   std::span<const TraceEvent> times() override { return {}; }

@@ -81,9 +81,7 @@ Replay::Replay(const Artifact &artifact, ControlPlane &control, Device &device)
     const artifact::Variable &source = isCopy ? *artifact->variables()->Get(parameter) : *variable;
     writeTensor(
         PhysicalType(*buffer(variable->buffer()).type()),
-        [&](size_t first, std::span<float> values) {
-          drawInitialValues(artifact, source, 3, first, values);
-        },
+        [&](size_t first, std::span<float> values) { drawInitialValues(source, 3, first, values); },
         bytesAt(arenas.memory(variable->buffer(), 0)));
   }
   setScalar("lr", 0.01);
@@ -166,11 +164,7 @@ void Replay::execute(const artifact::Program &program, const artifact::Instructi
     const artifact::Copy *copy = instruction.operation_as_Copy();
     return run(ResolvedProgram::Copy{placesOf(copy->source()), placesOf(copy->destination())});
   }
-  case artifact::Operation::Fill: {
-    const artifact::Fill *fill = instruction.operation_as_Fill();
-    return run(ResolvedProgram::Fill{placesOf(fill->buffer()), fill->value()});
-  }
-  default: // events and host reads
+  default: // events; uploads and downloads, as memory is the host's
     return;
   }
 }

@@ -71,7 +71,7 @@ nn.model @in_place attributes {stage = "exec", target = "test:rules", threads = 
     %a = exec.buffer {arena = #exec<arena_kind transient>} : <tensor<800000xf32>>
     %b = exec.view %a[0] : <tensor<800000xf32>> -> <tensor<800000xf32>>
     exec.dispatch @k(%a, %b) {phase = #exec<phase forward>} : !exec.buffer<tensor<800000xf32>>, !exec.buffer<tensor<800000xf32>>
-    exec.host_read "y"(%b) {kind = #exec<result output>} : !exec.buffer<tensor<800000xf32>>
+    exec.download "y"(%b) {kind = #exec<result output>} : !exec.buffer<tensor<800000xf32>>
   }
 }
 

@@ -74,7 +74,7 @@ nn.model @late_reader attributes {stage = "schedule", target = "test:rules", thr
     nn.assign @w, %n : tensor<4xf32>
     nn.output "y", %y : tensor<4xf32>
     // CHECK: exec.copy %[[NEW]], %[[W]]
-    // CHECK: exec.host_read "y"
+    // CHECK: exec.download "y"
   }
 }
 

@@ -23,7 +23,7 @@ nn.model @share attributes {stage = "exec"} {
     exec.copy %b, %x {phase = #exec<phase forward>} : <tensor<3xf32>>
     exec.copy %x, %y {phase = #exec<phase forward>} : <tensor<3xf32>>
     exec.copy %y, %z {phase = #exec<phase forward>} : <tensor<3xf32>>
-    exec.host_read "z"(%z) {kind = #exec<result output>} : !exec.buffer<tensor<3xf32>>
+    exec.download "z"(%z) {kind = #exec<result output>} : !exec.buffer<tensor<3xf32>>
   }
 }
 
@@ -34,12 +34,13 @@ nn.model @share attributes {stage = "exec"} {
 nn.model @in_flight attributes {stage = "exec"} {
   // CHECK: exec.arena @g {bytes = 128 : i64
   exec.arena @g {kind = #exec<arena_kind gradients>}
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
     %b = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase backward>} : !exec.buffer<tensor<16xf32>>
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"]} : <tensor<16xf32>>
-    exec.fill %b {phase = #exec<phase backward>, value = 0 : i64} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%b) {phase = #exec<phase backward>} : !exec.buffer<tensor<16xf32>>
     exec.wait 0
     exec.start %b {collective = 1 : i64, wire = f32, members = ["b"]} : <tensor<16xf32>>
     exec.wait 1

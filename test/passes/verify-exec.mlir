@@ -3,9 +3,10 @@
 // A whole program passes.
 nn.model @good attributes {stage = "exec"} {
   exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     exec.record 0 {stream = #exec<stream compute>}
     exec.wait_event 0 {stream = #exec<stream comm>}
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
@@ -22,10 +23,11 @@ nn.model @early attributes {stage = "schedule"} {
 // -----
 
 nn.model @unplaced attributes {stage = "exec"} {
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     // expected-error @below {{has no offset; run dlc-plan-memory first}}
     %a = exec.buffer {arena = #exec<arena_kind transient>} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
   }
 }
 
@@ -33,10 +35,11 @@ nn.model @unplaced attributes {stage = "exec"} {
 
 nn.model @outside attributes {stage = "exec"} {
   exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     // expected-error @below {{lies at [64, 128), expected a multiple of 64 inside of an arena of 64 bytes}}
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
   }
 }
 
@@ -44,14 +47,16 @@ nn.model @outside attributes {stage = "exec"} {
 
 nn.model @overlap attributes {stage = "exec"} {
   exec.arena @t {kind = #exec<arena_kind transient>, bytes = 128 : i64}
+  exec.kernel @write_32xf32 [tensor<32xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     // expected-note @below {{the other buffer}}
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<32xf32>>
     // expected-error @below {{overlaps another buffer that is live at the same time}}
     %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<32xf32>>
-    exec.fill %b {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
-    exec.host_read "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<32xf32>>
+    exec.dispatch @write_32xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<32xf32>>
+    exec.dispatch @write_16xf32(%b) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.download "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<32xf32>>
   }
 }
 
@@ -62,7 +67,7 @@ nn.model @unwritten attributes {stage = "exec"} {
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<16xf32>>
     // expected-error @below {{reads a buffer that nothing has written}}
-    exec.host_read "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.download "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
   }
 }
 
@@ -70,12 +75,13 @@ nn.model @unwritten attributes {stage = "exec"} {
 
 nn.model @in_flight attributes {stage = "exec"} {
   exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
     // expected-error @below {{touches the bucket of collective 0 while it is in flight}}
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     exec.wait 0 {stream = #exec<stream compute>}
   }
 }
@@ -84,9 +90,10 @@ nn.model @in_flight attributes {stage = "exec"} {
 
 nn.model @unwaited attributes {stage = "exec"} {
   exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     // expected-error @below {{ends the program with a collective in flight}}
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
   }
@@ -98,10 +105,11 @@ nn.model @misplaced attributes {stage = "exec"} {
   exec.arena @v {kind = #exec<arena_kind variables>, bytes = 256 : i64}
   nn.variable @a : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
   nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 64 : i64}
+  exec.kernel @write_64xf32 [tensor<64xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     // expected-error @below {{holds @b at 128, not at 64}}
     %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<64xf32>>
-    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<64xf32>>
+    exec.dispatch @write_64xf32(%r) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<64xf32>>
   }
 }
 
@@ -111,10 +119,11 @@ nn.model @crowded attributes {stage = "exec"} {
   exec.arena @v {kind = #exec<arena_kind variables>, bytes = 256 : i64}
   nn.variable @a : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
   nn.variable @b : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 128 : i64}
+  exec.kernel @write_32xf32 [tensor<32xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     // expected-error @below {{has 128 bytes for variables of 256}}
     %r = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<32xf32>>
-    exec.fill %r {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<32xf32>>
+    exec.dispatch @write_32xf32(%r) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<32xf32>>
   }
 }
 
@@ -123,11 +132,12 @@ nn.model @crowded attributes {stage = "exec"} {
 // What is read may not be overwritten by the same instruction.
 nn.model @overwritten attributes {stage = "exec"} {
   exec.arena @t {kind = #exec<arena_kind transient>, bytes = 128 : i64}
+  exec.kernel @write_24xf32 [tensor<24xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<24xf32>>
     %low = exec.view %a[0] : <tensor<24xf32>> -> <tensor<16xf32>>
     %high = exec.view %a[32] : <tensor<24xf32>> -> <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<24xf32>>
+    exec.dispatch @write_24xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<24xf32>>
     // expected-error @below {{writes buffer 1 over buffer 0, which it uses otherwise}}
     exec.copy %low, %high {phase = #exec<phase backward>, stream = #exec<stream compute>} : <tensor<16xf32>>
   }
@@ -151,12 +161,14 @@ nn.model @in_place attributes {stage = "exec"} {
   } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 128, flops = 16>], scratch = [], shares = []>}
   exec.kernel @exp [tensor<4xf32>, tensor<4xf32>] access [1, 2] {bytes = 128 : i64, category = "pointwise", cluster = @cluster_0, flops = 16 : i64, function = "cluster_0_0", implementation = "generated", nanoseconds = 1 : i64}
   exec.kernel @turned [tensor<4x4xf32>, tensor<4x4xf32>] access [1, 2] {bytes = 128 : i64, category = "pointwise", cluster = @cluster_1, flops = 16 : i64, function = "cluster_1_0", implementation = "generated", nanoseconds = 1 : i64}
+  exec.kernel @write_4xf32 [tensor<4xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @write_4x4xf32 [tensor<4x4xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<4xf32>>
     %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<4x4xf32>>
-    exec.fill %a {phase = #exec<phase forward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<4xf32>>
+    exec.dispatch @write_4xf32(%a) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4xf32>>
     exec.dispatch @exp(%a, %a) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4xf32>>, !exec.buffer<tensor<4xf32>>
-    exec.fill %b {phase = #exec<phase forward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<4x4xf32>>
+    exec.dispatch @write_4x4xf32(%b) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4x4xf32>>
     // expected-error @below {{writes buffer 1 over buffer 0, which it uses otherwise}}
     exec.dispatch @turned(%b, %b) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4x4xf32>>, !exec.buffer<tensor<4x4xf32>>
   }
@@ -185,10 +197,11 @@ nn.model @shared_variables attributes {stage = "exec"} {
 nn.model @elsewhere attributes {stage = "exec"} {
   exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
   nn.variable @w : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>, offset = 0 : i64}
+  exec.kernel @write_4xf32 [tensor<4xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @train {
     // expected-error @below {{has another type or place than @w}}
     %a = exec.buffer {arena = #exec<arena_kind variables>, offset = 64 : i64, variable = @w} : <tensor<4xf32>>
-    exec.fill %a {phase = #exec<phase backward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<4xf32>>
+    exec.dispatch @write_4xf32(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<4xf32>>
   }
 }
 
@@ -268,7 +281,7 @@ nn.model @contents attributes {stage = "exec"} {
 nn.model @monitor attributes {stage = "exec", train = {monitor = {name = "dice", goal = "max"}}} {
   exec.program @eval {
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<f32>>
-    exec.host_read "iou"(%a, %a) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
+    exec.download "iou"(%a, %a) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
   }
 }
 
@@ -293,7 +306,7 @@ nn.model @scalar_output attributes {stage = "exec"} {
     %a = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "a"} : <tensor<2x4xf32>>
     %y = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<f32>>
     // expected-error @below {{gives output 'y' of type 'tensor<f32>'; dimension 0 must be the batch of 2}}
-    exec.host_read "y"(%y) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>
+    exec.download "y"(%y) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>
   }
 }
 
@@ -313,8 +326,97 @@ nn.model @elsewhere attributes {stage = "exec"} {
 nn.model @spacious attributes {stage = "exec"} {
   // expected-error @below {{has 4096 bytes, but what lies in it ends at 64}}
   exec.arena @t {kind = #exec<arena_kind transient>, bytes = 4096 : i64}
+  exec.kernel @write_16xf32 [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
   exec.program @predict {
     %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<16xf32>>
-    exec.fill %a {phase = #exec<phase forward>, value = 0 : i64, stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.dispatch @write_16xf32(%a) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+// -----
+
+// What the host gives goes up before it is read.
+nn.model @host_values attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
+  nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.program @predict {
+    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
+    exec.upload (%x) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.upload (%s) {stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>
+    exec.download "y"(%x) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.download "loss"(%s, %s) {kind = #exec<result loss>, stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
+  }
+}
+
+// -----
+
+nn.model @input_missing attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
+  nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.program @predict {
+    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
+    // expected-error @below {{reads a buffer that nothing has written}}
+    exec.download "y"(%x) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @scalar_missing attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
+  nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.program @predict {
+    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
+    exec.upload (%x) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    // expected-error @below {{reads a buffer that nothing has written}}
+    exec.download "loss"(%s, %s) {kind = #exec<result loss>, stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
+  }
+}
+
+// -----
+
+nn.model @upload_of_state attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
+  nn.variable @lr : tensor<f32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.program @predict {
+    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
+    // expected-error @below {{writes what is neither an input nor a scalar}}
+    exec.upload (%s) {stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>
+  }
+}
+
+// -----
+
+nn.model @upload_twice attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
+  nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.program @predict {
+    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
+    exec.upload (%x) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    // expected-error @below {{brings a value a second time}}
+    exec.upload (%x) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @upload_of_both attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
+  nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.program @predict {
+    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
+    // expected-error @below {{brings inputs and scalars in one}}
+    exec.upload (%x, %s) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>, !exec.buffer<tensor<f32>>
   }
 }

@@ -1,6 +1,8 @@
 // The proof of order against the closure of "happens before", computed by brute force over random
 // programs.
 
+#include "test/unit/artifact/HappensBefore.h"
+
 #include "runtime/artifact/OrderProof.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +10,8 @@
 #include <random>
 
 using namespace dlc::rt;
+using dlc::rt::test::HappensBefore;
+using dlc::rt::test::OrderStep;
 using Stream = dlc::artifact::Stream;
 
 namespace {
@@ -100,29 +104,19 @@ std::optional<uint32_t> provenFault(const Steps &steps) {
   return std::nullopt;
 }
 
-/// reaches[i][j]: i is complete before j begins, in every order that is allowed.
-std::vector<std::vector<bool>> closureOf(const Steps &steps) {
-  size_t count = steps.size();
-  std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count));
-  for (size_t j = 0; j < count; ++j) {
-    for (size_t i = 0; i < j; ++i) {
-      bool sameStream = steps[i].stream == steps[j].stream;
-      bool pair = (steps[i].kind == Step::Record && steps[j].kind == Step::Wait) ||
-                  (steps[i].kind == Step::Start && steps[j].kind == Step::Finish);
-      if (!sameStream && !(pair && steps[i].number == steps[j].number))
-        continue;
-      reaches[i][j] = true;
-      for (size_t before = 0; before < i; ++before)
-        if (reaches[before][i])
-          reaches[before][j] = true;
-    }
+HappensBefore closureOf(const Steps &steps) {
+  std::vector<OrderStep> order;
+  for (const Step &step : steps) {
+    static constexpr OrderStep::Kind kinds[] = {
+        OrderStep::Record, OrderStep::Wait, OrderStep::Other, OrderStep::Start, OrderStep::Finish};
+    order.push_back({kinds[step.kind], step.stream, step.number});
   }
-  return reaches;
+  return HappensBefore(order);
 }
 
 /// The same by comparing all pairs.
 std::optional<uint32_t> bruteForceFault(const Steps &steps) {
-  auto reaches = closureOf(steps);
+  HappensBefore isBefore = closureOf(steps);
   auto touches = [](const Step &step) {
     return step.kind == Step::Access || step.kind == Step::Start;
   };
@@ -143,7 +137,7 @@ std::optional<uint32_t> bruteForceFault(const Steps &steps) {
         if (end == j)
           return j;
       }
-      if (!reaches[end][j])
+      if (!isBefore(end, j))
         return j;
     }
   return std::nullopt;

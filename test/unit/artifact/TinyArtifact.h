@@ -1,6 +1,7 @@
 // The smallest artifact that has one of everything: a training step on one weight vector.
 //
-// gradient = weight * image (a generated kernel), all-reduced, then weight -= rate * gradient.
+// gradient = weight * image (a generated kernel), all-reduced, then weight -= rate * gradient. The
+// loss is the rate over itself.
 // Tests change the object form and pack it again.
 #pragma once
 
@@ -68,6 +69,12 @@ struct TinyArtifact {
     dispatch.kernel = kernel;
     dispatch.buffers = std::move(buffers);
     addInstruction(artifact::Stream::Compute, dispatch);
+  }
+  void addUpload(std::vector<uint32_t> buffers,
+                 artifact::Stream stream = artifact::Stream::Compute) {
+    artifact::UploadT upload;
+    upload.buffers = std::move(buffers);
+    addInstruction(stream, upload);
   }
   void addArena(artifact::ArenaKind kind, uint64_t bytes) {
     auto arena = std::make_unique<artifact::ArenaT>();
@@ -143,7 +150,7 @@ private:
     root.programs.push_back(std::make_unique<ProgramT>());
     program().name = "train";
     program().batch = tinyElements;
-    program().events = 1;
+    program().events = 2;
     auto input = std::make_unique<ProgramInputT>();
     input->name = "image";
     input->buffer = 2;
@@ -158,18 +165,27 @@ private:
     bucket->elements = tinyElements;
     bucket->members = {"weight"};
     program().collectives.push_back(std::move(bucket));
+    addUpload({2}, Stream::Copy);
+    addUpload({1});
     for (uint32_t buffer : {3u, 4u}) {
-      FillT fill;
-      fill.buffer = buffer;
-      addInstruction(Stream::Compute, fill);
+      CopyT rate;
+      rate.source = 1;
+      rate.destination = buffer;
+      addInstruction(Stream::Compute, rate);
     }
+    RecordEventT uploaded;
+    uploaded.event = 1;
+    addInstruction(Stream::Copy, uploaded);
+    WaitEventT wait;
+    wait.event = 1;
+    addInstruction(Stream::Compute, wait);
     addDispatch(0, {0, 2, 5});
     addInstruction(Stream::Compute, RecordEventT());
     addInstruction(Stream::Comm, WaitEventT());
     addInstruction(Stream::Comm, CollectiveStartT());
     addInstruction(Stream::Compute, CollectiveWaitT());
     addDispatch(1, {0, 5, 1});
-    addInstruction(Stream::Compute, HostReadT());
+    addInstruction(Stream::Compute, DownloadT());
   }
 };
 

@@ -255,11 +255,6 @@ static const FaultCase faultCases[] = {
     {"CopyOfAnotherShape",
      [](TinyArtifact &t) { t.root.buffers[t.addCopy(0).buffer]->type->shape = {10, 10}; },
      "no narrower copy"},
-    {"InitialData",
-     [](TinyArtifact &t) {
-       t.root.variables[0]->initializer->kind = artifact::InitializerKind::Data;
-     },
-     "initial data"},
     {"ModuleEmpty", [](TinyArtifact &t) { t.code.clear(); }, "its code is not in the file"},
     {"KernelModule", [](TinyArtifact &t) { t.root.kernels[0]->module_ = 3; }, "without code"},
     {"KernelChunk", [](TinyArtifact &t) { t.root.kernels[0]->chunk = 0; }, "must be positive"},
@@ -364,7 +359,7 @@ static const FaultCase faultCases[] = {
     {"UseInFlight",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[6], list[7]);
+       std::swap(list[10], list[11]);
      },
      "in flight"},
     {"StartTwice",
@@ -375,45 +370,75 @@ static const FaultCase faultCases[] = {
     {"WaitBeforeStart",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[5], list[6]);
+       std::swap(list[9], list[10]);
      },
      "not under way"},
     {"NeverCompleted",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       list.erase(list.begin() + 6, list.begin() + 8);
+       list.erase(list.begin() + 10, list.begin() + 12);
      },
      "never completed"},
     {"EventOrder",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[3], list[4]);
+       std::swap(list[7], list[8]);
      },
      "before it is recorded"},
-    {"EventUnknown", [](TinyArtifact &t) { t.program().events = 0; }, "records event 0"},
+    {"EventUnknown", [](TinyArtifact &t) { t.program().events = 0; }, "records event 1"},
     {"CopyTypes", [](TinyArtifact &t) { addCopy(t, artifact::Stream::Compute, 2, 1); },
      "different types"},
-    {"CopyBesideItsReader", [](TinyArtifact &t) { addCopy(t, artifact::Stream::Copy, 1, 1); },
-     "buffer 1 meets memory of instruction 7, and nothing orders the two"},
+    {"CopyBesideItsReader", [](TinyArtifact &t) { addCopy(t, artifact::Stream::Copy, 2, 2); },
+     "buffer 2 meets memory of instruction 6, and nothing orders the two"},
     {"NothingWaitsForTheGradient",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       list.erase(list.begin() + 4);
+       list.erase(list.begin() + 8);
      },
-     "buffer 5 meets memory of instruction 2, and nothing orders the two"},
+     "buffer 5 meets memory of instruction 6, and nothing orders the two"},
     {"GradientAfterTheEvent",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[2], list[3]);
+       std::swap(list[6], list[7]);
      },
-     "buffer 5 meets memory of instruction 3, and nothing orders the two"},
+     "buffer 5 meets memory of instruction 7, and nothing orders the two"},
     {"UpdateBesideTheWait",
-     [](TinyArtifact &t) { t.program().instructions[6]->stream = artifact::Stream::Copy; },
-     "buffer 5 meets memory of instruction 6, and nothing orders the two"},
+     [](TinyArtifact &t) { t.program().instructions[10]->stream = artifact::Stream::Copy; },
+     "buffer 5 meets memory of instruction 10, and nothing orders the two"},
     {"ResultReadBesideItsWriter",
-     [](TinyArtifact &t) { t.program().instructions[8]->stream = artifact::Stream::Copy; },
-     "buffer 3 meets memory of instruction 0, and nothing orders the two"},
-    {"HostRead", [](TinyArtifact &t) { t.program().results.clear(); }, "no such result"},
+     [](TinyArtifact &t) { t.program().instructions[12]->stream = artifact::Stream::Copy; },
+     "buffer 3 meets memory of instruction 2, and nothing orders the two"},
+    {"NothingWaitsForTheUpload",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       list.erase(list.begin() + 5);
+     },
+     "buffer 2 meets memory of instruction 0, and nothing orders the two"},
+    {"UsedBeforeItsUpload",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::swap(list[1], list[2]);
+     },
+     "buffer 1 is used before the host's value is there"},
+    {"NeverUploaded",
+     [](TinyArtifact &t) { t.program().instructions[0]->operation.AsUpload()->buffers.clear(); },
+     "buffer 2 is used before the host's value is there"},
+    {"UploadOfAWeight", [](TinyArtifact &t) { t.addUpload({0}); },
+     "uploads buffer 0, which holds nothing of the host's"},
+    {"UploadOfNothing", [](TinyArtifact &t) { t.addUpload({99}); }, "uploads buffer 99"},
+    {"UploadTwice", [](TinyArtifact &t) { t.addUpload({1}); }, "or was uploaded before"},
+    {"UploadOfBoth",
+     [](TinyArtifact &t) {
+       t.program().instructions[0]->operation.AsUpload()->buffers = {2, 1};
+       t.program().instructions[1]->operation.AsUpload()->buffers.clear();
+     },
+     "uploads inputs and scalars in one"},
+    {"Download", [](TinyArtifact &t) { t.program().results.clear(); }, "no such result"},
+    {"DownloadTwice",
+     [](TinyArtifact &t) { t.addInstruction(artifact::Stream::Compute, artifact::DownloadT()); },
+     "downloads result 0 a second time"},
+    {"NeverDownloaded", [](TinyArtifact &t) { t.program().instructions.pop_back(); },
+     "result 0 is never downloaded"},
     {"TilingOfNoImage",
      [](TinyArtifact &t) {
        t.program().tiling = std::make_unique<artifact::TilingT>();

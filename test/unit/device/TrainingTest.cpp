@@ -192,22 +192,12 @@ bool isFound(const Artifact &artifact, AsynchronousOptions faulty) {
   return false;
 }
 
-TEST(AsynchronousDevice, FindsUploadsThatNobodyWaitsFor) {
-  std::optional<Artifact> artifact = compile(mnist, mnistOptions);
-  if (!artifact)
-    GTEST_SKIP() << "this build has no compiler";
-  AsynchronousOptions options;
-  EXPECT_FALSE(isFound(*artifact, options));
-  options.uploadsAreOrdered = false;
-  EXPECT_TRUE(isFound(*artifact, options));
-}
-
 bool isWait(const ResolvedProgram::Instruction &instruction) {
   return std::holds_alternative<ResolvedProgram::Wait>(instruction.operation) ||
          std::holds_alternative<ResolvedProgram::WaitEvent>(instruction.operation);
 }
 
-/// Every wait of a training step, one after the other.
+/// Every wait of a training step, one after the other; the first is for its inputs.
 TEST(AsynchronousDevice, FindsEveryWaitThatIsMissing) {
   std::optional<Artifact> artifact = compile(mnist, mnistOptions);
   if (!artifact)

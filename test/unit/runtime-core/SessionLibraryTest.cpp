@@ -78,7 +78,9 @@ static Artifact wrap(const KernelRequest &request, const KernelCandidate &candid
   output->kind = artifact::ResultKind::Output;
   output->buffers = {buffers[2]};
   tiny.program().results.push_back(std::move(output));
+  tiny.addUpload({buffers[0]});
   tiny.addDispatch(0, buffers);
+  tiny.addInstruction(artifact::Stream::Compute, artifact::DownloadT());
   return Artifact(tiny.pack(), "library.dlx");
 }
 

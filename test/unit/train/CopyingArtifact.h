@@ -52,6 +52,7 @@ public:
       addCopy(4, 0);
     else
       addReducingCopy();
+    addInstruction(DownloadT());
     if (how == Copying::Counted)
       content.programs.back()->results.back()->buffers[1] =
           content.programs.back()->results.back()->buffers[0];
@@ -61,7 +62,7 @@ public:
       content.programs.back()->results.back()->buffers[0] = first;
     }
     addProgram("eval");
-    addInstruction(HostReadT());
+    addInstruction(DownloadT());
   }
 
   std::vector<uint8_t> pack() const {
@@ -74,7 +75,7 @@ public:
   TinyArtifact root;
 
 private:
-  static constexpr uint32_t lastInstruction = 5; // of the longest program
+  static constexpr uint32_t lastInstruction = 9; // of the longest program, and a metric's
 
   void addInputSignature(const std::string &name, std::vector<int64_t> shape) {
     auto input = std::make_unique<artifact::InputSignatureT>();
@@ -115,6 +116,7 @@ private:
     addInstruction(CollectiveStartT(), Stream::Comm);
     addInstruction(CollectiveWaitT());
     addCopy(bucket, 0);
+    root.root.programs.back()->instructions.back()->phase = Phase::Optimizer;
   }
 
   void addProgram(const std::string &name) {
@@ -138,6 +140,11 @@ private:
     root.root.buffers[sum]->alias_of = static_cast<int32_t>(loss);
     result->buffers = {sum, 3};
     program.results.push_back(std::move(result));
+    for (std::vector<uint32_t> buffers : {std::vector{x, loss}, {3u}}) {
+      UploadT upload;
+      upload.buffers = buffers;
+      addInstruction(upload);
+    }
   }
 };
 

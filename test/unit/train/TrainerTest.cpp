@@ -179,7 +179,11 @@ TEST_F(TrainerTest, SaysWhichEpochIsBest) {
       auto metric = std::make_unique<artifact::ResultT>(*program->results[0]);
       metric->kind = artifact::ResultKind::Metric;
       metric->name = "accuracy";
+      artifact::DownloadT download;
+      download.result = static_cast<uint32_t>(program->results.size());
       program->results.push_back(std::move(metric));
+      program->instructions.push_back(std::make_unique<artifact::InstructionT>());
+      program->instructions.back()->operation.Set(download);
     }
     model.training->monitor = "accuracy";
     model.training->goal = artifact::Goal::Max;

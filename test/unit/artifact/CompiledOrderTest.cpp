@@ -1,0 +1,259 @@
+// Every record, wait and start of every model's programs deleted, moved and swapped: the verifier
+// refuses exactly those mutants that are malformed or lose an order, as the closure says.
+
+#include "test/unit/artifact/HappensBefore.h"
+
+#include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Faults.h"
+#include "runtime/artifact/LayoutIo.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+using namespace dlc::rt;
+using dlc::rt::test::HappensBefore;
+using dlc::rt::test::OrderStep;
+namespace artifact = dlc::artifact;
+
+namespace {
+
+OrderStep stepOf(const artifact::InstructionT &instruction) {
+  OrderStep step;
+  step.stream = instruction.stream;
+  if (const auto *record = instruction.operation.AsRecordEvent())
+    return {OrderStep::Record, step.stream, record->event};
+  if (const auto *wait = instruction.operation.AsWaitEvent())
+    return {OrderStep::Wait, step.stream, wait->event};
+  if (const auto *start = instruction.operation.AsCollectiveStart())
+    return {OrderStep::Start, step.stream, start->collective};
+  if (const auto *finish = instruction.operation.AsCollectiveWait())
+    return {OrderStep::Finish, step.stream, finish->collective};
+  return step;
+}
+
+/// Numbers of a program's instructions as compiled; a mutant is another sequence of them.
+using Sequence = std::vector<size_t>;
+
+class Mutants {
+public:
+  Mutants(artifact::ArtifactT &root, size_t program);
+
+  /// Tries all of them.
+  void run();
+
+  size_t refused = 0, accepted = 0;
+
+private:
+  struct Touch {
+    uint32_t buffer;
+    bool writes;
+  };
+  std::vector<Touch> touchesOf(const artifact::InstructionT &instruction) const;
+  void findConflicts();
+  void judge(const Sequence &sequence, const std::string &what);
+  bool isSound(const Sequence &sequence) const;
+  bool isAccepted(const Sequence &sequence);
+
+  artifact::ArtifactT &root;
+  artifact::ProgramT &program;
+  uint32_t index;
+  std::vector<CheckedBuffer> buffers; // which live for ever: lives count instructions
+  std::vector<OrderStep> steps;
+  std::vector<std::pair<size_t, size_t>> conflicts;
+};
+
+Mutants::Mutants(artifact::ArtifactT &root, size_t number)
+    : root(root), program(*root.programs[number]), index(static_cast<uint32_t>(number)) {
+  for (const auto &buffer : root.buffers) {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(artifact::TensorType::Pack(builder, buffer->type.get()));
+    const auto &type = *flatbuffers::GetRoot<artifact::TensorType>(builder.GetBufferPointer());
+    CheckedBuffer checked{true, buffer->arena, buffer->offset, buffer->offset};
+    checked.elements = static_cast<uint64_t>(readLayout(type)->physicalElements(readShape(type)));
+    checked.end += checked.elements * sizeOf(type.dtype());
+    checked.program = buffer->program;
+    checked.aliasOf = buffer->alias_of;
+    checked.liveEnd = UINT32_MAX;
+    buffers.push_back(checked);
+  }
+  for (const auto &instruction : program.instructions)
+    steps.push_back(stepOf(*instruction));
+  findConflicts();
+}
+
+std::vector<Mutants::Touch> Mutants::touchesOf(const artifact::InstructionT &instruction) const {
+  std::vector<Touch> touches;
+  const artifact::OperationUnion &operation = instruction.operation;
+  if (const auto *dispatch = operation.AsDispatch()) {
+    const artifact::KernelT &kernel = *root.kernels[dispatch->kernel];
+    for (size_t i = 0; i < dispatch->buffers.size(); ++i)
+      touches.push_back({dispatch->buffers[i], kernel.access[i] != artifact::Access::Read});
+  } else if (const auto *copy = operation.AsCopy()) {
+    touches = {{copy->source, false}, {copy->destination, true}};
+  } else if (const auto *start = operation.AsCollectiveStart()) {
+    touches = {{program.collectives[start->collective]->buffer, true}};
+  } else if (const auto *upload = operation.AsUpload()) {
+    for (uint32_t buffer : upload->buffers)
+      touches.push_back({buffer, true});
+  } else if (const auto *download = operation.AsDownload()) {
+    for (uint32_t buffer : program.results[download->result]->buffers)
+      touches.push_back({buffer, false});
+  }
+  return touches;
+}
+
+void Mutants::findConflicts() {
+  std::vector<std::vector<Touch>> touches;
+  for (const auto &instruction : program.instructions)
+    touches.push_back(touchesOf(*instruction));
+  auto meet = [&](const Touch &a, const Touch &b) {
+    const CheckedBuffer &first = buffers[a.buffer], &second = buffers[b.buffer];
+    return (a.writes || b.writes) && first.arena == second.arena && first.begin < second.end &&
+           second.begin < first.end;
+  };
+  for (size_t i = 0; i < touches.size(); ++i)
+    for (size_t k = i + 1; k < touches.size(); ++k)
+      if (std::ranges::any_of(touches[i], [&](const Touch &a) {
+            return std::ranges::any_of(touches[k], [&](const Touch &b) { return meet(a, b); });
+          }))
+        conflicts.emplace_back(i, k);
+}
+
+void Mutants::run() {
+  Sequence whole(steps.size());
+  for (size_t i = 0; i < whole.size(); ++i)
+    whole[i] = i;
+  judge(whole, "unchanged");
+  EXPECT_EQ(accepted, 1u) << program.name;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].kind != OrderStep::Other)
+      order.push_back(i);
+  for (size_t at : order) {
+    std::string name = std::to_string(at);
+    Sequence without = whole;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(at));
+    judge(without, name + " deleted");
+    auto move = [&](size_t to) {
+      Sequence moved = without;
+      moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(to), at);
+      judge(moved, name + " moved to " + std::to_string(to));
+    };
+    for (size_t distance = 1; distance <= at; distance *= 2)
+      move(at - distance);
+    for (size_t distance = 1; at + distance <= without.size(); distance *= 2)
+      move(at + distance);
+    auto next = std::ranges::upper_bound(order, at);
+    for (int i = 0; i < 4 && next != order.end(); ++i, ++next) {
+      Sequence swapped = whole;
+      std::swap(swapped[at], swapped[*next]);
+      judge(swapped, name + " swapped with " + std::to_string(*next));
+    }
+  }
+}
+
+void Mutants::judge(const Sequence &sequence, const std::string &what) {
+  bool sound = isSound(sequence);
+  EXPECT_EQ(isAccepted(sequence), sound) << program.name << ", " << what;
+  (sound ? accepted : refused) += 1;
+}
+
+/// Each event and collective in its order, and every conflict ordered one way or the other.
+bool Mutants::isSound(const Sequence &sequence) const {
+  std::vector<OrderStep> order;
+  std::set<uint32_t> recorded, started, finished;
+  std::vector<size_t> place(steps.size(), SIZE_MAX);
+  for (size_t number : sequence) {
+    const OrderStep &step = steps[number];
+    if ((step.kind == OrderStep::Wait && !recorded.contains(step.number)) ||
+        (step.kind == OrderStep::Finish && !started.contains(step.number)))
+      return false;
+    if (step.kind == OrderStep::Record)
+      recorded.insert(step.number);
+    if (step.kind == OrderStep::Start)
+      started.insert(step.number);
+    if (step.kind == OrderStep::Finish)
+      finished.insert(step.number);
+    place[number] = order.size();
+    order.push_back(step);
+  }
+  if (started.size() != program.collectives.size() || finished.size() != started.size())
+    return false;
+  std::map<uint32_t, size_t> ends; // a collective's memory is its own until then
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i].kind == OrderStep::Finish)
+      ends[order[i].number] = i;
+  HappensBefore isBefore(order);
+  auto endOf = [&](size_t number) {
+    return steps[number].kind == OrderStep::Start ? ends.at(steps[number].number) : place[number];
+  };
+  return std::ranges::all_of(conflicts, [&](const auto &conflict) {
+    auto [a, b] = conflict;
+    size_t first = place[a] < place[b] ? a : b, then = place[a] < place[b] ? b : a;
+    return isBefore(endOf(first), place[then]);
+  });
+}
+
+bool Mutants::isAccepted(const Sequence &sequence) {
+  std::vector<std::unique_ptr<artifact::InstructionT>> whole = std::move(program.instructions);
+  program.instructions.clear();
+  for (size_t number : sequence)
+    program.instructions.push_back(std::move(whole[number]));
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(artifact::Artifact::Pack(builder, &root));
+  for (size_t i = 0; i < sequence.size(); ++i)
+    whole[sequence[i]] = std::move(program.instructions[i]);
+  program.instructions = std::move(whole);
+  Faults faults;
+  verifyProgram(*artifact::GetArtifact(builder.GetBufferPointer()), buffers, index, faults);
+  return faults.take().empty();
+}
+
+std::string nameOf(const testing::TestParamInfo<std::filesystem::path> &info) {
+  return info.param.stem().string();
+}
+
+std::vector<std::filesystem::path> models() {
+  std::vector<std::filesystem::path> found;
+  for (const auto &entry : std::filesystem::directory_iterator(DLC_TEST_MODELS)) {
+    std::ifstream file(entry.path());
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    if (entry.path().extension() == ".dl" && text.find("\nmodel ") != std::string::npos)
+      found.push_back(entry.path()); // others are included by models
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+class CompiledOrder : public testing::TestWithParam<std::filesystem::path> {};
+INSTANTIATE_TEST_SUITE_P(All, CompiledOrder, testing::ValuesIn(models()), nameOf);
+
+TEST_P(CompiledOrder, IsRefusedWhereItIsLost) {
+  std::string compiler = DLC_TEST_COMPILER;
+  std::string path = testing::TempDir() + GetParam().stem().string() + "-order.dlx";
+  if (!std::filesystem::exists(compiler))
+    GTEST_SKIP() << "this build has no compiler";
+  std::string command = compiler + " compile " + GetParam().string() +
+                        " --target=cpu:avx2 --threads=1 -o " + path + " > " + path + ".log 2>&1";
+  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
+  ASSERT_EQ(std::system(command.c_str()), 0) << "see " << path << ".log";
+  Artifact compiled(path);
+  std::unique_ptr<artifact::ArtifactT> root(compiled->UnPack());
+  size_t refused = 0, accepted = 0;
+  for (size_t i = 0; i < root->programs.size(); ++i) {
+    Mutants mutants(*root, i);
+    mutants.run();
+    refused += mutants.refused;
+    accepted += mutants.accepted;
+  }
+  std::printf("%zu mutants refused, %zu accepted\n", refused, accepted);
+  EXPECT_GT(refused, 20u);
+  EXPECT_GT(accepted, 20u);
+}
+
+} // namespace
