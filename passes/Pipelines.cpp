@@ -137,6 +137,8 @@ void dlc::buildExecPipeline(OpPassManager &manager) {
   model.addPass(createConvertNNToExec());
   // Where a variable lies is decided with what updates it; instructions are still few to move.
   model.addPass(createCombineUpdates());
+  // Buckets have their sizes now.
+  model.addPass(createAccumulateGradients());
   // Events are instructions, so they come before live intervals are counted.
   model.addPass(createAssignStreams());
   model.addPass(createPlanMemory());

@@ -62,7 +62,8 @@ int64_t exec::rangeBytes(RankedTensorType type) {
 }
 
 bool exec::isInstruction(Operation *op) {
-  return isa<DispatchOp, StartOp, WaitOp, RecordOp, WaitEventOp, CopyOp, UploadOp, DownloadOp>(op);
+  return isa<DispatchOp, StartOp, WaitOp, RecordOp, WaitEventOp, CopyOp, UploadOp, DownloadOp,
+             AccumulateOp>(op);
 }
 
 Root exec::rootOf(Value buffer) {
@@ -140,6 +141,20 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (std::get<0>(pair) != cast<BufferType>(std::get<1>(pair).getType()).getTensor())
       return emitOpError("buffer ") << i << " is " << std::get<1>(pair).getType() << ", "
                                     << getKernelAttr() << " takes " << std::get<0>(pair);
+  return success();
+}
+
+LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  RankedTensorType type = getBucket().getType().getTensor();
+  auto takesIt = [&](KernelOp adding) {
+    return llvm::all_of(adding.getTypes().getAsValueRange<TypeAttr>(),
+                        [&](Type operand) { return operand == type; });
+  };
+  constexpr std::array<int32_t, 3> access = {1, 1, 2};
+  if (!kernel || kernel.getAccess() != ArrayRef(access) || !takesIt(kernel))
+    return emitOpError("adds by ") << getKernelAttr() << ", which is no kernel of two " << type
+                                   << " that are read and one that is written";
   return success();
 }
 

@@ -30,7 +30,7 @@ class Exec_Enum<string name, string text, list<I32EnumAttrCase> cases> : I32Enum
 def Exec_ArenaKind : Exec_Enum<"ArenaKind", "what an arena holds", [
     I32EnumAttrCase<"Variables", 0, "variables">, I32EnumAttrCase<"Slots", 1, "slots">,
     I32EnumAttrCase<"Inputs", 2, "inputs">, I32EnumAttrCase<"Transient", 3, "transient">,
-    I32EnumAttrCase<"Gradients", 4, "gradients">]>;
+    I32EnumAttrCase<"Gradients", 4, "gradients">, I32EnumAttrCase<"Sums", 5, "sums">]>;
 def Exec_ArenaKindAttr : EnumAttr<Exec_Dialect, Exec_ArenaKind, "arena_kind">;
 
 def Exec_Stream : Exec_Enum<"Stream", "logical stream of an instruction", [
@@ -144,6 +144,17 @@ def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<Sy
                        OptionalAttr<Exec_StreamAttr>:$stream, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$recomputed,
                        OptionalAttr<FlatSymbolRefArrayAttr>:$variables);
   let assemblyFormat = "$kernel `(` $buffers `)` attr-dict `:` type($buffers)";
+}
+
+def Exec_AccumulateOp : Exec_Instruction<"accumulate", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                                        AllTypesMatch<["bucket", "sum"]>]> {
+  let summary = "adds up what a bucket holds over the micro-batches of a step";
+  let description = [{
+    In a step of several micro-batches the first one's bucket becomes the sum, further ones are added to it, and the last one's bucket
+    takes it: `kernel` adds its second operand to its first, in place. A step of one does nothing here, and has no memory for sums.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_BufferType:$bucket, Exec_BufferType:$sum, OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$kernel `(` $bucket `,` $sum `)` attr-dict `:` type($bucket)";
 }
 
 def Exec_StartOp : Exec_Instruction<"start", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

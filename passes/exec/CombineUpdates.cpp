@@ -4,7 +4,7 @@
 // place of the group's last update.
 
 #include "passes/Passes.h"
-#include "passes/codegen/GeneratedKernel.h"
+#include "passes/exec/KernelTable.h"
 #include "passes/exec/Liveness.h"
 #include "passes/planning/BucketLayout.h"
 #include "passes/planning/FlatUpdate.h"
@@ -103,27 +103,7 @@ private:
     auto cluster = ClusterOp::create(builder, loc, "update_" + number, DenseI64ArrayAttr());
     buildFlatUpdate(body, rangeType(model.getContext(), group.elements), cluster.getBody());
     symbols.insert(cluster);
-    FailureOr<GeneratedKernel> plan =
-        planGeneratedKernel(cluster.getBody().front(), planner.target().loops);
-    if (failed(plan))
-      return {};
-    plan->writeTo(cluster);
-    const GeneratedStage &stage = plan->stages.front();
-    SmallVector<Type> types;
-    for (Value operand : group.members.front().getBuffers())
-      types.push_back(isTensor(operand) ? rangeOfType(tensorOf(operand), group.elements)
-                                        : tensorOf(operand));
-    auto access = llvm::map_to_vector(stage.access, [](Access a) { return int32_t(a); });
-    auto nanoseconds = planner.generatedCost(stage.bytes, stage.flops);
-    auto kernel = KernelOp::create(
-        builder, loc, builder.getStringAttr("optimizer_range_" + number),
-        builder.getTypeArrayAttr(types), builder.getDenseI32ArrayAttr(access),
-        builder.getStringAttr("optimizer"), builder.getStringAttr("generated"), DenseI8ArrayAttr(),
-        FlatSymbolRefAttr::get(cluster.getSymNameAttr()), /*stage=*/0,
-        builder.getStringAttr(cluster.getSymName() + "_0"), stage.extent, stage.chunk, stage.flops,
-        stage.bytes, static_cast<uint64_t>(nanoseconds));
-    symbols.insert(kernel);
-    return kernel;
+    return createKernel(cluster, "optimizer_range_" + number, "optimizer", symbols, planner);
   }
 
   nn::ModelOp model;

@@ -69,7 +69,7 @@ private:
     SymbolTable symbols(model); // a variable may have an arena's name
     using exec::ArenaKind;
     for (ArenaKind kind : {ArenaKind::Variables, ArenaKind::Slots, ArenaKind::Inputs,
-                           ArenaKind::Transient, ArenaKind::Gradients})
+                           ArenaKind::Transient, ArenaKind::Gradients, ArenaKind::Sums})
       symbols.insert(exec::ArenaOp::create(builder, model.getLoc(),
                                            (exec::stringifyArenaKind(kind) + "_arena").str(), kind,
                                            IntegerAttr(), IntegerAttr()));

@@ -26,6 +26,14 @@ def CombineUpdates : Pass<"dlc-combine-updates", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def AccumulateGradients : Pass<"dlc-accumulate-gradients", "::dlc::nn::ModelOp"> {
+  let summary = "gives every bucket a sum over the micro-batches of a step";
+  let description = [{
+    Before a collective starts, what its bucket holds is added up in a buffer of the arena of sums, which a run without micro-batches
+    does not allocate. Buckets have their final sizes.
+  }];
+}
+
 def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {
   let summary = "puts instructions on streams and orders streams by events";
   let description = [{
@@ -39,7 +47,8 @@ def PlanMemory : Pass<"dlc-plan-memory", "::dlc::nn::ModelOp"> {
   let summary = "gives every buffer its offset and every arena its size";
   let description = [{
     Variables and slots lie one behind the other, those of one buffer in its order. Inputs, transient and gradient buffers are placed per program by best
-    fit over live intervals; a bucket in flight lives until its wait, results until the end. Programs share the arenas.
+    fit over live intervals; a bucket in flight lives until its wait, results until the end, sums over the whole step. Programs share the
+    arenas.
   }];
 }
 
@@ -67,7 +76,8 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     kind. 10. Each variable has a place of its own, and its buffers are there. 11. A generated kernel has the function, extent, chunk,
     types and accesses of its stage of its cluster. 12. Events are recorded once, and before they are waited for; instructions whose memory
     meets, one writing, are ordered by streams, events and collectives (runtime/artifact/OrderProof.h). 13. Buckets lie in the arena gradients.
-    14. An upload writes either inputs or scalars, none twice.
+    14. An upload writes either inputs or scalars, none twice. 15. A sum is a buffer of the arena of sums that one instruction alone
+    uses, by a generated kernel that works in place, and nothing writes the bucket from there to its start.
   }];
 }
 

@@ -228,6 +228,12 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::operation(Operation *
             artifact::CreateCopy(builder, indexOf(copy.getSource()), indexOf(copy.getDestination()))
                 .Union());
       })
+      .Case<exec::AccumulateOp>([&](exec::AccumulateOp add) {
+        return Result(artifact::Operation::Accumulate,
+                      artifact::CreateAccumulate(builder, kernelIndex.lookup(add.getKernel()),
+                                                 indexOf(add.getBucket()), indexOf(add.getSum()))
+                          .Union());
+      })
       .Case<exec::UploadOp>([&](exec::UploadOp upload) {
         std::vector<uint32_t> places = indicesOf(upload.getBuffers());
         return Result(artifact::Operation::Upload,

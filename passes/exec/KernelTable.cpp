@@ -152,3 +152,30 @@ FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
   }
   return use;
 }
+
+exec::KernelOp dlc::createKernel(exec::ClusterOp cluster, StringRef name, StringRef category,
+                                 SymbolTable &symbols, const rt::KernelPlanner &planner) {
+  Block &body = cluster.getBody().front();
+  FailureOr<GeneratedKernel> plan = planGeneratedKernel(body, planner.target().loops);
+  if (failed(plan))
+    return {};
+  plan->writeTo(cluster);
+  assert(plan->stages.size() == 1 && plan->scratch.empty() && "elementwise");
+  const GeneratedStage &stage = plan->stages.front();
+  SmallVector<Type> all(body.getArgumentTypes());
+  llvm::append_range(all, body.back().getOperandTypes());
+  auto types = llvm::map_to_vector(stage.buffers, [&](unsigned buffer) { return all[buffer]; });
+  auto access =
+      llvm::map_to_vector(stage.access, [](exec::Access a) { return static_cast<int32_t>(a); });
+  OpBuilder builder(cluster->getContext());
+  builder.setInsertionPointAfter(cluster);
+  auto kernel = exec::KernelOp::create(
+      builder, cluster.getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(types),
+      builder.getDenseI32ArrayAttr(access), builder.getStringAttr(category),
+      builder.getStringAttr(generatedName), DenseI8ArrayAttr(),
+      FlatSymbolRefAttr::get(cluster.getSymNameAttr()), /*stage=*/0,
+      builder.getStringAttr(cluster.getSymName() + "_0"), stage.extent, stage.chunk, stage.flops,
+      stage.bytes, static_cast<uint64_t>(planner.generatedCost(stage.bytes, stage.flops)));
+  symbols.insert(kernel);
+  return kernel;
+}

@@ -24,9 +24,14 @@ Liveness::Liveness(exec::ProgramOp program) {
       for (Value buffer : download.getBuffers())
         touch(buffer, static_cast<int64_t>(order.size()) - 1);
   }
-  for (auto &[op, interval] : live)
-    if (cast<exec::BufferOp>(op).getInput())
+  for (auto &[op, interval] : live) {
+    auto buffer = cast<exec::BufferOp>(op);
+    bool isSum = buffer.getArena() == exec::ArenaKind::Sums;
+    if (isSum || buffer.getInput())
       interval.begin = 0;
+    if (isSum)
+      interval.end = static_cast<int64_t>(order.size()) - 1;
+  }
 }
 
 void Liveness::touch(Value buffer, int64_t at) {
@@ -42,8 +47,8 @@ SmallVector<exec::Access> dlc::accessesOf(Operation *op, SymbolTable &kernels) {
     auto kernel = kernels.lookup<exec::KernelOp>(dispatch.getKernel());
     for (auto [access, number] : llvm::zip(accesses, kernel.getAccess()))
       access = static_cast<Access>(number);
-  } else if (isa<exec::StartOp>(op)) {
-    accesses.front() = Access::ReadWrite;
+  } else if (isa<exec::StartOp, exec::AccumulateOp>(op)) {
+    llvm::fill(accesses, Access::ReadWrite);
   } else if (isa<exec::UploadOp>(op)) {
     llvm::fill(accesses, Access::Write);
   } else if (isa<exec::CopyOp>(op)) {

@@ -79,7 +79,8 @@ private:
 
   static void placeProgram(exec::ProgramOp program, DenseMap<ArenaKind, ArenaSize> &sizes) {
     Liveness liveness(program);
-    for (ArenaKind arena : {ArenaKind::Inputs, ArenaKind::Transient, ArenaKind::Gradients}) {
+    for (ArenaKind arena :
+         {ArenaKind::Inputs, ArenaKind::Transient, ArenaKind::Gradients, ArenaKind::Sums}) {
       SmallVector<BufferOp> buffers;
       std::vector<BufferInterval> intervals;
       for (auto [op, live] : liveness.intervals()) {

@@ -39,7 +39,7 @@ public:
       if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program)) ||
           failed(verifyOverlap(liveness)) || failed(verifyUploads(program, symbols)) ||
           failed(verifyOrder(liveness, symbols)) || failed(verifyCollectives(liveness)) ||
-          failed(verifyStreams(liveness, symbols)))
+          failed(verifySums(liveness, symbols)) || failed(verifyStreams(liveness, symbols)))
         return signalPassFailure();
       AliasVerifier aliases(symbols);
       for (Operation *instruction : liveness.instructions())
@@ -433,6 +433,35 @@ private:
     if (!inFlight.empty())
       return liveness.instructions().back()->emitOpError(
           "ends the program with a collective in flight");
+    return success();
+  }
+
+  static LogicalResult verifySums(const Liveness &liveness, SymbolTable &symbols) { // 15.
+    DenseSet<Operation *> sums, summed; // buffers; of the latter the collective has not started
+    for (Operation *op : liveness.instructions()) {
+      auto add = dyn_cast<AccumulateOp>(op);
+      for (auto [operand, access] : llvm::zip(op->getOperands(), accessesOf(op, symbols))) {
+        BufferOp buffer = rootOf(operand).buffer;
+        bool isSum = add && operand == add.getSum();
+        if (isSum ? operand != buffer.getBuffer() || !sums.insert(buffer).second
+                  : buffer.getArena() == ArenaKind::Sums)
+          return op->emitOpError("uses a sum that is not its own");
+        if (isSum && buffer.getArena() != ArenaKind::Sums)
+          return op->emitOpError("adds up in the arena ")
+                 << stringifyArenaKind(buffer.getArena()) << ", expected sums";
+        if (access != Access::Read && !isSum && !isa<StartOp>(op) && summed.contains(buffer))
+          return op->emitOpError("writes a bucket after it was added to its sum");
+      }
+      if (auto start = dyn_cast<StartOp>(op))
+        summed.erase(rootOf(start.getBucket()).buffer);
+      if (!add)
+        continue;
+      summed.insert(rootOf(add.getBucket()).buffer);
+      auto kernel = symbols.lookup<KernelOp>(add.getKernel());
+      auto cluster = symbols.lookup<ClusterOp>(kernel.getCluster().value_or(""));
+      if (!cluster || !canShare(cluster, 0, 0))
+        return op->emitOpError("adds by ") << add.getKernelAttr() << ", which is not in place";
+    }
     return success();
   }
 

@@ -34,6 +34,7 @@ private:
   void verifyDispatch(const artifact::Dispatch &dispatch);
   void verifyStart(uint32_t collective);
   void verifyWait(uint32_t collective);
+  void verifyAccumulate(const artifact::Accumulate &accumulate);
   void verifyUpload(const artifact::Upload &upload);
   void verifyDownload(uint32_t result);
   void findHostValues();
@@ -47,6 +48,9 @@ private:
   ArenaRange rangeOf(uint32_t buffer) const {
     return {buffers[buffer].arena, buffers[buffer].begin, buffers[buffer].end};
   }
+  /// What it is a view of, or itself.
+  uint32_t rootOf(uint32_t buffer) const;
+  bool isSum(uint32_t buffer) const;
   bool isVisible(uint32_t buffer) const {
     return buffer < buffers.size() && buffers[buffer].valid &&
            (buffers[buffer].program < 0 || buffers[buffer].program == index);
@@ -76,6 +80,8 @@ private:
   };
   std::map<uint32_t, HostValue> hostValues;
   std::vector<bool> downloaded; // by result
+  std::set<uint32_t> sums;      // that an instruction has
+  std::set<uint32_t> summed;    // buckets whose collective has not started
   OrderProof order;
 };
 
@@ -228,15 +234,27 @@ bool ProgramVerifier::verifyLive(uint32_t buffer) {
   return true;
 }
 
+uint32_t ProgramVerifier::rootOf(uint32_t buffer) const {
+  int32_t source = root.buffers()->Get(buffer)->alias_of();
+  return source < 0 ? buffer : static_cast<uint32_t>(source);
+}
+
+bool ProgramVerifier::isSum(uint32_t buffer) const {
+  return root.arenas()->Get(buffers[buffer].arena)->kind() == artifact::ArenaKind::Sums;
+}
+
 bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
   if (!verifyLive(buffer))
     return false;
-  int32_t source = root.buffers()->Get(buffer)->alias_of();
+  if (isSum(buffer))
+    fault("buffer " + std::to_string(buffer) + " is a sum's, of which not every run has one");
+  if (access != artifact::Access::Read && summed.contains(rootOf(buffer)))
+    fault("buffer " + std::to_string(buffer) + " is written after it was added to its sum");
   auto isMissing = [&](uint32_t value) {
     auto given = hostValues.find(value);
     return given != hostValues.end() && !given->second.isThere;
   };
-  if (isMissing(buffer) || (source >= 0 && isMissing(static_cast<uint32_t>(source))))
+  if (isMissing(buffer) || isMissing(rootOf(buffer)))
     fault("buffer " + std::to_string(buffer) + " is used before the host's value is there");
   verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
                                                        : order.write(rangeOf(buffer)));
@@ -270,8 +288,10 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
     return fault("starts collective " + std::to_string(collective) + ", unknown or started before");
   collectives[collective] = State::Started;
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
-  if (verifyLive(buffer))
-    verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
+  if (!verifyLive(buffer))
+    return;
+  summed.erase(rootOf(buffer));
+  verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
 }
 
 void ProgramVerifier::verifyWait(uint32_t collective) {
@@ -292,6 +312,30 @@ void ProgramVerifier::findHostValues() {
     if (const artifact::Variable *variable = root.variables()->Get(i);
         variable->kind() == artifact::VariableKind::Scalar)
       hostValues[variable->buffer()] = {false};
+}
+
+void ProgramVerifier::verifyAccumulate(const artifact::Accumulate &accumulate) {
+  uint32_t bucket = accumulate.bucket(), sum = accumulate.sum();
+  if (accumulate.kernel() >= countOf(root.kernels()))
+    return fault("no kernel " + std::to_string(accumulate.kernel()));
+  if (!verifyUse(bucket, artifact::Access::ReadWrite) || !verifyLive(sum))
+    return;
+  if (!isSum(sum) || rootOf(sum) != sum || !sums.insert(sum).second)
+    return fault("adds up in buffer " + std::to_string(sum) + ", which is no sum of its own");
+  verifyOrder(sum, order.write(rangeOf(sum)));
+  summed.insert(rootOf(bucket));
+  const artifact::Kernel &kernel = *root.kernels()->Get(accumulate.kernel());
+  auto takes = [&](uint32_t operand, uint32_t buffer) {
+    bool isRead = kernel.access()->Get(operand) == artifact::Access::Read;
+    return isRead == (operand < 2) &&
+           sameType(*kernel.operands()->Get(operand), *root.buffers()->Get(buffer)->type());
+  };
+  bool fits = countOf(kernel.operands()) == 3 && countOf(kernel.access()) == 3;
+  for (uint32_t operand = 0; fits && operand < 3; ++operand)
+    fits = takes(operand, bucket) && takes(operand, sum);
+  if (!fits)
+    fault("adds up by kernel '" + kernel.name()->str() + "', which does not take buffer " +
+          std::to_string(bucket) + " and its sum");
 }
 
 void ProgramVerifier::verifyUpload(const artifact::Upload &upload) {
@@ -356,6 +400,8 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
       fault("copies between different types");
     return;
   }
+  case artifact::Operation::Accumulate:
+    return verifyAccumulate(*instruction.operation_as_Accumulate());
   case artifact::Operation::Upload:
     return verifyUpload(*instruction.operation_as_Upload());
   case artifact::Operation::Download:

@@ -15,8 +15,7 @@ class Checker {
 public:
   explicit Checker(const Artifact &artifact) : artifact(artifact) {}
 
-  /// True for what runs once a step.
-  bool visit(const artifact::Program &program, const artifact::Instruction &instruction) {
+  void visit(const artifact::Program &program, const artifact::Instruction &instruction) {
     if (const auto *start = instruction.operation_as_CollectiveStart())
       late.insert(rootOf(program.collectives()->Get(start->collective())->buffer()));
     reads.clear();
@@ -33,7 +32,6 @@ public:
       else if (!once)
         late.erase(buffer);
     }
-    return once;
   }
 
 private:
@@ -79,13 +77,17 @@ private:
 
 } // namespace
 
-std::vector<bool> runOncePerStep(const Artifact &artifact, const artifact::Program &program) {
-  std::vector<bool> once;
+void requireMicroBatches(const Artifact &artifact, const artifact::Program &program) {
   Checker checker(artifact);
+  size_t sums = 0;
   if (program.instructions())
-    for (const artifact::Instruction *instruction : *program.instructions())
-      once.push_back(checker.visit(program, *instruction));
-  return once;
+    for (const artifact::Instruction *instruction : *program.instructions()) {
+      checker.visit(program, *instruction);
+      sums += instruction->operation_type() == artifact::Operation::Accumulate;
+    }
+  if (sums != (program.collectives() ? program.collectives()->size() : 0))
+    throw Error(ErrorCode::BadInput, "--accumulate cannot train " + artifact.name() +
+                                         ": it adds up nothing over batches");
 }
 
 } // namespace dlc::rt

@@ -7,13 +7,10 @@
 
 #include "runtime/artifact/Artifact.h"
 
-#include <vector>
-
 namespace dlc::rt {
 
-/// By instruction: true for what runs once a step, in the last micro-batch alone, which is the
-/// optimizer. Throws Error(BadInput) if the backward pass needs what is known after the last
-/// micro-batch only.
-std::vector<bool> runOncePerStep(const Artifact &artifact, const artifact::Program &program);
+/// Throws Error(BadInput) if a program's steps cannot have several micro-batches: if what runs in
+/// all of them needs what is known after the last one only, or collectives lack their sums.
+void requireMicroBatches(const Artifact &artifact, const artifact::Program &program);
 
 } // namespace dlc::rt

@@ -21,19 +21,27 @@ struct ArenaPages {
 
 class Arenas {
 public:
-  /// Collective. In the artifact's order of arenas.
+  /// Collective. In the artifact's order of arenas, without that of sums.
   Arenas(const Artifact &artifact, Device &device);
+
+  /// Allocates the arena of sums, if it is not there yet; its bytes.
+  uint64_t allocateSums();
+  bool haveSums() const { return hasSums; }
 
   /// Memory of a buffer when the program runs on input arena `slot`.
   DeviceSpan memory(uint32_t buffer, unsigned slot) const;
   /// Bytes of all allocations, both input arenas included.
   uint64_t bytes() const { return total; }
   /// In the artifact's order.
-  std::vector<ArenaPages> pages(const Device &device) const;
+  std::vector<ArenaPages> pages() const;
 
 private:
+  void allocate(size_t arena);
+
   const Artifact &artifact;
+  Device &device;
   std::vector<std::array<DeviceSpan, 2>> arenas; // equal but for inputs
+  bool hasSums = false;
   uint64_t total = 0;
 };
 

@@ -40,12 +40,6 @@ class Executable {
 public:
   virtual ~Executable() = default;
 
-  /// Lets steps have several micro-batches: what ranks contribute to a collective is the sum over
-  /// all, in their order, and the instructions that `runOnce` marks run in the last one alone. In
-  /// the others the start of a collective adds to the sum, for which its wait waits. The bytes that
-  /// this takes.
-  virtual uint64_t accumulate(const std::vector<bool> &runOnce) = 0;
-
   /// Runs the program after all that was started before. May return earlier than it has run, but
   /// has then taken over the scalars; the staged inputs of the slot stay until results are there.
   virtual void run(const RunArguments &arguments) = 0;

@@ -94,6 +94,13 @@ Resolver::Operation Resolver::operationOf(const artifact::Instruction &instructi
     return ResolvedProgram::RecordEvent{instruction.operation_as_RecordEvent()->event()};
   case artifact::Operation::WaitEvent:
     return ResolvedProgram::WaitEvent{instruction.operation_as_WaitEvent()->event()};
+  case artifact::Operation::Accumulate: {
+    const artifact::Accumulate *add = instruction.operation_as_Accumulate();
+    if (!arenas.haveSums())
+      return std::monostate();
+    return ResolvedProgram::Accumulate{kernels[add->kernel()], arenas.memory(add->bucket(), 0),
+                                       arenas.memory(add->sum(), 0)};
+  }
   case artifact::Operation::Upload:
     return upload(*instruction.operation_as_Upload());
   default:
@@ -120,7 +127,8 @@ ResolvedProgram Resolver::run() const {
   resolved.resultBytes = resultBytes;
   if (program.instructions())
     for (const artifact::Instruction *instruction : *program.instructions())
-      resolved.instructions.push_back({instruction->stream(), operationOf(*instruction)});
+      resolved.instructions.push_back({instruction->stream(), operationOf(*instruction),
+                                       instruction->phase() == artifact::Phase::Optimizer});
   if (program.collectives())
     for (const artifact::Collective *entry : *program.collectives())
       resolved.collectives.push_back(collective(*entry));

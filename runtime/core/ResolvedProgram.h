@@ -55,6 +55,13 @@ struct ResolvedProgram {
   struct Download {
     std::vector<Transfer> parts;
   };
+  /// Nothing in a step of one micro-batch. In another, the first one's bucket becomes the sum,
+  /// further ones are added to it, and the last one's bucket takes it. The kernel adds its second
+  /// operand to its first, which is its third.
+  struct Accumulate {
+    uint32_t kernel;
+    DeviceSpan bucket, sum;
+  };
   struct RecordEvent {
     uint32_t event;
   };
@@ -64,7 +71,10 @@ struct ResolvedProgram {
 
   struct Instruction {
     artifact::Stream stream = artifact::Stream::Compute;
-    std::variant<Launch, Start, Wait, Copy, RecordEvent, WaitEvent, Upload, Download> operation;
+    std::variant<std::monostate, Launch, Start, Wait, Copy, RecordEvent, WaitEvent, Upload,
+                 Download, Accumulate>
+        operation;
+    bool oncePerStep = false; // in the last micro-batch alone, as are starts and waits
   };
   struct Collective {
     CollectiveOperation operation;
@@ -77,7 +87,8 @@ struct ResolvedProgram {
   size_t resultBytes = 0; // of the block
 };
 
-/// Follows a program of the artifact. `kernels` are the artifact's, loaded on the device.
+/// Follows a program of the artifact. `kernels` are the artifact's, loaded on the device. Where the
+/// arena of sums is missing, the program is for steps of one micro-batch.
 ResolvedProgram resolve(const artifact::Program &program, const Arenas &arenas,
                         std::span<const uint32_t> kernels, const ScalarBlock &scalars);
 

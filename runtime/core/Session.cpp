@@ -74,8 +74,12 @@ struct Session::Impl {
   struct Loaded {
     const artifact::Program *definition;
     std::unique_ptr<Executable> executable;
+    bool accumulates = false;
   };
 
+  std::unique_ptr<Executable> prepare(const artifact::Program &program) {
+    return device->prepare(resolve(program, *arenas, kernels, scalars));
+  }
   Loaded &program(const std::string &name);
   const artifact::Variable &variable(const std::string &name) const;
   PhysicalType typeOf(uint32_t buffer) const {
@@ -91,6 +95,7 @@ struct Session::Impl {
   std::unique_ptr<Device> device;
   std::unique_ptr<Arenas> arenas;
   ScalarBlock scalars;
+  std::vector<Device::Kernel> kernels;
   std::vector<Loaded> programs;
   std::vector<TraceEvent> *events = nullptr;
   unsigned lastSlot = 0;
@@ -104,13 +109,12 @@ Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const Sessi
   compareSchedules(artifact, control);
   residentBefore = residentBytes().now;
   arenas = std::make_unique<Arenas>(artifact, *device);
-  std::vector<Device::Kernel> kernels;
   if (artifact->kernels())
     for (const artifact::Kernel *kernel : *artifact->kernels())
       kernels.push_back(device->load(artifact, *kernel));
   if (artifact->programs())
     for (const artifact::Program *program : *artifact->programs())
-      programs.push_back({program, device->prepare(resolve(*program, *arenas, kernels, scalars))});
+      programs.push_back({program, prepare(*program)});
 }
 
 Session::Impl::Loaded &Session::Impl::program(const std::string &name) {
@@ -178,7 +182,7 @@ const Artifact &Session::artifact() const { return impl->artifact; }
 ControlPlane &Session::control() const { return impl->control; }
 unsigned Session::threads() const { return impl->threads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
-std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(*impl->device); }
+std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }
 uint64_t Session::residentBefore() const { return impl->residentBefore; }
 void Session::trace(std::vector<TraceEvent> *events) { impl->events = events; }
 
@@ -261,7 +265,12 @@ std::span<std::byte> Session::input(const std::string &program, const std::strin
 
 uint64_t Session::accumulate(const std::string &program) {
   Impl::Loaded &loaded = impl->program(program);
-  return loaded.executable->accumulate(runOncePerStep(impl->artifact, *loaded.definition));
+  requireMicroBatches(impl->artifact, *loaded.definition);
+  uint64_t bytes = impl->arenas->allocateSums();
+  if (!loaded.accumulates)
+    loaded.executable = impl->prepare(*loaded.definition);
+  loaded.accumulates = true;
+  return bytes;
 }
 
 void Session::run(const std::string &program, unsigned slot, uint64_t step, MicroBatch part) {

@@ -64,8 +64,8 @@ public:
   /// physical type and layout.
   std::span<std::byte> input(const std::string &program, const std::string &name, unsigned slot);
 
-  /// Lets steps of a program have several micro-batches; the bytes that their sums take, beside the
-  /// plan. Throws Error(BadInput) if the program cannot.
+  /// Lets steps of a program have several micro-batches; the bytes of the arena of sums, which only
+  /// now is there. Throws Error(BadInput) if the program cannot.
   uint64_t accumulate(const std::string &program);
   /// Replays the program once on the inputs of `slot`, or, after accumulate(), its part for one
   /// micro-batch: the last one updates variables. results() and output() are then valid until the

@@ -52,6 +52,15 @@ CpuExecutable::Step CpuExecutable::translate(const ResolvedProgram::Instruction 
     step.kind = Kind::Copy;
     step.from = copy->from;
     step.to = copy->to;
+  } else if (const auto *add = std::get_if<ResolvedProgram::Accumulate>(&instruction.operation)) {
+    step.kind = Kind::Accumulate;
+    step.from = {add->bucket, add->bucket};
+    step.to = {add->sum, add->sum};
+    for (unsigned toBucket : {0u, 1u}) {
+      DeviceSpan to = toBucket ? add->bucket : add->sum, from = toBucket ? add->sum : add->bucket;
+      step.launch[toBucket] = static_cast<uint32_t>(launches.size());
+      launches.emplace_back(kernels[add->kernel], context.engine, std::vector{to, from, to});
+    }
   } else if (const auto *upload = std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
     step.kind = Kind::Upload; // inputs are staged in their places
     step.transfers = upload->scalars;
@@ -63,24 +72,19 @@ CpuExecutable::Step CpuExecutable::translate(const ResolvedProgram::Instruction 
   return step;
 }
 
-uint64_t CpuExecutable::accumulate(const std::vector<bool> &newRunOnce) {
-  runOnce = newRunOnce;
-  if (!sums)
-    sums = std::make_unique<GradientSums>(program.collectives);
-  return sums->bytes();
+bool CpuExecutable::isSkipped(uint32_t instruction, MicroBatch part) const {
+  Kind kind = steps[instruction].kind;
+  return !part.isLast() && (kind == Kind::Start || kind == Kind::Wait ||
+                            program.instructions[instruction].oncePerStep);
 }
 
-/// True if the instruction is done with, for this micro-batch.
-bool CpuExecutable::accumulates(uint32_t instruction, MicroBatch part) {
-  const Step &step = steps[instruction];
-  if (part.isLast()) {
-    if (step.kind == Kind::Start)
-      sums->complete(step.collective);
-    return false;
-  }
-  if (step.kind == Kind::Start)
-    sums->add(step.collective, part.index == 0);
-  return step.kind == Kind::Start || step.kind == Kind::Wait || runOnce[instruction];
+void CpuExecutable::accumulate(const Step &step, MicroBatch part) {
+  if (part.count == 1)
+    return;
+  if (part.index == 0)
+    copyOnTeam(bytesAt(step.from[0]), bytesAt(step.to[0]));
+  else
+    launches[step.launch[part.isLast()]].run(context.stream);
 }
 
 void CpuExecutable::execute(const Step &step, const RunArguments &arguments) {
@@ -98,6 +102,8 @@ void CpuExecutable::execute(const Step &step, const RunArguments &arguments) {
     return context.collectives.wait(tickets[step.collective]);
   case Kind::Copy:
     return copyOnTeam(bytesAt(step.from[slot]), bytesAt(step.to[slot]));
+  case Kind::Accumulate:
+    return accumulate(step, arguments.part);
   case Kind::Upload:
     return upload(step, arguments);
   case Kind::Download:
@@ -132,7 +138,7 @@ void CpuExecutable::download(const Step &step, unsigned slot) {
 
 void CpuExecutable::runSteps(const RunArguments &arguments) {
   for (uint32_t i = 0; i < steps.size(); ++i) {
-    if (arguments.part.count > 1 && accumulates(i, arguments.part))
+    if (isSkipped(i, arguments.part))
       continue;
     execute(steps[i], arguments);
     if (steps[i].computes())
@@ -145,7 +151,7 @@ void CpuExecutable::runTimed(const RunArguments &arguments) {
   inFlight.clear();
   for (uint32_t i = 0; i < steps.size(); ++i) {
     int64_t begin = now();
-    if (arguments.part.count > 1 && accumulates(i, arguments.part))
+    if (isSkipped(i, arguments.part))
       continue;
     execute(steps[i], arguments);
     int64_t end = now();

@@ -5,7 +5,6 @@
 #include "runtime/core/Executable.h"
 #include "runtime/core/ResolvedProgram.h"
 #include "runtime/cpu/CpuLaunch.h"
-#include "runtime/cpu/GradientSums.h"
 
 #include <memory>
 #include <vector>
@@ -25,21 +24,21 @@ public:
   CpuExecutable(ResolvedProgram program, std::span<const LoadedKernel> kernels,
                 const CpuContext &context);
 
-  uint64_t accumulate(const std::vector<bool> &runOnce) override;
   void run(const RunArguments &arguments) override;
   std::span<const std::byte> results() override { return resultBlock; }
   std::span<const TraceEvent> times() override { return events; }
 
 private:
-  enum class Kind : uint8_t { Launch, Start, Wait, Copy, Upload, Download, Nothing };
+  enum class Kind : uint8_t { Launch, Start, Wait, Copy, Upload, Download, Accumulate, Nothing };
   struct Step {
     /// Takes long enough for messages to have arrived meanwhile.
     bool computes() const { return kind == Kind::Launch || kind == Kind::Copy; }
 
     Kind kind = Kind::Nothing;
     uint32_t collective = 0;                               // Start, Wait
-    std::array<uint32_t, 2> launch{};                      // Launch, by input slot
-    Places to{}, from{};                                   // Copy
+    std::array<uint32_t, 2> launch{};                      // Launch, by input slot;
+                                                           // Accumulate, to sum and to bucket
+    Places to{}, from{};                                   // Copy; Accumulate, sum and bucket
     std::vector<ResolvedProgram::Transfer> transfers = {}; // Upload, Download
   };
   /// A collective that a timed run has started.
@@ -51,8 +50,9 @@ private:
 
   Step translate(const ResolvedProgram::Instruction &instruction,
                  std::span<const LoadedKernel> kernels);
-  bool accumulates(uint32_t instruction, MicroBatch part);
+  bool isSkipped(uint32_t instruction, MicroBatch part) const;
   void execute(const Step &step, const RunArguments &arguments);
+  void accumulate(const Step &step, MicroBatch part);
   static void upload(const Step &step, const RunArguments &arguments);
   void download(const Step &step, unsigned slot);
   void runSteps(const RunArguments &arguments);
@@ -64,8 +64,6 @@ private:
   std::vector<CpuLaunch> launches;
   std::vector<Step> steps;
   std::vector<Collectives::Ticket> tickets; // by collective
-  std::vector<bool> runOnce;                // by instruction
-  std::unique_ptr<GradientSums> sums;
   std::vector<std::byte> resultBlock;
   std::vector<TraceEvent> events;
   std::vector<InFlight> inFlight;

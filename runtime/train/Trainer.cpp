@@ -195,7 +195,7 @@ void Trainer::announce() const {
   console.line(pagesText(session.arenaPages()));
   if (shape.pieces > 1)
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
-                 bytesText(session.accumulate("train")) + " beside the plan");
+                 bytesText(session.accumulate("train")) + " of them");
   console.line(monitorText(state.monitor, data.hasValidation(), training.monitor));
   for (const std::string &notice : data.notices())
     console.line("note: " + notice);

@@ -38,6 +38,10 @@ ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
       copied->from = memory.reveal(copied->from);
       copied->to = memory.reveal(copied->to);
     }
+    if (auto *add = std::get_if<ResolvedProgram::Accumulate>(&instruction.operation)) {
+      add->bucket = memory.reveal(add->bucket);
+      add->sum = memory.reveal(add->sum);
+    }
     if (auto *upload = std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
       for (Places &input : upload->inputs)
         input = memory.reveal(input);
@@ -53,8 +57,15 @@ ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
   return program;
 }
 
+bool isSkipped(const ResolvedProgram::Instruction &instruction, MicroBatch part) {
+  bool isOnce = instruction.oncePerStep || as<ResolvedProgram::Start>(instruction) ||
+                as<ResolvedProgram::Wait>(instruction);
+  return isOnce && !part.isLast();
+}
+
 bool isRunByTheCpu(const ResolvedProgram::Instruction &instruction) {
-  return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction);
+  return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction) ||
+         as<ResolvedProgram::Accumulate>(instruction);
 }
 
 } // namespace
@@ -79,13 +90,6 @@ AsynchronousExecutable::AsynchronousExecutable(AsynchronousDevice &device,
 
 AsynchronousExecutable::~AsynchronousExecutable() { device.queue.clear(); }
 
-uint64_t AsynchronousExecutable::accumulate(const std::vector<bool> &newRunOnce) {
-  runOnce = newRunOnce;
-  if (!sums)
-    sums.emplace(program.collectives);
-  return sums->bytes();
-}
-
 AsynchronousExecutable::Task AsynchronousExecutable::add(Run &run, unsigned stream,
                                                          std::vector<Task> after,
                                                          std::function<void()> work) {
@@ -98,8 +102,7 @@ void AsynchronousExecutable::run(const RunArguments &arguments) {
   events.clear();
   Run run{arguments, {}, {}, {}};
   for (uint32_t i = 0; i < program.instructions.size(); ++i) {
-    bool isLast = arguments.part.isLast();
-    if (isLast || !runOnce[i])
+    if (!isSkipped(program.instructions[i], arguments.part))
       add(run, i);
   }
   end(run);
@@ -125,8 +128,7 @@ void AsynchronousExecutable::add(Run &run, uint32_t index) {
   std::vector<Task> after;
   std::function<void()> work = doNothing;
   if (const auto *wait = as<ResolvedProgram::Wait>(instruction)) {
-    if (auto started = run.completions.find(wait->collective); started != run.completions.end())
-      after.push_back(started->second);
+    after.push_back(run.completions.at(wait->collective));
   } else if (const auto *wait = as<ResolvedProgram::WaitEvent>(instruction)) {
     if (auto record = run.records.find(wait->event); record != run.records.end())
       after.push_back(record->second);
@@ -139,7 +141,10 @@ void AsynchronousExecutable::add(Run &run, uint32_t index) {
   } else if (const auto *result = as<ResolvedProgram::Download>(instruction)) {
     work = [this, result, slot] { download(*result, slot); };
   } else if (instructions[index]) {
-    work = [this, index, slot] { instructions[index]->run({slot}); };
+    RunArguments arguments;
+    arguments.slot = slot;
+    arguments.part = run.arguments.part;
+    work = [this, index, arguments] { instructions[index]->run(arguments); };
   }
   Task task = add(run, stream, std::move(after), [this, index, timed, work] {
     int64_t begin = now();
@@ -153,17 +158,9 @@ void AsynchronousExecutable::add(Run &run, uint32_t index) {
 
 void AsynchronousExecutable::addStart(Run &run, uint32_t index, uint32_t collective) {
   auto stream = static_cast<unsigned>(program.instructions[index].stream);
-  MicroBatch part = run.arguments.part;
-  if (!part.isLast()) { // what waits for the collective may reuse its memory
-    run.completions[collective] =
-        add(run, stream, {}, [this, collective, part] { sums->add(collective, part.index == 0); });
-    return;
-  }
   auto begin = std::make_shared<int64_t>();
-  Task start = add(run, stream, {}, [this, collective, part, begin] {
+  Task start = add(run, stream, {}, [this, collective, begin] {
     *begin = now();
-    if (part.count > 1)
-      sums->complete(collective);
     depart(collective);
   });
   uint64_t step = run.arguments.step;

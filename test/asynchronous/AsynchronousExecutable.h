@@ -1,10 +1,7 @@
 // A program on the asynchronous device: every run becomes tasks of streams.
 #pragma once
 
-#include "runtime/cpu/GradientSums.h"
 #include "test/asynchronous/AsynchronousDevice.h"
-
-#include <optional>
 
 namespace dlc::rt::test {
 
@@ -13,7 +10,6 @@ public:
   AsynchronousExecutable(AsynchronousDevice &device, ResolvedProgram program);
   ~AsynchronousExecutable() override;
 
-  uint64_t accumulate(const std::vector<bool> &runOnce) override;
   void run(const RunArguments &arguments) override;
   std::span<const std::byte> results() override;
   std::span<const TraceEvent> times() override;
@@ -48,8 +44,6 @@ private:
   /// By instruction; of an upload by input and slot.
   std::vector<std::vector<std::array<std::span<const std::byte>, 2>>> staged;
   std::vector<std::vector<std::byte>> inFlight; // by collective: its operand
-  std::vector<bool> runOnce;
-  std::optional<GradientSums> sums;
   std::vector<std::byte> resultBlock;
   std::vector<TraceEvent> events;
 };

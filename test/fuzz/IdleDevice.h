@@ -22,7 +22,6 @@ public:
   explicit IdleExecutable(ResolvedProgram program)
       : program(std::move(program)), block(this->program.resultBytes) {}
 
-  uint64_t accumulate(const std::vector<bool> &) override { return 0; }
   void run(const RunArguments &arguments) override {
     unsigned slot = arguments.slot;
     for (const ResolvedProgram::Instruction &instruction : program.instructions)

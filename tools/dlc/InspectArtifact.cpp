@@ -59,9 +59,16 @@ ordered_json describeVariables(const artifact::Artifact &root) {
           {"copies", {{"count", copies}, {"bytes", copiedBytes}}}};
 }
 
-/// Inputs are double-buffered.
+/// Inputs are double-buffered; sums are for runs with several micro-batches a step alone.
 uint64_t instancesOf(const artifact::Arena &arena) {
-  return arena.kind() == artifact::ArenaKind::Inputs ? 2 : 1;
+  switch (arena.kind()) {
+  case artifact::ArenaKind::Inputs:
+    return 2;
+  case artifact::ArenaKind::Sums:
+    return 0;
+  default:
+    return 1;
+  }
 }
 
 /// The most bytes that are live at one time, over all arenas. Variables always are, and so are a

@@ -97,6 +97,8 @@ std::vector<Mutants::Touch> Mutants::touchesOf(const artifact::InstructionT &ins
     touches = {{copy->source, false}, {copy->destination, true}};
   } else if (const auto *start = operation.AsCollectiveStart()) {
     touches = {{program.collectives[start->collective]->buffer, true}};
+  } else if (const auto *add = operation.AsAccumulate()) {
+    touches = {{add->bucket, true}, {add->sum, true}};
   } else if (const auto *upload = operation.AsUpload()) {
     for (uint32_t buffer : upload->buffers)
       touches.push_back({buffer, true});

@@ -33,17 +33,20 @@ struct TinyArtifact {
     addArena(ArenaKind::Inputs, 448);
     addArena(ArenaKind::Transient, 128);
     addArena(ArenaKind::Gradients, 448);
+    addArena(ArenaKind::Sums, 448);
     addBuffer("weight", 0, 0, {tinyElements}, -1, 0, 0);
     addBuffer("lr", 0, 448, {}, -1, 0, 0);
     addBuffer("image", 1, 0, {tinyElements}, 0, 0, 20);
     addBuffer("loss.sum", 2, 0, {}, 0, 0, 20);
     addBuffer("loss.count", 2, 64, {}, 0, 0, 20);
     addBuffer("gradient", 3, 0, {tinyElements}, 0, 0, 20);
+    addBuffer("sum", 4, 0, {tinyElements}, 0, 0, 20);
     addVariable("weight", VariableKind::Parameter, 0, InitializerKind::Normal, 0.0, 1.0);
     addVariable("lr", VariableKind::Scalar, 1, InitializerKind::Constant, 0.5, 0.0);
     root.modules.push_back(std::make_unique<CodeModuleT>());
     addKernel("gradient", "tiny_gradient", {0, 2, 5}, {Access::Read, Access::Read, Access::Write});
     addKernel("update", "tiny_update", {0, 5, 1}, {Access::ReadWrite, Access::Read, Access::Read});
+    addKernel("accumulate", "tiny_add", {5, 5, 5}, {Access::Read, Access::Read, Access::Write});
     auto input = std::make_unique<InputSignatureT>();
     input->name = "image";
     input->type = copy(*root.buffers[2]->type);
@@ -69,6 +72,13 @@ struct TinyArtifact {
     dispatch.kernel = kernel;
     dispatch.buffers = std::move(buffers);
     addInstruction(artifact::Stream::Compute, dispatch);
+  }
+  void addAccumulate(uint32_t kernel, uint32_t bucket, uint32_t sum) {
+    artifact::AccumulateT accumulate;
+    accumulate.kernel = kernel;
+    accumulate.bucket = bucket;
+    accumulate.sum = sum;
+    addInstruction(artifact::Stream::Compute, accumulate);
   }
   void addUpload(std::vector<uint32_t> buffers,
                  artifact::Stream stream = artifact::Stream::Compute) {
@@ -180,11 +190,13 @@ private:
     wait.event = 1;
     addInstruction(Stream::Compute, wait);
     addDispatch(0, {0, 2, 5});
+    addAccumulate(2, 5, 6);
     addInstruction(Stream::Compute, RecordEventT());
     addInstruction(Stream::Comm, WaitEventT());
     addInstruction(Stream::Comm, CollectiveStartT());
     addInstruction(Stream::Compute, CollectiveWaitT());
     addDispatch(1, {0, 5, 1});
+    program().instructions.back()->phase = Phase::Optimizer;
     addInstruction(Stream::Compute, DownloadT());
   }
 };

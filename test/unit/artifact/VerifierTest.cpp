@@ -359,7 +359,7 @@ static const FaultCase faultCases[] = {
     {"UseInFlight",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[10], list[11]);
+       std::swap(list[11], list[12]);
      },
      "in flight"},
     {"StartTwice",
@@ -370,19 +370,19 @@ static const FaultCase faultCases[] = {
     {"WaitBeforeStart",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[9], list[10]);
+       std::swap(list[10], list[11]);
      },
      "not under way"},
     {"NeverCompleted",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       list.erase(list.begin() + 10, list.begin() + 12);
+       list.erase(list.begin() + 11, list.begin() + 13);
      },
      "never completed"},
     {"EventOrder",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[7], list[8]);
+       std::swap(list[8], list[9]);
      },
      "before it is recorded"},
     {"EventUnknown", [](TinyArtifact &t) { t.program().events = 0; }, "records event 1"},
@@ -393,21 +393,40 @@ static const FaultCase faultCases[] = {
     {"NothingWaitsForTheGradient",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       list.erase(list.begin() + 8);
+       list.erase(list.begin() + 9);
      },
-     "buffer 5 meets memory of instruction 6, and nothing orders the two"},
+     "buffer 5 meets memory of instruction 7, and nothing orders the two"},
     {"GradientAfterTheEvent",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::swap(list[7], list[8]);
+     },
+     "buffer 5 meets memory of instruction 8, and nothing orders the two"},
+    {"UpdateBesideTheWait",
+     [](TinyArtifact &t) { t.program().instructions[11]->stream = artifact::Stream::Copy; },
+     "buffer 5 meets memory of instruction 11, and nothing orders the two"},
+    {"ResultReadBesideItsWriter",
+     [](TinyArtifact &t) { t.program().instructions[13]->stream = artifact::Stream::Copy; },
+     "buffer 3 meets memory of instruction 2, and nothing orders the two"},
+    {"WrittenAfterItsSum",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
        std::swap(list[6], list[7]);
      },
-     "buffer 5 meets memory of instruction 7, and nothing orders the two"},
-    {"UpdateBesideTheWait",
-     [](TinyArtifact &t) { t.program().instructions[10]->stream = artifact::Stream::Copy; },
-     "buffer 5 meets memory of instruction 10, and nothing orders the two"},
-    {"ResultReadBesideItsWriter",
-     [](TinyArtifact &t) { t.program().instructions[12]->stream = artifact::Stream::Copy; },
-     "buffer 3 meets memory of instruction 2, and nothing orders the two"},
+     "buffer 5 is written after it was added to its sum"},
+    {"SumInAnotherArena",
+     [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->sum = 2; },
+     "adds up in buffer 2, which is no sum of its own"},
+    {"SumOfTwo", [](TinyArtifact &t) { t.addAccumulate(2, 5, 6); },
+     "adds up in buffer 6, which is no sum of its own"},
+    {"SumUsedOtherwise", [](TinyArtifact &t) { t.addDispatch(1, {0, 6, 1}); },
+     "buffer 6 is a sum's, of which not every run has one"},
+    {"SumByAnotherKernel",
+     [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->kernel = 1; },
+     "adds up by kernel 'update', which does not take buffer 5 and its sum"},
+    {"SumByNoKernel",
+     [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->kernel = 9; },
+     "no kernel 9"},
     {"NothingWaitsForTheUpload",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;

@@ -179,7 +179,7 @@ TEST_P(DeviceTest, RunsFollowEachOther) {
 /// gradient = weight * input; weight -= rate * gradient, with the rate as the only scalar and
 /// gradient's and weight's first elements as result.
 struct Training {
-  explicit Training(Bench &bench)
+  explicit Training(Bench &bench, bool accumulates = false)
       : weight(bench.variable(Floats(elements, 2))), rate(bench.allocate(ArenaKind::Variables, 64)),
         gradient(bench.allocate(ArenaKind::Gradients)) {
     input = {bench.allocate(ArenaKind::Inputs), bench.allocate(ArenaKind::Inputs)};
@@ -192,13 +192,16 @@ struct Training {
     program.resultBytes = 8;
     add(program,
         ResolvedProgram::Launch{bench.load(0), {everywhere(weight), input, everywhere(gradient)}});
+    if (accumulates)
+      add(program,
+          ResolvedProgram::Accumulate{bench.load(2), gradient, bench.allocate(ArenaKind::Sums)});
     add(program, ResolvedProgram::RecordEvent{computed});
     add(program, ResolvedProgram::WaitEvent{computed}, Stream::Comm);
     add(program, ResolvedProgram::Start{0}, Stream::Comm);
     add(program, ResolvedProgram::Wait{0});
-    update = program.instructions.size();
     add(program, ResolvedProgram::Launch{
                      bench.load(1), {everywhere(weight), everywhere(gradient), everywhere(rate)}});
+    program.instructions.back().oncePerStep = true;
     add(program, ResolvedProgram::Download{{{everywhere(gradient.subspan(0, 4)), 0},
                                             {everywhere(weight.subspan(0, 4)), 4}}});
     executable = bench.device->prepare(program);
@@ -219,7 +222,6 @@ struct Training {
   DeviceSpan weight, rate, gradient;
   Places input;
   ResolvedProgram program;
-  size_t update; // an instruction
   std::unique_ptr<Executable> executable;
 };
 
@@ -254,10 +256,7 @@ TEST_P(DeviceTest, RanksAddUp) {
 TEST_P(DeviceTest, MicroBatchesAddUp) {
   run(
       [](Bench &bench, ControlPlane &control) {
-        Training training(bench);
-        std::vector<bool> once(training.program.instructions.size());
-        once[training.update] = true;
-        EXPECT_EQ(training.executable->accumulate(once), bytes);
+        Training training(bench, true);
         for (int64_t part = 0; part < 3; ++part) {
           float input = static_cast<float>(1 + control.rank() * 3 + part); // 1 to 6
           bench.stageInput(training.input[part % 2], input);

@@ -66,10 +66,18 @@ TEST_F(SessionOfTiny, TrainsOneStep) {
 
 TEST_F(SessionOfTiny, AllocatesWhatIsPlanned) {
   Session session(artifact, *single, {});
-  uint64_t planned = 0;
+  uint64_t planned = 0, sums = 0;
   for (const artifact::Arena *arena : *artifact->arenas())
-    planned += arena->bytes() * (arena->kind() == artifact::ArenaKind::Inputs ? 2 : 1);
+    if (arena->kind() == artifact::ArenaKind::Sums)
+      sums += arena->bytes();
+    else
+      planned += arena->bytes() * (arena->kind() == artifact::ArenaKind::Inputs ? 2 : 1);
   EXPECT_EQ(session.arenaBytes(), planned);
+  EXPECT_GT(sums, 0u);
+  for (int i = 0; i < 2; ++i) { // once, however often they are asked for
+    EXPECT_EQ(session.accumulate("train"), sums);
+    EXPECT_EQ(session.arenaBytes(), planned + sums);
+  }
 }
 
 TEST_F(SessionOfTiny, ThreadsDoNotChangeBits) {
@@ -147,8 +155,8 @@ TEST_F(SessionOfTiny, LayoutsAreInvisibleOutside) {
   blocked.root.buffers[0]->type->layout = std::make_unique<artifact::LayoutT>(*layout);
   blocked.root.buffers[1]->offset = 512;
   blocked.root.arenas[0]->bytes = blocked.root.arenas[0]->lower_bound = 576;
-  for (auto &kernel : blocked.root.kernels)
-    kernel->operands[0] = TinyArtifact::copy(*blocked.root.buffers[0]->type);
+  for (size_t kernel : {0, 1}) // which take the weight
+    blocked.root.kernels[kernel]->operands[0] = TinyArtifact::copy(*blocked.root.buffers[0]->type);
   Artifact other = load(blocked);
   Session plain(artifact, *single, {0, 9}), padded(other, *single, {0, 9});
   EXPECT_EQ(plain.read("weight"), padded.read("weight"));

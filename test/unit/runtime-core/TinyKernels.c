@@ -1,4 +1,4 @@
-// The two kernels of TinyArtifact, as generated code has them (runtime/cpu/GeneratedCode.h).
+// The kernels of TinyArtifact, as generated code has them (runtime/cpu/GeneratedCode.h).
 
 #include <stdint.h>
 
@@ -23,4 +23,13 @@ static void update(void *const *buffers, int64_t begin, int64_t end, const int64
     weight[i] -= *rate * gradient[i];
 }
 
-const struct KernelRecord tiny_gradient = {gradient, 0}, tiny_update = {update, 0};
+static void add(void *const *buffers, int64_t begin, int64_t end, const int64_t *sizes) {
+  (void)sizes;
+  const float *first = buffers[0], *second = buffers[1];
+  float *sum = buffers[2];
+  for (int64_t i = begin; i < end; ++i)
+    sum[i] = first[i] + second[i];
+}
+
+const struct KernelRecord tiny_gradient = {gradient, 0}, tiny_update = {update, 0},
+                          tiny_add = {add, 0};

@@ -1,9 +1,12 @@
 // An artifact whose training step copies its input, summed over ranks, into its only parameter: no
-// kernels, so it runs on any CPU, and the parameter tells which samples came last. The loss is the
-// input `loss` over the scalar valid_rows.
+// kernels but for sums over micro-batches, and the parameter tells which samples came last. The
+// loss is the input `loss` over the scalar valid_rows.
 #pragma once
 
 #include "test/unit/artifact/TinyArtifact.h"
+
+#include <fstream>
+#include <iterator>
 
 namespace dlc::rt::test {
 
@@ -11,8 +14,9 @@ inline constexpr int64_t copiedElements = 4;
 
 /// Diverging: a wrong artifact, in which each rank keeps its own sample. Counted: the loss is the
 /// input `loss` over itself, a mean of nothing where it is 0. Summed: the loss is the parameter's
-/// first element, which overflows where the ranks' inputs are large.
-enum class Copying { Reduced, Diverging, Counted, Summed };
+/// first element, which overflows where the ranks' inputs are large. Accumulated: steps may have
+/// several micro-batches, by generated code.
+enum class Copying { Reduced, Diverging, Counted, Summed, Accumulated };
 
 class CopyingArtifact {
 public:
@@ -30,6 +34,7 @@ public:
     root.addArena(ArenaKind::Variables, 256);
     root.addArena(ArenaKind::Inputs, 128);
     root.addArena(ArenaKind::Gradients, how == Copying::Diverging ? 0 : 64);
+    root.addArena(ArenaKind::Sums, how == Copying::Accumulated ? 64 : 0);
     root.addBuffer("weight", 0, 0, {1, copiedElements}, -1, 0, 0);
     root.addBuffer("slot", 0, 64, {1, copiedElements}, -1, 0, 0);
     root.addBuffer("lr", 0, 128, {}, -1, 0, 0);
@@ -51,7 +56,7 @@ public:
     if (how == Copying::Diverging)
       addCopy(4, 0);
     else
-      addReducingCopy();
+      addReducingCopy(how == Copying::Accumulated);
     addInstruction(DownloadT());
     if (how == Copying::Counted)
       content.programs.back()->results.back()->buffers[1] =
@@ -67,7 +72,8 @@ public:
 
   std::vector<uint8_t> pack() const {
     ArtifactWriter writer;
-    std::vector<uint8_t> code(4);
+    std::ifstream file(DLC_TINY_KERNELS, std::ios::binary);
+    std::vector<uint8_t> code(std::istreambuf_iterator<char>(file), {});
     root.root.modules[0]->code = std::make_unique<artifact::Span>(writer.addData(code));
     return writer.finish(artifact::Artifact::Pack(writer.builder(), &root.root));
   }
@@ -75,7 +81,7 @@ public:
   TinyArtifact root;
 
 private:
-  static constexpr uint32_t lastInstruction = 9; // of the longest program, and a metric's
+  static constexpr uint32_t lastInstruction = 10; // of the longest program, and a metric's
 
   void addInputSignature(const std::string &name, std::vector<int64_t> shape) {
     auto input = std::make_unique<artifact::InputSignatureT>();
@@ -101,7 +107,7 @@ private:
   }
 
   /// From x through a bucket to the weight.
-  void addReducingCopy() {
+  void addReducingCopy(bool accumulates) {
     using namespace artifact;
     uint32_t bucket = root.addBuffer("bucket", 2, 0, {1, copiedElements}, 0, 0, lastInstruction);
     auto collective = std::make_unique<CollectiveT>();
@@ -111,6 +117,13 @@ private:
     root.root.programs.back()->collectives.push_back(std::move(collective));
     root.root.programs.back()->events = 1;
     addCopy(4, bucket);
+    if (accumulates) {
+      uint32_t sum = root.addBuffer("sum", 3, 0, {1, copiedElements}, 0, 0, lastInstruction);
+      root.addKernel("accumulate", "tiny_add", {bucket, bucket, bucket},
+                     {Access::Read, Access::Read, Access::Write});
+      root.root.kernels.back()->extent = root.root.kernels.back()->chunk = copiedElements;
+      root.addAccumulate(0, bucket, sum);
+    }
     addInstruction(RecordEventT());
     addInstruction(WaitEventT(), Stream::Comm);
     addInstruction(CollectiveStartT(), Stream::Comm);

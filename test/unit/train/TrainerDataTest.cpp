@@ -96,10 +96,10 @@ TEST_F(TrainerDataTest, ARunGoesOnOnceItsDataAreMended) {
       whole.accumulate = cut.accumulate = pieces;
       whole.shuffle = cut.shuffle = false;
       writeData(sound);
-      train(whole, ranks);
+      train(whole, ranks, 0, test::Copying::Accumulated);
       writeData(damaged);
       int64_t done = 5 / (pieces * ranks);
-      std::string message = failure(cut, ranks);
+      std::string message = failure(cut, ranks, test::Copying::Accumulated);
       std::string wanted =
           done ? "the steps up to " + std::to_string(done) + " have trained" : "sample 5 holds nan";
       EXPECT_NE(message.find(wanted), std::string::npos) << message;
@@ -110,11 +110,11 @@ TEST_F(TrainerDataTest, ARunGoesOnOnceItsDataAreMended) {
       TrainOptions part = cut;
       part.runDirectory = directory / ("part" + suffix);
       part.steps = done;
-      train(part, ranks);
+      train(part, ranks, 0, test::Copying::Accumulated);
       EXPECT_EQ(weightSaved("cut" + suffix), weightSaved("part" + suffix)) << suffix;
       TrainOptions rest = resumption("cut" + suffix);
       rest.overrides = {"data"};
-      train(rest, ranks);
+      train(rest, ranks, 0, test::Copying::Accumulated);
       EXPECT_EQ(trained("cut" + suffix), trained("whole" + suffix)) << suffix;
     }
 }
