@@ -74,6 +74,8 @@ struct StagePlan {
   int64_t chunk = 1;
 
   llvm::SmallVector<int64_t> extents() const;
+  /// The kept or the reduced loops inside an item, outermost first.
+  llvm::SmallVector<unsigned> innerLoops(bool reduced) const;
   /// The loop with a shorter last item, if there is one.
   std::optional<unsigned> raggedLoop() const;
   int64_t iterations() const;

@@ -13,6 +13,14 @@ SmallVector<int64_t> StagePlan::extents() const {
   return llvm::map_to_vector(loops, [](const Loop &loop) { return loop.extent; });
 }
 
+SmallVector<unsigned> StagePlan::innerLoops(bool reduced) const {
+  SmallVector<unsigned> inner;
+  for (auto [i, loop] : llvm::enumerate(loops))
+    if (!loop.item && loop.reduced == reduced)
+      inner.push_back(i);
+  return inner;
+}
+
 std::optional<unsigned> StagePlan::raggedLoop() const {
   for (auto [i, loop] : llvm::enumerate(loops))
     if (loop.last != 0)
