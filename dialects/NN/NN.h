@@ -32,6 +32,24 @@ public:
 template <typename ConcreteType>
 class MovesElements : public mlir::OpTrait::TraitBase<ConcreteType, MovesElements> {};
 
+/// Generated code computes an element of the result where it is read, at no cost: each cluster that
+/// reads the result has a copy of the op, and memory need not hold the result.
+template <typename ConcreteType>
+class CopiedToReaders : public mlir::OpTrait::TraitBase<ConcreteType, CopiedToReaders> {};
+
+/// Generated code moves the elements in a cluster of their own.
+template <typename ConcreteType>
+class StaysAlone : public mlir::OpTrait::TraitBase<ConcreteType, StaysAlone> {};
+
+/// An element costs a function, as e^x, and not only some instructions of arithmetic.
+template <typename ConcreteType>
+class FunctionPerElement : public mlir::OpTrait::TraitBase<ConcreteType, FunctionPerElement> {};
+
+/// Sums up products of the elements of the first two operands in f32, also where these are of 16
+/// bits.
+template <typename ConcreteType>
+class SumsInF32 : public mlir::OpTrait::TraitBase<ConcreteType, SumsInF32> {};
+
 /// A layer of the network, as reports list them.
 template <typename ConcreteType>
 class Layer : public mlir::OpTrait::TraitBase<ConcreteType, Layer> {};

@@ -17,14 +17,14 @@ class NN_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
 
 def NN_NegOp : NN_UnaryOp<"neg", "-x">;
 def NN_AbsOp : NN_UnaryOp<"abs", "|x|; gradient 0 at 0">;
-def NN_ExpOp : NN_UnaryOp<"exp", "e^x">;
-def NN_LogOp : NN_UnaryOp<"log", "natural logarithm">;
+def NN_ExpOp : NN_UnaryOp<"exp", "e^x", [NN_FunctionPerElement]>;
+def NN_LogOp : NN_UnaryOp<"log", "natural logarithm", [NN_FunctionPerElement]>;
 def NN_SqrtOp : NN_UnaryOp<"sqrt", "square root">;
 def NN_RsqrtOp : NN_UnaryOp<"rsqrt", "1 / sqrt(x)">;
-def NN_TanhOp : NN_UnaryOp<"tanh", "hyperbolic tangent", [NN_Layer]>;
+def NN_TanhOp : NN_UnaryOp<"tanh", "hyperbolic tangent", [NN_Layer, NN_FunctionPerElement]>;
 def NN_ReluOp : NN_UnaryOp<"relu", "max(x, 0); gradient 0 at 0; NaN stays NaN", [NN_Layer]>;
-def NN_SigmoidOp : NN_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [NN_Layer]>;
-def NN_SoftplusOp : NN_UnaryOp<"softplus", "log(1 + e^x) = max(x, 0) + log1p(e^-|x|)">;
+def NN_SigmoidOp : NN_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [NN_Layer, NN_FunctionPerElement]>;
+def NN_SoftplusOp : NN_UnaryOp<"softplus", "log(1 + e^x) = max(x, 0) + log1p(e^-|x|)", [NN_FunctionPerElement]>;
 
 class NN_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
     : NN_ElementwiseOp<mnemonic, !listconcat([NN_Differentiable], traits)> {
@@ -39,7 +39,7 @@ def NN_MulOp : NN_BinaryOp<"mul", "a * b", [Commutative]> { let hasFolder = 1; }
 def NN_DivOp : NN_BinaryOp<"div", "a / b"> { let hasFolder = 1; }
 def NN_MaxOp : NN_BinaryOp<"max", "the larger; gradient to a where a >= b, else to b">;
 def NN_MinOp : NN_BinaryOp<"min", "the smaller; gradient to a where a <= b, else to b">;
-def NN_PowOp : NN_BinaryOp<"pow", "a^b; not differentiable in b">;
+def NN_PowOp : NN_BinaryOp<"pow", "a^b; not differentiable in b", [NN_FunctionPerElement]>;
 
 def NN_CompareOp : NN_ElementwiseOp<"compare"> {
   let summary = "ordered comparison, false with NaN except ne";
@@ -76,7 +76,7 @@ def NN_CastOp : NN_TypedOp<"cast", [NN_Elementwise, NN_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def NN_DropoutOp : NN_ElementwiseOp<"dropout", [NN_Differentiable, NN_Layer]> {
+def NN_DropoutOp : NN_ElementwiseOp<"dropout", [NN_Differentiable, NN_Layer, NN_FunctionPerElement]> {
   let summary = "x / (1 - rate) where kept, else 0";
   let description = [{
     An element is kept iff uniform01(philoxBits(seed, stream, step, element)) >= rate (runtime/core/Philox.h), where element is

@@ -57,8 +57,30 @@ def NN_CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
   ];
 }
 
+def NN_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
+  let cppNamespace = "::dlc::nn";
+  let description = [{
+    Ops that combine all elements along some dimensions of their only operand and drop these. A cluster's loops run over the operand, and the
+    result is complete when they have ended.
+  }];
+  let methods = [InterfaceMethod<"The reduced dimensions, increasing.", "::llvm::ArrayRef<int64_t>", "getDims">];
+}
+
 // Each element of the result is an element of an operand.
 def NN_MovesElements : NativeOpTrait<"MovesElements"> { let cppNamespace = "::dlc::nn"; }
+
+// Generated code computes an element of the result where it is read, at no cost: each cluster that reads the result has a copy of the op, and
+// memory need not hold the result.
+def NN_CopiedToReaders : NativeOpTrait<"CopiedToReaders"> { let cppNamespace = "::dlc::nn"; }
+
+// Generated code moves the elements in a cluster of their own.
+def NN_StaysAlone : NativeOpTrait<"StaysAlone"> { let cppNamespace = "::dlc::nn"; }
+
+// An element costs a function, as e^x, and not only some instructions of arithmetic.
+def NN_FunctionPerElement : NativeOpTrait<"FunctionPerElement"> { let cppNamespace = "::dlc::nn"; }
+
+// Sums up products of the elements of the first two operands in f32, also where these are of 16 bits.
+def NN_SumsInF32 : NativeOpTrait<"SumsInF32"> { let cppNamespace = "::dlc::nn"; }
 
 // A layer of the network, as reports list them.
 def NN_Layer : NativeOpTrait<"Layer"> { let cppNamespace = "::dlc::nn"; }

@@ -9,7 +9,7 @@ include "dialects/NN/NNBase.td"
 defvar NN_ConvAttributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
     DenseI64ArrayAttr:$padding_high, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups);
 
-def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_Composite]> {
+def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_Windows, NN_Composite]> {
   let summary = "convolution (cross-correlation)";
   let description = [{
     x [N, C, S...], weight [O, C/groups, K...], bias [O] -> [N, O, S'...] with S' = (S + low + high - dilation (K - 1) - 1) / stride + 1,
@@ -28,7 +28,7 @@ def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_Rows, NN_
   let hasVerifier = 1;
 }
 
-def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows]> {
+def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_Windows]> {
   let summary = "transposed convolution";
   let description = [{
     x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that maps y to x.
@@ -59,7 +59,7 @@ def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter", [NN_Composite]> {
   let hasVerifier = 1;
 }
 
-def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Layer, NN_Rows]> {
+def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows]> {
   let summary = "matrix product a b + bias";
   let description = [{
     a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv. The result has a's element

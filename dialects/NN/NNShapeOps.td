@@ -5,7 +5,7 @@
 
 include "dialects/NN/NNBase.td"
 
-def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike, NN_Windows]> {
+def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike, NN_CopiedToReaders, NN_Windows]> {
   let summary = "a constant tensor";
   let arguments = (ins ElementsAttr:$value);
   let results = (outs NN_Tensor:$result);
@@ -15,7 +15,7 @@ def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike, NN_Windows]> {
   let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type, "double":$splat)>];
 }
 
-def NN_IotaOp : NN_TypedOp<"iota"> {
+def NN_IotaOp : NN_TypedOp<"iota", [NN_CopiedToReaders]> {
   let summary = "index along one dimension";
   let arguments = (ins I64Attr:$dim);
   let results = (outs NN_IntTensor:$y);
@@ -23,7 +23,7 @@ def NN_IotaOp : NN_TypedOp<"iota"> {
   let hasVerifier = 1;
 }
 
-def NN_BroadcastOp : NN_TypedOp<"broadcast", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows]> {
+def NN_BroadcastOp : NN_TypedOp<"broadcast", [NN_Differentiable, NN_MovesElements, NN_CopiedToReaders, NN_Rows, NN_Windows]> {
   let summary = "repeats along the dimensions not in `dims`";
   let description = [{
     `dims[i]` is the result dimension of operand dimension i; increasing, extents equal. A scalar has dims = [].
@@ -38,15 +38,16 @@ def NN_BroadcastOp : NN_TypedOp<"broadcast", [NN_Differentiable, NN_MovesElement
   let hasFolder = 1;
 }
 
-class NN_ReduceOp<string mnemonic, string text, list<Trait> traits = []> : NN_InferredOp<mnemonic, traits> {
+class NN_ReduceOp<string mnemonic, string text, list<Trait> traits = []>
+    : NN_InferredOp<mnemonic, !listconcat([NN_ReductionOpInterface, NN_Differentiable, NN_Rows, NN_Windows], traits)> {
   let summary = text;
   let description = "Reduces `dims` (increasing) and drops them. f32 sums are accumulated in f64 and rounded once.";
   let arguments = (ins NN_FloatTensor:$x, DenseI64ArrayAttr:$dims);
   let results = (outs NN_FloatTensor:$y);
   let hasVerifier = 1;
 }
-def NN_ReduceSumOp : NN_ReduceOp<"reduce_sum", "sum over dimensions", [NN_Differentiable, NN_Rows, NN_Windows, NN_Composite]>;
-def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions; equal ones share the gradient", [NN_Differentiable, NN_Rows, NN_Windows]>;
+def NN_ReduceSumOp : NN_ReduceOp<"reduce_sum", "sum over dimensions", [NN_Composite]>;
+def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions; equal ones share the gradient">;
 
 def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows]> {
   let summary = "same elements in logical row-major order";
@@ -56,28 +57,30 @@ def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable, NN_MovesElements, N
   let hasFolder = 1;
 }
 
-def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows]> {
+def NN_TransposeOp : NN_InferredOp<"transpose", [NN_Differentiable, NN_MovesElements, NN_StaysAlone, NN_Rows, NN_Windows]> {
   let summary = "dimension i of the result is dimension permutation[i] of the operand";
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
 }
 
-def NN_ConcatOp : NN_InferredOp<"concat", [NN_Differentiable, NN_Layer, NN_MovesElements, NN_Rows, NN_Windows, NN_Blocks]> {
+def NN_ConcatOp : NN_InferredOp<"concat",
+    [NN_Differentiable, NN_Layer, NN_MovesElements, NN_StaysAlone, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "joins tensors along a dimension";
   let arguments = (ins Variadic<NN_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
 }
 
-def NN_SliceOp : NN_InferredOp<"slice", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows, NN_Blocks]> {
+def NN_SliceOp : NN_InferredOp<"slice",
+    [NN_Differentiable, NN_MovesElements, NN_CopiedToReaders, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "the box [start, start + size) of a tensor";
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$start, DenseI64ArrayAttr:$size);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
 }
 
-def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable, NN_Rows, NN_Windows, NN_Blocks]> {
+def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable, NN_CopiedToReaders, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "adds `low` and `high` elements of `value` on each side";
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DefaultValuedAttr<F64Attr, "0.0">:$value);
@@ -85,7 +88,7 @@ def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable, NN_Rows, NN_Windows, NN_
   let hasVerifier = 1;
 }
 
-def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements]> {
+def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements, NN_StaysAlone]> {
   let summary = "same tensor in another physical layout";
   let description = [{
     In a narrower float type, too, if the result has one: then it is an nn.cast whose result lies otherwise than its operand.

@@ -9,6 +9,10 @@
 using namespace mlir;
 using namespace dlc;
 
+double dlc::identityOf(Operation *reduction) {
+  return isa<nn::ReduceSumOp>(reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
+}
+
 Type dlc::accumulatorType(Operation *reduction) {
   Type element = nn::tensorType(reduction->getOperand(0)).getElementType();
   if (isa<nn::ReduceSumOp>(reduction))
@@ -45,14 +49,10 @@ private:
   ClusterPlan plan;
 };
 
-bool isReduction(Value value) {
-  return value.getDefiningOp<nn::ReduceSumOp>() || value.getDefiningOp<nn::ReduceMaxOp>();
-}
+bool isReduction(Value value) { return bool(value.getDefiningOp<nn::ReductionOpInterface>()); }
 
 ArrayRef<int64_t> reducedDims(Operation *op) {
-  if (auto sum = dyn_cast<nn::ReduceSumOp>(op))
-    return sum.getDims();
-  return cast<nn::ReduceMaxOp>(op).getDims();
+  return cast<nn::ReductionOpInterface>(op).getDims();
 }
 } // namespace
 
@@ -296,7 +296,7 @@ template <typename Pool> static LogicalResult verifyTiling(Pool pool, Value full
 }
 
 static LogicalResult verifyOp(Operation &op) {
-  if (isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op)) {
+  if (isa<nn::ReductionOpInterface>(op)) {
     if (!llvm::all_of(op.getUsers(), llvm::IsaPred<nn::YieldOp>))
       return op.emitOpError("is read in its own cluster, but reductions end one");
     return success();
@@ -305,9 +305,8 @@ static LogicalResult verifyOp(Operation &op) {
     return verifyTiling(pool, pool.getX());
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
     return verifyTiling(grad, grad.getDx());
-  bool isKnown = isa<nn::BroadcastOp, nn::TransposeOp, nn::SliceOp, nn::ReorderOp, nn::PadOp,
-                     nn::ConcatOp, nn::IotaOp, nn::ConstantOp>(op);
-  if (!isKnown && !op.hasTrait<nn::Elementwise>())
+  if (!op.hasTrait<nn::Elementwise>() && !op.hasTrait<nn::CopiedToReaders>() &&
+      !op.hasTrait<nn::StaysAlone>())
     return op.emitOpError("cannot be inside of a generated kernel");
   return success();
 }

@@ -104,6 +104,9 @@ void planLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
                                          llvm::SmallVector<exec::Access> *access = nullptr);
 
+/// What a reduction of no element is.
+double identityOf(mlir::Operation *reduction);
+
 /// Type in which a reduction accumulates.
 mlir::Type accumulatorType(mlir::Operation *reduction);
 

@@ -177,9 +177,8 @@ Value LinalgBuilder::accumulator(const ClusterWrite &write) {
   if (type != write.element)
     target = memref::AllocaOp::create(
         b, MemRefType::get(cast<MemRefType>(target.getType()).getShape(), type));
-  double identity =
-      isa<nn::ReduceSumOp>(write.reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
-  linalg::FillOp::create(b, ValueRange(emitConstant(b, type, identity)), ValueRange(target));
+  Value identity = emitConstant(b, type, identityOf(write.reduction));
+  linalg::FillOp::create(b, ValueRange(identity), ValueRange(target));
   return target;
 }
 

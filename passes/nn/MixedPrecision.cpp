@@ -18,9 +18,6 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-/// Multiplies and adds in f32 whatever its operands' type.
-static bool isProduct(Operation *op) { return isa<ConvOp, ConvTransposeOp, MatmulOp>(op); }
-
 /// Yields elements of its operands, and nothing that bf16 cannot represent.
 static bool isSelection(Operation *op) {
   if (auto pad = dyn_cast<PadOp>(op)) {
@@ -31,6 +28,8 @@ static bool isSelection(Operation *op) {
   }
   return op->hasTrait<MovesElements>() || isa<ReluOp, MaxPoolOp>(op);
 }
+
+static bool isProduct(Operation *op) { return op->hasTrait<SumsInF32>(); }
 
 /// What such an op may take in bf16. A bias is added in f32.
 static MutableArrayRef<OpOperand> dataOperands(Operation *op) {

@@ -178,7 +178,7 @@ bool FamilyWalk::visit(size_t position) {
     visitMovement(movement);
   else if (isa<comm::AllReduceOp>(op))
     visitCollective(op);
-  else if (isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op))
+  else if (isa<nn::ReductionOpInterface>(op))
     costs[current] += passCost(op->getOperand(0), plan.layoutOf(op->getOperand(0)), 1);
   else if (auto assign = dyn_cast<nn::AssignOp>(op)) {
     if (context.variables)

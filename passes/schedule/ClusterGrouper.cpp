@@ -14,8 +14,6 @@ using namespace dlc;
 // LLVM takes time that grows with the square of what one loop holds.
 static constexpr size_t mostOps = 128;
 
-static bool isReduction(Operation *op) { return isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op); }
-
 /// Positions of users of an op, in program order; uses have no order that text preserves.
 static std::vector<unsigned> positionsOf(ArrayRef<Operation *> users,
                                          const DenseMap<Operation *, unsigned> &positions) {
@@ -69,14 +67,13 @@ void ClusterGrouper::addOp(unsigned position) {
   Operation *op = ops[position];
   Group &group = all[position];
   group.lead = position;
-  if (isReduction(op))
+  group.space = nn::tensorType(op->getResult(0));
+  if (auto reduction = dyn_cast<nn::ReductionOpInterface>(op)) {
+    group.space = nn::tensorType(op->getOperand(0));
     group.reductions.push_back(position);
-  group.space = nn::tensorType(isReduction(op) ? op->getOperand(0) : op->getResult(0));
-  if (auto sum = dyn_cast<nn::ReduceSumOp>(op))
-    group.reducedDims.assign(sum.getDims().begin(), sum.getDims().end());
-  if (auto max = dyn_cast<nn::ReduceMaxOp>(op))
-    group.reducedDims.assign(max.getDims().begin(), max.getDims().end());
-  group.closed = isa<nn::ConcatOp, nn::TransposeOp, nn::ReorderOp>(op);
+    group.reducedDims.assign(reduction.getDims().begin(), reduction.getDims().end());
+  }
+  group.closed = op->hasTrait<nn::StaysAlone>();
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
     group.windows = grad.getKernelAttr();
 }

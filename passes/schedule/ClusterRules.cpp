@@ -24,8 +24,7 @@ bool ClusterRules::isCopiedCast(Operation *op) const {
 }
 
 bool ClusterRules::isCopied(Operation *op) const {
-  return isCopiedCast(op) ||
-         isa<nn::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::SliceOp, nn::PadOp>(op);
+  return isCopiedCast(op) || op->hasTrait<nn::CopiedToReaders>();
 }
 
 SmallVector<Operation *> ClusterRules::usersThroughCasts(Value value) const {
@@ -47,6 +46,8 @@ SmallVector<Operation *> ClusterRules::usersThroughCasts(Operation *op) const {
 }
 
 bool ClusterRules::isClusterOp(Operation *op) const {
-  return op->hasTrait<nn::Elementwise>() || isa<nn::ReduceSumOp, nn::ReduceMaxOp>(op) ||
-         isCopied(op) || isa<nn::ConcatOp, nn::TransposeOp>(op) || generated.contains(op);
+  if (hasRequest(op))
+    return generated.contains(op);
+  return op->hasTrait<nn::Elementwise>() || isa<nn::ReductionOpInterface>(op) || isCopied(op) ||
+         op->hasTrait<nn::StaysAlone>();
 }

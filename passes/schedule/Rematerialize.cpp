@@ -45,11 +45,6 @@ static nn::YieldOp yieldOf(nn::FusedOp op) {
   return cast<nn::YieldOp>(op.getBody().front().getTerminator());
 }
 
-static bool isFunction(Operation *op) {
-  return isa<nn::ExpOp, nn::LogOp, nn::TanhOp, nn::SigmoidOp, nn::SoftplusOp, nn::PowOp,
-             nn::DropoutOp>(op);
-}
-
 std::optional<Recipe> Recipe::of(nn::FusedOp producer, unsigned result,
                                  const rt::LoopLimits &limits) {
   Recipe recipe;
@@ -71,12 +66,15 @@ bool Recipe::add(Value value, const rt::LoopLimits &limits, llvm::SmallDenseSet<
   Operation *op = value.getDefiningOp();
   bool pointwise = op->hasTrait<nn::Elementwise>();
   auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
-  if (!pointwise && !grad && !isa<nn::BroadcastOp, nn::ConstantOp, nn::IotaOp, nn::SliceOp>(op))
+  // A padded element is not free: its bounds are tested.
+  bool free = op->hasTrait<nn::CopiedToReaders>() && !isa<nn::PadOp>(op);
+  if (!pointwise && !grad && !free)
     return false;
   if (grad)
     windows = grad.getKernelAttr();
   if (pointwise || grad)
-    operations += isFunction(op) ? limits.bytesPerFunction : limits.bytesPerOperation;
+    operations +=
+        op->hasTrait<nn::FunctionPerElement>() ? limits.bytesPerFunction : limits.bytesPerOperation;
   if (!llvm::all_of(op->getOperands(), [&](Value operand) { return add(operand, limits, seen); }))
     return false;
   ops.push_back(op);
@@ -88,7 +86,7 @@ static bool staysInPlace(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     if (user->hasTrait<nn::Elementwise>())
       return staysInPlace(user->getResult(0));
-    return isa<nn::ReduceSumOp, nn::ReduceMaxOp, nn::YieldOp>(user);
+    return isa<nn::ReductionOpInterface, nn::YieldOp>(user);
   });
 }
 

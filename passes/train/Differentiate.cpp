@@ -55,7 +55,7 @@ private:
   static void markLosses(ArrayRef<Operation *> forward) {
     for (Operation *op : llvm::reverse(forward)) {
       bool isArithmetic =
-          op->hasTrait<Elementwise>() || isa<ReduceSumOp, ReduceMaxOp, SoftmaxCrossEntropyOp>(op);
+          op->hasTrait<Elementwise>() || isa<ReductionOpInterface, SoftmaxCrossEntropyOp>(op);
       if (isArithmetic && !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
             return isa<LossOp, MetricOp>(user) || roleOf(user).kind == LayerKind::Loss;
           }))

@@ -202,10 +202,8 @@ ReductionVectorizer::Accumulators ReductionVectorizer::identities() {
   for (size_t copy = 0; copy < copies * jammed.size(); ++copy)
     for (const ClusterWrite *write : reductions) {
       Type type = inRun ? Type(b.getF32Type()) : accumulatorType(write->reduction);
-      double identity =
-          isa<nn::ReduceSumOp>(write->reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
-      result.push_back(
-          vector::BroadcastOp::create(b, nest.vectorType(type), emitConstant(b, type, identity)));
+      Value identity = emitConstant(b, type, identityOf(write->reduction));
+      result.push_back(vector::BroadcastOp::create(b, nest.vectorType(type), identity));
     }
   return result;
 }
