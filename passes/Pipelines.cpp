@@ -93,10 +93,10 @@ void dlc::buildTrainPipeline(OpPassManager &manager, const ScheduleOptions &opti
   // them.
   manager.addPass(createInsertAllReduce({options.wire}));
   manager.addPass(createApplyOptimizer());
-  // Gradient rules favour clarity: they leave products with 1, sums with 0, and recomputed scalars.
+  // Gradient rules favour clarity: they leave products with 1, sums with 0, and equal scalars.
   manager.addPass(createSimplify());
-  // What is assigned is settled now, and what is read as a cast of it.
-  manager.addPass(createInsertCopies());
+  // Now it is settled what is assigned to a parameter and which casts of the parameter are read.
+  manager.addPass(createInsert16BitWeights());
 }
 
 //===- schedule -------------------------------------------------------------------------------===//
@@ -112,18 +112,18 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   OpPassManager &model = manager.nest<nn::ModelOp>();
   // Layouts are chosen op by op, so composites have to be gone.
   model.addPass(createLowerComposites());
-  // What gradients compute again is often what the forward pass has.
+  // Gradients often begin with what the forward pass has computed, too.
   model.addPass(createCombineEqual());
   model.addPass(createAssignLayouts({options.target, options.threads, options.math}));
   // Clusters read and write tensors as they lie, so layouts come first.
   model.addPass(createFuse());
   // What clusters read is known once they are formed.
-  model.addPass(createRematerialize());
+  model.addPass(createRematerializeProducers());
   // Which ops compute and apply a gradient is settled now.
   model.addPass(createSplitGradients());
-  // Kernels are what costs are known of; buckets and overlap need those costs.
+  // Buckets and overlap need costs, which are known of planned kernels alone.
   model.addPass(createPlanKernels());
-  // Before the order is final, so that what runs again is placed and overlapped like the rest.
+  // Before the order is final, so that recomputed kernels are placed and overlapped like the rest.
   model.addPass(createRecomputeKernels());
   model.addPass(createCombineAllReduces({options.bucketSize, options.link}));
   model.addPass(createOverlapAllReduces({options.noOverlap, options.link}));
@@ -142,8 +142,9 @@ void dlc::buildExecPipeline(OpPassManager &manager) {
   // Events are instructions, so they come before live intervals are counted.
   model.addPass(createAssignStreams());
   model.addPass(createPlanMemory());
-  // How long until a result is read is known once instructions have their order and places.
-  model.addPass(createAssignStores());
+  // Instructions have their order and places: now it is known how long a result waits for its
+  // reader.
+  model.addPass(createAssignNontemporalStores());
 }
 
 //===- All stages -----------------------------------------------------------------------------===//

@@ -51,8 +51,8 @@ struct ClusterWrite {
   mlir::Operation *reduction = nullptr;
   /// Coordinates of real elements; a plain write is zero and a reduction skips elsewhere.
   llvm::SmallVector<Bound> valid;
-  /// What is written goes past the caches. Set by the emission, not by the plan.
-  bool streams = false;
+  /// Stores are non-temporal: they go past the caches. Set by the emission, not by the plan.
+  bool nonTemporal = false;
 };
 
 /// One perfect loop nest.

@@ -52,13 +52,13 @@ def PlanMemory : Pass<"dlc-plan-memory", "::dlc::nn::ModelOp"> {
   }];
 }
 
-def AssignStores : Pass<"dlc-assign-stores", "::dlc::nn::ModelOp"> {
-  let summary = "decides what generated kernels store past the caches";
+def AssignNontemporalStores : Pass<"dlc-assign-nontemporal-stores", "::dlc::nn::ModelOp"> {
+  let summary = "decides what generated kernels store non-temporally";
   let description = [{
-    A result that nothing touches until more bytes have moved than the target's cache holds is gone from it by then: stored past the
-    caches, its lines are not read first and what is still needed stays. Results that take an operand's memory are left alone, since
-    their lines were read anyway; so are clusters of whose dispatches in a training step not all agree. Without a size of the cache in the target's table
-    nothing is changed.
+    A result that nothing touches until more bytes have moved than the target's cache holds is gone from it by then. Non-temporal stores go
+    past the caches: their lines are not read first, and what is still needed stays. Results that take an operand's memory are left alone,
+    since their lines were read anyway; so are clusters of whose dispatches in a training step not all agree. Without a size of the cache in
+    the target's table nothing is changed.
     Statistics: results.
   }];
 }

@@ -202,8 +202,8 @@ private:
       int64_t results = body.back().getNumOperands();
       for (int64_t result : cluster.getNontemporal().value_or(ArrayRef<int64_t>()))
         if (result < 0 || result >= results)
-          return cluster.emitOpError("stores result ")
-                 << result << " of " << results << " past the caches";
+          return cluster.emitOpError("has non-temporal stores of result ")
+                 << result << " of " << results;
     }
     for (auto kernel : getOperation().getBody().getOps<KernelOp>()) {
       if (!kernel.getCluster())

@@ -3,8 +3,8 @@
 // scalars or small tensors (constants, broadcasts, iota, and elementwise ops on those) is flexible:
 // it is made anew in the layout that a user wants.
 //
-// A visit depends on the layouts of operands and on which reorders of them earlier ops have paid;
-// of what is recomputed, on those of what it is recomputed from.
+// A visit depends on the layouts of operands and on which reorders of them earlier ops have paid.
+// An operand that is made from reordered ones (isMadeFromReordered) counts by those.
 
 #include "passes/planning/FamilyWalk.h"
 
@@ -127,25 +127,25 @@ void FamilyWalk::forget(Operation *op) {
 
 /// Removes the reorders of a value that the op being visited has paid.
 void FamilyWalk::takeBack(Value value) {
-  if (isRecomputed(value))
+  if (isMadeFromReordered(value))
     for (Value operand : nn::fullOperands(value.getDefiningOp()))
       takeBack(operand);
   else
     llvm::erase_if(paid[value], [&](const Reorder &reorder) { return reorder.payer == current; });
 }
 
-/// Marks the ops behind the one being visited that read a value, what it is recomputed from, or
-/// what is recomputed from that.
+/// Marks the ops behind the one being visited that read a value, what it is made from, or what is
+/// made from that.
 void FamilyWalk::markReaders(Value value) {
   llvm::SmallSetVector<Value, 8> related;
   related.insert(value);
   for (size_t i = 0; i < related.size(); ++i) {
-    if (isRecomputed(related[i]))
+    if (isMadeFromReordered(related[i]))
       related.insert_range(nn::fullOperands(related[i].getDefiningOp()));
     for (Operation *user : related[i].getUsers()) {
       if (size_t position = positions.lookup(user); position > current)
         changed.set(position);
-      related.insert_range(llvm::make_filter_range(user->getResults(), isRecomputed));
+      related.insert_range(llvm::make_filter_range(user->getResults(), isMadeFromReordered));
     }
   }
 }
@@ -200,7 +200,7 @@ double FamilyWalk::reorderCost(Value value, const Layout &to) {
   const Layout &from = plan.layoutOf(value);
   if (from == to || isFree(value) || plan.flexible.contains(value))
     return 0;
-  if (isRecomputed(value)) {
+  if (isMadeFromReordered(value)) {
     double cost = 0;
     for (Value operand : nn::fullOperands(value.getDefiningOp()))
       cost += reorderCost(operand, to);
@@ -219,7 +219,7 @@ double FamilyWalk::reorderCost(Value value, const Layout &to) {
 void FamilyWalk::pay(Value value, const Layout &to) {
   if (plan.layoutOf(value) == to || plan.flexible.contains(value))
     return;
-  if (isRecomputed(value))
+  if (isMadeFromReordered(value))
     for (Value operand : nn::fullOperands(value.getDefiningOp()))
       pay(operand, to);
   else

@@ -30,7 +30,7 @@ StringRef dlc::nameOf(LayoutFamily family) {
   return {};
 }
 
-bool dlc::isRecomputed(Value value) {
+bool dlc::isMadeFromReordered(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto cast = dyn_cast_or_null<nn::CastOp>(op))
     return nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) <=

@@ -20,9 +20,9 @@ namespace dlc {
 using rt::LayoutFamily;
 llvm::StringRef nameOf(LayoutFamily family);
 
-/// True if a value is computed again from reordered operands, not reordered itself: casts, which
-/// only make it larger, and f64, in which no library reorders.
-bool isRecomputed(mlir::Value value);
+/// True if a value in another layout is made from reordered operands, not reordered itself: casts,
+/// which only make it larger, and f64, in which no library reorders.
+bool isMadeFromReordered(mlir::Value value);
 
 struct LayoutPlan {
   llvm::DenseMap<mlir::Value, rt::Layout> values; // row-major if absent

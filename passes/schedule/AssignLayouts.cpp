@@ -49,7 +49,7 @@ private:
     nn::RoleStamp stamp(nn::roleOf(user));
     OpBuilder builder(user->getContext(), &stamp);
     builder.setInsertionPoint(user);
-    if (!plan.flexible.contains(value) && !isRecomputed(value))
+    if (!plan.flexible.contains(value) && !isMadeFromReordered(value))
       return copy = nn::ReorderOp::create(builder, user->getLoc(), type, wideSource(value, layout));
     // Making the operands may grow the map under `copy`.
     Operation *producer = value.getDefiningOp();
@@ -81,7 +81,7 @@ private:
     bool narrowsInput = cast && isa<BlockArgument>(cast.getX()) &&
                         nn::tensorType(cast.getX()).getElementType().isF32() &&
                         isa<FloatType>(nn::tensorType(value).getElementType()) &&
-                        !isRecomputed(value);
+                        !isMadeFromReordered(value);
     bool isAlone = llvm::all_of(value.getUses(), [&](OpOperand &use) {
       auto needed = plan.operands.find(&use);
       return needed != plan.operands.end() && needed->second == layout;

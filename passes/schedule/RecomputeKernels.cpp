@@ -1,10 +1,11 @@
 // dlc-recompute-kernels: a library kernel whose result is only held where the program is at its
-// peak runs again behind it, if that is worth its time.
+// peak runs once more behind the peak, if the memory saved is worth its time.
 //
-// What a recomputation saves is seen by making it: operands live longer, and another op may then be
-// the peak. The one that gains most is kept, until none does. What it can save at most, what is
-// live where it changes nothing, is known before, so few are made. Clusters compute again what they
-// can inside of themselves (dlc-rematerialize); they do not run twice.
+// The pass finds out what a recomputation saves by making it: operands live longer, and another op
+// may then be the peak. The recomputation that gains most is kept, until none gains. How much one
+// can save at most is known before, from what is live where it changes nothing, so few are made.
+// Clusters are not recomputed: they have their cheap producers inside
+// (dlc-rematerialize-producers).
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"

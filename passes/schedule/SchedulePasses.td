@@ -57,12 +57,13 @@ def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
   }];
 }
 
-def Rematerialize : Pass<"dlc-rematerialize", "::dlc::nn::ModelOp"> {
-  let summary = "recomputes in clusters what is cheaper than to read";
+def RematerializeProducers : Pass<"dlc-rematerialize-producers", "::dlc::nn::ModelOp"> {
+  let summary = "computes in clusters what costs more to read";
   let description = [{
-    Precondition: clusters formed. Effect: a cluster that reads a pointwise function of what it reads anyway computes it; a tensor that
-    all its readers can compute for less than it takes to write and read it is not written. The price is bytes moved, arithmetic
-    included. Bits do not change, since the same ops run on the same operands; but what is not stored is not rounded to 16 bits.
+    Precondition: clusters formed. Effect: a cluster that reads the result of another one, a pointwise function of what it reads anyway,
+    computes it from that: the producer is *rematerialized* in its consumer. A tensor that all its readers can compute for less than it
+    takes to write and read it is not written. The price is bytes moved, arithmetic included. Bits do not change, since the same ops run on
+    the same operands; but what is not stored is not rounded to 16 bits.
 
     ```mlir
     %y = nn.fused (%a = %x) : ... { nn.yield (relu %a) }
@@ -106,12 +107,13 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
 }
 
 def RecomputeKernels : Pass<"dlc-recompute-kernels", "::dlc::nn::ModelOp"> {
-  let summary = "runs cheap kernels again instead of keeping their results";
+  let summary = "runs cheap kernels twice instead of keeping their results";
   let description = [{
-    Precondition: kernels planned. Effect: a library kernel whose result lies in memory, unread, while the program is at its peak runs once
-    more before the next op that reads the result, if the peak falls by more than the time is worth (passes/planning/MemoryPrice.h): a convolution
-    of few channels and its bias and relu, say, the first one of a network. The kernel is the same, so bits do not change. Attribute
-    `nn.recomputed` on the second one: the bytes by which the peak falls. Repeated until nothing pays.
+    Precondition: kernels planned. Effect: a library kernel whose result lies in memory, unread, while the program is at its peak is
+    *recomputed*: it runs once more before the next op that reads the result, if the peak falls by more than the time is worth
+    (passes/planning/MemoryPrice.h): a convolution of few channels and its bias and relu, say, the first one of a network. The kernel is the
+    same, so bits do not change. Attribute `nn.recomputed` on the second one: the bytes by which the peak falls. Repeated until nothing
+    pays.
 
     ```mlir
     %y = nn.conv %x, %w ...

@@ -52,8 +52,8 @@ def ApplyOptimizer : Pass<"dlc-apply-optimizer", "::dlc::nn::ModelOp"> {
   }];
 }
 
-def InsertCopies : Pass<"dlc-insert-copies", "::dlc::nn::ModelOp"> {
-  let summary = "keeps what is read of parameters in 16 bits from step to step";
+def Insert16BitWeights : Pass<"dlc-insert-16-bit-weights", "::dlc::nn::ModelOp"> {
+  let summary = "keeps parameters that kernels read in 16 bits from step to step";
   let description = [{
     Precondition: gradients are applied. Effect: for every parameter that a program reads through an nn.cast to a narrower type there is a
     variable of kind copy, which all programs read instead; where @train assigns the parameter, it assigns the copy the same value rounded. So

@@ -8,7 +8,7 @@ from combinations import disks
 from support import MODELS, blocked_target, check, has, run, same_file, workspace
 
 SETS = ["base=16", "depth=2", "size=64", "predict.size=64", "batch=4", "train.schedule=[]"]
-SCHEDULE = ("dlc-lower-composites", "dlc-combine-equal", "dlc-assign-layouts{{threads=1 target={target} math={math}}}", "dlc-fuse", "dlc-rematerialize",
+SCHEDULE = ("dlc-lower-composites", "dlc-combine-equal", "dlc-assign-layouts{{threads=1 target={target} math={math}}}", "dlc-fuse", "dlc-rematerialize-producers",
             "dlc-split-gradients", "dlc-plan-kernels", "dlc-recompute-kernels", "dlc-combine-all-reduces", "dlc-overlap-all-reduces")
 
 

@@ -10,7 +10,7 @@
 // CHECK: fptrunc <16 x float> %{{.*}} to <16 x bfloat>
 // CHECK: ret void
 
-// What goes past the caches is stored in halves of integers.
+// Non-temporal stores are of halves, of integers.
 // CHECK-LABEL: define {{.*}} @stream_0.body
 // CHECK: store <2 x i64> %{{.*}}, align 16, !nontemporal
 // CHECK: store <2 x i64> %{{.*}}, align 16, !nontemporal

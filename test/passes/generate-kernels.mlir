@@ -36,7 +36,7 @@
 // LLVM: @many_0 = {{.*}}constant { ptr, [30 x i64] } { ptr @sum_of_operands_f32_2_2_streams,
 // LLVM-SAME: [i64 0, i64 5, i64 1, i64 24, i64 1, i64 8192, i64 0, i64 0, i64 8192, i64 0, {{.*}}] }
 
-// Results that are far from being read are stored past the caches, in whole lines, and ordered at the end.
+// Results that are far from being read have non-temporal stores, in whole lines, and ordered at the end.
 // LLVM-LABEL: define {{.*}} @far_0.body
 // LLVM: store <8 x float> {{.*}} align 32, {{.*}}!nontemporal
 // LLVM: call void @llvm.x86.sse.sfence()

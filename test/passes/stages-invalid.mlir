@@ -9,7 +9,7 @@
 // RUN: not dlc-opt %s --dlc-plan-memory 2>&1 | FileCheck %s -DWANTED=exec
 // RUN: not dlc-opt %s --dlc-combine-updates 2>&1 | FileCheck %s -DWANTED=exec
 // RUN: sed s/schedule/exec/ %s | not dlc-opt --dlc-fuse 2>&1 | FileCheck %s --check-prefix=SCHEDULE
-// RUN: sed s/schedule/exec/ %s | not dlc-opt --dlc-rematerialize 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: sed s/schedule/exec/ %s | not dlc-opt --dlc-rematerialize-producers 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // RUN: sed s/schedule/exec/ %s | not dlc-opt --dlc-plan-kernels 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // RUN: sed s/schedule/exec/ %s | not dlc-opt --dlc-combine-all-reduces 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // RUN: sed s/schedule/exec/ %s | not dlc-opt --dlc-overlap-all-reduces 2>&1 | FileCheck %s --check-prefix=SCHEDULE

@@ -33,7 +33,7 @@ static constexpr size_t itemLoops = 2, innerLoops = 2;
 
 namespace {
 struct OperandLoop {
-  bool sums = false, streams = false;
+  bool sums = false, nonTemporal = false;
   Type element;
   /// Of the operands in the order of the function's arguments; of the sum, or of each copy.
   SmallVector<const LinearForm *> sources, targets;
@@ -68,13 +68,13 @@ static std::optional<OperandLoop> findOperandLoop(const StagePlan &stage, int64_
   found.inner = std::max(stage.loops.size() - items, innerLoops);
   const ClusterWrite &first = stage.writes.front();
   found.element = first.element;
-  found.streams = first.streams && fillsLines(stage, first, lanes);
+  found.nonTemporal = first.nonTemporal && fillsLines(stage, first, lanes);
   found.sums = stage.writes.size() == 1;
   SmallVector<unsigned> nodes = found.sums ? termsOf(stage, first.node) : SmallVector<unsigned>();
   for (const ClusterWrite &write : stage.writes) {
     if (write.reduction || !write.valid.empty() || write.buffer != first.buffer ||
         write.element != found.element || !isDense(write.address) ||
-        (write.streams && fillsLines(stage, write, lanes)) != found.streams)
+        (write.nonTemporal && fillsLines(stage, write, lanes)) != found.nonTemporal)
       return std::nullopt;
     found.targets.push_back(&write.address);
     if (!found.sums)
@@ -176,7 +176,7 @@ func::FuncOp OperandLoopEmitter::emit(StringRef name) {
     }
     nest(plan.items);
   });
-  if (plan.streams)
+  if (plan.nonTemporal)
     LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.x86.sse.sfence"), ValueRange());
   func::ReturnOp::create(b);
   return function;
@@ -217,9 +217,9 @@ void OperandLoopEmitter::store(Value memory, Value first, ValueRange vectors) {
   unsigned bytes = nn::elementBytes(plan.element);
   Value begin = at(memory, plan.element, first);
   for (auto [i, vector] : llvm::enumerate(vectors))
-    LLVM::StoreOp::create(b, vector,
-                          at(begin, plan.element, number(static_cast<int64_t>(i) * lanes)),
-                          plan.streams ? lanes * bytes : bytes, /*isVolatile=*/false, plan.streams);
+    LLVM::StoreOp::create(
+        b, vector, at(begin, plan.element, number(static_cast<int64_t>(i) * lanes)),
+        plan.nonTemporal ? lanes * bytes : bytes, /*isVolatile=*/false, plan.nonTemporal);
 }
 
 /// Blocks of vectors, then what is left one by one.
@@ -288,7 +288,7 @@ std::optional<KernelEntry> dlc::emitOperandLoop(OpBuilder &builder, Location loc
   KernelEntry entry{name.str()};
   llvm::raw_string_ostream(entry.body)
       << (plan->sums ? "sum" : "copies") << "_of_operands_" << plan->element << "_" << plan->items
-      << "_" << plan->inner << (plan->streams ? "_streams" : "");
+      << "_" << plan->inner << (plan->nonTemporal ? "_streams" : "");
   auto module = cast<ModuleOp>(builder.getBlock()->getParentOp());
   if (!module.lookupSymbol(entry.body))
     OperandLoopEmitter(builder, loc, *plan, lanes)

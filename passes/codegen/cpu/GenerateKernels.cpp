@@ -54,13 +54,13 @@ static LogicalResult verifyPlanned(exec::ClusterOp cluster, const GeneratedKerne
                              "text of a stage before schedule");
 }
 
-/// Elements that the cluster stores past the caches.
-static void markStreams(ClusterPlan &plan, exec::ClusterOp cluster) {
+/// Marks the writes of a cluster that are non-temporal.
+static void markNonTemporal(ClusterPlan &plan, exec::ClusterOp cluster) {
   ArrayRef<int64_t> results = cluster.getNontemporal().value_or(ArrayRef<int64_t>());
   int64_t operands = cluster.getBody().getNumArguments();
   for (StagePlan &stage : plan.stages)
     for (ClusterWrite &write : stage.writes)
-      write.streams = !write.reduction && llvm::is_contained(results, write.buffer - operands);
+      write.nonTemporal = !write.reduction && llvm::is_contained(results, write.buffer - operands);
 }
 
 /// What each kernel may be called for.
@@ -110,7 +110,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     FailureOr<ClusterPlan> plan = planCluster(body, target.loops);
     if (failed(plan) || failed(verifyPlanned(cluster, describe(*plan, body))))
       return failure();
-    markStreams(*plan, cluster);
+    markNonTemporal(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {
       std::string name = (cluster.getSymName() + "_" + Twine(index)).str();
       if (auto entry = emitOperandLoop(builder, cluster.getLoc(), name, stage, lanes)) {

@@ -167,7 +167,7 @@ void BodyVectorizer::storeResult(unsigned write) {
   const ClusterWrite &planned = plan.stage.writes[write];
   OpOperand *out = generic.getDpsInitOperand(write);
   Value value = result(write);
-  bool nonTemporal = planned.streams && fillsLines(plan.stage, planned, nest.lanes());
+  bool nonTemporal = planned.nonTemporal && fillsLines(plan.stage, planned, nest.lanes());
   Value target = memory.of(out->get());
   memory.store(value, target, evaluate(nest, generic.getMatchingIndexingMap(out)), nonTemporal);
 }

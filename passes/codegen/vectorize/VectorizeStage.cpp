@@ -69,7 +69,7 @@ void dlc::vectorizeStage(LinalgStage &stage, const StagePlan &plan, unsigned lan
   openItems(function, plan, nest);
   emitItem(stage.nest, plan, nest, memory);
   // Non-temporal stores are ordered by nothing else.
-  if (llvm::any_of(plan.writes, [](const ClusterWrite &write) { return write.streams; })) {
+  if (llvm::any_of(plan.writes, [](const ClusterWrite &write) { return write.nonTemporal; })) {
     ImplicitLocOpBuilder &b = nest.builder();
     b.setInsertionPoint(function.front().getTerminator());
     LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.x86.sse.sfence"), ValueRange());

@@ -1,5 +1,5 @@
-// RUN: dlc-opt %s --dlc-rematerialize --split-input-file | FileCheck %s
-// RUN: dlc-opt %s --dlc-rematerialize --split-input-file --remarks-filter=dlc-rematerialize 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: dlc-opt %s --dlc-rematerialize-producers --split-input-file | FileCheck %s
+// RUN: dlc-opt %s --dlc-rematerialize-producers --split-input-file --remarks-filter=dlc-rematerialize-producers 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 // The second cluster reads x anyway, so it computes relu(x) instead of reading it; the matrix product still reads it from memory.
 // CHECK-LABEL: nn.model @read_anyway
@@ -10,7 +10,7 @@ nn.model @read_anyway attributes {stage = "schedule", target = "test:rules", thr
     // CHECK: nn.fused (%[[A:.*]] = %[[X]]) : (tensor<256x256xf32>) -> tensor<256x256xf32>
     // CHECK-NEXT: %[[AGAIN:.*]] = nn.relu %[[A]]
     // CHECK-NEXT: nn.mul %[[A]], %[[AGAIN]]
-    // REMARK: recomputes a tensor
+    // REMARK: rematerializes a tensor
     %y = nn.fused (%a = %x) : (tensor<256x256xf32>) -> tensor<256x256xf32> {
       %0 = nn.relu %a : (tensor<256x256xf32>) -> tensor<256x256xf32>
       nn.yield %0 : tensor<256x256xf32>

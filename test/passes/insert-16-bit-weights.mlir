@@ -1,4 +1,4 @@
-// RUN: dlc-opt %s --split-input-file --dlc-insert-copies | FileCheck %s
+// RUN: dlc-opt %s --split-input-file --dlc-insert-16-bit-weights | FileCheck %s
 
 // Every program reads the copy, and @train writes it with the parameter, from the same value; what is read in f32 stays.
 // CHECK-LABEL: nn.model @m

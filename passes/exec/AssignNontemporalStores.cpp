@@ -1,6 +1,7 @@
-// dlc-assign-stores: for each result of a generated kernel, the bytes that pass between its writing
-// and the next instruction that touches it, as a least recently used cache would see them: every
-// buffer once. Of a variable that may be one of the next step.
+// dlc-assign-nontemporal-stores: finds the results of generated kernels that the cache has lost
+// when they are read. For each result the pass counts the bytes that instructions touch between its
+// writing and the next instruction that touches it, every buffer once, as a least recently used
+// cache would. The next reader of a variable may be in the next step.
 
 #include "passes/Passes.h"
 #include "passes/codegen/GeneratedKernel.h"
@@ -13,12 +14,13 @@ using namespace dlc;
 using namespace dlc::exec;
 
 namespace dlc {
-#define GEN_PASS_DEF_ASSIGNSTORES
+#define GEN_PASS_DEF_ASSIGNNONTEMPORALSTORES
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
 namespace {
-class AssignStoresPass : public dlc::impl::AssignStoresBase<AssignStoresPass> {
+class AssignNontemporalStoresPass
+    : public dlc::impl::AssignNontemporalStoresBase<AssignNontemporalStoresPass> {
 public:
   using Base::Base;
   void runOnOperation() override {

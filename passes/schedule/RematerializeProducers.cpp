@@ -1,5 +1,6 @@
-// dlc-rematerialize: a cluster that reads a tensor which another cluster computes from what the
-// first one reads anyway computes it again instead, and what nobody reads then is not written.
+// dlc-rematerialize-producers: a cluster reads a tensor that another cluster, the producer,
+// computes from what the first one reads anyway. Then the first one gets the producer's ops and
+// computes the tensor, too. A tensor that nobody reads any more is not written.
 //
 // Producers are visited in program order, so a recipe that a producer took over from its own
 // producers travels on. One price decides: bytes of memory saved against bytes read in addition
@@ -17,7 +18,7 @@ using namespace mlir;
 using namespace dlc;
 
 namespace dlc {
-#define GEN_PASS_DEF_REMATERIALIZE
+#define GEN_PASS_DEF_REMATERIALIZEPRODUCERS
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
@@ -197,7 +198,8 @@ static void prune(nn::FusedOp op) {
 //===- Pass -----------------------------------------------------------------------------------===//
 
 namespace {
-class RematerializePass : public dlc::impl::RematerializeBase<RematerializePass> {
+class RematerializeProducersPass
+    : public dlc::impl::RematerializeProducersBase<RematerializeProducersPass> {
 public:
   using Base::Base;
   void runOnOperation() override {
@@ -242,7 +244,7 @@ private:
     nn::setRole(op, role);
   }
 
-  /// True if a consumer recomputes the result from now on.
+  /// True if a consumer computes the result itself from now on.
   bool visit(nn::FusedOp producer, OpResult result, const Recipe &recipe) {
     SmallVector<Use> uses;
     auto together = static_cast<double>(nn::physicalBytes(nn::tensorType(result)));
@@ -266,9 +268,10 @@ private:
             llvm::find(use.consumer.getInputs(), result) - use.consumer.getInputs().begin();
         rematerialize(use.consumer, index, producer, recipe, result.getResultNumber());
         changed = true;
-        remark::passed(use.consumer.getLoc(),
-                       remark::RemarkOpts::name("recomputed").category("dlc-rematerialize"))
-            << "recomputes a tensor of '" + nn::layerName(result.getLoc()).str() +
+        remark::passed(
+            use.consumer.getLoc(),
+            remark::RemarkOpts::name("rematerialized").category("dlc-rematerialize-producers"))
+            << "rematerializes a tensor of '" + nn::layerName(result.getLoc()).str() +
                    "' instead of reading it";
       }
     return changed;

@@ -1,4 +1,4 @@
-// RUN: dlc-opt %s --dlc-assign-stores --split-input-file | FileCheck %s
+// RUN: dlc-opt %s --dlc-assign-nontemporal-stores --split-input-file | FileCheck %s
 
 // The test target's cache holds 1 MiB.
 

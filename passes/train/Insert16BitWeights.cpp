@@ -1,5 +1,6 @@
-// dlc-insert-copies: casts of parameters become reads of variables that hold the result, and the
-// parameters' assignments write those, too. Invariant: a copy is its parameter rounded, always.
+// dlc-insert-16-bit-weights: casts of parameters become reads of variables that hold the
+// parameter in 16 bits, and the parameters' assignments write those, too. Invariant: a copy is
+// always its parameter rounded.
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
@@ -11,12 +12,12 @@ using namespace dlc;
 using namespace dlc::nn;
 
 namespace dlc {
-#define GEN_PASS_DEF_INSERTCOPIES
+#define GEN_PASS_DEF_INSERT16BITWEIGHTS
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
 namespace {
-struct InsertCopiesPass : dlc::impl::InsertCopiesBase<InsertCopiesPass> {
+struct Insert16BitWeightsPass : dlc::impl::Insert16BitWeightsBase<Insert16BitWeightsPass> {
   using Base::Base;
 
   void runOnOperation() override {
