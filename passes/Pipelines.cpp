@@ -1,5 +1,4 @@
-// The stages as pipelines. Reads as the table of DESIGN's section on the pipeline, with a reason
-// per pass.
+// The stages as pipelines, with a reason for the place of each pass.
 
 #include "passes/Passes.h"
 #include "passes/planning/OverlapSimulator.h"
@@ -21,9 +20,9 @@ LogicalResult dlc::requireStage(nn::ModelOp model, nn::Stage stage) {
 //===- Stages ---------------------------------------------------------------------------------===//
 
 namespace {
-/// A stage of one model: its passes if the model has not reached it, its verifier alone if the
-/// model is just there (it comes from a file then), nothing if it is past it. Which passes run
-/// depends on the model, so they are run by a pass rather than listed in the manager.
+/// Runs one stage on a model: its passes if the model has not reached the stage, its verifier alone
+/// if the model is at the stage (it comes from a file then), nothing if the model is past it. A
+/// pass does this, not the manager, since it depends on the model.
 class StagePass : public PassWrapper<StagePass, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
@@ -48,11 +47,11 @@ public:
       nn::Stage reached = *nn::stageNamed(model.getStage()); // verified
       if (reached > stage)
         return;
-      // People write stage nn, too: what has this mark need not have been through its passes.
+      // People write stage nn, too: a model with this mark need not have been through its passes.
       if (reached == stage && stage != nn::Stage::NN)
         return run(verifier);
     }
-    // Damage is found here even where a manager does not verify after each pass.
+    // Finds damage even where a manager does not verify after each pass.
     if (failed(runPipeline(passes, getOperation())) || failed(mlir::verify(getOperation())))
       return signalPassFailure();
     run(verifier);
@@ -76,10 +75,10 @@ private:
 //===- nn -------------------------------------------------------------------------------------===//
 
 void dlc::buildNNPipeline(OpPassManager &manager, const ScheduleOptions &options) {
-  // Evaluation and prediction first, so that whatever follows treats all programs alike.
+  // Programs for evaluation and prediction come first: all later passes treat programs alike.
   manager.addPass(createDerivePrograms());
   manager.addPass(createSimplify());
-  // Afterwards layers come apart into kernels, which know no windows.
+  // Later passes take layers apart into kernels, which know no windows.
   manager.addPass(createPlanTiling());
   // Last, so that gradients follow the types of what was computed.
   manager.addPass(createMixedPrecision({options.precision}));
@@ -89,8 +88,8 @@ void dlc::buildNNPipeline(OpPassManager &manager, const ScheduleOptions &options
 
 void dlc::buildTrainPipeline(OpPassManager &manager, const ScheduleOptions &options) {
   manager.addPass(createDifferentiate());
-  // Directly after: it knows the divisions by a loss's count by the form that differentiate gives
-  // them.
+  // Directly after: the pass finds the divisions by a loss's count by the form in which
+  // differentiate writes them.
   manager.addPass(createInsertAllReduce({options.wire}));
   manager.addPass(createApplyOptimizer());
   // Gradient rules favour clarity: they leave products with 1, sums with 0, and equal scalars.

@@ -196,8 +196,8 @@ LayerKind SoftmaxCrossEntropyGradOp::layerKind() { return LayerKind::Loss; }
 
 //===- Sums -----------------------------------------------------------------------------------===//
 
-/// Dimensions of one element are summed over, too, and shaped again: so sums over the same elements
-/// look alike, and one cluster can hold them.
+/// Sums over dimensions of one element, too, and reshapes the result. So sums over the same
+/// elements look alike, and one cluster can hold them.
 SmallVector<Value> ReduceSumOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   SmallVector<int64_t> dims;

@@ -7,7 +7,7 @@ using namespace dlc;
 using namespace dlc::nn;
 
 namespace dlc::nn {
-/// True if the op computes in the element type of the operand, so that it must be the result's.
+/// True if the op computes in the element type of its operand, which the result must have, too.
 static bool keepsElementType(Operation *op, Value operand) {
   bool isCondition = isa<SelectOp>(op) && operand == op->getOperand(0);
   return !isCondition && !isa<CastOp, CompareOp>(op);

@@ -64,7 +64,8 @@ static FailureOr<SmallVector<int64_t>> convShape(std::optional<Location> loc, Ad
   return shape;
 }
 
-/// Factors of one element type; the product and the bias have it, too, or that of its sums.
+/// The factors have one element type; the product and the bias have that type or the one in which
+/// it is summed.
 static LogicalResult verifyProduct(Operation *op, Value bias = {}) {
   Type element = tensorType(op->getOperand(0)).getElementType();
   Type sum = sumType(tensorType(op->getOperand(0))).getElementType();
@@ -327,7 +328,7 @@ LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
 
 //===- Losses ---------------------------------------------------------------------------------===//
 
-/// Of the loss and its gradient.
+/// Checks the operands of the loss and of its gradient.
 static LogicalResult checkRows(std::optional<Location> loc, RankedTensorType logits,
                                RankedTensorType label) {
   SmallVector<int64_t> rows(logits.getShape());

@@ -2,7 +2,7 @@
 //
 // Zeros that a layer pads with stand in for what a whole image would have beyond the tile. They lie
 // within [low, high] of every element that they reach, since low <= 0 on the first and high >= 0 on
-// the last element of every value; so the bounds say all.
+// the last element of every value; so the bounds are all that is needed.
 
 #include "dialects/NN/NN.h"
 

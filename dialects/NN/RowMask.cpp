@@ -141,7 +141,7 @@ Value RowMask::isValid(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape
   return BroadcastOp::create(builder, loc, maskType, isBelow, ArrayRef<int64_t>{0});
 }
 
-/// value / batch * valid_rows: what the valid rows have of a value that belongs to all.
+/// value / batch * valid_rows: the valid rows' part of a value that belongs to all rows.
 Value RowMask::shareOfValid(Value value) {
   Value rows = validRows();
   Location loc = value.getLoc();
@@ -161,7 +161,7 @@ Value RowMask::shareOfValid(Value value) {
   Value share = MulOp::create(builder, loc, count, perRow);
   if (kindOf(value) == Kind::Constant)
     return share;
-  // What is computed from no row at all may be anything.
+  // Without a valid row the value may be anything.
   Value zero = splat(builder, loc, tensorType(rows), 0);
   Value any = spread(CompareOp::create(builder, loc, Comparison::GT, rows, zero));
   return SelectOp::create(builder, loc, any, share, splat(builder, loc, type, 0));

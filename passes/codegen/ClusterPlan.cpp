@@ -75,9 +75,9 @@ FailureOr<ClusterPlan> ClusterPlanner::run() {
   return plan;
 }
 
-/// One stage per run of inputs of one type, where each can be written densely at its place: inputs
-/// that share a stage are written beside each other, so that no line of memory is written twice.
-/// Fails silently if not.
+/// One stage per run of inputs of one type. Inputs that share a stage are written beside each
+/// other, so that no line of memory is written twice. Fails silently if one cannot be written
+/// densely at its place.
 LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
   auto type = nn::tensorType(concat.getResult());
   int64_t dim = concat.getDim(), offset = 0, block = nn::layoutOf(type).blockOf(dim);
@@ -311,7 +311,7 @@ static LogicalResult verifyOp(Operation &op) {
   return success();
 }
 
-/// What planning counts on, whoever wrote the cluster.
+/// Checks what planning relies on, since clusters may come from text.
 static LogicalResult verifyCluster(Block &cluster) {
   auto fail = [&](const Twine &message) { return cluster.getParentOp()->emitOpError(message); };
   if (cluster.empty() || !isa<nn::YieldOp>(cluster.back()))

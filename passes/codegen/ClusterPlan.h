@@ -89,7 +89,7 @@ struct ClusterPlan {
   llvm::SmallVector<mlir::RankedTensorType> buffers;
 };
 
-/// Plans a cluster; with an op that no kernel can be generated for, says why there.
+/// Plans a cluster. Fails with a diagnostic at an op that no kernel can be generated for.
 mlir::FailureOr<ClusterPlan> planCluster(mlir::Block &cluster, const rt::LoopLimits &limits);
 
 /// What other passes see of a plan.
@@ -104,7 +104,7 @@ void planLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
                                          llvm::SmallVector<exec::Access> *access = nullptr);
 
-/// What a reduction of no element is.
+/// The result of a reduction over no element.
 double identityOf(mlir::Operation *reduction);
 
 /// Type in which a reduction accumulates.

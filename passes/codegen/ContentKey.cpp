@@ -1,4 +1,4 @@
-// Names, attributes and types are unique in a context, so their addresses stand for them.
+// Names, attributes and types are unique in a context, so the key has their addresses.
 
 #include "passes/codegen/ContentKey.h"
 

@@ -1,4 +1,4 @@
-// The content of ops as bytes, by which equal code is found.
+// The content of ops as bytes: equal bytes are equal code.
 #pragma once
 
 #include "mlir/IR/Operation.h"
@@ -18,7 +18,7 @@ public:
   std::string bytes;
 
 protected:
-  /// For keys that leave something out, which call `write` themselves.
+  /// For keys that leave something out: their makers call `write`.
   ContentKey() = default;
   virtual mlir::Type typeOf(mlir::BlockArgument argument) const { return argument.getType(); }
   virtual bool hasAttributes(mlir::Operation &op) const { return true; }

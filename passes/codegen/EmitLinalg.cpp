@@ -1,7 +1,7 @@
 // A stage as one linalg.generic on memrefs. Operands that the loops address linearly and within
-// bounds are operands of the generic: with the shape of the loops they depend on if they are dense
-// over them, else flat. What is bounded or addressed through blocks of another layout is loaded in
-// the body. Booleans are bytes in memory, 16-bit floats are f32 outside of it.
+// bounds are operands of the generic. Their shape is that of the loops they depend on if they are
+// dense over these, else flat. Operands with bounds, or addressed through blocks of another layout,
+// are loaded in the body. Booleans are bytes in memory, 16-bit floats are f32 outside of it.
 
 #include "passes/codegen/EmitLinalg.h"
 #include "passes/codegen/EmitRandom.h"
@@ -154,8 +154,8 @@ Value LinalgBuilder::operandOf(unsigned buffer, AffineMap map) {
                                    {b.getIndexAttr(1)});
 }
 
-/// Each loop's extent must follow from an operand's shape. Where none says it, an operand does that
-/// is never read, as the window of linalg's poolings.
+/// Each loop's extent must follow from an operand's shape. If it follows from none, an operand is
+/// added that is never read, like the window of linalg's poolings.
 void LinalgBuilder::coverLoops(SmallVector<Value> &ins, SmallVector<AffineMap> &maps) {
   llvm::SmallBitVector covered(extents.size());
   for (AffineMap map : maps)

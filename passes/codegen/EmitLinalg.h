@@ -1,4 +1,4 @@
-// A stage of a plan as linalg: the form in which targets take it over.
+// A stage of a plan as linalg, the form that each target's emitter starts from.
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"

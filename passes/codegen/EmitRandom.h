@@ -11,11 +11,11 @@
 namespace dlc {
 
 /// Stands for the random bits of an element in a stage's body: (seed, step, stream, the row's first
-/// element, index) -> i32. The vectorizer replaces it, since neighbours may share the work.
+/// element, index) -> i32. The vectorizer replaces it, since jammed iterations may share the work.
 inline constexpr llvm::StringLiteral randomBitsName = "random_bits";
 void declareRandomBits(mlir::ModuleOp module);
 
-/// What the random numbers of an op depend on but for the element; i64 scalars.
+/// Apart from the element, the random numbers of an op depend on these; i64 scalars.
 struct RandomStream {
   mlir::Value seed, step, stream;
 };

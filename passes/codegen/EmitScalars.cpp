@@ -1,6 +1,6 @@
-// Elementwise nn ops on scalars. Values of bf16 and f16 are f32 outside of memory: they compute in
-// f32, and what is not exact is rounded after each op. There are no fast-math flags: every op
-// rounds as written.
+// Elementwise nn ops on scalars. Values of bf16 and f16 are f32 outside of memory: ops compute in
+// f32, and a result that is not exact is rounded after each op. There are no fast-math flags: every
+// op rounds as written.
 
 #include "passes/codegen/EmitScalars.h"
 #include "passes/codegen/EmitRandom.h"
@@ -29,7 +29,7 @@ Value dlc::emitResize(LocBuilder &b, Value x, Type type) {
   Type target = getElementTypeOrSelf(type), own = getElementTypeOrSelf(x.getType());
   if (own == target)
     return x;
-  // A value that was rounded to the type before.
+  // The value was rounded to the type before.
   if (auto wide = x.getDefiningOp<arith::ExtFOp>(); wide && wide.getIn().getType() == type)
     return wide.getIn();
   unsigned from = own.getIntOrFloatBitWidth(), to = target.getIntOrFloatBitWidth();
@@ -103,8 +103,8 @@ static Value positiveWhere(Value x) {
   }
 }
 
-/// Rounding to bf16 keeps signs, but for denormals: a ReLU of what was rounded is rounded in its
-/// place, once. NaN stays NaN; x86 has the ReLU as one instruction.
+/// Rounding to bf16 keeps signs, but for denormals: the ReLU of a rounded value is the rounded ReLU
+/// of the value, so only the result is rounded. NaN stays NaN; x86 has the ReLU as one instruction.
 static Value emitRelu(LocBuilder &b, Value x) {
   Value exact = beforeRounding(x), from = exact ? exact : x;
   Value zero = emitConstant(b, from.getType(), 0);

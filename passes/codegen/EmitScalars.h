@@ -15,8 +15,8 @@ mlir::Type computeType(mlir::Type element);
 mlir::Value emitScalar(mlir::ImplicitLocOpBuilder &builder, const ClusterNode &node,
                        mlir::ValueRange operands, mlir::Value index);
 
-/// Converts between float types, scalars or vectors. What no target rounds to in one instruction
-/// goes through f32.
+/// Converts between float types, scalars or vectors. A type to which no target rounds in one
+/// instruction goes through f32.
 mlir::Value emitResize(mlir::ImplicitLocOpBuilder &builder, mlir::Value x, mlir::Type type);
 
 /// The value of the compute type that is nearest to x among those of an element type.

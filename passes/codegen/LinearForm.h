@@ -1,5 +1,5 @@
-// Linear forms over the loops of a nest: what coordinates, addresses and bounds of generated
-// kernels are, so that collapsing and splitting loops is arithmetic on weights.
+// Linear forms over the loops of a nest. Coordinates, addresses and bounds of generated kernels are
+// such forms, so that collapsing and splitting loops is arithmetic on weights.
 #pragma once
 
 #include "mlir/IR/AffineExpr.h"

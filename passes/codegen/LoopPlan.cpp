@@ -1,8 +1,8 @@
 // From one loop per physical dimension to the loops that run. Adjacent loops become one where every
 // linear form is contiguous over them. Then, from the innermost outwards, loops stay inside an item
 // until it holds enough work; the loop that would exceed that is split at a divisor, so that no
-// loop has a ragged end but the vector one; a loop without a good divisor has a shorter last item.
-// What is outside is enumerated by the item number.
+// loop has a remainder but the vector one; a loop without a good divisor has a shorter last item.
+// The item number enumerates the iterations of the loops outside.
 
 #include "passes/codegen/ClusterPlan.h"
 

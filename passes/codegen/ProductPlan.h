@@ -1,6 +1,6 @@
-// A cluster that is one matrix product of few rows with row-major operands: what a dense layer and
-// its data gradient are at a small batch. They are bound by reading the weight once, which library
-// code for general products does at a fraction of the memory's pace.
+// A cluster that is one matrix product of few rows with row-major operands, like a dense layer and
+// its data gradient at a small batch. Reading the weight once bounds them, and library code for
+// general products reads it at a fraction of the memory's pace.
 //
 // Planning is a pure function of the op; instruction sets matter to the emission alone.
 #pragma once
@@ -24,7 +24,7 @@ struct ProductPlan {
   int64_t chunk() const;
 };
 
-/// Plans a product, or says nothing if no kernel can be generated for it.
+/// Plans a product; nothing if no kernel can be generated for it.
 std::optional<ProductPlan> planProduct(nn::MatmulOp op);
 
 /// The product that a cluster consists of, or null.

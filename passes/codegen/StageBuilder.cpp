@@ -1,6 +1,6 @@
 // Each value has coordinates, linear forms over the physical loops. Broadcasts, slices, pads and
-// transposes change coordinates and leave no code; of all else an element is one node, or a few,
-// and a value at the same coordinates is the same node. Operands come first.
+// transposes change coordinates and leave no code. An element of any other op is one node, or a
+// few; a value at the same coordinates is the same node. Operands come first.
 
 #include "passes/codegen/StageBuilder.h"
 

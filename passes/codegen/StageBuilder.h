@@ -1,4 +1,4 @@
-// Builds the nodes of one stage: values of a cluster are followed from what it yields back to its
+// Builds the nodes of one stage: follows the values of a cluster from its results back to its
 // operands, as elements at a point of the iteration space.
 #pragma once
 

@@ -105,7 +105,8 @@ private:
            rootOf(b).offset < end(a);
   }
 
-  /// True if what instruction `first` writes has left the cache when the next touches it.
+  /// True if a result of instruction `first` has left the cache when the next instruction touches
+  /// it.
   bool isFar(Value written, ArrayRef<Operation *> instructions, size_t first) const {
     BufferOp root = rootOf(written).buffer;
     size_t end = instructions.size() + (root.getVariable() || root.getVariables() ? first : 0);
@@ -125,7 +126,7 @@ private:
   }
 
   int64_t cacheBytes = 0;
-  /// Of a cluster in the first program that has it.
+  /// The uses of a cluster in the first program that has it.
   struct Use {
     Operation *program = nullptr;
     llvm::SmallMapVector<int64_t, bool, 2> farReuse; // by result

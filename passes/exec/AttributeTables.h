@@ -1,6 +1,6 @@
 // Tables of an artifact that are made of one attribute alone: types, calls with constant arguments,
-// and what the runtime reads of data, training and target. Nothing here knows an index of a buffer,
-// a kernel or a program.
+// and the descriptions of data, training and target. None has an index of a buffer, a kernel or a
+// program.
 #pragma once
 
 #include "passes/exec/Export.h"

@@ -27,7 +27,7 @@ struct Group {
   std::string code; // of the cluster, whatever its shape
   ClusterOp cluster;
   Value bucket;
-  /// Per operand: its value if that is a scalar, else the first operand with the same buffer.
+  /// For each operand: its value if it is a scalar, else the first operand with the same buffer.
   SmallVector<std::pair<Value, unsigned>> operands;
   unsigned slice = 0; // operand
   SmallVector<DispatchOp> members;
@@ -170,7 +170,7 @@ std::optional<Group> UpdateCombiner::describe(DispatchOp dispatch) {
     auto root = buffer.getDefiningOp<BufferOp>();
     if (!isTensor(buffer) || (root && root.getVariable()))
       continue;
-    // All else is one slice of a bucket, which is read.
+    // All other operands are one slice of a bucket, which is read.
     if (isWritten || !bucketOf(buffer) || (group.bucket && group.slice != first))
       return std::nullopt;
     group.bucket = bucketOf(buffer);
@@ -349,7 +349,8 @@ public:
     if (!planner)
       return signalPassFailure();
     RangeKernels kernels(getOperation(), symbols, *planner);
-    // Updates are in one program: what another one updates too keeps a place of its own.
+    // Updates are in one program: a variable that another program updates, too, keeps a place of
+    // its own.
     for (auto program : getOperation().getBody().getOps<exec::ProgramOp>()) {
       if (program.getSymName() != "train")
         continue;

@@ -21,7 +21,7 @@ StringRef dlc::categoryOf(Operation *op) {
       .Case<nn::MatmulOp>([](auto) { return "dense"; })
       .Case<nn::MaxPoolOp, nn::MaxPoolGradOp>([](auto) { return "pooling"; })
       .Case([](nn::ReorderOp reorder) {
-        // What narrows is a pass over the tensor in any case.
+        // A narrowing reorder is a pass over the tensor in any case.
         return nn::tensorType(reorder.getX()).getElementType() == reorder.getType().getElementType()
                    ? "reorder"
                    : "pointwise";

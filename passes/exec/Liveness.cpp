@@ -1,5 +1,5 @@
-// One walk over the instructions: the first and last that touch a buffer, extended by what happens
-// asynchronously.
+// One walk over the instructions finds the first and the last that touch a buffer. Collectives in
+// flight and the host extend the interval.
 
 #include "passes/exec/Liveness.h"
 

@@ -285,7 +285,7 @@ void ProgramConverter::start(Operation *op) {
 }
 
 void ProgramConverter::view(Operation *op, Value source, Value value) {
-  // Placed already if it is a bucket's slice or a variable: then it is a copy.
+  // A bucket's slice or a variable is placed already: then the result is copied there.
   auto type = exec::BufferType::get(op->getContext(), nn::tensorType(value));
   OpBuilder after(op->getContext());
   Value from = bufferOf(source);
@@ -305,7 +305,7 @@ static nn::ReadOp readBehind(Value value) {
   return value.getDefiningOp<nn::ReadOp>();
 }
 
-/// The host reads when the program has run: what it wants of a variable's old value is copied
+/// The host reads when the program has run. If it reads a variable's old value, that is copied
 /// before the new one is written.
 void ProgramConverter::keepOldValues() {
   DenseSet<StringRef> assigned;

@@ -1,4 +1,5 @@
-// Turns one nn.program into an exec.program: decides where every value lives and what runs on it.
+// Turns one nn.program into an exec.program: decides in which buffer every value lies, and which
+// instructions run.
 #pragma once
 
 #include "passes/exec/KernelTable.h"

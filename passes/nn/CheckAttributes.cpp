@@ -1,5 +1,5 @@
-// One schema for the model's attributes, walked together with what is there. Missing entries are
-// fine unless their reader has no default.
+// A schema of the model's attributes is walked together with the attributes. An entry may be
+// missing if its reader has a default.
 
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/InputRange.h"

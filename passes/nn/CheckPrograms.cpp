@@ -1,5 +1,5 @@
-// Variables, inputs and kinds of ops; that variables exist and have the types they are used with,
-// and that tensors are static and bounded, is the ops' own invariant.
+// Checks variables, inputs and kinds of ops. The ops' own verifiers check that variables exist and
+// have the types with which they are used, and that tensors are static and bounded.
 
 #include "passes/nn/ModelChecks.h"
 
@@ -62,7 +62,7 @@ LogicalResult dlc::verifyVariables(ModelOp model) {
       return variable.emitOpError("is of kind ")
              << stringifyVariableKind(kind) << " and type " << type
              << "; optimizers update f32, so store it in f32 and read it through nn.cast";
-    // Whether a scalar's name is free is asked where one is needed, so nothing else may have it.
+    // Passes create a scalar where they need it, so no other variable may have its name.
     FlatSymbolRefAttr owner = variable.getOwnerAttr();
     auto owning =
         owner ? symbols.lookupNearestSymbolFrom<VariableOp>(variable, owner) : VariableOp();
@@ -88,7 +88,7 @@ public:
     if (model.getBody().getOps<ProgramOp>().empty())
       return model.emitOpError("has no program");
     auto attribute = model->getAttrOfType<IntegerAttr>("batch");
-    // Past train, the extents of the inputs say it all.
+    // Behind stage train, only the extents of the inputs count.
     if (attribute ? attribute.getInt() < 1 : form != ProgramForm::Schedule)
       return model.emitOpError("needs the attribute `batch`, the rows per rank, at least 1");
     if (attribute)
@@ -180,7 +180,7 @@ private:
     return success();
   }
 
-  /// Variables change in updates, behind all communication; what those compute comes too late for
+  /// Variables change in updates, behind all communication. What updates compute comes too late for
   /// the rest of the step.
   LogicalResult verifyRole(Operation *op) {
     Role role = roleOf(op);

@@ -1,7 +1,7 @@
-// dlc-combine-equal: common subexpression elimination that looks past roles.
+// dlc-combine-equal: common subexpression elimination that ignores roles.
 //
-// The first of equal ops stays, with its role, but is due when the first of them was: what is
-// assigned may stand ahead of an equal op of the forward pass.
+// The first of equal ops stays and keeps its role, except for the phase: that is the earliest of
+// the equal ops' phases. An op of an update may stand ahead of an equal op of the forward pass.
 
 #include "passes/nn/CombineEqual.h"
 
@@ -20,7 +20,7 @@ namespace dlc {
 } // namespace dlc
 
 namespace {
-/// Keeps the roles of a block, since MLIR finds only those ops equal whose attributes are.
+/// Takes the roles off a block and puts them back: to MLIR, ops with different attributes differ.
 class RolesAside : public RewriterBase::Listener {
 public:
   explicit RolesAside(Block &block) : block(block) {

@@ -1,6 +1,6 @@
-// dlc-derive-programs: clone @train as far as @eval and @predict are missing, leave the rows that
-// pad a batch out of the clone's losses and metrics, then give every program its mode and drop what
-// nothing uses.
+// dlc-derive-programs: clones @train for @eval and @predict if these are missing, leaves the rows
+// that pad a batch out of the clone's losses and metrics, gives every program its mode and drops
+// unused ops and inputs.
 
 #include "dialects/NN/InputRange.h"
 #include "dialects/NN/RowMask.h"

@@ -60,7 +60,7 @@ public:
   }
 
 private:
-  /// A selection runs in bf16 if it is read so, or if all it reads is there in bf16.
+  /// A selection runs in bf16 if a reader wants bf16, or if all its operands exist in bf16.
   bool isWorthwhile(Operation *op) const {
     return wanted.contains(op->getResult(0)) ||
            llvm::all_of(op->getOperands(), [](Value value) { return bool(narrowForm(value)); });
@@ -98,7 +98,7 @@ private:
     widened.push_back(cast);
   }
 
-  /// The value in bf16: there already, or one cast for all who ask.
+  /// The value in bf16; all readers share one cast.
   Value rounded(Value value) {
     if (Value narrow = narrowForm(value))
       return narrow;

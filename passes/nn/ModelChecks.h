@@ -1,5 +1,5 @@
-// What the passes of several stages count on in a model, wherever its text comes from: each is
-// checked once, when a stage begins or ends.
+// Checks of what the passes of several stages expect of a model. A model may come from a file, so
+// each check runs when a stage begins or ends.
 #pragma once
 
 #include "dialects/NN/NN.h"
@@ -9,8 +9,8 @@ namespace dlc {
 /// The attributes of the model have the entries and types with which they are read.
 llvm::LogicalResult verifyAttributes(nn::ModelOp model);
 
-/// How far the nn.programs of a model have come. As somebody writes them, @train may name the
-/// outputs of a prediction that is still to be derived.
+/// How far the nn.programs of a model have come. In a written model @train may name the outputs of
+/// a prediction that is yet to be derived.
 enum class ProgramForm { Written, Derived, Train, Schedule };
 
 /// Variables, inputs and the kinds of ops are as all passes on programs of this form expect.

@@ -48,8 +48,8 @@ private:
     return entries.getDictionary(&getContext());
   }
 
-  /// The file's name without its folder: where a model lies is no part of an artifact. A place in
-  /// IR's own text is left out: the next text has others.
+  /// Names the obstacle's file without its folder, which is no part of an artifact. A location in
+  /// IR's text is left out: it differs in the next text.
   void report(const TilingObstacle &obstacle) {
     std::string text;
     llvm::raw_string_ostream stream(text);

@@ -1,7 +1,7 @@
 // One walk in the order of the program, in which each op says what its result's axes are.
 //
-// The first op on the way to a value that no tiling gets past is the value's obstacle, and that of
-// all that is computed of it.
+// An op that no tiling gets past is an obstacle. It is that of its result and of all values
+// computed from the result.
 
 #include "passes/nn/ReceptiveField.h"
 

@@ -1,5 +1,5 @@
-// The scalars that the host writes before each step. They are what may differ between steps and
-// runs of one artifact; all other numbers are constants of it.
+// The scalars that the host writes before each step. Only they may differ between steps and runs of
+// one artifact; all other numbers are constants of it.
 #pragma once
 
 #include "dialects/NN/NN.h"

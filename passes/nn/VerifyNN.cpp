@@ -1,5 +1,5 @@
-// dlc-verify-nn: what the later stages rely on, checked before the first pass and behind the last
-// one of the stage. The checks themselves are those of every stage (ModelChecks).
+// dlc-verify-nn: checks what the later stages rely on, before the first pass of the stage and
+// behind the last. The checks themselves are those of every stage (ModelChecks).
 
 #include "passes/Passes.h"
 #include "passes/nn/ModelChecks.h"

@@ -13,21 +13,21 @@ namespace dlc {
 class BucketLayout {
 public:
   explicit BucketLayout(mlir::Type element) : element(element) {}
-  /// Of tensors that are added as they are.
+  /// A bucket of tensors that are added as they are.
   static BucketLayout of(mlir::ValueRange tensors);
 
   /// Places a tensor behind the others, on the alignment of buffers; returns its offset in bytes.
   int64_t add(mlir::RankedTensorType tensor);
   /// The same where variables lie beside each other as the tensors do (exec::rangeElements).
   int64_t addToRange(mlir::RankedTensorType tensor);
-  /// Moves the end: of a range that is longer than its tensors.
+  /// Moves the end, for a range that is longer than its tensors.
   void extendTo(int64_t count) { elements = std::max(elements, count); }
 
   /// Padding included.
   int64_t elementCount() const { return elements; }
   /// The whole bucket as a tensor.
   mlir::RankedTensorType type() const { return mlir::RankedTensorType::get(elements, element); }
-  /// What is sent where messages hold another type than the bucket.
+  /// Bytes on the wire, where messages may hold another type than the bucket.
   uint64_t messageBytes(mlir::Type wire) const;
 
 private:

@@ -1,5 +1,5 @@
-// The last bucket is cut off from the end first, then the rest is filled from the front. A bucket
-// that is as yet smaller than the last one stays open past what travels alone.
+// First the last bucket is cut off from the end, then the others are filled from the front. A
+// bucket that is smaller than the last one stays open when a gradient that travels alone comes by.
 
 #include "passes/planning/BucketPlanner.h"
 

@@ -33,7 +33,7 @@ void BufferSharing::place(Value value, Value owner) {
   auto [entry, isNew] = lastUse.insert({owner, value.getDefiningOp()});
   Operation *&last = entry->second;
   for (Operation *user : value.getUsers()) {
-    // These are read when the program has run.
+    // The host and later steps read these when the program has run.
     if (user->hasTrait<nn::ReadByHost>() || isa<nn::AssignOp>(user))
       last = nullptr;
     else if (last && last->isBeforeInBlock(user))
@@ -48,7 +48,7 @@ Value BufferSharing::findOperand(nn::FusedOp op, unsigned result) const {
         lastUse.lookup(owner) != op)
       continue;
     auto isInside = [&](Value other) { return owners.lookup(other) == owner; };
-    // What another operand, a view perhaps, reads there would be gone; two results need two places.
+    // Another operand, a view perhaps, would lose what it reads there; two results need two places.
     if (llvm::count_if(op.getInputs(), isInside) > 1 || llvm::any_of(op.getResults(), isInside))
       continue;
     if (canShare(op, index, result))

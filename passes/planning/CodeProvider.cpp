@@ -1,4 +1,4 @@
-// What generated code can run of the ops that a library knows, too.
+// Which ops that a library knows generated code can run, too.
 
 #include "passes/codegen/ProductPlan.h"
 #include "passes/planning/KernelProvider.h"
@@ -44,9 +44,9 @@ static bool isChannelsInnermost(const Layout &layout) {
   return llvm::all_of(layout.blocks, [](Layout::Block block) { return block.dim == 1; });
 }
 
-/// Where tiles are pooled, the gradient is a pointwise function of two smaller tensors, which the
-/// readers of either compute for less than it takes to store it. All operands lie alike. Such a
-/// kernel is a part of others, so it costs its traffic alone.
+/// Where windows are tiles, the gradient of a pooling is a pointwise function of two smaller
+/// tensors. Its readers compute it for less than it takes to store it. All operands have one
+/// layout. Such a kernel is a part of others, so it costs its traffic alone.
 rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const {
   if (!areTiles(request))
     return none();
@@ -55,7 +55,7 @@ rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const 
   for (rt::LayoutFamily family : llvm::reverse(target.families)) {
     Layout layout =
         rt::layoutIn(family, request.operands.front().shape.size(), target.channelBlock);
-    // What is fixed need be of no family.
+    // A layout that is fixed need not be of a family.
     for (const rt::OperandType &operand : request.operands)
       if (operand.layout)
         layout = *operand.layout;

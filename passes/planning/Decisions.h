@@ -1,7 +1,8 @@
-// What options of a compilation decide, and from which stage on the model's text says it.
+// What the options of a compilation decide, and from which stage on the model's text holds the
+// decision.
 //
-// Text of a later stage was planned for what it says, so an option that says something else is
-// refused; one that is not given contradicts nothing.
+// A model of a later stage was planned for the decisions in its text, so an option that differs
+// from them is refused. An option that is not given contradicts nothing.
 #pragma once
 
 #include "dialects/NN/NN.h"
@@ -14,7 +15,7 @@ namespace dlc {
 
 struct Link;
 
-/// What an option stands for if neither the command line nor the model says anything.
+/// The value of an option that neither the command line nor the model gives.
 struct DefaultDecisions {
   static constexpr char precision[] = "f32", wire[] = "f32", target[] = "cpu:native",
                         math[] = "fast", link[] = "10:30";

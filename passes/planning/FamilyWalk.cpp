@@ -232,7 +232,7 @@ double FamilyWalk::passCost(Value value, const Layout &layout, size_t tensors) {
   return context.kernels.generatedCost(bytes, 0) - context.kernels.generatedCost(0, 0);
 }
 
-/// What leaving the family costs those who come after. Nobody is urged into a layout that is mostly
+/// The cost for later ops of leaving the family. It urges no op into a layout that is mostly
 /// padding.
 double FamilyWalk::resultPenalty(Value result, const Layout &layout) {
   if (rankOf(result) < 3)
@@ -280,8 +280,8 @@ void FamilyWalk::visitRead(nn::ReadOp op) {
     define(op.getValue(), context.variables->lookup(op.getVariable()));
 }
 
-/// Questions to those who run kernels, each with some layouts fixed: the family's; what the
-/// operands have; the same with the weight as it is; nothing.
+/// Requests to the providers of kernels, each with some layouts fixed: the family's; those that the
+/// operands have; the same with the weight as it is; none.
 std::vector<rt::KernelRequest> FamilyWalk::queries(Operation *op,
                                                    const rt::KernelRequest &request) {
   std::optional<size_t> weight = rt::weightOperand(request.op);

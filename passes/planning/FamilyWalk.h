@@ -77,7 +77,7 @@ private:
   std::vector<mlir::Operation *> ops; // in their order
   llvm::DenseMap<mlir::Operation *, size_t> positions;
   std::vector<double> costs; // by position
-  /// Where convolutions have their weight, and as what they would like it.
+  /// The operands that are weights of convolutions, and the layouts that these want for them.
   llvm::DenseMap<mlir::Operation *, std::pair<size_t, rt::Layout>> weights;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Reorder, 1>> paid;
   llvm::BitVector changed; // ops to visit again

@@ -1,4 +1,5 @@
-// Whether zeros give zeros is followed through the cluster's ops, a few of which keep it known.
+// A walk through the cluster's ops follows whether zeros give zeros; only a few ops are known to
+// keep them.
 
 #include "passes/planning/FlatUpdate.h"
 

@@ -1,5 +1,6 @@
-// What comes next, at each point: an update whose buckets have arrived; a large gradient, if there
-// is room for it and the wire may run dry before the next op ends; the next op of the order.
+// At each point the first of these comes next: an update whose buckets have arrived; a large
+// gradient, if there is room for it and the wire may run dry before the next op ends; the next op
+// of the order.
 
 #include "passes/planning/Interleaver.h"
 
@@ -71,7 +72,7 @@ Interleaver::Update *Interleaver::nextUpdate() {
   return nullptr;
 }
 
-/// What is ready stays so, and is not looked at again.
+/// An op that is ready stays ready, and is not looked at again.
 bool Interleaver::isReady(Update &update) const {
   while (update.ready < update.ops.size() && isReady(*update.ops[update.ready]))
     ++update.ready;

@@ -18,7 +18,7 @@ namespace dlc {
 /// at which the wire may run beside compute, and decides at each point what comes next.
 class Interleaver {
 public:
-  /// What an order leaves open.
+  /// The choices that an order leaves open.
   struct Choice {
     size_t inFlight; // so many large gradients at most are there at a time
     size_t pace;     // number of the one by which buckets arrive
@@ -29,7 +29,7 @@ public:
               std::span<const OverlapSimulator> paces, Choice choice);
 
   std::vector<mlir::Operation *> run();
-  /// Nanoseconds that what was placed takes, by pace.
+  /// Nanoseconds that the placed ops take, by pace.
   std::vector<uint64_t> totals() const;
 
 private:

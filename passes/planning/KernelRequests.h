@@ -1,7 +1,6 @@
-// What the implementers of kernels are asked for an op of the graph.
-//
-// The one translation from nn ops to rt::KernelRequest: layout assignment, kernel planning and the
-// conversion to exec all ask with it, so they speak of the same kernel.
+// The one translation from nn ops to rt::KernelRequest, which asks a provider for kernels: layout
+// assignment, kernel planning and the conversion to exec all use it, so they speak of the same
+// kernel.
 #pragma once
 
 #include "passes/planning/PlanningTarget.h"

@@ -1,6 +1,6 @@
-// Each family is walked twice through the training program: first with free weights, to learn which
-// layout the filter gradients want, which becomes that of parameter, slots and gradient; then with
-// those fixed. The other programs conform.
+// Each family is walked twice through the training program. In the first walk weights are free: it
+// learns which layouts the filter gradients want, which become those of parameter, slots and
+// gradient. In the second walk these are fixed. The other programs conform.
 
 #include "passes/planning/LayoutSolver.h"
 

@@ -1,9 +1,8 @@
 // Best fit: each buffer goes into the smallest gap between the already placed buffers that are live
 // at the same time and is large enough (lowest offset on ties). Buffers come from the largest to
 // the smallest (Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference",
-// greedy by size). Where that leaves holes, those that are live at the peak come first, on a stack
-// of which the top is free first: then the peak has none, and what comes behind it mostly finds
-// room.
+// greedy by size). Where that leaves holes, the buffers that are live at the peak come first, on a
+// stack whose top is free first: then the peak has no holes, and later buffers mostly find room.
 
 #include "passes/planning/MemoryPlanner.h"
 

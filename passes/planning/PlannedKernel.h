@@ -19,8 +19,8 @@ inline bool isLibraryKernel(mlir::Operation *op) {
   return plannedKernel(op) && !llvm::isa<nn::FusedOp>(op);
 }
 
-/// The discardable attribute of a kernel that computes again what was not kept: the bytes by which
-/// that lowers the peak (dlc-recompute-kernels).
+/// The discardable attribute of a kernel that recomputes a result that was not kept: the bytes by
+/// which that lowers the peak (dlc-recompute-kernels).
 inline constexpr llvm::StringLiteral recomputedName = "nn.recomputed";
 
 } // namespace dlc

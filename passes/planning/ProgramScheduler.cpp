@@ -1,4 +1,4 @@
-// Orders come from keys by which ops would like to stand.
+// Each order sorts the ops by keys, as far as operands before users allow (BlockOrder).
 
 #include "passes/planning/ProgramScheduler.h"
 
@@ -103,12 +103,12 @@ void ProgramScheduler::findTail() {
       last = bucketCount();
     }
   }
-  // No compute waits for what the host reads.
+  // Sinks, which the host reads, are part of the tail, too: no compute waits for them.
   for (Operation &op : block)
     if (unsigned last = lastBucket.lookup(&op);
         last > 0 && (nn::phaseOf(&op) == nn::Phase::Update || op.getNumResults() == 0))
       tail[&op] = last;
-  // What updates read and do not get from a bucket.
+  // Operands of updates that do not come from a bucket.
   auto isTail = [&](Operation *op) { return tail.contains(op); };
   for (Operation &op : llvm::reverse(block))
     if ((isa<nn::ReadOp>(op) || nn::phaseOf(&op) == nn::Phase::Update) && !op.use_empty() &&

@@ -57,7 +57,7 @@ LogicalResult TargetKernels::planCluster(nn::FusedOp cluster) {
     kernel.flops += stage.flops;
     kernel.nanoseconds += generatedCost(stage.bytes, stage.flops);
   }
-  // Products have prices of their own.
+  // A product's cluster has the price of its product.
   if (nn::MatmulOp product = productOf(body))
     kernel.nanoseconds = library->generatedCost(*request(product));
   cluster->setAttr(plannedKernelName, kernelAttr(cluster.getContext(), kernel));

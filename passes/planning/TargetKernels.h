@@ -1,4 +1,4 @@
-// All that a target has to run ops of a model: the one list, whoever implements what.
+// The one list of a target's kernels for the ops of a model, whoever implements them.
 #pragma once
 
 #include "passes/planning/KernelProvider.h"

@@ -66,7 +66,7 @@ private:
     return copies[{value, type}] = clone->getResult(0);
   }
 
-  /// A copy that was made for another op, in time for this one.
+  /// A copy that exists already, made for another op ahead of this one.
   static Value dueFor(Operation *user, Value copy) {
     nn::Role role = nn::roleOf(copy.getDefiningOp());
     role.phase = std::min(role.phase, nn::phaseOf(user));
@@ -121,7 +121,7 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
           << " has not: compile with --precision=f32, or for cpu:avx512-bf16 or cpu:amx";
       return signalPassFailure();
     }
-    // Later passes are to price with the same table.
+    // Later passes need the same table for their prices.
     PlanningTarget planned{PlanningTarget::nameOf(planner->target()), threads,
                            math == "strict" ? rt::Math::Strict : rt::Math::Fast};
     TargetKernels kernels(std::move(planner), planned);

@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace dlc;
 
-// Operations of a cluster: more than a few layers have. What plans a cluster recurses as deep, and
-// LLVM takes time that grows with the square of what one loop holds.
+// Operations of a cluster: more than a few layers have. Planning a cluster recurses as deep, and
+// LLVM's time grows with the square of the instructions of a loop.
 static constexpr size_t mostOps = 128;
 
 /// Positions of users of an op, in program order; uses have no order that text preserves.

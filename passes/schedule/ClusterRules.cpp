@@ -14,7 +14,7 @@ bool ClusterRules::needsMemory(Operation *op) const {
   return llvm::any_of(op->getUsers(), [&](Operation *user) { return !isClusterOp(user); });
 }
 
-/// A cast whose result takes more memory than its operand, which nobody needs in memory.
+/// A cast whose result is larger than its operand and is not needed in memory.
 bool ClusterRules::isCopiedCast(Operation *op) const {
   auto cast = dyn_cast<nn::CastOp>(op);
   return cast &&

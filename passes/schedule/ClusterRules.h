@@ -1,4 +1,4 @@
-// Which ops clusters hold, and what they copy instead of reading it.
+// Which ops clusters hold, and which ops they copy instead of reading their results.
 #pragma once
 
 #include "passes/planning/TargetKernels.h"
@@ -9,7 +9,7 @@ namespace dlc {
 
 class ClusterRules {
 public:
-  /// Asks for the ops of `block` that a library may run, too, who costs less.
+  /// For each op of `block` that a library may run, too, asks whether generated code costs less.
   ClusterRules(mlir::Block &block, TargetKernels &kernels);
 
   /// True if generated code runs the op together with others.

@@ -1,6 +1,6 @@
-// dlc-fuse: epilogues of library kernels first, then everything that is left to generated code
-// becomes clusters. The grouping is ClusterGrouper's; here groups become nn.fused ops and the block
-// is put in an order that respects them.
+// dlc-fuse: first library kernels get their epilogues, then the ops for generated code become
+// clusters. ClusterGrouper forms the groups; here groups become nn.fused ops, and the block gets an
+// order that respects them.
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
@@ -68,8 +68,8 @@ public:
   }
 
 private:
-  /// A cluster is named after what it yields last: that is what the layer is known by. A constant
-  /// that folding made belongs to no layer; then it is its first reader's.
+  /// A cluster has the name of the last value that it yields, by which the layer is known. A
+  /// constant that folding made belongs to no layer; then the name is that of its first reader.
   Location locationOf(Value result) const {
     if (!nn::layerName(result.getLoc()).empty())
       return result.getLoc();
@@ -169,7 +169,7 @@ private:
       for (Operation *op : llvm::reverse(group))
         op->dropAllReferences();
       for (Operation *op : llvm::reverse(group)) {
-        // Copies were made of what is left of its users.
+        // The users that are left are ops that clusters have copied.
         for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
           eraseUnused(user);
         op->erase();
@@ -178,7 +178,7 @@ private:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (rules.isCopied(&op) && op.use_empty())
         op.erase();
-    // As close to the present order as operands before users allow.
+    // Operands come before users; apart from that the order changes as little as possible.
     applyOrder(block, orderBlock(block, [](Operation *) { return OrderKey(); }));
   }
 };

@@ -1,5 +1,5 @@
 // Parts are kept in an order in which all paths ascend, so a search ends at the place of what it
-// looks for, and joining two parts moves only what lies on paths between their places (Pearce,
+// looks for, and joining two parts moves only parts on paths between their places (Pearce,
 // Kelly 2006, "A dynamic topological sort algorithm for directed acyclic graphs"). A search that
 // would succeed far away, as that from a layer's forward to its backward kernels, is cut short by a
 // tree: what is below a node in the tree is reached from the node. Paths of the tree are as long as

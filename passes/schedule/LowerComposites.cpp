@@ -1,5 +1,5 @@
-// dlc-lower-composites: ops that others say as well become those, so that clusters can hold them.
-// The ops know how.
+// dlc-lower-composites: replaces composite ops by simpler ones, which clusters can hold. The ops'
+// own `decompose` says by which.
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
@@ -28,7 +28,7 @@ public:
   }
 
 private:
-  /// What an op is made of may come apart, too.
+  /// The simpler ops may be composite, too.
   static void lower(Operation *op) {
     auto composite = dyn_cast<CompositeOpInterface>(op);
     if (!composite)

@@ -1,8 +1,8 @@
-// Collectives become start and wait; then whole orders of the program, which differ in where a
-// layer's weight gradient stands, are compared in the simulator. In the best one, updates move up
-// to where their bucket has arrived, and gradients that take much memory stand where the wire is
-// free for them: the memory of a bucket can be used again once it is applied. As much as costs no
-// more time than the memory is worth.
+// Collectives become start and wait. Then the simulator compares orders of the whole program, which
+// differ in where a layer's weight gradient stands. In the best order, updates move up to where
+// their bucket has arrived, and gradients that take much memory move to where the wire is free for
+// them: the memory of a bucket can be used again once it is applied. They move only as far as the
+// memory saved is worth the time.
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
@@ -118,16 +118,16 @@ struct OverlapAllReducesPass : dlc::impl::OverlapAllReducesBase<OverlapAllReduce
     explain(block, forecast);
   }
 
-  /// A way of interleaving, how many times the base's time it takes at the worst pace, and by which
-  /// share of a step that is more than what the memory that it saves is worth.
+  /// A way of interleaving. It takes `slowdown` times the base's time at the worst pace; `loss` is
+  /// the share of a step by which that exceeds what the memory saved is worth.
   struct Trial {
     std::vector<Operation *> order;
     double slowdown = std::numeric_limits<double>::infinity();
     double loss = std::numeric_limits<double>::infinity();
   };
 
-  /// What trials are made of, and measured against. Memory counts where there are large gradients:
-  /// moving up nothing but updates must be free.
+  /// The base order of the trials, and its costs. Memory counts where there are large gradients:
+  /// moving up updates alone must cost no time.
   struct Base {
     Base(const ProgramScheduler &scheduler, const OverlapSimulator &simulator,
          ArrayRef<Operation *> order, uint64_t held)

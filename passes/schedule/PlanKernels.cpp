@@ -52,7 +52,8 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
       for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
         if (hasRequest(&op) && kernels->isGenerated(&op))
           enclose(&op);
-    // Clusters first: what shares their memory is asked of those that can be generated.
+    // Clusters come first: they must be known to be possible before anyone asks what shares their
+    // memory.
     for (nn::ProgramOp program : programs)
       for (auto fused : program.getBody().getOps<nn::FusedOp>())
         if (failed(kernels->planCluster(fused)))

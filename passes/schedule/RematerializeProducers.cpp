@@ -162,7 +162,7 @@ static void rematerialize(nn::FusedOp consumer, unsigned index, nn::FusedOp prod
   body.eraseArgument(index);
 }
 
-/// Drops results that nobody reads, and what was only needed for them.
+/// Drops results that nobody reads, and the ops that only they needed.
 static void prune(nn::FusedOp op) {
   if (llvm::none_of(op.getResults(), [](Value result) { return result.use_empty(); }))
     return;
@@ -220,7 +220,8 @@ private:
     double gain;
   };
 
-  /// Until nothing changes: what a consumer reads for one result is there for the others.
+  /// Repeats until nothing changes: operands that a consumer reads for one result are there for the
+  /// others, too.
   void visit(nn::FusedOp producer) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -235,7 +236,7 @@ private:
     prune(producer);
   }
 
-  /// What the forward pass computes itself now is due when the rest of the step reads it.
+  /// If the forward pass does not need the op any more, its phase becomes that of its first reader.
   static void postpone(nn::FusedOp op) {
     nn::Role role = nn::roleOf(op);
     auto phases = llvm::map_range(op->getUsers(), nn::phaseOf);

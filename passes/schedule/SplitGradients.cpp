@@ -1,6 +1,6 @@
 // A dense layer's weight gradient has rows of its own for each output, so a large one is computed,
-// reduced and applied some rows at a time. What each piece needs is found first; nothing is changed
-// unless all of it can be split.
+// reduced and applied some rows at a time. First the whole path of a gradient into its variables is
+// found; if a part of it cannot be split, nothing changes.
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/NN/Role.h"

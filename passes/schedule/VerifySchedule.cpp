@@ -1,4 +1,4 @@
-// Numbers in comments are those of the pass's description.
+// dlc-verify-schedule: the numbers in comments are those of the pass's description.
 
 #include "passes/Passes.h"
 #include "passes/codegen/GeneratedKernel.h"

@@ -2,9 +2,9 @@
 //
 // A forward walk marks the values that depend on a parameter. A reverse walk starts from the losses
 // and asks each op that has a gradient for those of its marked operands; a value used several times
-// has the sum of what its users contribute. Both restrictions together mean that no gradient is
-// built that no parameter needs. Invariant: when the reverse walk reaches an op, the gradients of
-// its results are complete, since all users lie behind it.
+// has the sum of what its users contribute. So a gradient is built only if a parameter needs it.
+// Invariant: when the reverse walk reaches an op, the gradients of its results are complete, since
+// all users lie behind it.
 
 #include "dialects/NN/Elementwise.h"
 #include "dialects/NN/Role.h"
@@ -51,7 +51,7 @@ public:
   }
 
 private:
-  /// Arithmetic that only losses and metrics read is of a loss.
+  /// Gives the layer kind of a loss to arithmetic that only losses and metrics read.
   static void markLosses(ArrayRef<Operation *> forward) {
     for (Operation *op : llvm::reverse(forward)) {
       bool isArithmetic =
@@ -87,7 +87,8 @@ private:
     }
   }
 
-  /// What elementwise ops make of a parameter has the gradient's elements where the parameter has.
+  /// An elementwise function of a parameter has the gradient's elements where the parameter has
+  /// them.
   void markElements(Operation *op) {
     auto parameter = dyn_cast<ReadOp>(op);
     if (op->hasTrait<Elementwise>())

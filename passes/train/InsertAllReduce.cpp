@@ -1,4 +1,4 @@
-// dlc-insert-all-reduce: three places where ranks meet inside a training step.
+// dlc-insert-all-reduce: inserts the collectives of a training step, of three kinds.
 //
 // The loss is a sum over ranks divided by a count over ranks. With S_r, C_r a rank's own, the
 // wanted gradient is sum_r dS_r / sum_r C_r = (1/N) sum_r (dS_r / C), C = mean over ranks of C_r:
@@ -95,8 +95,9 @@ static bool isBatchStatistic(Value value) {
 }
 
 namespace {
-/// Gives values with the mean over ranks in place of batch statistics. What computes them is
-/// copied: its other users, above all losses and the gradient, keep the rank's own.
+/// Gives values computed from the mean over ranks in place of a rank's batch statistics. The ops
+/// that compute them are copied: their other users, above all losses and the gradient, keep the
+/// rank's.
 class StatisticsAverager {
 public:
   explicit StatisticsAverager(ModelOp model) : model(model) {}
@@ -158,7 +159,7 @@ static void averageStatistics(ModelOp model, ProgramOp train) {
   averager.eraseUnused(train.getBody().front());
 }
 
-/// What is computed for assignments alone is due once a step, when the ranks have met.
+/// Ops that only assignments need run once a step, when the ranks have met.
 static void markUpdates(ProgramOp train) {
   for (Operation &op : llvm::reverse(train.getBody().front())) {
     if (auto assign = dyn_cast<AssignOp>(op))

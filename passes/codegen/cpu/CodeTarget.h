@@ -1,4 +1,4 @@
-// What the CPU that code is emitted for has.
+// The CPU that code is emitted for.
 #pragma once
 
 #include "runtime/core/LoopLimits.h"

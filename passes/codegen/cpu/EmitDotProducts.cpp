@@ -1,7 +1,7 @@
 // Products of rows with rows. A tile is a few rows of a and of b with one vector of sums for each
-// pair, added up at the end. A block of the rows is read at a time: what b's next one reads is
-// fetched ahead, since hardware does not follow streams from one block to the next; meanwhile the
-// sums lie in a buffer. Pairs of bf16 lie side by side.
+// pair, added up at the end. A block of the rows is read at a time; the next block of b is fetched
+// ahead, since hardware does not follow streams from one block to the next. Between blocks the sums
+// lie in a buffer. Pairs of bf16 lie side by side.
 
 #include "passes/codegen/cpu/ProductEmitter.h"
 

@@ -1,6 +1,6 @@
-// LLVM's part: translation, the middle-end without its own vectorisers (vectors are ours), and code
-// generation for the target. Functions are compiled in a fixed number of shares, each in an LLVM
-// context of its own, side by side. The output depends on module and target alone.
+// LLVM's part: translation, the middle-end without its own vectorisers (kernels are in vectors
+// already), and code generation for the target. Functions are compiled in a fixed number of shares,
+// each in an LLVM context of its own, side by side. The output depends on module and target alone.
 
 #include "passes/codegen/cpu/EmitObject.h"
 
@@ -28,8 +28,8 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const CodeTarget &targ
       llvm::CodeGenOptLevel::Default));
 }
 
-// Passes that find nothing to do in kernels, and take long to see that: this one compares each
-// access to memory in a loop with all others.
+// Passes that take long to find nothing in kernels. This one compares each access to memory in a
+// loop with all others.
 static constexpr StringLiteral useless[] = {"LoopLoadEliminationPass"};
 
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -54,8 +54,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
 
 //===- Shares ---------------------------------------------------------------------------------===//
 
-// More than most machines have cores to spare would only be more of LLVM's set-up. What is in a
-// share, and so the output, must not depend on the machine.
+// More shares than most machines have cores would only add set-up of LLVM. The number is fixed,
+// since the shares, and so the output, must not depend on the machine.
 static constexpr int64_t mostShares = 8;
 
 static int64_t countOperations(Operation &op) {

@@ -19,14 +19,14 @@ using namespace mlir;
 using namespace dlc;
 using Kind = ClusterNode::Kind;
 
-// Below, what is written out is short, and shared by few kernels.
+// Stages of fewer operands have short bodies, which few kernels could share.
 static constexpr size_t manyOperands = 5;
 // Vectors that share the work of finding an operand.
 static constexpr int64_t blockVectors = 8;
 // Operands that are copied side by side, since one stream is not all that memory gives; and
 // elements of these that are copied before the next ones.
 static constexpr int64_t sideBySide = 2, copiedRun = 128;
-// Loops that bodies have at least, of one iteration where a stage has fewer.
+// The least number of loops of a body; stages with fewer get loops of one iteration.
 static constexpr size_t itemLoops = 2, innerLoops = 2;
 
 //===- Which stages ---------------------------------------------------------------------------===//
@@ -35,14 +35,14 @@ namespace {
 struct OperandLoop {
   bool sums = false, nonTemporal = false;
   Type element;
-  /// Of the operands in the order of the function's arguments; of the sum, or of each copy.
+  /// Forms of the operands in the order of the function's arguments; of the sum, or of each copy.
   SmallVector<const LinearForm *> sources, targets;
   /// Numbers of loops in the body.
   size_t items = 0, inner = 0;
 };
 } // namespace
 
-/// Operands of a sum from left to right; nothing if it is of anything else.
+/// Operands of a sum from left to right; the node itself if it is no sum.
 static SmallVector<unsigned> termsOf(const StagePlan &stage, unsigned node) {
   SmallVector<unsigned> terms;
   while (isa_and_present<nn::AddOp>(stage.nodes[node].op)) {

@@ -8,8 +8,8 @@
 
 namespace dlc {
 
-/// A stage that does the same with many operands, which one body does for all such stages: adds
-/// that body if it is not there, a function of the records' ABI. Nothing if the stage is another.
+/// The kernel of a stage that does the same with many operands. One body, a function of the
+/// records' ABI, serves all such stages; it is added if it is not there. Nothing for other stages.
 std::optional<KernelEntry> emitOperandLoop(mlir::OpBuilder &builder, mlir::Location loc,
                                            llvm::StringRef name, const StagePlan &stage,
                                            unsigned lanes);

@@ -45,7 +45,8 @@ bool CodeTarget::has(StringRef feature) const {
   return llvm::is_contained(llvm::split(features, ','), ("+" + feature).str());
 }
 
-/// Fails where a cluster carries another plan than that of its body: dispatches follow that one.
+/// Fails if a cluster carries another plan than that of its body: dispatches follow the carried
+/// one.
 static LogicalResult verifyPlanned(exec::ClusterOp cluster, const GeneratedKernel &plan) {
   std::optional<GeneratedKernel> planned = GeneratedKernel::of(cluster);
   if (!planned || *planned == plan)
@@ -90,7 +91,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   registerKernelDialects(registry);
   context->appendDialectRegistry(registry);
   context->loadAllAvailableDialects();
-  // The passes before have one model to work on, and are faster without locks.
+  // Earlier passes have one model to work on, and are faster without threads and their locks.
   context->enableMultithreading();
   OwningOpRef<ModuleOp> module(ModuleOp::create(model.getLoc()));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());

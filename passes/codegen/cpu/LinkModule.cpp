@@ -81,7 +81,7 @@ LogicalResult dlc::linkSharedObject(const Objects &objects, std::string &sharedO
   }
   const auto paths =
       llvm::map_to_vector(inputs, [](const MemoryFile &file) { return file.path(); });
-  // libm is the loading program's; nothing else is undefined.
+  // The loading program has libm; nothing else is undefined.
   SmallVector<StringRef> arguments{
       *linker, "-shared", "--build-id=none", "--strip-all", "-z", "now", "-o", "-"};
   arguments.append(paths.begin(), paths.end());

@@ -128,7 +128,7 @@ struct RoundToBFloat16 : OpRewritePattern<arith::TruncFOp> {
 };
 } // namespace
 
-/// bf16 in integers, but for roundings that are one instruction.
+/// bf16 as integer code, except for roundings that are one instruction.
 static LogicalResult expandBFloat16(ModuleOp module, const CodeTarget &target) {
   RewritePatternSet patterns(module.getContext());
   patterns.add<WidenBFloat16>(module.getContext());
@@ -183,7 +183,7 @@ private:
 };
 } // namespace
 
-/// Vector ops that LLVM's dialect has no like of, in terms of others.
+/// Rewrites vector ops without a counterpart in LLVM's dialect by others.
 static LogicalResult lowerVectors(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   vector::populateVectorBroadcastLoweringPatterns(patterns);
@@ -195,7 +195,7 @@ static LogicalResult lowerVectors(ModuleOp module) {
   return applyPatternsGreedily(module, std::move(patterns));
 }
 
-/// All dialects at once: a conversion of each would take as long as that of all.
+/// Converts all dialects at once: a conversion of each would take as long as that of all.
 static LogicalResult convertToLlvm(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);

@@ -1,6 +1,6 @@
-// Kernels of many layers differ in sizes only. Those become one function, the sizes that differ its
-// arguments, so that what LLVM compiles does not grow with the number of layers. What makes the
-// code fast stays a constant: short loops, which LLVM unrolls, and divisors within loops.
+// Kernels of many layers differ in sizes only. They become one function, and the sizes that differ
+// its arguments, so that LLVM's work does not grow with the number of layers. Sizes that make the
+// code fast as constants stay so: of short loops, which LLVM unrolls, and divisors within loops.
 
 #include "passes/codegen/cpu/MergeKernels.h"
 
@@ -79,7 +79,7 @@ static bool mayBeArgument(OpOperand &use) {
   Operation *op = use.getOwner();
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return use.get() != loop.getStep() && isLongLoop(loop);
-  // Once an item.
+  // These run once an item.
   if (isa<arith::DivUIOp, arith::RemUIOp, arith::CmpIOp>(op))
     return isa<func::FuncOp>(op->getParentOp()->getParentOp());
   return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinUIOp>(op) ||
@@ -125,7 +125,7 @@ struct Member {
 };
 } // namespace
 
-/// Leaves of all members the first, with an argument for each number that differs.
+/// Keeps the first of all members, with an argument for each number that differs.
 static void merge(MutableArrayRef<Member> members, std::vector<KernelEntry> &entries) {
   func::FuncOp body = members.front().function;
   std::string name = (body.getName() + ".body").str();

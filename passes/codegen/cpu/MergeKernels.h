@@ -14,9 +14,8 @@ struct KernelEntry {
   llvm::SmallVector<int64_t> sizes = {};
 };
 
-/// Leaves of functions that differ only in sizes one, which takes these as arguments. All functions
-/// but bodies get the names of bodies; returns the kernels that they are of, those of a body
-/// together.
+/// Keeps one of the functions that differ only in sizes, the body, which takes these as arguments.
+/// Functions that stay get the names of bodies. Returns all kernels, those of a body together.
 std::vector<KernelEntry> mergeKernels(mlir::ModuleOp module);
 
 } // namespace dlc

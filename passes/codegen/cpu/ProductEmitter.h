@@ -1,5 +1,5 @@
-// What the emitters of matrix products share: the kernel's frame, loops, vectors with a rest, and
-// one multiplication.
+// The common part of the emitters of matrix products: the kernel's frame, loops, vectors with a
+// rest, and one multiplication.
 #pragma once
 
 #include "passes/codegen/EmitScalars.h"
