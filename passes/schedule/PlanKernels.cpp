@@ -82,20 +82,21 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   /// Winograd's alone. False if there is none, failure after a diagnostic.
   FailureOr<bool> reorderWeight(Operation *op, TargetKernels &kernels,
                                 llvm::function_ref<bool(const rt::KernelCandidate &)> isAllowed) {
-    if (!isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp>(op))
-      return false;
     rt::KernelRequest request = *kernels.request(op);
-    request.operands[1].layout.reset();
+    std::optional<size_t> index = rt::weightOperand(request.op);
+    if (!index || *index >= op->getNumOperands()) // a filter gradient's weight is its result
+      return false;
+    request.operands[*index].layout.reset();
     rt::CandidateList list = kernels.libraryCandidates(op, request);
     auto fits = llvm::find_if(list.candidates, isAllowed);
     if (fits == list.candidates.end())
       return false;
-    Value weight = op->getOperand(1);
+    Value weight = op->getOperand(*index);
     auto former = weight.getDefiningOp<nn::ReorderOp>();
     Value source = former ? former.getX() : weight;
-    auto type = nn::withLayout(nn::tensorType(weight), fits->layouts[1]);
+    auto type = nn::withLayout(nn::tensorType(weight), fits->layouts[*index]);
     if (source.getType() == type) {
-      op->setOperand(1, source);
+      op->setOperand(*index, source);
     } else {
       OpBuilder builder(op);
       auto reorder = nn::ReorderOp::create(builder, op->getLoc(), type, source);
@@ -104,7 +105,7 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
       if (!kernel)
         return failure();
       reorder->setAttr(plannedKernelName, kernel);
-      op->setOperand(1, reorder.getY());
+      op->setOperand(*index, reorder.getY());
     }
     if (former && former->use_empty())
       former->erase();
