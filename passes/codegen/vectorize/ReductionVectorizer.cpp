@@ -1,10 +1,7 @@
 #include "passes/codegen/vectorize/ReductionVectorizer.h"
 #include "passes/codegen/EmitScalars.h"
-#include "passes/codegen/vectorize/LaneIndices.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -16,16 +13,14 @@ static constexpr int64_t runLength = 32;
 ReductionVectorizer::ReductionVectorizer(const VectorPlan &plan, VectorNest &nest,
                                          VectorMemory &memory, BodyVectorizer &body,
                                          JammedIterations &jammed)
-    : plan(plan), nest(nest), memory(memory), body(body), jammed(jammed), b(nest.builder()),
-      loops(plan.stage.innerLoops(/*reduced=*/true)), interleaved(plan.unrolling.interleaved) {
-  for (const ClusterWrite &write : plan.stage.writes)
-    if (write.reduction)
-      reductions.push_back(&write);
-}
+    : plan(plan), nest(nest), body(body), jammed(jammed), emitter(plan, nest, memory, jammed),
+      b(nest.builder()), loops(plan.stage.innerLoops(/*reduced=*/true)),
+      interleaved(plan.unrolling.interleaved) {}
 
 void ReductionVectorizer::emit() {
-  inRun = isOneRun();
-  storeAccumulators(reduce(0, identities()));
+  // If all is one run of f32, its results are the reduction's.
+  inRun = isRun(0) && emitter.areRounded();
+  emitter.store(reduce(0, emitter.identities(inRun)));
   inRun = false;
 }
 
@@ -44,23 +39,15 @@ bool ReductionVectorizer::isRun(size_t position) const {
   return !plan.sums.empty() && iterationsFrom(position) <= runLength * interleaved;
 }
 
-/// True if f32 is good enough for all of the reduction: few iterations, results that are rounded.
-bool ReductionVectorizer::isOneRun() const {
-  return isRun(0) && llvm::none_of(reductions, [](const ClusterWrite *write) {
-           return write->element.isF64();
-         });
-}
-
 /// Where the interleaved iterations of a loop end.
 int64_t ReductionVectorizer::evenExtent(unsigned loop) const {
   int64_t all = nest.stepOf(loop) * interleaved;
   return extentOf(loop) / all * all;
 }
 
-ReductionVectorizer::Accumulators ReductionVectorizer::reduceLoop(unsigned loop, OpFoldResult from,
-                                                                  OpFoldResult to, int64_t step,
-                                                                  Accumulators accumulators,
-                                                                  Iteration iteration) {
+Accumulators ReductionVectorizer::reduceLoop(unsigned loop, OpFoldResult from, OpFoldResult to,
+                                             int64_t step, Accumulators accumulators,
+                                             Iteration iteration) {
   if (from == to)
     return accumulators;
   std::optional<int64_t> first = getConstantIntValue(from), last = getConstantIntValue(to);
@@ -79,8 +66,7 @@ ReductionVectorizer::Accumulators ReductionVectorizer::reduceLoop(unsigned loop,
   return llvm::to_vector_of<Value>(forOp.getResults());
 }
 
-ReductionVectorizer::Accumulators ReductionVectorizer::reduce(size_t position,
-                                                              Accumulators accumulators) {
+Accumulators ReductionVectorizer::reduce(size_t position, Accumulators accumulators) {
   if (position == loops.size()) {
     emitBody(0, accumulators);
     return accumulators;
@@ -96,21 +82,19 @@ ReductionVectorizer::Accumulators ReductionVectorizer::reduce(size_t position,
 }
 
 /// Adds to f64 sums what `iterations` add up in f32.
-ReductionVectorizer::Accumulators ReductionVectorizer::reduceRun(Accumulators sums,
-                                                                 Iteration iterations) {
+Accumulators ReductionVectorizer::reduceRun(Accumulators sums, Iteration iterations) {
   inRun = true;
-  Accumulators run = iterations(identities());
+  Accumulators run = iterations(emitter.identities(inRun));
   inRun = false;
   nest.buildAtEnd();
-  run = combineInterleaved(std::move(run));
+  run = emitter.combineInterleaved(std::move(run));
   for (auto [sum, part] : llvm::zip(sums, run))
     sum = arith::AddFOp::create(b, sum, emitResize(b, part, sum.getType()));
   return sums;
 }
 
 /// The last loop: interleaved iterations, then what is left with the accumulators of the first.
-ReductionVectorizer::Accumulators ReductionVectorizer::reduceInnermost(unsigned loop,
-                                                                       Accumulators accumulators) {
+Accumulators ReductionVectorizer::reduceInnermost(unsigned loop, Accumulators accumulators) {
   if (!plan.sums.empty() && !inRun)
     return reduceStrips(loop, std::move(accumulators));
   return reduceRemainder(loop, reduceInterleaved(loop, b.getIndexAttr(0),
@@ -119,8 +103,7 @@ ReductionVectorizer::Accumulators ReductionVectorizer::reduceInnermost(unsigned 
 }
 
 /// The last loop in runs.
-ReductionVectorizer::Accumulators ReductionVectorizer::reduceStrips(unsigned loop,
-                                                                    Accumulators accumulators) {
+Accumulators ReductionVectorizer::reduceStrips(unsigned loop, Accumulators accumulators) {
   int64_t even = evenExtent(loop), strip = nest.stepOf(loop) * interleaved * runLength;
   auto oneStrip = [&](Accumulators sums) {
     Value from = nest.index(loop).scalar;
@@ -140,9 +123,8 @@ ReductionVectorizer::Accumulators ReductionVectorizer::reduceStrips(unsigned loo
                    [&](Accumulators run) { return reduceRemainder(loop, std::move(run)); });
 }
 
-ReductionVectorizer::Accumulators
-ReductionVectorizer::reduceInterleaved(unsigned loop, OpFoldResult from, OpFoldResult to,
-                                       Accumulators accumulators) {
+Accumulators ReductionVectorizer::reduceInterleaved(unsigned loop, OpFoldResult from,
+                                                    OpFoldResult to, Accumulators accumulators) {
   int64_t step = nest.stepOf(loop);
   auto iterations = [&](Accumulators inner) {
     const Lanes first = nest.index(loop);
@@ -162,8 +144,7 @@ ReductionVectorizer::reduceInterleaved(unsigned loop, OpFoldResult from, OpFoldR
 }
 
 /// The iterations of a loop behind the last interleaved ones.
-ReductionVectorizer::Accumulators ReductionVectorizer::reduceRemainder(unsigned loop,
-                                                                       Accumulators accumulators) {
+Accumulators ReductionVectorizer::reduceRemainder(unsigned loop, Accumulators accumulators) {
   int64_t extent = extentOf(loop), step = nest.stepOf(loop), whole = extent / step * step;
   auto iteration = [&](Accumulators inner) {
     emitBody(0, inner);
@@ -182,98 +163,10 @@ ReductionVectorizer::Accumulators ReductionVectorizer::reduceRemainder(unsigned 
 
 /// The body for all jammed iterations, with the accumulators of an interleaved one.
 void ReductionVectorizer::emitBody(int64_t interleavedIteration, Accumulators &accumulators) {
-  size_t writes = reductions.size();
   for (size_t i = 0; i < jammed.size(); ++i) {
     jammed.enter(i);
-    MutableArrayRef<Value> own =
-        MutableArrayRef(accumulators)
-            .slice((interleavedIteration * jammed.size() + i) * writes, writes);
+    MutableArrayRef<Value> own = emitter.ofCopy(accumulators, interleavedIteration, i);
     llvm::copy(body.emit(i, own), own.begin());
     nest.forgetFrom(nest.innermost());
   }
-}
-
-//===- Accumulators ---------------------------------------------------------------------------===//
-
-ReductionVectorizer::Accumulators ReductionVectorizer::identities() {
-  nest.moveToInnermost();
-  Accumulators result;
-  int64_t copies = inRun || plan.sums.empty() ? interleaved : 1;
-  for (size_t copy = 0; copy < copies * jammed.size(); ++copy)
-    for (const ClusterWrite *write : reductions) {
-      Type type = inRun ? Type(b.getF32Type()) : accumulatorType(write->reduction);
-      Value identity = emitConstant(b, type, identityOf(write->reduction));
-      result.push_back(vector::BroadcastOp::create(b, nest.vectorType(type), identity));
-    }
-  return result;
-}
-
-Value ReductionVectorizer::combine(const ClusterWrite &write, Value x, Value y) {
-  if (isa<nn::ReduceSumOp>(write.reduction))
-    return arith::AddFOp::create(b, x, y);
-  return arith::MaximumFOp::create(b, x, y);
-}
-
-/// One value of all lanes: halves are combined until one lane is left, since a chain of additions
-/// would wait for each.
-Value ReductionVectorizer::combineLanes(const ClusterWrite &write, Value value) {
-  for (int64_t left = nest.lanes(); left > 1;) {
-    left /= 2;
-    Value low = vector::ExtractStridedSliceOp::create(b, value, 0, left, 1);
-    Value high = vector::ExtractStridedSliceOp::create(b, value, left, left, 1);
-    value = combine(write, low, high);
-  }
-  return vector::ExtractOp::create(b, value, ArrayRef<int64_t>{0});
-}
-
-/// One accumulator for each jammed iteration and write.
-ReductionVectorizer::Accumulators
-ReductionVectorizer::combineInterleaved(Accumulators accumulators) {
-  nest.moveToInnermost();
-  size_t own = jammed.size() * reductions.size();
-  for (size_t i = own; i < accumulators.size(); ++i)
-    accumulators[i % own] =
-        combine(*reductions[i % reductions.size()], accumulators[i % own], accumulators[i]);
-  accumulators.truncate(own);
-  return accumulators;
-}
-
-/// Writes the result of each jammed iteration.
-void ReductionVectorizer::storeAccumulators(Accumulators accumulators) {
-  nest.buildAtEnd();
-  accumulators = combineInterleaved(std::move(accumulators));
-  linalg::GenericOp generic = plan.generic;
-  ArrayRef<Value> rest = accumulators;
-  for (size_t copy = 0; copy < jammed.size(); ++copy) {
-    jammed.enter(copy);
-    for (auto [i, write] : llvm::enumerate(plan.stage.writes)) {
-      if (!write.reduction)
-        continue;
-      nest.moveToInnermost();
-      storeAccumulator(write, generic.getDpsInitOperand(i), rest.front());
-      rest = rest.drop_front();
-    }
-  }
-}
-
-/// Rounds an accumulator once and writes it; lanes that were reduced over are combined.
-void ReductionVectorizer::storeAccumulator(const ClusterWrite &write, OpOperand *out, Value value) {
-  bool acrossLanes = plan.stage.loops[nest.vectorLoop()].reduced;
-  if (acrossLanes)
-    value = combineLanes(write, value);
-  SmallVector<unsigned> buffers = stageBuffers(plan.stage);
-  unsigned position = llvm::find(buffers, write.buffer) - buffers.begin();
-  Value target = memory.argument(position);
-  Type element = cast<MemRefType>(target.getType()).getElementType();
-  if (element != getElementTypeOrSelf(value))
-    value = emitResize(b, value, acrossLanes ? element : Type(nest.vectorType(element)));
-  linalg::GenericOp generic = plan.generic;
-  SmallVector<Lanes> indices = evaluate(nest, generic.getMatchingIndexingMap(out));
-  nest.moveToInnermost();
-  if (!acrossLanes)
-    return memory.store(value, target, indices);
-  SmallVector<Value> scalars;
-  for (const Lanes &index : indices)
-    scalars.push_back(index.scalar);
-  memref::StoreOp::create(b, value, target, scalars);
 }

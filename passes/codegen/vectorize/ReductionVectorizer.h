@@ -5,8 +5,8 @@
 // run of few iterations, and the runs in f64: an error does not grow with the number of runs.
 #pragma once
 
+#include "passes/codegen/vectorize/AccumulatorEmitter.h"
 #include "passes/codegen/vectorize/BodyVectorizer.h"
-#include "passes/codegen/vectorize/JammedIterations.h"
 
 namespace dlc {
 
@@ -19,10 +19,8 @@ public:
   void emit();
 
 private:
-  using Accumulators = llvm::SmallVector<mlir::Value>; // by interleaved, jammed, write
   using Iteration = llvm::function_ref<Accumulators(Accumulators)>;
 
-  // Loops.
   Accumulators reduce(size_t position, Accumulators accumulators);
   Accumulators reduceInnermost(unsigned loop, Accumulators accumulators);
   Accumulators reduceStrips(unsigned loop, Accumulators accumulators);
@@ -37,24 +35,14 @@ private:
   int64_t evenExtent(unsigned loop) const;
   int64_t iterationsFrom(size_t position) const;
   bool isRun(size_t position) const;
-  bool isOneRun() const;
-
-  // Accumulators.
-  Accumulators identities();
-  mlir::Value combine(const ClusterWrite &write, mlir::Value a, mlir::Value b);
-  mlir::Value combineLanes(const ClusterWrite &write, mlir::Value value);
-  Accumulators combineInterleaved(Accumulators accumulators);
-  void storeAccumulators(Accumulators accumulators);
-  void storeAccumulator(const ClusterWrite &write, mlir::OpOperand *out, mlir::Value value);
 
   const VectorPlan &plan;
   VectorNest &nest;
-  VectorMemory &memory;
   BodyVectorizer &body;
   JammedIterations &jammed;
+  AccumulatorEmitter emitter;
   mlir::ImplicitLocOpBuilder &b;
   llvm::SmallVector<unsigned> loops;
-  llvm::SmallVector<const ClusterWrite *> reductions;
   int64_t interleaved; // iterations
   bool inRun = false;  // accumulators are of f32
 };
