@@ -26,24 +26,28 @@ std::string RunState::toJson() const {
   totalBits.reserve(totals.size());
   for (double total : totals)
     totalBits.push_back(bitsOf(total));
-  json state = {{"step", step},
-                {"epoch", epoch},
-                {"step_in_epoch", stepInEpoch},
-                {"sample_position", samplePosition()},
-                {"told", told},
-                {"world", ranks},
-                {"batch", batch},
-                {"threads", threads},
-                {"schedule_hash", scheduleHash},
-                {"monitor",
-                 {{"has_best", monitor.hasBest},
-                  {"best", monitor.best},
-                  {"best_epoch", monitor.bestEpoch},
-                  {"epochs_without", monitor.epochsWithout}}},
-                {"plateaus", plateauList},
-                {"totals", totalBits},
-                {"recipe", recipe},
-                {"overrides", overrides}};
+  json state = {
+      {"step", step},
+      {"epoch", epoch},
+      {"step_in_epoch", stepInEpoch},
+      {"sample_position", samplePosition()},
+      {"steps_per_epoch", stepsPerEpoch},
+      {"steps_per_epoch_since",
+       {{"step", since.step}, {"epoch", since.epoch}, {"step_in_epoch", since.stepInEpoch}}},
+      {"told", told},
+      {"world", ranks},
+      {"batch", batch},
+      {"threads", threads},
+      {"schedule_hash", scheduleHash},
+      {"monitor",
+       {{"has_best", monitor.hasBest},
+        {"best", monitor.best},
+        {"best_epoch", monitor.bestEpoch},
+        {"epochs_without", monitor.epochsWithout}}},
+      {"plateaus", plateauList},
+      {"totals", totalBits},
+      {"recipe", recipe},
+      {"overrides", overrides}};
   return state.dump();
 }
 
@@ -56,17 +60,88 @@ static SavedEntry savedState(const std::string &text, const std::string &path) {
           }};
 }
 
-/// What says the same, or limits one another. An epoch has a step at least, of however many ranks.
-static void requireAgreement(const RunState &state, const SavedEntry &from) {
+/// The steps of the run, its epochs and the samples of the epoch begun count the same.
+static void requireSamePlace(const RunState &state, const SavedEntry &from) {
   double position = static_cast<double>(state.stepInEpoch) * static_cast<double>(state.batch) *
                     static_cast<double>(state.ranks);
   SavedEntry saved = from.at("sample_position");
   if (saved.number() != position || position > mostSteps)
     throw saved.wrong("step_in_epoch x batch x world");
-  int64_t least = state.epoch + (state.stepInEpoch > 0 ? 1 : 0);
-  if (state.step < least || (state.step > 0 && least == 0))
-    throw from.at("step").wrong("what agrees with epoch " + std::to_string(state.epoch) +
-                                " and step_in_epoch " + std::to_string(state.stepInEpoch));
+  std::string perEpoch = "steps_per_epoch " + std::to_string(state.stepsPerEpoch);
+  if (state.stepInEpoch > state.stepsPerEpoch)
+    throw from.at("step_in_epoch").wrong("at most " + perEpoch);
+  // A whole epoch has a step at least, of however many ranks.
+  SavedEntry since = from.at("steps_per_epoch_since");
+  const auto &[step, epoch, stepInEpoch] = state.since;
+  if (stepInEpoch > state.stepsPerEpoch)
+    throw since.at("step_in_epoch").wrong("at most " + perEpoch);
+  if (step < epoch + (stepInEpoch > 0 ? 1 : 0))
+    throw since.at("step").wrong("as many as its epoch " + std::to_string(epoch) +
+                                 " and step_in_epoch " + std::to_string(stepInEpoch) + " take");
+  int64_t wanted =
+      step + state.place(state.stepsPerEpoch) - epoch * state.stepsPerEpoch - stepInEpoch;
+  if (state.step != wanted || state.step < step)
+    throw from.at("step").wrong(
+        (wanted < step ? "at least " + std::to_string(step) : std::to_string(wanted)) +
+        ": epoch is " + std::to_string(state.epoch) + ", step_in_epoch " +
+        std::to_string(state.stepInEpoch) + ", " + perEpoch +
+        (step > 0 ? " since step " + std::to_string(step) : ""));
+}
+
+/// What the epochs done and the epoch begun leave behind.
+static void requireEpochs(const RunState &state, const SavedEntry &from) {
+  std::string epochs = "epoch is " + std::to_string(state.epoch);
+  if (state.stepInEpoch == 0 && !state.told)
+    throw from.at("told").wrong("true: step_in_epoch is 0");
+  if (state.stepInEpoch == 0 && !state.totals.empty())
+    throw from.at("totals").wrong("an empty list: step_in_epoch is 0");
+  SavedEntry monitor = from.at("monitor");
+  int64_t best = state.monitor.bestEpoch;
+  if (best > state.epoch)
+    throw monitor.at("best_epoch").wrong("an epoch that has been: " + epochs);
+  if (state.monitor.hasBest != (best > 0))
+    throw monitor.at("has_best")
+        .wrong(std::string(best > 0 ? "true" : "false") + ": best_epoch is " +
+               std::to_string(best));
+  if (state.monitor.epochsWithout != state.epoch - best)
+    throw monitor.at("epochs_without")
+        .wrong(std::to_string(state.epoch - best) + ": " + epochs + ", best_epoch " +
+               std::to_string(best));
+  for (const SavedEntry &plateau : from.at("plateaus").list())
+    if (plateau.at("bad_epochs").json() > state.epoch)
+      throw plateau.at("bad_epochs").wrong("at most the epochs done: " + epochs);
+}
+
+/// What the recipe says again.
+static void requireRecipe(const RunState &state, const SavedEntry &from) {
+  SavedEntry recipe = from.at("recipe");
+  if (recipe.has("batch") && recipe.has("accumulate")) {
+    int64_t batch = recipe.at("batch").count(ranges::positiveCount) *
+                    recipe.at("accumulate").count(ranges::ranks);
+    if (state.batch != batch)
+      throw from.at("batch").wrong(std::to_string(batch) + ", recipe.batch x recipe.accumulate");
+  }
+  if (!recipe.has("schedule"))
+    return;
+  size_t plateaus = 0;
+  for (const SavedEntry &entry : recipe.at("schedule").list())
+    plateaus += entry.has("name") && entry.at("name").json() == "reduce_on_plateau" ? 1 : 0;
+  if (state.plateaus.size() != plateaus)
+    throw from.at("plateaus")
+        .wrong(std::to_string(plateaus) + " of them, one for each reduce_on_plateau of "
+                                          "recipe.schedule");
+}
+
+static void requireOrder(const RunState &state, const SavedEntry &overrides) {
+  int64_t before = 0;
+  for (const SavedEntry &change : overrides.list()) {
+    SavedEntry after = change.at("after_step");
+    int64_t step = after.count({0, mostSteps});
+    if (step < before || step > state.step)
+      throw after.wrong("a step from " + std::to_string(before) + ", that of the one before, to " +
+                        std::to_string(state.step) + ", the run's step");
+    before = step;
+  }
 }
 
 /// What a run takes from a checkpoint as if it had been given on the command line; the rest of a
@@ -113,13 +188,15 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
   state.batch = from.at("batch").count(ranges::positiveCount);
   state.threads = static_cast<unsigned>(from.at("threads").count(ranges::positiveCount));
   state.scheduleHash = from.at("schedule_hash").text();
-  requireAgreement(state, from);
+  state.stepsPerEpoch = from.at("steps_per_epoch").count(ranges::positiveCount);
+  SavedEntry since = from.at("steps_per_epoch_since");
+  state.since = {since.at("step").count({0, mostSteps}), since.at("epoch").count(ranges::count),
+                 since.at("step_in_epoch").count(ranges::count)};
+  requireSamePlace(state, from);
   SavedEntry monitor = from.at("monitor");
   state.monitor.hasBest = monitor.at("has_best").flag();
   state.monitor.best = monitor.at("best").number();
   state.monitor.bestEpoch = monitor.at("best_epoch").count(ranges::count);
-  if (state.monitor.bestEpoch > state.epoch)
-    throw monitor.at("best_epoch").wrong("an epoch that has been");
   state.monitor.epochsWithout = monitor.at("epochs_without").count(ranges::count);
   for (const SavedEntry &entry : from.at("plateaus").list()) {
     Plateau &plateau = state.plateaus.emplace_back();
@@ -133,9 +210,12 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
       throw total.wrong("the bits of a number, as a whole number");
     state.totals.push_back(std::bit_cast<double>(total.json().get<uint64_t>()));
   }
+  requireEpochs(state, from);
   if (from.has("recipe")) {
-    if (from.at("recipe").json().is_object())
+    if (from.at("recipe").json().is_object()) {
       requireGiven(from.at("recipe"));
+      requireRecipe(state, from);
+    }
     state.recipe = from.at("recipe").json();
   }
   for (const SavedEntry &change : from.at("overrides").list())
@@ -143,6 +223,7 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
                                {"name", change.at("name").text()},
                                {"was", change.at("was").json()},
                                {"now", change.at("now").json()}});
+  requireOrder(state, from.at("overrides"));
   return state;
 }
 

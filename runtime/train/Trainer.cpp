@@ -51,12 +51,8 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
     session.accumulate("train");
   if (state.stepInEpoch > 0)
     takeUpTotals();
-  auto samples = static_cast<int64_t>(data.trainingSamples().size());
-  int64_t stepsPerEpoch = training.steps_per_epoch
-                              ? training.steps_per_epoch
-                              : (samples + shape.global() - 1) / shape.global();
-  setWorkers(stepsPerEpoch);
-  course = courseOf(stepsPerEpoch, options, state);
+  setWorkers();
+  course = courseOf(state.stepsPerEpoch, options, state);
   if (course.isOver(state) && !options.overrides.empty()) // which would be lost
     throw CollectiveError(ErrorCode::BadInput, nothingToDoText(course, options, state));
   setSchedule();
@@ -129,19 +125,48 @@ void Trainer::requireBest() const {
   }
 }
 
-/// Ranks, batch and threads of this start, which may differ from those of a run that it resumes.
-void Trainer::setWorkers(int64_t stepsPerEpoch) {
+int64_t Trainer::stepsPerEpoch(int64_t samplesPerStep) const {
+  auto samples = static_cast<int64_t>(data.trainingSamples().size());
+  return training.steps_per_epoch ? training.steps_per_epoch
+                                  : (samples + samplesPerStep - 1) / samplesPerStep;
+}
+
+/// An override may have changed what an epoch is.
+void Trainer::requireSavedEpoch() const {
+  int64_t wanted = stepsPerEpoch(state.batch * state.ranks);
+  if (options.overrides.empty() && state.stepsPerEpoch != wanted)
+    throw Error(ErrorCode::BadInput,
+                "'" + directory.last() + "' is no checkpoint of this run: steps_per_epoch is " +
+                    std::to_string(state.stepsPerEpoch) + ", wanted " + std::to_string(wanted) +
+                    ", what the data give to batch " + std::to_string(state.batch) + " and world " +
+                    std::to_string(state.ranks) + "; start a new run from its weights with --init");
+}
+
+/// Ranks, batch and threads of this start, which may differ from those of a run that it resumes,
+/// and the steps that an epoch has with them. An epoch of which that leaves less than a step begins
+/// anew.
+void Trainer::setWorkers() {
   unsigned threads = session.threads();
   std::string schedule = std::to_string(session.artifact()->schedule_hash());
+  int64_t perEpoch = stepsPerEpoch(shape.global());
   if (options.resume) {
+    requireSavedEpoch();
     if (state.ranks != shape.ranks || state.batch != shape.perRank() || state.threads != threads)
       notes.push_back("resuming on " + workersText(shape.ranks, shape.perRank(), threads) +
                       " a run of " + workersText(state.ranks, state.batch, state.threads) +
                       "; it will not be bit-exact");
     else if (state.scheduleHash != schedule)
       notes.emplace_back("resuming with another artifact; it may not be bit-exact");
-    state.stepInEpoch = std::min(state.samplePosition() / shape.global(), stepsPerEpoch);
+    int64_t inEpoch = std::min(state.samplePosition() / shape.global(), perEpoch);
+    if (inEpoch != state.stepInEpoch || perEpoch != state.stepsPerEpoch)
+      state.since = {state.step, state.epoch, inEpoch};
+    state.stepInEpoch = inEpoch;
+    if (inEpoch == 0) {
+      state.told = true;
+      totals.clear();
+    }
   }
+  state.stepsPerEpoch = perEpoch;
   state.ranks = shape.ranks;
   state.batch = shape.perRank();
   state.threads = threads;
@@ -364,7 +389,7 @@ void Trainer::failOnData(const std::string &why, const std::string &fact) const 
 void Trainer::saveState(const std::string &path) {
   Clock::time_point begin = Clock::now();
   requireSoundVariables();
-  state.totals = totals.numbers();
+  state.totals = state.stepInEpoch > 0 ? totals.numbers() : std::vector<double>();
   state.plateaus = schedule->plateaus;
   writing([&] {
     if (log)

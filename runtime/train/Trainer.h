@@ -36,7 +36,9 @@ private:
   Recipe startRecipe();
   void takeUpTotals();
   void requireBest() const;
-  void setWorkers(int64_t stepsPerEpoch);
+  int64_t stepsPerEpoch(int64_t samplesPerStep) const;
+  void requireSavedEpoch() const;
+  void setWorkers();
   void setSchedule();
   void setMonitor();
   std::string monitoredName() const;

@@ -165,20 +165,21 @@ TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
             std::string::npos);
 }
 
-/// Between epochs nothing is summed up, whatever an artifact counts.
+/// Edits the run's state in a checkpoint.
+void editState(const std::string &path, const std::function<void(Record &)> &edit) {
+  TensorFile file = readSafetensors(path);
+  Record state = Record::parse(file.metadata["dlc.run"]);
+  edit(state);
+  file.metadata["dlc.run"] = state.dump();
+  writeSafetensors(path, file);
+}
+
 TEST_F(TrainerTest, TotalsThatDoNotFitAreRefused) {
   std::string last = directory / "run/last.safetensors";
-  auto drop = [&] {
-    TensorFile file = readSafetensors(last);
-    Record state = Record::parse(file.metadata["dlc.run"]);
-    state["totals"].erase(0);
-    file.metadata["dlc.run"] = state.dump();
-    writeSafetensors(last, file);
-  };
   TrainOptions run = options("run");
   run.steps = 3;
   train(run);
-  drop();
+  editState(last, [](Record &state) { state["totals"].erase(0); });
   run.steps = 9;
   run.resume = true;
   EXPECT_EQ(failure(run, 2),
@@ -191,10 +192,54 @@ TEST_F(TrainerTest, TotalsThatDoNotFitAreRefused) {
   run.steps = 7;
   train(run);
   last = directory / "whole/last.safetensors";
-  drop();
+  editState(last, [](Record &state) { state["totals"] = {0, 0, 0}; });
   run.resume = true;
   run.steps = 9;
-  EXPECT_EQ(failure(run), "no error");
+  EXPECT_EQ(failure(run, 2), "'" + last +
+                                 "' is no checkpoint of a run: totals is [0,0,0], wanted an empty "
+                                 "list: step_in_epoch is 0; start a new run from its weights with "
+                                 "--init");
+}
+
+/// The state agrees with itself, but not with the data.
+TEST_F(TrainerTest, EpochsThatTheDataDoNotHaveAreRefused) {
+  std::string last = directory / "run/last.safetensors";
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  editState(last, [](Record &state) { state["step"] = state["steps_per_epoch"] = 5; });
+  run = resumption("run");
+  run.epochs = 2;
+  for (int ranks : {1, 2})
+    EXPECT_EQ(failure(run, ranks),
+              "'" + last +
+                  "' is no checkpoint of this run: steps_per_epoch is 5, wanted 7, what the data "
+                  "give to batch 1 and world 1; start a new run from its weights with --init");
+}
+
+/// The first epoch has 3 steps of one rank, 1 of three and 1 of one; 2 ranks begin the second anew.
+TEST_F(TrainerTest, ResumesOnOtherRanksAgainAndAgain) {
+  TrainOptions run = options("run");
+  for (auto [steps, ranks] : {std::pair(3, 1), {4, 3}, {6, 1}, {7, 2}}) {
+    run.steps = steps;
+    train(run, ranks);
+    run = resumption("run");
+  }
+  run.epochs = 2;
+  train(run);
+  EXPECT_NE(printed().find("resuming after step 7 of 12\n"), std::string::npos) << printed();
+}
+
+/// The samples are trained on again, and their losses count once.
+TEST_F(TrainerTest, LessThanAStepBeginsTheEpochAnew) {
+  writeData({1, 2, 3, 4, 5, 6, 7});
+  TrainOptions run = options("run");
+  run.steps = 1;
+  train(run);
+  run = resumption("run");
+  run.epochs = 1;
+  train(run, samples);
+  EXPECT_NE(printed().find("epoch 1/1  loss 4  "), std::string::npos) << printed();
 }
 
 TEST_F(TrainerTest, ABestEpochWhoseCheckpointIsGoneIsNamed) {
