@@ -2,7 +2,8 @@
 // events for TensorBoard.
 //
 // Rank 0 owns one. On resuming, records of what is done again are dropped, so a log never tells the
-// same step twice. One thread at a time.
+// same step twice. Somebody may have edited the lines: what is no record is dropped, what is
+// missing stays missing, and notes() says so. One thread at a time.
 #pragma once
 
 #include "runtime/record/EventFile.h"
@@ -32,6 +33,9 @@ public:
   void epoch(const Record &record);
   void flush() { events.flush(); }
 
+  /// What resuming found in the files that a run that ended by itself does not leave there.
+  const std::vector<std::string> &notes() const { return found; }
+
 private:
   struct File {
     std::string path;
@@ -45,6 +49,7 @@ private:
   std::string directory;
   EventFile events;
   std::vector<File> files;
+  std::vector<std::string> found;
   std::vector<Record> epochs;
   File table; // open once an epoch has ended
 };

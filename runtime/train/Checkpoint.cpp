@@ -1,6 +1,7 @@
 #include "runtime/train/Checkpoint.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/record/TableText.h"
 
 #include <algorithm>
 
@@ -12,16 +13,6 @@ static constexpr const char *runStateKey = "dlc.run";
 
 static std::string describe(const std::string &name, const std::vector<int64_t> &shape) {
   return name + " (" + shapeText(shape) + ")";
-}
-
-/// "a, b, c and 4 more".
-static std::string listed(const std::vector<std::string> &items) {
-  constexpr size_t shown = 6;
-  std::string text;
-  for (size_t i = 0; i < std::min(items.size(), shown); ++i)
-    text += (i ? ", " : "") + items[i];
-  return items.size() > shown ? text + " and " + std::to_string(items.size() - shown) + " more"
-                              : text;
 }
 
 static bool mayBeExtra(const std::string &tensor) {

@@ -249,6 +249,8 @@ void Trainer::openRecords() {
   writing([&] {
     directory.writeConfiguration(runConfiguration(session.artifact(), options, recipe, state));
     log = std::make_unique<RunLog>(directory.path(), options.log, state.step, state.epoch);
+    for (const std::string &note : log->notes())
+      console.line("note: " + note);
     for (const nlohmann::json &change : state.overrides)
       if (change.at("after_step") == state.step)
         log->overridden({{"event", "override"},

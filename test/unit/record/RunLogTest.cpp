@@ -95,21 +95,63 @@ TEST(RunLog, ResumingDropsAnEpochThatIsNotEnded) {
 }
 
 /// Whatever somebody has made of the lines.
-TEST(RunLog, ResumingDropsWhatIsNoRecord) {
+TEST(RunLog, ResumingDropsWhatIsNoRecordAndSaysSo) {
   test::TemporaryDirectory directory;
-  const std::string sound = stepRecord(1).dump() + "\n";
-  std::ofstream(directory / "log.jsonl") << R"({"step":1,"event":5}
-{"step":1,"event":"epoch","epoch":"one"}
+  const std::string path = directory / "log.jsonl",
+                    sound = stepRecord(1).dump() + "\n" + R"({"step":1,"event":5})" + "\n";
+  auto notesOf = [&](const std::string &lines) {
+    std::ofstream(path) << lines;
+    std::vector<std::string> notes = RunLog(directory.path.string(), "", 1, 0).notes();
+    EXPECT_EQ(test::contentOf(path), sound);
+    EXPECT_TRUE(RunLog(directory.path.string(), "", 1, 0).notes().empty()); // once
+    return notes;
+  };
+  EXPECT_TRUE(notesOf(sound).empty());
+  EXPECT_EQ(notesOf(R"({"step":1,"event":"epoch","epoch":"one"}
 {"step":"1","event":"step"}
 {"step":1,"event":"step","part":1}
 {"event":"step"}
 [1]
+
 no record
-)" << sound;
-  RunLog(directory.path.string(), "", 4, 2);
-  EXPECT_EQ(test::contentOf(directory / "log.jsonl"), R"({"step":1,"event":5})"
-                                                      "\n" +
-                                                          sound);
+)" + sound + "{\"st"),
+            std::vector{"8 lines of '" + path +
+                        "' are no records of a run and are left out: 1, 2, 3, 4, 5, 6 and 2 more"});
+  EXPECT_EQ(notesOf(sound + "\xff\n"),
+            std::vector{"'" + path + ":3' is no record of a run and is left out"});
+}
+
+TEST(RunLog, ResumingSaysWhatIsMissingAndWhatIsCut) {
+  test::TemporaryDirectory directory;
+  const std::string path = directory / "log.jsonl", copy = directory / "copy.jsonl";
+  std::ofstream file(path), copied(copy);
+  for (int64_t step : {2, 3, 6, 9, 10, 11, 12})
+    file << stepRecord(step).dump() << '\n';
+  file << epochRecord(3, 1, 0.5).dump() << '\n' << epochRecord(9, 3, 0.5).dump() << '\n';
+  for (int64_t step : {8, 10}) // begun late
+    copied << stepRecord(step).dump() << '\n';
+  file.close();
+  copied.close();
+  auto notes = [&](int64_t steps, int64_t epochs) {
+    return RunLog(directory.path.string(), copy, steps, epochs).notes();
+  };
+  EXPECT_EQ(notes(10, 3),
+            (std::vector{"'" + path + "' lacks the records of step 1, 4 to 5, 7 to 8",
+                         "'" + path + "' lacks the records of epoch 2",
+                         "2 records in '" + path +
+                             "' of what follows step 10 are cut: the run goes on from there",
+                         "'" + copy + "' lacks the records of step 9"}));
+  EXPECT_EQ(
+      notes(9, 2),
+      (std::vector{
+          "'" + path + "' lacks the records of step 1, 4 to 5, 7 to 8",
+          "'" + path + "' lacks the records of epoch 2",
+          "2 records in '" + path + "' of what follows step 9 are cut: the run goes on from there",
+          "'" + copy + "' lacks the records of step 9",
+          "1 record in '" + copy + "' of what follows step 9 is cut: the run goes on from there"}));
+  std::filesystem::remove(path);
+  std::filesystem::remove(copy);
+  EXPECT_EQ(notes(9, 2), std::vector{"there is no '" + path + "' of the steps up to 9"});
 }
 
 TEST(RunLog, ResumingKeepsTheOldLinesWhereItCannotWrite) {

@@ -324,6 +324,23 @@ TEST_F(TrainerTest, RunDirectoriesAreNotMixedUp) {
   EXPECT_NE(failure(run).find("cannot write the run directory '/proc/none'"), std::string::npos);
 }
 
+/// A run that was killed, and a line that an editor has broken.
+TEST_F(TrainerTest, AnEditedLogIsTold) {
+  TrainOptions run = options("run");
+  run.steps = 2;
+  train(run);
+  std::string log = directory / "run/log.jsonl", lines = test::contentOf(log);
+  test::writeFile(log, "x" + lines + R"({"event":"step","step":3})" + "\n");
+  TrainOptions rest = resumption("run");
+  rest.steps = 3;
+  train(rest);
+  for (const std::string &note :
+       {"'" + log + ":1' is no record of a run and is left out",
+        "'" + log + "' lacks the records of step 1",
+        "1 record in '" + log + "' of what follows step 2 is cut: the run goes on from there"})
+    EXPECT_NE(printed().find("note: " + note + "\n"), std::string::npos) << note << printed();
+}
+
 TEST_F(TrainerTest, ATruncatedCheckpointIsNamed) {
   TrainOptions run = options("run");
   train(run);
