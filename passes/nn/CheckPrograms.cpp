@@ -191,6 +191,8 @@ private:
     if (isa<AssignOp>(op) && role.phase != Phase::Update)
       return op->emitOpError("changes a variable, but is of the ")
              << stringifyPhase(role.phase) << " pass and no update";
+    if (failed(verifySums(op)))
+      return failure();
     if (role.phase != Phase::Update)
       return success();
     if (isa<comm::CommDialect>(op->getDialect()))
@@ -199,6 +201,27 @@ private:
       if (phaseOf(user) != Phase::Update)
         return user->emitOpError("reads what an update computes, but is of the ")
                << stringifyPhase(phaseOf(user)) << " pass";
+    return success();
+  }
+
+  /// What ranks sum up for a variable is whole once a step: a step of several micro-batches has it
+  /// in its updates alone.
+  LogicalResult verifySums(Operation *op) {
+    SmallVector<Attribute> members(op->getNumResults(), roleOf(op).variable);
+    if (auto wait = dyn_cast<comm::WaitOp>(op)) {
+      auto start = wait.getFuture().getDefiningOp<comm::StartOp>();
+      if (!start || !start.getMembers())
+        return success();
+      members = llvm::to_vector(*start.getMembers());
+    } else if (!isa<comm::AllReduceOp>(op)) {
+      return success();
+    }
+    for (auto [sum, member] : llvm::zip(op->getResults(), members))
+      for (Operation *user : sum.getUsers())
+        if (isa_and_present<FlatSymbolRefAttr>(member) && phaseOf(user) != Phase::Update)
+          return user->emitOpError("reads what ranks have summed up for ")
+                 << member << ", but its " << roleName << " is of the "
+                 << stringifyPhase(phaseOf(user)) << " pass and no update";
     return success();
   }
 

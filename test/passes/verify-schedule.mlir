@@ -35,6 +35,27 @@ nn.model @unplanned attributes {stage = "schedule", target = "test:rules", threa
 // -----
 
 #k = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1>
+// A mean over all samples may be read anywhere, a gradient in updates alone.
+nn.model @summed attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.variable @w : tensor<4x4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %a:2 = nn.fused (%i = %x) : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {nn.kernel = #k} {
+      %n = nn.neg %i : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      %e = nn.exp %i : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.yield %n, %e : tensor<4x4xf32>, tensor<4x4xf32>
+    }
+    %f = comm.start %a#0, %a#1 {bucket = 0 : i64, members = ["a count", @w]} : tensor<4x4xf32>, tensor<4x4xf32> -> <tensor<4x4xf32>, tensor<4x4xf32>>
+    %r:2 = comm.wait %f : <tensor<4x4xf32>, tensor<4x4xf32>> -> tensor<4x4xf32>, tensor<4x4xf32>
+    %b = nn.matmul %x, %r#0 {nn.kernel = #k} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    // expected-error @below {{'nn.matmul' op reads what ranks have summed up for @w, but its nn.role is of the forward pass and no update}}
+    %c = nn.matmul %x, %r#1 {nn.kernel = #k} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    nn.assign @w, %c {nn.role = #nn.role<update, @w>} : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+#k = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1>
 nn.model @unsplit attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @train(%x: tensor<4x4xf32> {nn.input = "x"}) {
     %a = nn.matmul %x, %x {nn.kernel = #k} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -187,6 +187,18 @@ nn.model @late_sum attributes {stage = "train", batch = 2 : i64} {
 
 // -----
 
+nn.model @summed attributes {stage = "train", batch = 2 : i64} {
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    %y = comm.all_reduce %x {nn.role = #nn.role<backward, @w>} : tensor<2xf32>
+    // expected-error @+1 {{'nn.neg' op reads what ranks have summed up for @w, but its nn.role is of the backward pass and no update}}
+    %z = nn.neg %y {nn.role = #nn.role<backward>} : (tensor<2xf32>) -> tensor<2xf32>
+    nn.assign @w, %z {nn.role = #nn.role<update>} : tensor<2xf32>
+  }
+}
+
+// -----
+
 nn.model @unknown attributes {stage = "train", batch = 2 : i64} {
   nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
     // expected-error @+1 {{'nn.exp' op is for @w, which is no variable}}
