@@ -136,6 +136,23 @@ struct MergeTransposes : OpRewritePattern<TransposeOp> {
   }
 };
 
+/// Gradients of a tensor that is concatenated step by step are slices of slices, as deep as there
+/// are steps.
+struct MergeSlices : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    auto producer = op.getX().getDefiningOp<SliceOp>();
+    if (!producer)
+      return rewriter.notifyMatchFailure(op, "no slice before it");
+    SmallVector<int64_t> start(op.getStart());
+    for (auto [at, first] : llvm::zip(start, producer.getStart()))
+      at += first;
+    rewriter.replaceOpWithNewOp<SliceOp>(op, op.getType(), producer.getX(), start, op.getSize());
+    return success();
+  }
+};
+
 //===- Masks ----------------------------------------------------------------------------------===//
 
 /// The mask of a ReLU that is pooled: where a window's gradient goes, the ReLU's result is the
@@ -211,7 +228,7 @@ public:
 
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    set.add<FoldSplats, MergeCasts, MergeBroadcasts, MergeReshapes, MergeTransposes,
+    set.add<FoldSplats, MergeCasts, MergeBroadcasts, MergeReshapes, MergeTransposes, MergeSlices,
             MaskBeforePooling, RemoveIdentities>(context);
     patterns = FrozenRewritePatternSet(std::move(set));
     return success();

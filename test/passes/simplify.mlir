@@ -59,6 +59,11 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64} {
     %t1 = nn.transpose %x {permutation = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
     %t2 = nn.transpose %t1 {permutation = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
     nn.output "transpose", %t2 : tensor<2x3xf32>
+    // CHECK-NEXT: nn.slice %[[X]] {size = array<i64: 1, 1>, start = array<i64: 1, 2>} : (tensor<2x3xf32>) -> tensor<1x1xf32>
+    // CHECK-NEXT: nn.output
+    %s1 = nn.slice %x {start = array<i64: 1, 0>, size = array<i64: 1, 3>} : (tensor<2x3xf32>) -> tensor<1x3xf32>
+    %s2 = nn.slice %s1 {start = array<i64: 0, 2>, size = array<i64: 1, 1>} : (tensor<1x3xf32>) -> tensor<1x1xf32>
+    nn.output "slice", %s2 : tensor<1x1xf32>
 
     // Ops that are the identity.
     // CHECK-NEXT: nn.output "identities", %[[X]]
