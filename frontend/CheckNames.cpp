@@ -201,7 +201,7 @@ void Liveness::visit(const Stmt &statement, Names &live) {
     addReads(*cast<RequireStmt>(statement).condition, live);
     return addReads(*cast<RequireStmt>(statement).message, live);
   case Stmt::Kind::Return:
-    // What follows stays live, although nothing does: code after a return is no typo.
+    // Code after a return never runs, but it is no typo, so names that it reads count as used.
     return addReads(*cast<ReturnStmt>(statement).value, live);
   case Stmt::Kind::Input: {
     const auto &input = cast<InputStmt>(statement);

@@ -75,7 +75,7 @@ static Attribute toAttr(mlir::Builder &builder, const Value &value, bool asFloat
     return builder.getI64IntegerAttr(value.asInt());
   if (value.isString())
     return builder.getStringAttr(value.asString());
-  // As floats altogether if one is: readers take lists of one type.
+  // A list with one float becomes a list of floats, since readers take lists of one type.
   ArrayRef<Value> items = value.asList();
   asFloats |= any_of(items, [](const Value &item) { return item.isFloat(); });
   SmallVector<Attribute> attributes;

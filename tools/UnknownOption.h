@@ -1,5 +1,5 @@
-// What to say about a command or an option that there is none of: the command, option or model's
-// parameter that was meant. Shared by the command lines of dlc and dlc-run.
+// Messages about an unknown command or option, with the command, option or model's parameter that
+// was probably meant. Shared by the command lines of dlc and dlc-run.
 #pragma once
 
 #include <CLI/CLI.hpp>

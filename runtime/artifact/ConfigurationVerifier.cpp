@@ -1,5 +1,5 @@
 // The numbers of the blocks data and train: each in the range in which the runtime can follow it.
-// What their calls are named is the runtime's to know.
+// The names of calls are checked by the runtime, which knows them.
 
 #include "runtime/artifact/Faults.h"
 #include "runtime/artifact/Ranges.h"

@@ -1,4 +1,4 @@
-// What finds no room in the table has no name for the handler.
+// The handler cannot name a file that found no room in the table.
 #include "runtime/artifact/MappedFile.h"
 
 #include "runtime/artifact/Error.h"

@@ -46,7 +46,7 @@ Promise readTfConfig(const Environment &environment) {
                                        " ranks, but no MPI launcher started this process: " + fix);
 }
 
-/// What allocations and other frameworks promise binds no one once the user has said -np.
+/// A -np of the user overrules the numbers of ranks that allocations and launchers promise.
 void refuseUnmetPromises(const Environment &environment) {
   const std::string alone = " (-np 1 for one rank alone)";
   auto np = [](const Promise &p) { return "dlc-run -np " + std::to_string(p.ranks); };

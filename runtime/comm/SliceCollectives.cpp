@@ -58,7 +58,7 @@ DeviceSpan SliceCollectives::allocateShared(size_t bytes) {
   return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
 }
 
-/// What is on its way after an error may still arrive: then the memory stays.
+/// After an error messages may still arrive in the memory, so it stays registered then.
 void SliceCollectives::unregisterMemory(DeviceSpan memory) noexcept {
   if (outstanding.empty())
     for (Window &window : windows)

@@ -234,7 +234,8 @@ void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &sour
     throw Error(ErrorCode::BadInput,
                 "'" + array.path() + "' holds " + std::string(nameOf(array.type())) +
                     " elements, but the model's input " + spec.name + " takes integers");
-  // Whole before the first step where reading is quick; sample by sample when loaded in any case.
+  // Files that are quick to read are checked before the first step; samples are checked again when
+  // they are loaded.
   if (spec.range && isInteger(array.type()) && keepsValues(value))
     if (std::optional<Source::Outlier> wrong = source.outlier(*spec.range))
       refuse(spec, source.place(wrong->sample), wrong->value,

@@ -1,11 +1,12 @@
 // The files that a prediction is kept in.
 //
-// Of samples of one size, .npy: DIR/OUTPUT.npy, [samples, ...]. TIFF: what a directory of images
-// or a file of one sample gave, as an image or stack each, DIR/OUTPUT-STEM.tif; what one file of
-// several gave, as one stack DIR/OUTPUT.tif. PNG: one per sample, DIR/OUTPUT-STEM.png, numbered
-// where there are no stems. Of
-// images of several sizes, each of these as DIR/OUTPUT-STEM and the extension. Integer pixels show
-// [0, 1], or else the output's own range, as black to white.
+// Samples of one size:
+// - .npy: one file DIR/OUTPUT.npy, [samples, ...].
+// - TIFF: from a directory of images, or a file of one sample, an image or stack per sample,
+//   DIR/OUTPUT-STEM.tif; from one file of several samples, one stack DIR/OUTPUT.tif.
+// - PNG: one file per sample, DIR/OUTPUT-STEM.png, numbered where there are no stems.
+// Samples of several sizes: one file per sample, DIR/OUTPUT-STEM and the extension. Integer pixels
+// show [0, 1], or else the output's own range, as black to white.
 #pragma once
 
 #include "runtime/data/Array.h"

@@ -10,7 +10,8 @@
 
 namespace dlc::rt {
 
-/// What of a step is set beside its bounds: nothing, each kind of kernel, or each kernel as well.
+/// Which parts of a step are compared with their bounds: none, each kind of kernel, or each kernel
+/// as well.
 enum class Profile : uint8_t { None, Kinds, Kernels };
 
 struct BenchOptions {

@@ -15,7 +15,7 @@ struct MeasuredStep {
 /// quarter.
 MeasuredStep middleOf(std::vector<MeasuredStep> steps);
 
-/// Of each figure the least in any of one or more steps: what other load has disturbed least.
+/// The least value of each figure over one or more steps, since other load only adds to it.
 MeasuredStep bestOf(const std::vector<MeasuredStep> &steps);
 
 } // namespace dlc::rt

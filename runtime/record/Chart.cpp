@@ -207,7 +207,8 @@ void Drawing::measureHorizontal() {
   if (low > high)
     low = high = 0;
   first = low;
-  // Whoever names ticks measured there: these lie apart alike if they double.
+  // Given ticks are the points that were measured. If they double, a logarithmic axis spaces them
+  // evenly.
   bool doubles = !chart.ticks.empty() && low > 0 && high >= 8 * low;
   if (low == high)
     horizontal = {low - 0.5, high + 0.5};

@@ -19,8 +19,8 @@ class EventFile {
 public:
   using Scalars = std::vector<std::pair<std::string, double>>;
 
-  /// A new file in the directory. What older files there say of steps after `firstStep` counts no
-  /// more. Throws Error(Runtime).
+  /// A new file in the directory. Readers ignore what older files there say of steps after
+  /// `firstStep`. Throws Error(Runtime).
   EventFile(const std::string &directory, int64_t firstStep);
 
   /// Appends figures of a step; they are on disk within about a second, or after flush().

@@ -206,7 +206,7 @@ static std::string nameOf(const std::string &directory) {
 }
 
 void RunLog::epoch(const Record &record) {
-  // What an epoch says of training its steps have said already.
+  // The events of the steps hold the training figures already.
   EventFile::Scalars validation = scalarsOf(record, "val_");
   if (!validation.empty() && !record.value("part", false))
     events.write(record["step"], validation);

@@ -33,7 +33,7 @@ public:
   void epoch(const Record &record);
   void flush() { events.flush(); }
 
-  /// What resuming found in the files that a run that ended by itself does not leave there.
+  /// Lines of earlier starts that were left out or cut, and records that are missing.
   const std::vector<std::string> &notes() const { return found; }
 
 private:

@@ -20,7 +20,7 @@ struct Course {
   bool isOver(const RunState &state) const;
 };
 
-/// Of complete options, from where the run stands.
+/// The course of a run from where it stands. `options` are complete.
 Course courseOf(int64_t stepsPerEpoch, const TrainOptions &options, const RunState &state);
 
 /// Why a run that is resumed ends where it stands, and how it goes on.

@@ -1,7 +1,7 @@
 // config.json of a run directory: what a run is, where its data lie, and how far it trains.
 //
-// What determines its numbers is the recipe, which checkpoints hold; config.json repeats it to be
-// read. Everything else a resumed run takes from here.
+// A resumed run takes everything from here but its recipe, which determines its numbers and lies in
+// the checkpoints. config.json repeats the recipe for people to read.
 #pragma once
 
 #include "runtime/core/Session.h"

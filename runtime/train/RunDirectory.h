@@ -27,7 +27,7 @@ public:
   /// Throws Error on all ranks if it cannot be created or written.
   void create();
 
-  /// What was made is not removed again: it holds something of the run.
+  /// The directory now holds something of the run, so the destructor does not remove it.
   void keep() { isKept = true; }
 
   /// Empty before create() where it was not given.

@@ -9,7 +9,7 @@ namespace dlc::rt {
 
 using nlohmann::json;
 
-/// What no run reaches.
+/// More steps than any run does.
 static constexpr double mostSteps = 1e15;
 
 /// Sums may be infinite or NaN, which JSON lacks: their bits.
@@ -60,7 +60,7 @@ static SavedEntry savedState(const std::string &text, const std::string &path) {
           }};
 }
 
-/// The steps of the run, its epochs and the samples of the epoch begun count the same.
+/// Checks that the steps of the run, its epochs and the samples of the epoch begun agree.
 static void requireSamePlace(const RunState &state, const SavedEntry &from) {
   double position = static_cast<double>(state.stepInEpoch) * static_cast<double>(state.batch) *
                     static_cast<double>(state.ranks);
@@ -88,7 +88,7 @@ static void requireSamePlace(const RunState &state, const SavedEntry &from) {
         (step > 0 ? " since step " + std::to_string(step) : ""));
 }
 
-/// What the epochs done and the epoch begun leave behind.
+/// Checks totals, monitor and plateaus against the epochs done and the epoch begun.
 static void requireEpochs(const RunState &state, const SavedEntry &from) {
   std::string epochs = "epoch is " + std::to_string(state.epoch);
   if (state.stepInEpoch == 0 && !state.told)
@@ -112,7 +112,7 @@ static void requireEpochs(const RunState &state, const SavedEntry &from) {
       throw plateau.at("bad_epochs").wrong("at most the epochs done: " + epochs);
 }
 
-/// What the recipe says again.
+/// Checks the entries that the recipe implies.
 static void requireRecipe(const RunState &state, const SavedEntry &from) {
   SavedEntry recipe = from.at("recipe");
   if (recipe.has("batch") && recipe.has("accumulate")) {
@@ -144,8 +144,8 @@ static void requireOrder(const RunState &state, const SavedEntry &overrides) {
   }
 }
 
-/// What a run takes from a checkpoint as if it had been given on the command line; the rest of a
-/// recipe is compared with what the model and the data say.
+/// Checks the entries that stand for flags of the command line. The others are compared with the
+/// model and the data later.
 static void requireGiven(const SavedEntry &recipe) {
   auto check = [&](const char *name, auto isGood, const char *wanted) {
     if (recipe.has(name) && !isGood(recipe.at(name).json()))

@@ -61,7 +61,8 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
   directory.create();
 }
 
-/// Of the run that is resumed, with its variables and state, or of a fresh one with its weights.
+/// Loads variables and state of the run that is resumed, or the weights that a fresh run starts
+/// from. Returns the recipe of that run.
 Recipe Trainer::startRecipe() {
   Recipe recipe(session.artifact(), options);
   if (options.resume) {
@@ -377,7 +378,8 @@ void Trainer::interrupt() {
                             "; continue with --resume --run " + directory.path());
 }
 
-/// What was trained before is saved. Data that are mended are other data: `fact` of the recipe.
+/// The steps before are saved already. Mended data have another hash, so the message tells to
+/// override `fact`, the entry of the recipe that holds it.
 void Trainer::failOnData(const std::string &why, const std::string &fact) const {
   std::string further;
   if (state.step > 0)
@@ -402,8 +404,8 @@ void Trainer::saveState(const std::string &path) {
   extra.checkpoint += secondsSince(begin);
 }
 
-/// What is saved is rank 0's: so nothing is, and what was saved stays, unless it is everyone's and
-/// finite.
+/// A checkpoint holds rank 0's variables. It is written only if all ranks have the same ones and
+/// they are finite; otherwise this throws, and the old checkpoint stays.
 void Trainer::requireSoundVariables() {
   if (checkedStep == state.step)
     return;
