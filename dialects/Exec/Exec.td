@@ -195,10 +195,10 @@ def Exec_CopyOp : Exec_Instruction<"copy", [AllTypesMatch<["source", "destinatio
 }
 
 def Exec_UploadOp : Exec_Instruction<"upload"> {
-  let summary = "what the host has for this run is in the buffers";
+  let summary = "copies the host's values for this run into buffers";
   let description = [{
-    Either inputs, which lie in the arena of inputs and whose turn may come while the run before is still under way, or scalars, which
-    are variables.
+    Either inputs, which lie in the arena of inputs and may be copied while the run before is still under way, or scalars, which are
+    variables.
   }];
   let arguments = (ins Variadic<Exec_BufferType>:$buffers, OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "`(` $buffers `)` attr-dict `:` type($buffers)";

@@ -1,4 +1,4 @@
-// What those share who take elementwise ops apart or put them together.
+// Shared by code that takes elementwise ops apart or puts them together.
 #pragma once
 
 #include "dialects/NN/NN.h"

@@ -62,8 +62,8 @@ struct StagePlan {
     bool reduced = false;
     /// Decoded from the iteration number (in order); the others run inside.
     bool item = false;
-    /// Of a loop whose extent has no good divisor: its extent in the last iteration of the loop
-    /// before it, which is an item's. 0: the same as in all others.
+    /// Where the extent has no good divisor: the extent in the last iteration of the loop before,
+    /// which is an item's. 0: the same as in all others.
     int64_t last = 0;
   };
   /// The innermost loop runs in vectors.

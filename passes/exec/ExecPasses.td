@@ -37,7 +37,7 @@ def AccumulateGradients : Pass<"dlc-accumulate-gradients", "::dlc::nn::ModelOp">
 def AssignStreams : Pass<"dlc-assign-streams", "::dlc::nn::ModelOp"> {
   let summary = "puts instructions on streams and orders streams by events";
   let description = [{
-    Kernels and copies go to compute, collectives to comm. Before a collective starts, comm waits for an event that compute records behind
+    Collectives go to comm, all else but inputs to compute. Before a collective starts, comm waits for an event that compute records behind
     the bucket's last writer; waiting for a collective is itself the order between comm and compute. Inputs go up on copy, and compute
     waits for the event behind them.
   }];
@@ -75,9 +75,10 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     f32; no program is empty. 9. An arena ends where what lies in it ends; there is one of a
     kind. 10. Each variable has a place of its own, and its buffers are there. 11. A generated kernel has the function, extent, chunk,
     types and accesses of its stage of its cluster. 12. Events are recorded once, and before they are waited for; instructions whose memory
-    meets, one writing, are ordered by streams, events and collectives (runtime/artifact/OrderProof.h). 13. Buckets lie in the arena gradients.
+    meets, one writing, are ordered by streams, events and collectives (runtime/artifact/OrderProof.h). 13. Buckets lie in the arena gradients, their
+    slices where a bucket's layout can place them.
     14. An upload writes either inputs or scalars, none twice. 15. A sum is a buffer of the arena of sums that one instruction alone
-    uses, by a generated kernel that works in place, and nothing writes the bucket from there to its start.
+    uses, by a generated kernel that works in place, and nothing else uses the bucket from there to its start.
   }];
 }
 

@@ -45,12 +45,12 @@ private:
   llvm::StringMap<unsigned> names;                // next number by base name
 };
 
-/// A cluster without a plan becomes a kernel of one stage, as it must have; null after a
-/// diagnostic.
+/// Plans an elementwise cluster, which fits one stage, and makes it a kernel of a category of its
+/// own; null after a diagnostic.
 exec::KernelOp createKernel(exec::ClusterOp cluster, llvm::StringRef name, llvm::StringRef category,
                             mlir::SymbolTable &symbols, const rt::KernelPlanner &planner);
 
-/// For profiles: accumulate, conv.forward, conv.grad_data, conv.grad_filter, dense, pooling,
+/// For profiles: conv.forward, conv.grad_data, conv.grad_filter, dense, pooling,
 /// reorder; of clusters norm, loss, optimizer or pointwise.
 llvm::StringRef categoryOf(mlir::Operation *op);
 

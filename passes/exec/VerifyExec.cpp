@@ -5,6 +5,7 @@
 #include "passes/exec/AliasVerifier.h"
 #include "passes/exec/Liveness.h"
 #include "passes/nn/ModelChecks.h"
+#include "passes/planning/BucketLayout.h"
 #include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
 
@@ -38,8 +39,8 @@ public:
       Liveness liveness(program);
       if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program)) ||
           failed(verifyOverlap(liveness)) || failed(verifyUploads(program, symbols)) ||
-          failed(verifyOrder(liveness, symbols)) || failed(verifyCollectives(liveness)) ||
-          failed(verifySums(liveness, symbols)) || failed(verifyStreams(liveness, symbols)))
+          failed(verifySums(liveness, symbols)) || failed(verifyOrder(liveness, symbols)) ||
+          failed(verifyCollectives(liveness)) || failed(verifyStreams(liveness, symbols)))
         return signalPassFailure();
       AliasVerifier aliases(symbols);
       for (Operation *instruction : liveness.instructions())
@@ -369,7 +370,7 @@ private:
   }
 
   static LogicalResult verifyUploads(exec::ProgramOp program, SymbolTable &symbols) { // 14.
-    DenseSet<Value> seen;
+    DenseSet<StringRef> seen;
     for (auto upload : program.getBody().getOps<UploadOp>()) {
       unsigned inputs = 0;
       for (Value place : upload.getBuffers()) {
@@ -377,7 +378,7 @@ private:
         bool isInput = buffer && buffer.getInput();
         if (!isInput && !(buffer && isScalar(buffer, symbols)))
           return upload.emitOpError("writes what is neither an input nor a scalar");
-        if (!seen.insert(place).second)
+        if (!seen.insert(isInput ? *buffer.getInput() : *buffer.getVariable()).second)
           return upload.emitOpError("brings a value a second time");
         inputs += isInput;
       }
@@ -396,7 +397,8 @@ private:
       for (auto [operand, access] : llvm::zip(op->getOperands(), accesses)) {
         BufferOp root = rootOf(operand).buffer;
         bool isKept = root.getVariables() || (root.getVariable() && !isScalar(root, symbols));
-        if (access == Access::Read && !isKept && !written.contains(root))
+        isKept |= root.getArena() == ArenaKind::Sums; // over micro-batches
+        if (access != Access::Write && !isKept && !written.contains(root))
           return op->emitOpError("reads a buffer that nothing has written");
       }
       for (auto [operand, access] : llvm::zip(op->getOperands(), accesses))
@@ -423,6 +425,11 @@ private:
         if (bucket.getArena() != ArenaKind::Gradients)
           return start.emitOpError("adds up what lies in the arena ")
                  << stringifyArenaKind(bucket.getArena()) << ", expected gradients";
+        for (Operation *user : bucket.getBuffer().getUsers())
+          if (auto slice = dyn_cast<ViewOp>(user);
+              slice && !BucketLayout::canBegin(static_cast<int64_t>(slice.getOffset())))
+            return slice.emitOpError("begins at byte ")
+                   << slice.getOffset() << " of a bucket, where no slice can";
         inFlight[start.getCollective()] = bucket;
       }
       if (auto wait = dyn_cast<exec::WaitOp>(op))
@@ -437,10 +444,11 @@ private:
   }
 
   static LogicalResult verifySums(const Liveness &liveness, SymbolTable &symbols) { // 15.
-    DenseSet<Operation *> sums, summed; // buffers; of the latter the collective has not started
+    DenseSet<Operation *> sums;
+    llvm::SetVector<Operation *> summed; // buckets whose collective has not started
     for (Operation *op : liveness.instructions()) {
       auto add = dyn_cast<AccumulateOp>(op);
-      for (auto [operand, access] : llvm::zip(op->getOperands(), accessesOf(op, symbols))) {
+      for (Value operand : op->getOperands()) {
         BufferOp buffer = rootOf(operand).buffer;
         bool isSum = add && operand == add.getSum();
         if (isSum ? operand != buffer.getBuffer() || !sums.insert(buffer).second
@@ -449,19 +457,23 @@ private:
         if (isSum && buffer.getArena() != ArenaKind::Sums)
           return op->emitOpError("adds up in the arena ")
                  << stringifyArenaKind(buffer.getArena()) << ", expected sums";
-        if (access != Access::Read && !isSum && !isa<StartOp>(op) && summed.contains(buffer))
-          return op->emitOpError("writes a bucket after it was added to its sum");
+        if (!isSum && !isa<StartOp>(op) && summed.contains(buffer))
+          return op->emitOpError("uses a bucket after it was added to its sum");
       }
       if (auto start = dyn_cast<StartOp>(op))
-        summed.erase(rootOf(start.getBucket()).buffer);
+        summed.remove(rootOf(start.getBucket()).buffer);
       if (!add)
         continue;
+      if (!add.getBucket().getDefiningOp<BufferOp>())
+        return op->emitOpError("adds up a part of a bucket");
       summed.insert(rootOf(add.getBucket()).buffer);
       auto kernel = symbols.lookup<KernelOp>(add.getKernel());
       auto cluster = symbols.lookup<ClusterOp>(kernel.getCluster().value_or(""));
       if (!cluster || !canShare(cluster, 0, 0))
         return op->emitOpError("adds by ") << add.getKernelAttr() << ", which is not in place";
     }
+    if (!summed.empty())
+      return summed.front()->emitOpError("is added up, but no collective of it starts afterwards");
     return success();
   }
 

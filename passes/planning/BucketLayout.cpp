@@ -19,8 +19,10 @@ int64_t BucketLayout::place(int64_t count) {
   return offset;
 }
 
+int64_t BucketLayout::sliceBytes(int64_t tensorBytes) { return exec::alignUp(tensorBytes); }
+
 int64_t BucketLayout::add(RankedTensorType tensor) {
-  return place(exec::alignUp(nn::physicalBytes(tensor)) / nn::elementBytes(element));
+  return place(sliceBytes(nn::physicalBytes(tensor)) / nn::elementBytes(element));
 }
 
 int64_t BucketLayout::addToRange(RankedTensorType tensor) {

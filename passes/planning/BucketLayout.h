@@ -16,7 +16,11 @@ public:
   /// A bucket of tensors that are added as they are.
   static BucketLayout of(mlir::ValueRange tensors);
 
-  /// Places a tensor behind the others, on the alignment of buffers; returns its offset in bytes.
+  /// What a tensor takes: it begins on the alignment of buffers, and so does the next one.
+  static int64_t sliceBytes(int64_t tensorBytes);
+  static bool canBegin(int64_t offset) { return sliceBytes(offset) == offset; }
+
+  /// Places a tensor behind the others; returns its offset in bytes.
   int64_t add(mlir::RankedTensorType tensor);
   /// The same where variables lie beside each other as the tensors do (exec::rangeElements).
   int64_t addToRange(mlir::RankedTensorType tensor);

@@ -21,9 +21,9 @@ static bool canJoin(const Reduction &reduction, const Reduction &first, unsigned
 /// Start of the longest run that ends with the last reduction and fits the limit.
 static unsigned beginOfLast(std::span<const Reduction> reductions, uint64_t limit) {
   auto begin = static_cast<unsigned>(reductions.size()) - 1;
-  uint64_t bytes = alignToSlice(reductions[begin].bytes);
+  uint64_t bytes = reductions[begin].bytes;
   while (begin > 0) {
-    bytes += alignToSlice(reductions[begin - 1].bytes);
+    bytes += reductions[begin - 1].bytes;
     bool fits = bytes <= limit &&
                 std::ranges::all_of(reductions.subspan(begin), [&](const Reduction &member) {
                   return canJoin(member, reductions[begin - 1], begin - 1);
@@ -49,7 +49,7 @@ std::vector<Bucket> dlc::planBuckets(std::span<const Reduction> reductions,
     bytes = 0;
   };
   for (unsigned i = 0; i < last; ++i) {
-    uint64_t slice = alignToSlice(reductions[i].bytes);
+    uint64_t slice = reductions[i].bytes;
     bool isLarge = slice >= limits.bytes;
     if (!open.members.empty()) {
       unsigned first = open.members.front();

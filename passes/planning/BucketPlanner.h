@@ -6,22 +6,15 @@
 // small: nothing is left to hide it behind.
 #pragma once
 
-#include "runtime/artifact/Align.h"
-
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace dlc {
 
-/// Slices of a bucket start at multiples of this many bytes.
-inline constexpr uint64_t bucketAlignment = 64;
-
-inline uint64_t alignToSlice(uint64_t bytes) { return rt::alignUp(bytes, bucketAlignment); }
-
 /// One tensor to be reduced over ranks.
 struct Reduction {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;                 // in its bucket (BucketLayout::sliceBytes)
   unsigned format = 0;                // only tensors of one format share a bucket
   std::vector<unsigned> dependencies; // earlier reductions whose results this one needs
 };

@@ -19,7 +19,7 @@ struct PlanningTarget {
 
   /// Nothing if the model has no target yet.
   static std::optional<PlanningTarget> of(nn::ModelOp model);
-  /// By which the model names a planner's target: its table of costs is a part of the target.
+  /// The model's name for a planner's target: its table of costs is a part of the target.
   static std::string nameOf(const rt::PlannerTarget &target) {
     return target.table.empty() ? target.name : target.table;
   }

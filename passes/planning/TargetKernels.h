@@ -10,14 +10,14 @@ class TargetKernels {
 public:
   TargetKernels(std::shared_ptr<rt::KernelPlanner> planner, PlanningTarget target);
 
-  /// Of the model's target, or null after a diagnostic at the model.
+  /// The kernels of the model's target, or null after a diagnostic at the model.
   static std::unique_ptr<TargetKernels> open(nn::ModelOp model);
 
   const PlanningTarget &target() const { return planned; }
   rt::KernelPlanner &planner() const { return *library; }
   const rt::PlannerTarget &description() const { return library->target(); }
 
-  /// As kernelRequest.
+  /// See kernelRequest.
   std::optional<rt::KernelRequest> request(mlir::Operation *op) const {
     return kernelRequest(op, planned);
   }

@@ -5,6 +5,7 @@
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/BlockOrder.h"
+#include "passes/planning/BucketLayout.h"
 #include "passes/planning/BucketPlanner.h"
 #include "passes/planning/OverlapSimulator.h"
 #include "passes/planning/TargetKernels.h"
@@ -147,7 +148,8 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
       auto number = static_cast<unsigned>(known - formats.begin());
       if (known == formats.end())
         formats.push_back(format);
-      Reduction reduction{static_cast<uint64_t>(nn::physicalBytes(type)), number, {}};
+      int64_t bytes = BucketLayout::sliceBytes(nn::physicalBytes(type));
+      Reduction reduction{static_cast<uint64_t>(bytes), number, {}};
       llvm::BitVector needed = needsOf(member.input());
       for (unsigned dependency : needed.set_bits())
         reduction.dependencies.push_back(dependency);

@@ -80,6 +80,8 @@ private:
   };
   std::map<uint32_t, HostValue> hostValues;
   std::vector<bool> downloaded; // by result
+  std::set<uint32_t> written;   // buffers that are no views, by themselves or by a view
+  std::set<uint32_t> final;     // likewise, which the host has taken
   std::set<uint32_t> sums;      // that an instruction has
   std::set<uint32_t> summed;    // buckets whose collective has not started
   OrderProof order;
@@ -93,6 +95,7 @@ std::optional<int64_t> ProgramVerifier::rowsOf(uint32_t buffer) const {
 
 void ProgramVerifier::verifyInputs() {
   std::set<std::string_view> names;
+  std::set<uint32_t> places;
   for (uint32_t i = 0; i < countOf(program.inputs()); ++i) {
     const artifact::ProgramInput *input = program.inputs()->Get(i);
     std::string name = "input '" + input->name()->str() + "'";
@@ -102,6 +105,8 @@ void ProgramVerifier::verifyInputs() {
       faultInSignature(name + " has no buffer");
       continue;
     }
+    if (!places.insert(input->buffer()).second)
+      faultInSignature(name + " has the buffer of another one");
     const CheckedBuffer &buffer = buffers[input->buffer()];
     if (buffer.liveBegin > 0)
       faultInSignature(name + " does not live from the start");
@@ -248,14 +253,22 @@ bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
     return false;
   if (isSum(buffer))
     fault("buffer " + std::to_string(buffer) + " is a sum's, of which not every run has one");
-  if (access != artifact::Access::Read && summed.contains(rootOf(buffer)))
-    fault("buffer " + std::to_string(buffer) + " is written after it was added to its sum");
+  if (summed.contains(rootOf(buffer)))
+    fault("buffer " + std::to_string(buffer) + " is used after it was added to its sum");
   auto isMissing = [&](uint32_t value) {
     auto given = hostValues.find(value);
     return given != hostValues.end() && !given->second.isThere;
   };
   if (isMissing(buffer) || isMissing(rootOf(buffer)))
     fault("buffer " + std::to_string(buffer) + " is used before the host's value is there");
+  else if (access != artifact::Access::Write && buffers[rootOf(buffer)].program >= 0 &&
+           !written.contains(rootOf(buffer)))
+    fault("reads buffer " + std::to_string(buffer) + ", which nothing has written");
+  if (access != artifact::Access::Read) {
+    written.insert(rootOf(buffer));
+    if (final.contains(rootOf(buffer)))
+      fault("writes buffer " + std::to_string(buffer) + ", which the host has taken");
+  }
   verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
                                                        : order.write(rangeOf(buffer)));
   return true;
@@ -290,7 +303,7 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
   if (!verifyLive(buffer))
     return;
-  summed.erase(rootOf(buffer));
+  summed.erase(buffer);
   verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
 }
 
@@ -322,8 +335,11 @@ void ProgramVerifier::verifyAccumulate(const artifact::Accumulate &accumulate) {
     return;
   if (!isSum(sum) || rootOf(sum) != sum || !sums.insert(sum).second)
     return fault("adds up in buffer " + std::to_string(sum) + ", which is no sum of its own");
+  if (buffers[sum].liveBegin > 0 ||
+      uint64_t{buffers[sum].liveEnd} + 1 < countOf(program.instructions()))
+    fault("adds up in buffer " + std::to_string(sum) + ", which does not live throughout");
   verifyOrder(sum, order.write(rangeOf(sum)));
-  summed.insert(rootOf(bucket));
+  summed.insert(bucket);
   const artifact::Kernel &kernel = *root.kernels()->Get(accumulate.kernel());
   auto takes = [&](uint32_t operand, uint32_t buffer) {
     bool isRead = kernel.access()->Get(operand) == artifact::Access::Read;
@@ -364,7 +380,8 @@ void ProgramVerifier::verifyDownload(uint32_t result) {
   downloaded[result] = true;
   const auto *places = program.results()->Get(result)->buffers();
   for (uint32_t i = 0; i < countOf(places); ++i)
-    verifyUse(places->Get(i), artifact::Access::Read);
+    if (verifyUse(places->Get(i), artifact::Access::Read))
+      final.insert(rootOf(places->Get(i)));
 }
 
 void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction &instruction) {
@@ -422,6 +439,9 @@ void ProgramVerifier::run() {
   for (uint32_t i = 0; i < collectives.size(); ++i)
     if (collectives[i] != State::Done)
       faultInSignature("collective " + std::to_string(i) + " is never completed");
+  for (uint32_t bucket : summed)
+    faultInSignature("buffer " + std::to_string(bucket) +
+                     " is added up, but no collective of it starts afterwards");
   for (uint32_t i = 0; i < downloaded.size(); ++i)
     if (!downloaded[i])
       faultInSignature("result " + std::to_string(i) + " is never downloaded");

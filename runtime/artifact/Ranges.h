@@ -41,7 +41,7 @@ inline constexpr Range share{0, 1, false, /*isHighOpen=*/true};
 inline constexpr Range count{0, mostCount};
 inline constexpr Range positiveCount{1, mostCount};
 inline constexpr Range threads{1, 1024};
-/// Of ranks, and of batches that stand for as many ranks.
+/// Numbers of ranks, and of batches that stand for as many ranks.
 inline constexpr Range ranks{1, 4096};
 } // namespace ranges
 

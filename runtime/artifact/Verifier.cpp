@@ -173,7 +173,7 @@ void TableVerifier::verifyAliases() {
   }
 }
 
-/// As the runtime makes it: element by element, as they lie.
+/// Compares with how the runtime makes it: element by element, as they lie.
 bool TableVerifier::isCopy(const artifact::Variable &copy) const {
   if (copy.parameter() < 0)
     return false;
@@ -307,7 +307,7 @@ void TableVerifier::verifyTarget() {
                                ranges::positive.text());
 }
 
-// Of the buffers that this program sees, no two may share a byte at any instruction.
+// No two buffers that this program sees may share a byte at any instruction.
 void TableVerifier::verifyOverlap(int32_t program) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < buffers.size(); ++i)

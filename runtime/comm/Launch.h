@@ -13,7 +13,7 @@
 
 namespace dlc::rt {
 
-/// As getenv: null where the variable is not set.
+/// Like getenv: null where the variable is not set.
 using Environment = std::function<const char *(const char *)>;
 
 struct Launch {

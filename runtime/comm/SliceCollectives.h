@@ -36,7 +36,7 @@ private:
   Window share(size_t bytes, const std::function<void(std::span<std::byte>)> &prepare = {});
   void postInOrder();
   SliceAllReduce *find(Ticket ticket) const;
-  /// As progress; true if a piece of a sum was computed, so that more is likely to be ready.
+  /// Like progress; true if a piece of a sum was computed, so that more is likely to be ready.
   bool advance();
 
   const ControlPlane &control;

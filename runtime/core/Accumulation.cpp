@@ -16,6 +16,10 @@ public:
   explicit Checker(const Artifact &artifact) : artifact(artifact) {}
 
   void visit(const artifact::Program &program, const artifact::Instruction &instruction) {
+    if (const auto *add = instruction.operation_as_Accumulate()) {
+      require(!late.contains(rootOf(add->bucket())));
+      late.insert(rootOf(add->bucket()));
+    }
     if (const auto *start = instruction.operation_as_CollectiveStart())
       late.insert(rootOf(program.collectives()->Get(start->collective())->buffer()));
     reads.clear();
@@ -87,7 +91,8 @@ void requireMicroBatches(const Artifact &artifact, const artifact::Program &prog
     }
   if (sums != (program.collectives() ? program.collectives()->size() : 0))
     throw Error(ErrorCode::BadInput, "--accumulate cannot train " + artifact.name() +
-                                         ": it adds up nothing over batches");
+                                         ": not every all-reduce of it has a sum over batches; "
+                                         "compile the model again");
 }
 
 } // namespace dlc::rt

@@ -32,7 +32,7 @@ struct RunArguments {
   unsigned slot = 0; // the input arena, 0 or 1
   uint64_t step = 0; // for messages
   MicroBatch part = {};
-  std::span<const std::byte> scalars = {}; // the block that uploads speak of
+  std::span<const std::byte> scalars = {}; // from which uploads take them
   bool timed = false;
 };
 

@@ -128,7 +128,7 @@ public:
                                         std::string &reason) noexcept = 0;
   /// Cost of a generated kernel that moves `bytes` and computes `flops`, in nanoseconds.
   virtual double generatedCost(uint64_t bytes, uint64_t flops) const noexcept = 0;
-  /// The same of a kernel generated for a request; infinite where the target has no table for it.
+  /// Nanoseconds of a kernel generated for a request; infinite if the target has no table for it.
   virtual double generatedCost(const KernelRequest &request) const noexcept = 0;
 };
 

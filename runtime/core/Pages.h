@@ -29,7 +29,7 @@ struct ResidentBytes {
   uint64_t now = 0;
   uint64_t peak = 0;
 };
-/// Of this process, shared pages included; zeros where the kernel does not tell.
+/// Memory of this process, shared pages included; zeros where the kernel does not tell.
 ResidentBytes residentBytes();
 
 } // namespace dlc::rt

@@ -9,6 +9,12 @@
 namespace dlc::rt {
 namespace {
 
+/// What computes or copies for the optimizer; what the host gives and takes is of a micro-batch.
+bool isOncePerStep(const artifact::Instruction &instruction) {
+  bool computes = instruction.operation_as_Dispatch() || instruction.operation_as_Copy();
+  return computes && instruction.phase() == artifact::Phase::Optimizer;
+}
+
 class Resolver {
 public:
   Resolver(const artifact::Program &program, const Arenas &arenas,
@@ -127,8 +133,8 @@ ResolvedProgram Resolver::run() const {
   resolved.resultBytes = resultBytes;
   if (program.instructions())
     for (const artifact::Instruction *instruction : *program.instructions())
-      resolved.instructions.push_back({instruction->stream(), operationOf(*instruction),
-                                       instruction->phase() == artifact::Phase::Optimizer});
+      resolved.instructions.push_back(
+          {instruction->stream(), operationOf(*instruction), isOncePerStep(*instruction)});
   if (program.collectives())
     for (const artifact::Collective *entry : *program.collectives())
       resolved.collectives.push_back(collective(*entry));

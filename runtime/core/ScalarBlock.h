@@ -24,7 +24,7 @@ public:
   /// The bytes of a scalar; empty if the variable is none.
   std::span<std::byte> of(const artifact::Variable &variable);
   std::span<const std::byte> block() const { return values; }
-  /// By the scalar's variable.
+  /// Offsets in the block by the scalar's variable.
   const std::map<const artifact::Variable *, size_t> &offsets() const { return places; }
 
 private:

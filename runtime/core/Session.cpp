@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
 #include <sched.h>
 
@@ -274,7 +275,9 @@ uint64_t Session::accumulate(const std::string &program) {
 }
 
 void Session::run(const std::string &program, unsigned slot, uint64_t step, MicroBatch part) {
-  Executable &executable = *impl->program(program).executable;
+  Impl::Loaded &loaded = impl->program(program);
+  assert((part.count == 1 || loaded.accumulates) && "sums have no memory before accumulate()");
+  Executable &executable = *loaded.executable;
   impl->lastSlot = slot;
   bool timed = impl->events != nullptr;
   executable.run({slot % 2, step, part, impl->scalars.block(), timed});

@@ -1,10 +1,10 @@
 // An artifact loaded on a device: arenas, kernels and programs, ready to replay.
 //
 // Phases: the constructor verifies, compares schedule hashes over ranks, allocates and prefaults
-// every arena, rebuilds every kernel and initialises the variables; `run` only launches. Not
-// thread-safe: one compute thread makes all calls, except that another thread may fill `input(...,
-// slot)` while a program runs on the other slot. A run has the inputs of its slot until its results
-// or outputs were read.
+// every arena but that of sums, rebuilds every kernel and initialises the variables; `run` only
+// launches. Not thread-safe: one compute thread makes all calls, except that another thread may
+// fill `input(..., slot)` while a program runs on the other slot. A run has the inputs of its slot
+// until its results or outputs were read.
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
@@ -64,8 +64,8 @@ public:
   /// physical type and layout.
   std::span<std::byte> input(const std::string &program, const std::string &name, unsigned slot);
 
-  /// Lets steps of a program have several micro-batches; the bytes of the arena of sums, which only
-  /// now is there. Throws Error(BadInput) if the program cannot.
+  /// Lets steps of a program have several micro-batches: allocates the arena of sums, once, and
+  /// returns its bytes. Throws Error(BadInput) if the program cannot.
   uint64_t accumulate(const std::string &program);
   /// Replays the program once on the inputs of `slot`, or, after accumulate(), its part for one
   /// micro-batch: the last one updates variables. results() and output() are then valid until the
@@ -80,7 +80,8 @@ public:
   /// When set, every instruction of the following runs is appended.
   void trace(std::vector<TraceEvent> *events);
 
-  /// Bytes allocated for arenas, which equals the sum planned in the artifact.
+  /// Bytes allocated for arenas, which equals the sum planned in the artifact, without
+  /// sums as long as nothing accumulates.
   uint64_t arenaBytes() const;
   /// Which arenas the kernel put on huge pages.
   std::vector<ArenaPages> arenaPages() const;

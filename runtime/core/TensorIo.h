@@ -18,7 +18,7 @@ struct PhysicalType {
   std::vector<int64_t> shape;
   Layout layout;
 
-  /// Of a verified artifact.
+  /// The type belongs to a verified artifact.
   explicit PhysicalType(const artifact::TensorType &type)
       : dtype(type.dtype()), shape(readShape(type)), layout(*readLayout(type)) {}
   PhysicalType(artifact::DType dtype, std::vector<int64_t> shape, Layout layout)

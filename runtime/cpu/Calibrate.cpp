@@ -175,7 +175,7 @@ void Calibration::measureMemory() {
     if (team == 1)
       peakF32 = speed.gigaflops;
     table["cache_bytes"] = speed.memory[1].bytes;
-    // Of bytes that a kernel names: the third that a copy moves for its stores is not among them.
+    // Counts bytes that a kernel names: the third that a copy moves for its stores is not there.
     double rate = 2 / (1 / dram.read + 1.5 / dram.copy);
     double from = byCores.empty() ? 0 : byCores.back();
     for (size_t next = byCores.size() + 1, first = byCores.size(); next <= team; ++next)

@@ -32,7 +32,9 @@ private:
   enum class Kind : uint8_t { Launch, Start, Wait, Copy, Upload, Download, Accumulate, Nothing };
   struct Step {
     /// Takes long enough for messages to have arrived meanwhile.
-    bool computes() const { return kind == Kind::Launch || kind == Kind::Copy; }
+    bool computes() const {
+      return kind == Kind::Launch || kind == Kind::Copy || kind == Kind::Accumulate;
+    }
 
     Kind kind = Kind::Nothing;
     uint32_t collective = 0;                               // Start, Wait

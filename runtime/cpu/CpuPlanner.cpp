@@ -117,7 +117,7 @@ double paddingFactor(const KernelRequest &request, const std::vector<Layout> &la
   return factor;
 }
 
-/// As cost tables name it.
+/// The name in cost tables.
 std::string nameOf(LayoutFamily family) {
   switch (family) {
   case LayoutFamily::Plain:

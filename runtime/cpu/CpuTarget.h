@@ -43,7 +43,7 @@ public:
   /// True if there are instructions that multiply bf16. Without them oneDNN has slow code only.
   bool multipliesBF16() const;
 
-  /// Of the last level that a team shares; 0 if the table does not say.
+  /// Bytes of the last level that a team shares; 0 if the table does not say.
   uint64_t cacheBytes() const { return lastLevelBytes; }
 
   /// The file that `name` gave, as "cpu:FILE.json"; else empty.
@@ -52,7 +52,7 @@ public:
   /// Nanoseconds of a library kernel: FLOPs over peak times efficiency, or bytes over bandwidth,
   /// whichever is more.
   double kernelCost(const KernelTraits &kernel, uint64_t flops, uint64_t bytes) const;
-  /// Of a generated kernel, which computes in f32.
+  /// Nanoseconds of a generated kernel, which computes in f32.
   double generatedCost(uint64_t bytes, uint64_t flops) const;
 
 private:

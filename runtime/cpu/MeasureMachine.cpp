@@ -162,7 +162,7 @@ double walkRate(Walk walk, std::span<float> memory, Walked size, int64_t &at) {
   return static_cast<double>(size.window) * sizeof(float) * teamSize() / nanoseconds;
 }
 
-/// Of the first core's cache, as the kernel has it: the C library's figure may be the whole chip's.
+/// The first core's cache, from the kernel: the C library's figure may be the whole chip's.
 int64_t cacheBytes(int level, int64_t otherwise) {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
   int64_t kibibytes = 0; // index 0 and 1 are the two of level 1; "1024K"

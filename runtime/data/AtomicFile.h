@@ -22,7 +22,7 @@ public:
   AtomicFile &operator=(const AtomicFile &) = delete;
 
   void write(std::span<const std::byte> bytes);
-  /// For a library that writes, and reads what it wrote, through a descriptor of its own accord.
+  /// A descriptor for libraries that write, and read again, by themselves.
   int handle() const { return descriptor; }
   void commit();
   /// Throws for a library that could not write; `error` as of errno.

@@ -48,7 +48,7 @@ public:
 
   int64_t samples() const { return count; }
   const std::vector<InputSpec> &inputs() const { return specs; }
-  /// Of the files that were read, and the stems of the samples' files, if they have one each.
+  /// The files that were read, and the stems of the samples' files, if they have one each.
   FileFormat format() const;
   std::vector<std::string> sampleNames() const;
   /// One line each: what was read otherwise than stored.

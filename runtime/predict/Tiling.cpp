@@ -29,7 +29,7 @@ std::vector<TileSpan> tilesAlong(int64_t extent, int64_t tile, int64_t overlap, 
   return spans;
 }
 
-/// As numpy's mode "reflect": the edge itself is not repeated.
+/// Reflects like numpy's mode "reflect": the edge itself is not repeated.
 static int64_t mirrored(int64_t index, int64_t extent) {
   if (extent == 1)
     return 0;

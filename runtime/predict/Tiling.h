@@ -30,7 +30,7 @@ using Tile = std::vector<TileSpan>;
 
 class Tiling {
 public:
-  /// Of a program with one tile size. Without the artifact's `tiling` images have that size.
+  /// The program has one tile size. Without the artifact's `tiling` images have that size.
   Tiling(const artifact::Tiling *planned, std::vector<int64_t> tileExtents);
 
   /// Covers an image. Throws Error(BadInput) if it cannot.

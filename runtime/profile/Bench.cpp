@@ -93,7 +93,7 @@ void Bench::measure() {
   interval = 1.96 * std::sqrt(variance);
 }
 
-/// Of the rank whose instructions take longest, since a step of all ranks is no shorter.
+/// Takes the rank whose instructions take longest: a step of all ranks is no shorter.
 void Bench::shareInstructionTimes() {
   const artifact::Program &program = requireProgram(session.artifact(), "train");
   std::vector<uint64_t> mine(program.instructions() ? program.instructions()->size() : 0);

@@ -20,7 +20,7 @@ struct Touch {
   bool written;
 };
 
-/// What memory does for a kernel.
+/// What a kernel moves between levels of memory, and how long that takes.
 struct MemoryWork {
   double nanoseconds = 0;
   std::map<std::string, double> bytes; // read, and written, by the name of the level they lie in
@@ -30,7 +30,7 @@ class CacheModel {
 public:
   explicit CacheModel(const MachineSpeed &speed);
 
-  /// Of a kernel that walks over all of these side by side.
+  /// Touches the buffers of a kernel, which walks over them side by side.
   MemoryWork run(std::span<const Touch> touches);
 
 private:

@@ -25,7 +25,7 @@ struct InstructionBound {
   double bound = 0;
 };
 
-/// By instruction. `standalone` has the library kernels' times by index.
+/// One bound an instruction. `standalone` has the library kernels' times by index.
 std::vector<InstructionBound> stepBounds(const Session &session, const artifact::Program &program,
                                          const MachineSpeed &speed,
                                          const std::map<uint32_t, double> &standalone);

@@ -143,7 +143,8 @@ private:
     return program.instructions()->Get(event.instruction)->operation_type();
   }
   static bool isCompute(Operation operation) {
-    return operation == Operation::Dispatch || operation == Operation::Copy;
+    return operation == Operation::Dispatch || operation == Operation::Copy ||
+           operation == Operation::Accumulate;
   }
 
   void instruction(const TraceEvent &event, uint64_t step) {
@@ -197,7 +198,7 @@ private:
     if (const artifact::Kernel *kernel = kernelOf(instruction))
       return kernel->category() && kernel->category()->size() ? kernel->category()->str()
                                                               : kernel->name()->str();
-    return "copy";
+    return instruction.operation_type() == Operation::Copy ? "copy" : "accumulate";
   }
 
   json computeArguments(const artifact::Instruction &instruction, Interval time,

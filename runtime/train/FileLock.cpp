@@ -16,7 +16,7 @@ FileLock::~FileLock() {
 }
 
 bool FileLock::take(const std::string &path) {
-  // For writing: NFS makes it a lock of bytes, which wants that.
+  // Opened for writing: NFS makes it a lock of bytes, which wants that.
   descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0 && errno == EISDIR)
     descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -53,7 +53,7 @@ static json dataBlock(const artifact::DataPipelineT &pipeline) {
       {{"sources", sources}, {"chains", chains}, {"validation", pipeline.validation}});
 }
 
-/// Of the model, without its batch, which is a fact of its own.
+/// The model's parameters without its batch, which is a fact of its own.
 static json parametersOf(const artifact::ArtifactT &content) {
   json parameters = json::object();
   for (const auto &argument : content.configuration)
@@ -72,7 +72,7 @@ static std::string wireOf(const artifact::Program &train) {
 
 //===- Facts of the command line --------------------------------------------------------------===//
 
-/// By input, so that the order of --data does not matter.
+/// Contents by input, so that the order of --data does not matter.
 static json contentsOf(const DataPaths &paths) {
   json contents;
   for (const auto &[name, path] : paths)
@@ -91,7 +91,7 @@ static json scheduleLength(const artifact::TrainingT &training, const TrainOptio
                         : json::object({{"steps", options.steps.value_or(1)}});
 }
 
-/// As the graph language writes it: "max(iou)".
+/// Writes it as the graph language does: "max(iou)".
 static std::string monitorOf(const artifact::TrainingT &training) {
   std::string name = training.monitor.empty() ? "loss" : training.monitor;
   return (training.goal == artifact::Goal::Max ? "max(" : "min(") + name + ")";
@@ -161,7 +161,7 @@ static std::string joined(const std::vector<std::string> &items, const std::stri
   return text;
 }
 
-/// Of a call; null if there is none.
+/// The name of a call; null if there is none.
 static json nameOf(const json &call) {
   return call.is_object() ? call.value("name", json()) : json();
 }

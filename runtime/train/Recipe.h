@@ -28,7 +28,7 @@ struct RecipeChange {
 
 class Recipe {
 public:
-  /// Of a fresh run. Throws Error(BadInput) for data files that cannot be read.
+  /// The recipe of a fresh run. Throws Error(BadInput) for data files that cannot be read.
   Recipe(const Artifact &artifact, const TrainOptions &options);
 
   /// Takes the values of the checkpoint `path`. Throws Error(BadInput) if it lacks some, and for

@@ -19,7 +19,7 @@ namespace dlc::rt {
 TrainOptions completeOptions(TrainOptions options, const Artifact &artifact,
                              const std::string &path);
 
-/// Of complete options.
+/// The options must be complete.
 nlohmann::ordered_json runConfiguration(const Artifact &artifact, const TrainOptions &options,
                                         const Recipe &recipe, const RunState &state);
 

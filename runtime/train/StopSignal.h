@@ -24,7 +24,7 @@ public:
   void endAtOnce(const char *before, const char *after = "");
   /// From now on requests are noted; a second SIGINT ends the process.
   void note();
-  /// As note, but no number of requests ends the process.
+  /// Like note, but no number of requests ends the process.
   void noteAll();
 
   /// The number of the signal that came, 0 if none.

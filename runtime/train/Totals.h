@@ -31,7 +31,7 @@ public:
   void clear() { pairs.assign(infos.size(), {}); }
   /// Sums and counts in turn, for reductions and checkpoints.
   std::vector<double> numbers() const;
-  /// As many as numbers() are.
+  /// Takes as many as numbers() gives.
   void setNumbers(std::span<const double> numbers);
 
   /// Weighted sum of sum / count over the loss terms; NaN if a term counts nothing.

@@ -92,7 +92,7 @@ Recipe Trainer::startRecipe() {
   return recipe;
 }
 
-/// Of the epoch begun. Another artifact may count other things from an epoch on.
+/// Restores the totals of the epoch begun. Another artifact may count other things.
 void Trainer::takeUpTotals() {
   size_t wanted = totals.numbers().size();
   if (state.totals.size() != wanted)
@@ -144,8 +144,8 @@ void Trainer::requireSavedEpoch() const {
 }
 
 /// Ranks, batch and threads of this start, which may differ from those of a run that it resumes,
-/// and the steps that an epoch has with them. An epoch of which that leaves less than a step begins
-/// anew.
+/// and the steps that an epoch has with them. Where less than one such step of an epoch is left,
+/// the epoch begins anew.
 void Trainer::setWorkers() {
   unsigned threads = session.threads();
   std::string schedule = std::to_string(session.artifact()->schedule_hash());
@@ -221,7 +221,7 @@ void Trainer::announce() const {
   console.line(pagesText(session.arenaPages()));
   if (shape.pieces > 1)
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
-                 bytesText(session.accumulate("train")) + " of them");
+                 bytesText(session.accumulate("train")) + " of the planned memory");
   console.line(monitorText(state.monitor, data.hasValidation(), training.monitor));
   for (const std::string &notice : data.notices())
     console.line("note: " + notice);

@@ -42,3 +42,39 @@ nn.model @read attributes {stage = "exec"} {
     exec.download "loss"(%a) {kind = #exec<result loss>} : !exec.buffer<tensor<f32>>
   }
 }
+
+// -----
+
+nn.model @adds_by_nothing attributes {stage = "exec"} {
+  exec.kernel @k [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [1, 1, 2] {category = "any", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind sums>} : <tensor<16xf32>>
+    // expected-error @below {{adds by @other, which is no kernel of two}}
+    exec.accumulate @other(%a, %s) : <tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @adds_by_another_access attributes {stage = "exec"} {
+  exec.kernel @k [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [1, 1, 1] {category = "any", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind sums>} : <tensor<16xf32>>
+    // expected-error @below {{adds by @k, which is no kernel of two}}
+    exec.accumulate @k(%a, %s) : <tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @adds_by_another_type attributes {stage = "exec"} {
+  exec.kernel @k [tensor<8xf32>, tensor<8xf32>, tensor<8xf32>] access [1, 1, 2] {category = "any", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind sums>} : <tensor<16xf32>>
+    // expected-error @below {{adds by @k, which is no kernel of two}}
+    exec.accumulate @k(%a, %s) : <tensor<16xf32>>
+  }
+}

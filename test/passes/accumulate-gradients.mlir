@@ -1,4 +1,4 @@
-// RUN: dlc-opt %s --split-input-file --verify-diagnostics --dlc-accumulate-gradients | FileCheck %s
+// RUN: dlc-opt %s --split-input-file --dlc-accumulate-gradients | FileCheck %s
 
 // Every bucket has a sum of its own; buckets of one size share the kernel.
 // CHECK-LABEL: nn.model @m
@@ -31,4 +31,18 @@ nn.model @m attributes {stage = "exec", target = "test:rules", threads = 1 : i64
   // CHECK: nn.add
   // CHECK: exec.kernel @[[K]] [tensor<64xf32>, tensor<64xf32>, tensor<64xf32>] access [1, 1, 2] {{.*}}category = "accumulate"
   // CHECK: exec.kernel @[[SMALL]] [tensor<16xf32>
+  // CHECK-NOT: exec.kernel
+}
+
+// -----
+
+// Nothing is reduced, nothing is added up.
+// CHECK-LABEL: nn.model @alone
+// CHECK-NOT: exec.accumulate
+// CHECK-NOT: exec.kernel
+nn.model @alone attributes {stage = "exec", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  exec.program @predict {
+    %a = exec.buffer {arena = #exec<arena_kind transient>} : <tensor<64xf32>>
+    exec.copy %a, %a {phase = #exec<phase forward>} : <tensor<64xf32>>
+  }
 }

@@ -352,12 +352,9 @@ nn.model @host_values attributes {stage = "exec"} {
 // -----
 
 nn.model @input_missing attributes {stage = "exec"} {
-  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
   exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
-  nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
   exec.program @predict {
     %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
-    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
     // expected-error @below {{reads a buffer that nothing has written}}
     exec.download "y"(%x) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
   }
@@ -367,12 +364,9 @@ nn.model @input_missing attributes {stage = "exec"} {
 
 nn.model @scalar_missing attributes {stage = "exec"} {
   exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
-  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
   nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
   exec.program @predict {
-    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
     %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
-    exec.upload (%x) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     // expected-error @below {{reads a buffer that nothing has written}}
     exec.download "loss"(%s, %s) {kind = #exec<result loss>, stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
   }
@@ -382,10 +376,8 @@ nn.model @scalar_missing attributes {stage = "exec"} {
 
 nn.model @upload_of_state attributes {stage = "exec"} {
   exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
-  exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
   nn.variable @w : tensor<f32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
   exec.program @predict {
-    %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
     %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @w} : <tensor<f32>>
     // expected-error @below {{writes what is neither an input nor a scalar}}
     exec.upload (%s) {stream = #exec<stream compute>} : !exec.buffer<tensor<f32>>
@@ -395,12 +387,9 @@ nn.model @upload_of_state attributes {stage = "exec"} {
 // -----
 
 nn.model @upload_twice attributes {stage = "exec"} {
-  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
   exec.arena @i {kind = #exec<arena_kind inputs>, bytes = 64 : i64}
-  nn.variable @lr : tensor<f32> {kind = #nn<kind scalar>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
   exec.program @predict {
     %x = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "x"} : <tensor<16xf32>>
-    %s = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @lr} : <tensor<f32>>
     exec.upload (%x) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     // expected-error @below {{brings a value a second time}}
     exec.upload (%x) {stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
@@ -438,6 +427,55 @@ nn.model @accumulated attributes {stage = "exec"} {
     %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
     %s = exec.buffer {arena = #exec<arena_kind sums>, offset = 0 : i64} : <tensor<16xf32>>
     exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.accumulate @add(%a, %s) {stream = #exec<stream compute>} : <tensor<16xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
+nn.model @accumulated_late attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.arena @s {kind = #exec<arena_kind sums>, bytes = 64 : i64}
+  exec.cluster @sum {
+  ^bb0(%a: tensor<16xf32>, %b: tensor<16xf32>):
+    %0 = nn.add %a, %b : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    nn.yield %0 : tensor<16xf32>
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 192, flops = 16>], scratch = [], shares = [0, 0, 1, 0]>}
+  exec.kernel @add [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [1, 1, 2] {category = "accumulate", cluster = @sum, function = "sum_0", implementation = "generated", flops = 16 : i64, bytes = 192 : i64, nanoseconds = 1 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    // expected-error @below {{is added up, but no collective of it starts afterwards}}
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind sums>, offset = 0 : i64} : <tensor<16xf32>>
+    exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+    exec.accumulate @add(%a, %s) {stream = #exec<stream compute>} : <tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @accumulates_nothing attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.arena @s {kind = #exec<arena_kind sums>, bytes = 64 : i64}
+  exec.cluster @sum {
+  ^bb0(%a: tensor<16xf32>, %b: tensor<16xf32>):
+    %0 = nn.add %a, %b : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    nn.yield %0 : tensor<16xf32>
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 192, flops = 16>], scratch = [], shares = [0, 0, 1, 0]>}
+  exec.kernel @add [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [1, 1, 2] {category = "accumulate", cluster = @sum, function = "sum_0", implementation = "generated", flops = 16 : i64, bytes = 192 : i64, nanoseconds = 1 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind sums>, offset = 0 : i64} : <tensor<16xf32>>
+    // expected-error @below {{reads a buffer that nothing has written}}
     exec.accumulate @add(%a, %s) {stream = #exec<stream compute>} : <tensor<16xf32>>
     exec.record 0 {stream = #exec<stream compute>}
     exec.wait_event 0 {stream = #exec<stream comm>}
@@ -488,7 +526,7 @@ nn.model @added_twice attributes {stage = "exec"} {
     %s = exec.buffer {arena = #exec<arena_kind sums>, offset = 0 : i64} : <tensor<16xf32>>
     exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     exec.accumulate @add(%a, %s) {stream = #exec<stream compute>} : <tensor<16xf32>>
-    // expected-error @below {{writes a bucket after it was added to its sum}}
+    // expected-error @below {{uses a bucket after it was added to its sum}}
     exec.accumulate @add(%a, %s) {stream = #exec<stream compute>} : <tensor<16xf32>>
     exec.record 0 {stream = #exec<stream compute>}
     exec.wait_event 0 {stream = #exec<stream comm>}
@@ -539,7 +577,7 @@ nn.model @written_after_its_sum attributes {stage = "exec"} {
     %s = exec.buffer {arena = #exec<arena_kind sums>, offset = 0 : i64} : <tensor<16xf32>>
     exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     exec.accumulate @add(%a, %s) {stream = #exec<stream compute>} : <tensor<16xf32>>
-    // expected-error @below {{writes a bucket after it was added to its sum}}
+    // expected-error @below {{uses a bucket after it was added to its sum}}
     exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     exec.record 0 {stream = #exec<stream compute>}
     exec.wait_event 0 {stream = #exec<stream comm>}
@@ -569,6 +607,23 @@ nn.model @sum_not_in_place attributes {stage = "exec"} {
     exec.record 0 {stream = #exec<stream compute>}
     exec.wait_event 0 {stream = #exec<stream comm>}
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
+nn.model @slice_between attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 128 : i64}
+  exec.kernel @write [tensor<8xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<32xf32>>
+    // expected-error @below {{begins at byte 32 of a bucket, where no slice can}}
+    %s = exec.view %a[32] : !exec.buffer<tensor<32xf32>> -> !exec.buffer<tensor<8xf32>>
+    exec.dispatch @write(%s) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<8xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<32xf32>>
     exec.wait 0 {stream = #exec<stream compute>}
   }
 }

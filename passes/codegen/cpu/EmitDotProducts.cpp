@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace dlc;
 
-// Of a row: eight rows of a take half of a first-level cache.
+// Elements of a row: eight rows of a take half of a first-level cache.
 static constexpr int64_t blockBytes = 2048;
 
 namespace {

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace dlc;
 
-// As many streams as hardware follows, and enough work between two visits of a sum's place.
+// Hardware follows so many streams; between two visits of a sum's place lies enough work.
 static constexpr int64_t panelRows = 8;
 
 namespace {

@@ -104,7 +104,7 @@ struct ShuffleBFloat16 : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// To nearest even; NaN stays NaN, as the instruction makes it quiet.
+/// Rounds to nearest even; NaN stays NaN, as the instruction makes it quiet.
 struct RoundToBFloat16 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -267,7 +267,7 @@ static void addRecords(ModuleOp shares, ArrayRef<KernelEntry> entries, const Con
   shares.walk([&](LLVM::LLVMFuncOp body) { bodies[body.getName()] = body; });
   for (const KernelEntry &entry : entries) {
     LLVM::LLVMFuncOp body = bodies.at(entry.body);
-    // By its first kernel, unless it had the records' ABI from the start.
+    // Named by its first kernel, unless it had the records' ABI from the start.
     if (body.getLinkage() != LLVM::Linkage::Internal)
       packArguments(body, entry.sizes.size());
     addRecord(entry, contracts.lookup(entry.name), body);

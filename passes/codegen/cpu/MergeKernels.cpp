@@ -129,7 +129,7 @@ struct Member {
 static void merge(MutableArrayRef<Member> members, std::vector<KernelEntry> &entries) {
   func::FuncOp body = members.front().function;
   std::string name = (body.getName() + ".body").str();
-  // By the members' values: where two numbers are equal in all of them, they share an argument.
+  // Keyed by the members' values: numbers that are equal in all of them share an argument.
   std::map<std::vector<int64_t>, SmallVector<arith::ConstantIndexOp>> arguments;
   for (auto [i, size] : llvm::enumerate(members.front().sizes)) {
     std::vector<int64_t> values;

@@ -47,7 +47,7 @@ protected:
   Value load(Value memory, ValueRange at, int64_t count, int64_t valid);
   void store(Value vector, Value memory, ValueRange at, int64_t valid);
   Value wide(Value vector) { return emitResize(b, vector, sumType()); }
-  /// Of b.
+  /// Fetches an element of b ahead.
   void prefetch(Value row, Value column);
   Value multiplyAdd(Value x, Value y, Value sum);
   /// Sums with their bias, if there is one, and the ReLU, as elements of y.
@@ -63,11 +63,11 @@ protected:
   Value a, weight, bias, y;
 };
 
-/// Of a transposed b.
+/// Emits a product whose b is transposed.
 void emitDotProducts(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
                      const ProductPlan &plan, const CodeTarget &target);
 
-/// Of any other.
+/// Emits any other product.
 void emitRowSums(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
                  const ProductPlan &plan, const CodeTarget &target);
 

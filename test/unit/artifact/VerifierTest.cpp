@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <limits>
@@ -15,6 +16,7 @@
 
 using namespace dlc::rt;
 using dlc::rt::test::TinyArtifact;
+using dlc::rt::test::tinyElements;
 namespace artifact = dlc::artifact;
 
 static std::string messageOf(std::vector<uint8_t> bytes) {
@@ -408,16 +410,31 @@ static const FaultCase faultCases[] = {
     {"ResultReadBesideItsWriter",
      [](TinyArtifact &t) { t.program().instructions[13]->stream = artifact::Stream::Copy; },
      "buffer 3 meets memory of instruction 2, and nothing orders the two"},
-    {"WrittenAfterItsSum",
+    {"UsedAfterItsSum",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;
-       std::swap(list[6], list[7]);
+       list.insert(list.begin() + 8, std::make_unique<artifact::InstructionT>(*list[6]));
      },
-     "buffer 5 is written after it was added to its sum"},
+     "buffer 5 is used after it was added to its sum"},
+    {"SumThatDoesNotLiveThroughout", [](TinyArtifact &t) { t.root.buffers[6]->live_end = 9; },
+     "adds up in buffer 6, which does not live throughout"},
+    {"SumAfterTheCollective",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::rotate(list.begin() + 7, list.begin() + 8, list.begin() + 12);
+     },
+     "buffer 5 is used after it was added to its sum"},
+    {"SumOfNoBucket",
+     [](TinyArtifact &t) {
+       uint32_t sum = t.addBuffer("", 4, 448, {tinyElements}, 0, 0, 20);
+       t.root.arenas[4]->bytes = 896;
+       t.addAccumulate(2, 0, sum);
+     },
+     "buffer 0 is added up, but no collective of it starts afterwards"},
     {"SumInAnotherArena",
      [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->sum = 2; },
      "adds up in buffer 2, which is no sum of its own"},
-    {"SumOfTwo", [](TinyArtifact &t) { t.addAccumulate(2, 5, 6); },
+    {"SumOfTwo", [](TinyArtifact &t) { t.addAccumulate(2, 0, 6); },
      "adds up in buffer 6, which is no sum of its own"},
     {"SumUsedOtherwise", [](TinyArtifact &t) { t.addDispatch(1, {0, 6, 1}); },
      "buffer 6 is a sum's, of which not every run has one"},
@@ -427,6 +444,22 @@ static const FaultCase faultCases[] = {
     {"SumByNoKernel",
      [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->kernel = 9; },
      "no kernel 9"},
+    {"TwoInputsOfOneBuffer",
+     [](TinyArtifact &t) {
+       t.program().inputs.push_back(
+           std::make_unique<artifact::ProgramInputT>(*t.program().inputs[0]));
+       t.program().inputs[1]->name = "second";
+     },
+     "input 'second' has the buffer of another one"},
+    {"ReadBeforeItsWriter",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       std::rotate(list.begin() + 2, list.end() - 1, list.end());
+     },
+     "reads buffer 3, which nothing has written"},
+    {"WrittenAfterItsDownload",
+     [](TinyArtifact &t) { addCopy(t, artifact::Stream::Compute, 1, 3); },
+     "writes buffer 3, which the host has taken"},
     {"NothingWaitsForTheUpload",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;

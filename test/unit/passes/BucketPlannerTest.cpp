@@ -17,7 +17,7 @@ constexpr BucketLimits limits{4 << 20, 1 << 20};
 uint64_t bytesOf(std::span<const Reduction> reductions, const Bucket &bucket) {
   uint64_t bytes = 0;
   for (unsigned i : bucket.members)
-    bytes += alignToSlice(reductions[i].bytes);
+    bytes += reductions[i].bytes;
   return bytes;
 }
 

@@ -80,6 +80,19 @@ TEST_F(SessionOfTiny, AllocatesWhatIsPlanned) {
   }
 }
 
+TEST_F(SessionOfTiny, MicroBatchesNeedASumForEveryAllReduce) {
+  TinyArtifact bare = tinyWithCode();
+  auto &list = bare.program().instructions;
+  list.erase(list.begin() + 7);
+  bare.root.arenas[4]->bytes = 448;
+  Artifact other = load(bare);
+  Session session(other, *single, {});
+  EXPECT_EQ(
+      errorOf([&] { session.accumulate("train"); }),
+      "--accumulate cannot train tiny.dlx: not every all-reduce of it has a sum over batches; "
+      "compile the model again");
+}
+
 TEST_F(SessionOfTiny, ThreadsDoNotChangeBits) {
   std::vector<std::vector<float>> results;
   for (unsigned threads : {1u, 2u}) {
