@@ -9,6 +9,8 @@ using namespace mlir;
 using namespace dlc;
 
 BufferSharing::BufferSharing(Block &block, llvm::function_ref<bool(Value)> hasOwnPlace) {
+  owners.reserve(block.getOperations().size());
+  lastUse.reserve(block.getOperations().size());
   for (Operation &op : block)
     for (OpResult result : op.getResults()) {
       if (!isa<RankedTensorType>(result.getType()) || isa<nn::ReadOp>(op) || hasOwnPlace(result))

@@ -25,6 +25,7 @@ public:
     mlir::Value owner;
     mlir::Operation *last;
   };
+  /// In the order of the ops that define the owners.
   llvm::SmallVector<Memory> memories() const;
   /// The memory in which a value lies; without an owner if it is in no transient memory.
   Memory memoryOf(mlir::Value value) const;

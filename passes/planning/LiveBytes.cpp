@@ -18,15 +18,17 @@ static uint64_t bytesOf(Value value) {
 }
 
 LiveBytes::LiveBytes(Block &block) : sharing(block, hasOwnPlace) {
-  llvm::DenseMap<Operation *, uint64_t> born, dying;
-  for (auto [owner, last] : sharing.memories()) {
-    uint64_t size = bytesOf(owner);
-    born[owner.getDefiningOp()] += size;
-    dying[last] += size;
-  }
+  SmallVector<BufferSharing::Memory> memories = sharing.memories();
+  llvm::DenseMap<Operation *, uint64_t> dying(memories.size());
+  bytes.reserve(block.getOperations().size());
+  auto born = memories.begin();
   uint64_t live = 0;
   for (Operation &op : block) {
-    live += born.lookup(&op);
+    for (; born != memories.end() && born->owner.getDefiningOp() == &op; ++born) {
+      uint64_t size = bytesOf(born->owner);
+      live += size;
+      dying[born->last] += size;
+    }
     nn::KernelAttr kernel = plannedKernel(&op);
     uint64_t here = live + (kernel ? kernel.getWorkspace() : 0);
     bytes[&op] = here;

@@ -10,6 +10,7 @@
 #include "passes/codegen/EmitRandom.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/ProductPlan.h"
+#include "passes/codegen/SideBySide.h"
 #include "passes/codegen/cpu/EmitOperandLoops.h"
 #include "passes/codegen/cpu/LinkModule.h"
 #include "passes/codegen/cpu/LowerKernels.h"
@@ -128,8 +129,12 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     return failure();
   if (linalgText)
     module->print(*linalgText);
-  for (auto &[linalgStage, plan] : stages)
-    vectorizeStage(linalgStage, plan, lanes);
+  auto functions = llvm::map_to_vector(
+      stages, [](const auto &stage) { return func::FuncOp(stage.first.function); });
+  changeSideBySide(functions, [&](size_t i) {
+    vectorizeStage(stages[i].first, stages[i].second, lanes);
+    return stages[i].first.function;
+  });
   if (Operation *replaced = module->lookupSymbol(randomBitsName))
     replaced->erase();
   llvm::append_range(entries, mergeKernels(*module));

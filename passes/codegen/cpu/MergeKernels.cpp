@@ -5,6 +5,7 @@
 #include "passes/codegen/cpu/MergeKernels.h"
 
 #include "passes/codegen/ContentKey.h"
+#include "passes/codegen/SideBySide.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -163,20 +164,27 @@ static bool isBody(func::FuncOp function) {
 }
 
 std::vector<KernelEntry> dlc::mergeKernels(ModuleOp module) {
-  std::vector<std::vector<Member>> groups;
-  llvm::StringMap<size_t> places;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (isBody(function))
-      continue;
+  auto functions =
+      llvm::to_vector(llvm::make_filter_range(module.getOps<func::FuncOp>(), std::not_fn(isBody)));
+  std::vector<Member> members(functions.size());
+  std::vector<std::string> skeletons(functions.size());
+  changeSideBySide(functions, [&](size_t i) {
+    func::FuncOp function = functions[i];
     expandMaps(function);
     flattenBuffers(function);
-    SmallVector<arith::ConstantIndexOp> sizes = findSizes(function);
-    size_t place = places.try_emplace(Skeleton(function, sizes).bytes, groups.size()).first->second;
+    members[i] = {function, findSizes(function)};
+    skeletons[i] = Skeleton(function, members[i].sizes).bytes;
+    return function;
+  });
+  std::vector<std::vector<Member>> groups;
+  llvm::StringMap<size_t> places;
+  for (auto [member, skeleton] : llvm::zip(members, skeletons)) {
+    size_t place = places.try_emplace(skeleton, groups.size()).first->second;
     groups.resize(std::max(groups.size(), place + 1));
-    groups[place].push_back({function, std::move(sizes)});
+    groups[place].push_back(std::move(member));
   }
   std::vector<KernelEntry> entries;
-  for (std::vector<Member> &members : groups)
-    merge(members, entries);
+  for (std::vector<Member> &group : groups)
+    merge(group, entries);
   return entries;
 }
