@@ -258,7 +258,8 @@ fb::Offset<artifact::Instruction> Exporter::instruction(Operation *op) {
   auto [kind, table] = operation(op);
   auto stream =
       static_cast<artifact::Stream>(op->getAttrOfType<exec::StreamAttr>("stream").getValue());
-  auto phase = artifact::Phase::Communication;
+  auto phase =
+      isa<exec::AccumulateOp>(op) ? artifact::Phase::Backward : artifact::Phase::Communication;
   if (auto attribute = op->getAttrOfType<exec::PhaseAttr>("phase"))
     phase = static_cast<artifact::Phase>(attribute.getValue());
   auto location = builder.CreateString(nn::layerName(op->getLoc()).str());

@@ -74,13 +74,13 @@ CpuExecutable::Step CpuExecutable::translate(const ResolvedProgram::Instruction 
 
 bool CpuExecutable::isSkipped(uint32_t instruction, MicroBatch part) const {
   Kind kind = steps[instruction].kind;
+  if (kind == Kind::Accumulate && part.count == 1)
+    return true;
   return !part.isLast() && (kind == Kind::Start || kind == Kind::Wait ||
                             program.instructions[instruction].oncePerStep);
 }
 
 void CpuExecutable::accumulate(const Step &step, MicroBatch part) {
-  if (part.count == 1)
-    return;
   if (part.index == 0)
     copyOnTeam(bytesAt(step.from[0]), bytesAt(step.to[0]));
   else
