@@ -3,9 +3,10 @@
 The compiler is a pure function of its inputs, so two builds that plan alike write the same bytes. One line per case: model, options, and
 what differs, the first values of the description that do and the first byte. A case that both builds refuse with the same message is
 alike. With --emit=STAGE among the options the text is compared instead, for targets that this machine cannot run. --keep DIR keeps what
-the first build wrote and reads it there the next time.
+the first build wrote and reads it there the next time. --ignore=PATTERN is for builds between which the format changed: fields of the
+description whose path the regular expression matches are left out, and bytes are not compared.
 
-    python3 bench/compare_plans.py BEFORE AFTER [MODEL.dl[:NAME=VALUE...]...] [--options="--math=strict"]... [--keep DIR] [--show 3]
+    python3 bench/compare_plans.py BEFORE AFTER [MODEL.dl[:NAME=VALUE...]...] [--options="--math=strict"]... [--keep DIR] [--ignore PATTERN] [--show 3]
 
 BEFORE and AFTER are directories with the program dlc in them. Without models: all of models/. Without options: f32 fast and strict, and
 bf16, each with gradients in f32 and bf16 on the wire.
@@ -15,6 +16,7 @@ import argparse
 import hashlib
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -94,10 +96,11 @@ def compare(args, case, options, scratch):
     contents = [path.read_bytes() for path in (before, after)]
     is_artifact = "--emit" not in options and not any(it.startswith(REFUSED) for it in contents)
     described = [describe(directory, path, is_artifact) for directory, path in ((args.before, before), (args.after, after))]
-    if is_artifact:
+    if is_artifact and not args.ignore:
         contents = [without_producer(content, own, described[0]["producer"]) for content, own in zip(contents, described)]
-    found = [f"{where}: {left} -> {right}" for where, left, right in differences(*described) if where != "producer"]
-    if difference := first_difference(*contents):
+    ignored = re.compile(args.ignore or "^producer$")
+    found = [f"{where}: {left} -> {right}" for where, left, right in differences(*described) if not ignored.search(where)]
+    if not (is_artifact and args.ignore) and (difference := first_difference(*contents)):
         found.append(difference)
     refusals = [content.decode().splitlines()[0] for content in contents if content.startswith(REFUSED)]
     return found, refusals[0] if refusals else f"{len(contents[1])} bytes"
@@ -110,6 +113,7 @@ def main():
     parser.add_argument("models", nargs="*", default=sorted(str(path) for path in (ROOT / "models").glob("*.dl")))
     parser.add_argument("--options", action="append")
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--ignore", metavar="PATTERN", help="paths in the description to leave out")
     parser.add_argument("--show", type=int, default=3, help="differences of a case to print")
     args = parser.parse_args()
     if args.keep:

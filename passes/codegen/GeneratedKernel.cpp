@@ -139,6 +139,17 @@ void GeneratedKernel::writeTo(Operation *cluster) const {
                                             builder.getDenseI64ArrayAttr(pairs)));
 }
 
+SmallVector<int32_t> GeneratedStage::accessNumbers() const {
+  return llvm::map_to_vector(access, [](exec::Access a) { return static_cast<int32_t>(a); });
+}
+
+SmallVector<Type> GeneratedKernel::typesOf(const GeneratedStage &stage, Block &body) const {
+  SmallVector<Type> all(body.getArgumentTypes());
+  llvm::append_range(all, body.back().getOperandTypes());
+  llvm::append_range(all, scratch);
+  return llvm::map_to_vector(stage.buffers, [&](unsigned buffer) { return all[buffer]; });
+}
+
 std::optional<GeneratedKernel> GeneratedKernel::of(Operation *cluster) {
   auto plan = cluster->getAttrOfType<nn::ClusterPlanAttr>(planName);
   if (!plan)

@@ -24,6 +24,9 @@ struct GeneratedStage {
   uint64_t bytes = 0;                     // read + written
   uint64_t flops = 0;
 
+  /// As exec.kernel has them.
+  llvm::SmallVector<int32_t> accessNumbers() const;
+
   bool operator==(const GeneratedStage &) const = default;
 };
 
@@ -38,6 +41,9 @@ struct GeneratedKernel {
   /// What `writeTo` has written on an nn.fused or exec.cluster; nothing for one without a plan.
   static std::optional<GeneratedKernel> of(mlir::Operation *cluster);
   void writeTo(mlir::Operation *cluster) const;
+
+  /// The types of a stage's buffers in the kernel's order, for the cluster with this body.
+  llvm::SmallVector<mlir::Type> typesOf(const GeneratedStage &stage, mlir::Block &body) const;
 
   bool operator==(const GeneratedKernel &) const = default;
 };

@@ -105,6 +105,22 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
 
 //===- Generated kernels ----------------------------------------------------------------------===//
 
+/// The kernel of one stage of a planned cluster.
+static exec::KernelOp createStage(OpBuilder &builder, Location location, StringRef name,
+                                  StringRef category, exec::ClusterOp cluster,
+                                  const GeneratedKernel &plan, unsigned index,
+                                  uint64_t nanoseconds) {
+  const GeneratedStage &stage = plan.stages[index];
+  return exec::KernelOp::create(
+      builder, location, builder.getStringAttr(name),
+      builder.getTypeArrayAttr(plan.typesOf(stage, cluster.getBody().front())),
+      builder.getDenseI32ArrayAttr(stage.accessNumbers()), builder.getStringAttr(category),
+      builder.getStringAttr(generatedName), DenseI8ArrayAttr(),
+      FlatSymbolRefAttr::get(cluster.getSymNameAttr()), index,
+      builder.getStringAttr(cluster.getSymName() + "_" + Twine(index)), stage.extent, stage.chunk,
+      stage.flops, stage.bytes, nanoseconds);
+}
+
 FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
   std::optional<GeneratedKernel> plan = GeneratedKernel::of(op);
   if (!plan)
@@ -119,34 +135,20 @@ FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
         plan->writeTo(clusterOp);
         return clusterOp;
       });
-  SmallVector<Type> types(op->getOperandTypes());
-  llvm::append_range(types, op->getResultTypes());
-  llvm::append_range(types, plan->scratch);
   StringRef category = categoryOf(op);
   auto planned = op->getAttrOfType<nn::KernelAttr>(plannedKernelName);
+  uint64_t total = 1; // the forecast of a cluster is shared out among its stages by bytes
+  for (const GeneratedStage &stage : plan->stages)
+    total += stage.bytes;
   KernelUse use;
   use.scratch = plan->scratch;
   for (auto [index, stage] : llvm::enumerate(plan->stages)) {
-    SmallVector<Type> operands;
-    for (unsigned buffer : stage.buffers)
-      operands.push_back(types[buffer]);
-    SmallVector<int32_t> access;
-    for (exec::Access a : stage.access)
-      access.push_back(static_cast<int32_t>(a));
-    // The forecast of a cluster is shared out among its stages by bytes.
-    uint64_t total = 1;
-    for (const GeneratedStage &other : plan->stages)
-      total += other.bytes;
     uint64_t nanoseconds = planned ? planned.getNanoseconds() * stage.bytes / total : 0;
     std::string key = ("stage:" + Twine(index) + ":" + category + ":" + content).str();
     FlatSymbolRefAttr symbol = insert(key, category, [&](OpBuilder &builder, StringRef name) {
-      std::string function = (cluster.getValue() + "_" + Twine(index)).str();
-      return exec::KernelOp::create(
-          builder, op->getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(operands),
-          builder.getDenseI32ArrayAttr(access), builder.getStringAttr(category),
-          builder.getStringAttr(generatedName), DenseI8ArrayAttr(), cluster, index,
-          builder.getStringAttr(function), stage.extent, stage.chunk, stage.flops, stage.bytes,
-          nanoseconds);
+      return createStage(builder, op->getLoc(), name, category,
+                         symbols.lookup<exec::ClusterOp>(cluster.getValue()), *plan, index,
+                         nanoseconds);
     });
     use.stages.push_back({symbol, stage.buffers});
   }
@@ -162,20 +164,11 @@ exec::KernelOp dlc::createKernel(exec::ClusterOp cluster, StringRef name, String
   plan->writeTo(cluster);
   assert(plan->stages.size() == 1 && plan->scratch.empty() && "elementwise");
   const GeneratedStage &stage = plan->stages.front();
-  SmallVector<Type> all(body.getArgumentTypes());
-  llvm::append_range(all, body.back().getOperandTypes());
-  auto types = llvm::map_to_vector(stage.buffers, [&](unsigned buffer) { return all[buffer]; });
-  auto access =
-      llvm::map_to_vector(stage.access, [](exec::Access a) { return static_cast<int32_t>(a); });
   OpBuilder builder(cluster->getContext());
   builder.setInsertionPointAfter(cluster);
-  auto kernel = exec::KernelOp::create(
-      builder, cluster.getLoc(), builder.getStringAttr(name), builder.getTypeArrayAttr(types),
-      builder.getDenseI32ArrayAttr(access), builder.getStringAttr(category),
-      builder.getStringAttr(generatedName), DenseI8ArrayAttr(),
-      FlatSymbolRefAttr::get(cluster.getSymNameAttr()), /*stage=*/0,
-      builder.getStringAttr(cluster.getSymName() + "_0"), stage.extent, stage.chunk, stage.flops,
-      stage.bytes, static_cast<uint64_t>(planner.generatedCost(stage.bytes, stage.flops)));
+  auto cost = static_cast<uint64_t>(planner.generatedCost(stage.bytes, stage.flops));
+  exec::KernelOp kernel = createStage(builder, cluster.getLoc(), name, category, cluster, *plan,
+                                      /*index=*/0, cost);
   symbols.insert(kernel);
   return kernel;
 }

@@ -233,13 +233,8 @@ private:
                                              << ", which has " << plan.stages.size();
     const GeneratedStage &stage = plan.stages[kernel.getStage()];
     std::string function = (cluster.getSymName() + "_" + Twine(kernel.getStage())).str();
-    Block &body = cluster.getBody().front();
-    SmallVector<Type> all(body.getArgumentTypes());
-    llvm::append_range(all, body.back().getOperandTypes());
-    llvm::append_range(all, plan.scratch);
-    SmallVector<Type> types =
-        llvm::map_to_vector(stage.buffers, [&](unsigned buffer) { return all[buffer]; });
-    auto access = llvm::map_to_vector(stage.access, [](Access a) { return int32_t(a); });
+    SmallVector<Type> types = plan.typesOf(stage, cluster.getBody().front());
+    SmallVector<int32_t> access = stage.accessNumbers();
     if (kernel.getFunction() != function)
       return kernel.emitOpError("needs the function '") << function << "'";
     if (static_cast<int64_t>(kernel.getExtent()) != stage.extent ||

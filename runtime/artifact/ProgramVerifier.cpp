@@ -81,7 +81,7 @@ private:
   std::map<uint32_t, HostValue> hostValues;
   std::vector<bool> downloaded; // by result
   std::set<uint32_t> written;   // buffers that are no views, by themselves or by a view
-  std::set<uint32_t> final;     // likewise, which the host has taken
+  std::set<uint32_t> taken;     // likewise, results that the host has
   std::set<uint32_t> sums;      // that an instruction has
   std::set<uint32_t> summed;    // buckets whose collective has not started
   OrderProof order;
@@ -266,7 +266,7 @@ bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
     fault("reads buffer " + std::to_string(buffer) + ", which nothing has written");
   if (access != artifact::Access::Read) {
     written.insert(rootOf(buffer));
-    if (final.contains(rootOf(buffer)))
+    if (taken.contains(rootOf(buffer)))
       fault("writes buffer " + std::to_string(buffer) + ", which the host has taken");
   }
   verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
@@ -381,7 +381,7 @@ void ProgramVerifier::verifyDownload(uint32_t result) {
   const auto *places = program.results()->Get(result)->buffers();
   for (uint32_t i = 0; i < countOf(places); ++i)
     if (verifyUse(places->Get(i), artifact::Access::Read))
-      final.insert(rootOf(places->Get(i)));
+      taken.insert(rootOf(places->Get(i)));
 }
 
 void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction &instruction) {

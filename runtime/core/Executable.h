@@ -5,19 +5,14 @@
 // thread. Does not outlive its device; what it has not run when it is destroyed, it never runs.
 #pragma once
 
+#include "runtime/core/MicroBatch.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace dlc::rt {
-
-/// Which of how many micro-batches of a step.
-struct MicroBatch {
-  int64_t index = 0, count = 1;
-
-  bool isLast() const { return index + 1 == count; }
-};
 
 /// One executed instruction, for traces and profiles. Times are steady-clock nanoseconds. The event
 /// of a collective's start ends when the collective was first seen complete.

@@ -143,6 +143,14 @@ ResolvedProgram Resolver::run() const {
 
 } // namespace
 
+bool ResolvedProgram::Instruction::runsIn(MicroBatch part) const {
+  if (std::holds_alternative<Accumulate>(operation))
+    return part.count > 1;
+  bool isOnce = oncePerStep || std::holds_alternative<Start>(operation) ||
+                std::holds_alternative<Wait>(operation);
+  return part.isLast() || !isOnce;
+}
+
 ResolvedProgram resolve(const artifact::Program &program, const Arenas &arenas,
                         std::span<const uint32_t> kernels, const ScalarBlock &scalars) {
   return Resolver(program, arenas, kernels, scalars).run();

@@ -8,6 +8,7 @@
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/core/Collectives.h"
 #include "runtime/core/DeviceSpan.h"
+#include "runtime/core/MicroBatch.h"
 
 #include <array>
 #include <cstdint>
@@ -75,6 +76,8 @@ struct ResolvedProgram {
                  Download, Accumulate>
         operation;
     bool oncePerStep = false; // in the last micro-batch alone, as are starts and waits
+
+    bool runsIn(MicroBatch part) const;
   };
   struct Collective {
     CollectiveOperation operation;

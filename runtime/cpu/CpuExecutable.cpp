@@ -72,14 +72,6 @@ CpuExecutable::Step CpuExecutable::translate(const ResolvedProgram::Instruction 
   return step;
 }
 
-bool CpuExecutable::isSkipped(uint32_t instruction, MicroBatch part) const {
-  Kind kind = steps[instruction].kind;
-  if (kind == Kind::Accumulate && part.count == 1)
-    return true;
-  return !part.isLast() && (kind == Kind::Start || kind == Kind::Wait ||
-                            program.instructions[instruction].oncePerStep);
-}
-
 void CpuExecutable::accumulate(const Step &step, MicroBatch part) {
   if (part.index == 0)
     copyOnTeam(bytesAt(step.from[0]), bytesAt(step.to[0]));
@@ -138,7 +130,7 @@ void CpuExecutable::download(const Step &step, unsigned slot) {
 
 void CpuExecutable::runSteps(const RunArguments &arguments) {
   for (uint32_t i = 0; i < steps.size(); ++i) {
-    if (isSkipped(i, arguments.part))
+    if (!program.instructions[i].runsIn(arguments.part))
       continue;
     execute(steps[i], arguments);
     if (steps[i].computes())
@@ -151,7 +143,7 @@ void CpuExecutable::runTimed(const RunArguments &arguments) {
   inFlight.clear();
   for (uint32_t i = 0; i < steps.size(); ++i) {
     int64_t begin = now();
-    if (isSkipped(i, arguments.part))
+    if (!program.instructions[i].runsIn(arguments.part))
       continue;
     execute(steps[i], arguments);
     int64_t end = now();

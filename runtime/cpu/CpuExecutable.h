@@ -52,7 +52,6 @@ private:
 
   Step translate(const ResolvedProgram::Instruction &instruction,
                  std::span<const LoadedKernel> kernels);
-  bool isSkipped(uint32_t instruction, MicroBatch part) const;
   void execute(const Step &step, const RunArguments &arguments);
   void accumulate(const Step &step, MicroBatch part);
   static void upload(const Step &step, const RunArguments &arguments);

@@ -48,7 +48,7 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
   if (!options.resume)
     data.measureStatistics();
   if (shape.pieces > 1)
-    session.accumulate("train");
+    sumBytes = session.accumulate("train");
   if (state.stepInEpoch > 0)
     takeUpTotals();
   setWorkers();
@@ -221,7 +221,7 @@ void Trainer::announce() const {
   console.line(pagesText(session.arenaPages()));
   if (shape.pieces > 1)
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
-                 bytesText(session.accumulate("train")) + " of the planned memory");
+                 bytesText(sumBytes) + " of the planned memory");
   console.line(monitorText(state.monitor, data.hasValidation(), training.monitor));
   for (const std::string &notice : data.notices())
     console.line("note: " + notice);

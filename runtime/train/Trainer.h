@@ -74,6 +74,7 @@ private:
   Recipe recipe;
   RankBatch shape;
   StepRunner steps;
+  uint64_t sumBytes = 0; // of the arena in which micro-batches are added up
   Course course;
   Totals totals; // of the epoch begun
   std::unique_ptr<Schedule> schedule;

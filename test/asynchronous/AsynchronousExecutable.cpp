@@ -57,12 +57,6 @@ ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
   return program;
 }
 
-bool isSkipped(const ResolvedProgram::Instruction &instruction, MicroBatch part) {
-  bool isOnce = instruction.oncePerStep || as<ResolvedProgram::Start>(instruction) ||
-                as<ResolvedProgram::Wait>(instruction);
-  return isOnce && !part.isLast();
-}
-
 bool isRunByTheCpu(const ResolvedProgram::Instruction &instruction) {
   return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction) ||
          as<ResolvedProgram::Accumulate>(instruction);
@@ -102,7 +96,7 @@ void AsynchronousExecutable::run(const RunArguments &arguments) {
   events.clear();
   Run run{arguments, {}, {}, {}};
   for (uint32_t i = 0; i < program.instructions.size(); ++i) {
-    if (!isSkipped(program.instructions[i], arguments.part))
+    if (program.instructions[i].runsIn(arguments.part))
       add(run, i);
   }
   end(run);

@@ -2,6 +2,7 @@
 // moved by powers of two, and swapped with the next four: of these mutants the verifier refuses
 // those that are malformed or lose an order, as the closure says, and no others.
 
+#include "test/unit/CompiledModel.h"
 #include "test/unit/artifact/HappensBefore.h"
 
 #include "runtime/artifact/Artifact.h"
@@ -11,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -224,9 +224,9 @@ std::string nameOf(const testing::TestParamInfo<std::filesystem::path> &info) {
   return info.param.stem().string();
 }
 
-std::vector<std::filesystem::path> models() {
+std::vector<std::filesystem::path> allModels() {
   std::vector<std::filesystem::path> found;
-  for (const auto &entry : std::filesystem::directory_iterator(DLC_TEST_MODELS)) {
+  for (const auto &entry : std::filesystem::directory_iterator(test::models)) {
     std::ifstream file(entry.path());
     std::string text(std::istreambuf_iterator<char>(file), {});
     if (entry.path().extension() == ".dl" && text.find("\nmodel ") != std::string::npos)
@@ -237,18 +237,12 @@ std::vector<std::filesystem::path> models() {
 }
 
 class CompiledOrder : public testing::TestWithParam<std::filesystem::path> {};
-INSTANTIATE_TEST_SUITE_P(All, CompiledOrder, testing::ValuesIn(models()), nameOf);
+INSTANTIATE_TEST_SUITE_P(All, CompiledOrder, testing::ValuesIn(allModels()), nameOf);
 
 TEST_P(CompiledOrder, IsRefusedWhereItIsLost) {
-  std::string compiler = DLC_TEST_COMPILER;
-  std::string path = testing::TempDir() + GetParam().stem().string() + "-order.dlx";
-  if (!std::filesystem::exists(compiler))
+  if (!test::hasCompiler())
     GTEST_SKIP() << "this build has no compiler";
-  std::string command = compiler + " compile " + GetParam().string() +
-                        " --target=cpu:avx2 --threads=1 -o " + path + " > " + path + ".log 2>&1";
-  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
-  ASSERT_EQ(std::system(command.c_str()), 0) << "see " << path << ".log";
-  Artifact compiled(path);
+  Artifact compiled(test::compiledModel(GetParam(), ""));
   std::unique_ptr<artifact::ArtifactT> root(compiled->UnPack());
   size_t refused = 0, accepted = 0;
   for (size_t i = 0; i < root->programs.size(); ++i) {

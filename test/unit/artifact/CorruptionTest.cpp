@@ -1,6 +1,7 @@
 // Ten thousand damaged artifacts, half of them with a fitting hash, so that the verifiers behind
 // the hash are what is tested: each is refused with one line or is still sound; none crashes.
 
+#include "test/unit/CompiledModel.h"
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include "runtime/artifact/Artifact.h"
@@ -8,8 +9,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -66,14 +65,10 @@ TEST(Artifact, SurvivesTenThousandCorruptions) {
 // Most bytes of a compiled model are code and weights of no structure: damage there passes once the
 // hash fits.
 TEST(Artifact, SurvivesTenThousandCorruptionsOfACompiledModel) {
-  std::string compiler = DLC_TEST_COMPILER, path = testing::TempDir() + "corruption-test.dlx";
-  if (!std::filesystem::exists(compiler))
+  if (!test::hasCompiler())
     GTEST_SKIP() << "this build has no compiler";
-  std::string command =
-      compiler + " compile " DLC_TEST_MODELS "/mnist_cnn.dl --set batch=2 --threads=1 -o " + path;
-  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
-  ASSERT_EQ(std::system(command.c_str()), 0);
-  std::ifstream stream(path, std::ios::binary);
+  std::ifstream stream(test::compiledModel(test::models / "mnist_cnn.dl", "--set batch=2"),
+                       std::ios::binary);
   std::vector<uint8_t> sound((std::istreambuf_iterator<char>(stream)),
                              std::istreambuf_iterator<char>());
   EXPECT_GE(survive(sound), 5000);

@@ -1,6 +1,7 @@
 // Whole trainings on a device whose streams run late, bit for bit those on the CPU, and the faults
 // that such a device has to find. Shown on compiled models.
 
+#include "test/unit/CompiledModel.h"
 #include "test/unit/device/Devices.h"
 
 #include "runtime/comm/ControlPlanes.h"
@@ -10,7 +11,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 
 namespace dlc::rt::test {
@@ -29,15 +29,9 @@ void fill(std::span<std::byte> memory, artifact::DType dtype, uint32_t stream, u
 
 /// A compiled model, its tensors in plain layouts' sizes; none if this build has no compiler.
 std::optional<Artifact> compile(const std::string &model, const std::string &options) {
-  std::string compiler = DLC_TEST_COMPILER, path = testing::TempDir() + "device-test.dlx";
-  if (!std::filesystem::exists(compiler))
+  if (!test::hasCompiler())
     return std::nullopt;
-  // oneDNN serves one target per process: the one that all tests of this program use.
-  std::string command = compiler + " compile " DLC_TEST_MODELS "/" + model + " " + options +
-                        " --target=cpu:avx2 --threads=1 -o " + path;
-  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
-  EXPECT_EQ(std::system(command.c_str()), 0);
-  return Artifact(path);
+  return Artifact(test::compiledModel(test::models / model, options));
 }
 
 constexpr const char *mnist = "mnist_cnn.dl", *mnistOptions = "--set batch=2 --bucket-size=65536";

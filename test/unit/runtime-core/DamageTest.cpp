@@ -3,13 +3,12 @@
 
 #include "test/fuzz/IdleDevice.h"
 #include "test/fuzz/RunPrograms.h"
+#include "test/unit/CompiledModel.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/artifact/TinyArtifact.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -46,17 +45,9 @@ TEST(DamagedArtifact, RunsOnADeviceThatExecutesNothing) {
 
 // Generated code takes its iterations and its buffers' sizes on trust; it says what they must be.
 TEST(DamagedArtifact, GeneratedCodeIsCalledForWhatItWasMadeFor) {
-  std::string compiler = DLC_TEST_COMPILER, path = testing::TempDir() + "contract-test.dlx";
-  if (!std::filesystem::exists(compiler))
+  if (!test::hasCompiler())
     GTEST_SKIP() << "this build has no compiler";
-  // oneDNN serves one target per process: the one that all tests of this program use.
-  std::string command = compiler +
-                        " compile " DLC_TEST_MODELS "/mnist_cnn.dl --set batch=2 --target=cpu:avx2 "
-                        "--threads=1 -o " +
-                        path;
-  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
-  ASSERT_EQ(std::system(command.c_str()), 0);
-  Artifact sound(path);
+  Artifact sound(test::compiledModel(test::models / "mnist_cnn.dl", "--set batch=2"));
   auto errorAfter = [&](auto change) {
     artifact::ArtifactT root;
     sound->UnPackTo(&root);

@@ -1,15 +1,15 @@
 // The invariant of data-parallel training: after every step each variable is bitwise equal on all
 // ranks, though every rank trains on rows of its own. Shown on compiled models.
 
+#include "test/unit/CompiledModel.h"
+
 #include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/Session.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 
 using namespace dlc;
@@ -52,15 +52,9 @@ Variables trainedOn(const Artifact &artifact, ControlPlane &control) {
 }
 
 void expectEqualReplicas(const std::string &model, const std::string &options) {
-  std::string compiler = DLC_TEST_COMPILER, path = testing::TempDir() + "replicas-test.dlx";
-  if (!std::filesystem::exists(compiler))
+  if (!test::hasCompiler())
     GTEST_SKIP() << "this build has no compiler";
-  // oneDNN serves one target per process: the one that all tests of this program use.
-  std::string command = compiler + " compile " DLC_TEST_MODELS "/" + model + " " + options +
-                        " --target=cpu:avx2 --threads=1 -o " + path;
-  // NOLINTNEXTLINE(bugprone-command-processor): the command is one of this build
-  ASSERT_EQ(std::system(command.c_str()), 0);
-  Artifact artifact(path);
+  Artifact artifact(test::compiledModel(test::models / model, options));
   for (int ranks : {2, 3}) {
     std::vector<Variables> all(static_cast<size_t>(ranks));
     runInProcess(ranks, [&](ControlPlane &control) {
