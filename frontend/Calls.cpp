@@ -1,6 +1,6 @@
 // Calls of functions and operators, and the names of layers that follow from them.
 #include "frontend/Elaborator.h"
-#include "frontend/Emission.h"
+#include "frontend/operators/Emission.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -5,8 +5,8 @@
 // writing.
 #include "frontend/CheckNames.h"
 
-#include "frontend/Habits.h"
-#include "frontend/Operators.h"
+#include "frontend/operators/Operators.h"
+#include "frontend/syntax/Habits.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"

@@ -2,8 +2,8 @@
 // not vanish.
 #pragma once
 
-#include "frontend/AST.h"
-#include "frontend/Diagnostics.h"
+#include "frontend/syntax/AST.h"
+#include "frontend/syntax/Diagnostics.h"
 
 namespace dlc::fe {
 

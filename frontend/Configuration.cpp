@@ -1,7 +1,7 @@
 #include "frontend/Configuration.h"
 
-#include "frontend/Habits.h"
-#include "frontend/Parser.h"
+#include "frontend/syntax/Habits.h"
+#include "frontend/syntax/Parser.h"
 #include "runtime/artifact/Ranges.h"
 
 using namespace llvm;

@@ -2,7 +2,7 @@
 // (InputsAndResults.cpp).
 #include "frontend/Elaborator.h"
 
-#include "frontend/Parser.h"
+#include "frontend/syntax/Parser.h"
 
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -3,9 +3,9 @@
 // error. Invariant: work and memory are bounded (charge), whatever the program says.
 #pragma once
 
-#include "frontend/AST.h"
-#include "frontend/Graph.h"
-#include "frontend/Operators.h"
+#include "frontend/operators/Graph.h"
+#include "frontend/operators/Operators.h"
+#include "frontend/syntax/AST.h"
 
 namespace dlc::fe {
 

@@ -1,7 +1,7 @@
 // Expressions but for calls.
-#include "frontend/Arithmetic.h"
 #include "frontend/Elaborator.h"
-#include "frontend/Habits.h"
+#include "frontend/operators/Arithmetic.h"
+#include "frontend/syntax/Habits.h"
 
 #include "llvm/ADT/ScopeExit.h"
 

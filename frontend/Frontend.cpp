@@ -4,7 +4,7 @@
 
 #include "frontend/CheckNames.h"
 #include "frontend/Configuration.h"
-#include "frontend/Parser.h"
+#include "frontend/syntax/Parser.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"

@@ -1,6 +1,6 @@
 // `dlc help` and the reference: the tables in words.
 #include "frontend/Frontend.h"
-#include "frontend/Operators.h"
+#include "frontend/operators/Operators.h"
 
 #include "llvm/Support/Format.h"
 

@@ -1,7 +1,7 @@
 // What the programs of a model contain.
 #include "test/unit/frontend/TestModel.h"
 
-#include "frontend/Operators.h"
+#include "frontend/operators/Operators.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"

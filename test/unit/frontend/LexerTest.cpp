@@ -1,4 +1,4 @@
-#include "frontend/Lexer.h"
+#include "frontend/syntax/Lexer.h"
 
 #include "gtest/gtest.h"
 

@@ -4,8 +4,8 @@
 // one entry and one emitter.
 #pragma once
 
-#include "frontend/Diagnostics.h"
-#include "frontend/Value.h"
+#include "frontend/operators/Value.h"
+#include "frontend/syntax/Diagnostics.h"
 
 #include "llvm/ADT/SmallVector.h"
 

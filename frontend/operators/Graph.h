@@ -6,7 +6,7 @@
 #pragma once
 
 #include "dialects/NN/NN.h"
-#include "frontend/Value.h"
+#include "frontend/operators/Value.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"

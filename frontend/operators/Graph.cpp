@@ -1,4 +1,4 @@
-#include "frontend/Graph.h"
+#include "frontend/operators/Graph.h"
 
 #include "dialects/NN/RowMask.h"
 #include "runtime/core/Philox.h"

@@ -1,6 +1,6 @@
 // Statements and blocks of statements.
-#include "frontend/Habits.h"
-#include "frontend/Parser.h"
+#include "frontend/syntax/Habits.h"
+#include "frontend/syntax/Parser.h"
 
 #include "llvm/ADT/ScopeExit.h"
 

@@ -1,5 +1,5 @@
 // The operators. Arguments, defaults and formulas follow torch.nn unless stated.
-#include "frontend/Emission.h"
+#include "frontend/operators/Emission.h"
 
 using namespace llvm;
 

@@ -1,4 +1,4 @@
-#include "frontend/Diagnostics.h"
+#include "frontend/syntax/Diagnostics.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"

@@ -1,7 +1,7 @@
 // Losses and metrics: sums over rows and ranks, so nothing is divided here. Every term keeps its
 // elements (first axis: the batch), because evaluation leaves out the rows that pad it.
 #include "dialects/NN/InputRange.h"
-#include "frontend/Emission.h"
+#include "frontend/operators/Emission.h"
 
 using namespace llvm;
 using mlir::FailureOr;

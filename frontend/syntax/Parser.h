@@ -2,9 +2,9 @@
 // class. Stops at the first error. Invariant: recursion is bounded by maxHeight whatever the input.
 #pragma once
 
-#include "frontend/AST.h"
-#include "frontend/Diagnostics.h"
-#include "frontend/Lexer.h"
+#include "frontend/syntax/AST.h"
+#include "frontend/syntax/Diagnostics.h"
+#include "frontend/syntax/Lexer.h"
 
 #include <optional>
 

@@ -2,9 +2,9 @@
 // variables of its layer. Emitters report wrong operands themselves; ops they build are valid.
 #pragma once
 
-#include "frontend/Diagnostics.h"
-#include "frontend/Graph.h"
-#include "frontend/Operators.h"
+#include "frontend/operators/Graph.h"
+#include "frontend/operators/Operators.h"
+#include "frontend/syntax/Diagnostics.h"
 
 namespace dlc::fe {
 

@@ -1,5 +1,5 @@
 // Lookup in the table and matching of arguments.
-#include "frontend/Operators.h"
+#include "frontend/operators/Operators.h"
 
 #include "llvm/ADT/StringExtras.h"
 

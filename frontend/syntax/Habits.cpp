@@ -1,6 +1,6 @@
-#include "frontend/Habits.h"
+#include "frontend/syntax/Habits.h"
 
-#include "frontend/Diagnostics.h"
+#include "frontend/syntax/Diagnostics.h"
 
 #include <utility>
 

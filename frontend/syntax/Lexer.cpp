@@ -1,6 +1,6 @@
-#include "frontend/Lexer.h"
+#include "frontend/syntax/Lexer.h"
 
-#include "frontend/Habits.h"
+#include "frontend/syntax/Habits.h"
 
 #include "llvm/ADT/StringExtras.h"
 

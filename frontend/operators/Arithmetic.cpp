@@ -1,6 +1,6 @@
 // By kind of operands: compile-time ints, floats and bools, strings, lists; means, which stay sums
 // of terms under + - and multiplication by numbers; all else is elementwise on tensors.
-#include "frontend/Arithmetic.h"
+#include "frontend/operators/Arithmetic.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // Elementwise functions, on numbers at compile time and on tensors, and softmax.
-#include "frontend/Arithmetic.h"
-#include "frontend/Emission.h"
+#include "frontend/operators/Arithmetic.h"
+#include "frontend/operators/Emission.h"
 
 #include <cmath>
 

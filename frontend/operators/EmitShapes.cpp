@@ -1,5 +1,5 @@
 // Operators that move or reduce elements, and those on lists.
-#include "frontend/Emission.h"
+#include "frontend/operators/Emission.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,6 +1,6 @@
 // Expressions by precedence climbing, with C's precedences; `..` binds weakest.
-#include "frontend/Habits.h"
-#include "frontend/Parser.h"
+#include "frontend/syntax/Habits.h"
+#include "frontend/syntax/Parser.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/Twine.h"

@@ -1,9 +1,9 @@
 // Unary and binary operators of the language on values of all kinds.
 #pragma once
 
-#include "frontend/AST.h"
-#include "frontend/Diagnostics.h"
-#include "frontend/Graph.h"
+#include "frontend/operators/Graph.h"
+#include "frontend/syntax/AST.h"
+#include "frontend/syntax/Diagnostics.h"
 
 namespace dlc::fe {
 

@@ -1,5 +1,5 @@
 // What the blocks data and train can call. Arguments and formulas of optimizers follow torch.optim.
-#include "frontend/Operators.h"
+#include "frontend/operators/Operators.h"
 
 using namespace llvm;
 

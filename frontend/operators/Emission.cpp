@@ -1,6 +1,6 @@
-#include "frontend/Emission.h"
+#include "frontend/operators/Emission.h"
 
-#include "frontend/Arithmetic.h"
+#include "frontend/operators/Arithmetic.h"
 
 #include "llvm/ADT/StringExtras.h"
 

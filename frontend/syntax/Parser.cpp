@@ -1,8 +1,8 @@
 // Tokens, files and the blocks beside the model; ParseStatement.cpp and ParseExpression.cpp have
 // the rest.
-#include "frontend/Parser.h"
+#include "frontend/syntax/Parser.h"
 
-#include "frontend/Habits.h"
+#include "frontend/syntax/Habits.h"
 
 using namespace llvm;
 

@@ -1,5 +1,5 @@
 // Layers with parameters or state: convolutions, dense, pooling, batch norm, dropout.
-#include "frontend/Emission.h"
+#include "frontend/operators/Emission.h"
 
 using namespace llvm;
 using mlir::FailureOr;

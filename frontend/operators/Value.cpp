@@ -1,7 +1,7 @@
-#include "frontend/Value.h"
+#include "frontend/operators/Value.h"
 
-#include "frontend/AST.h"
-#include "frontend/Operators.h"
+#include "frontend/operators/Operators.h"
+#include "frontend/syntax/AST.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringExtras.h"
