@@ -128,6 +128,7 @@ void ProgramVerifier::verifyInputs() {
 
 void ProgramVerifier::verifyResults() {
   std::set<std::string_view> outputs;
+  bool hasLoss = false;
   for (uint32_t i = 0; i < countOf(program.results()); ++i) {
     const artifact::Result *result = program.results()->Get(i);
     std::string name = "result '" + result->name()->str() + "'";
@@ -136,6 +137,7 @@ void ProgramVerifier::verifyResults() {
       continue;
     }
     bool output = result->kind() == artifact::ResultKind::Output;
+    hasLoss |= result->kind() == artifact::ResultKind::Loss;
     if (countOf(result->buffers()) != (output ? 1u : 2u)) {
       faultInSignature(name + " has the wrong number of buffers");
       continue;
@@ -156,6 +158,8 @@ void ProgramVerifier::verifyResults() {
                            root.buffers()->Get(buffer)->type()->dtype() != artifact::DType::F32))
         faultInSignature(name + " is not a pair of f32 scalars");
   }
+  if (program.name()->string_view() == "train" && !hasLoss)
+    faultInSignature("has no loss, which training watches");
 }
 
 void ProgramVerifier::verifySignature() {

@@ -151,7 +151,7 @@ std::vector<uint8_t> TestPlanner::finalise(const rt::KernelRequest &request,
                                            std::string &) noexcept {
   std::string text = choice.implementation;
   for (size_t i = 0; i < choice.layouts.size(); ++i) {
-    text += ' ' + choice.layouts[i].toString();
+    text += ' ' + choice.layouts[i].toString() + artifact::EnumNameDType(request.operands[i].dtype);
     for (int64_t extent : request.operands[i].shape)
       text += ',' + std::to_string(extent);
   }
