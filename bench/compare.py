@@ -1,12 +1,12 @@
 """Step time of dlc beside PyTorch's best mode, interleaved in one run; one table.
 
-PyTorch runs eager and compiled, contiguous and channels_last, with its fused and its foreach optimizer; the fastest in this run is
-the peer. Then peer, peer with jemalloc preloaded and dlc's variants alternate, and the ratios of medians are printed, and of peak
-resident memory less what was resident before the arenas or the model: PyTorch's is that of the timed steps, less what
-torch.compile has given back before them, in the fastest mode and in the one that takes least. Both train the same network: unless parameter
-counts and, with equal weights and dropout masks, first losses agree, nothing is timed. Batch, threads, SGD with momentum and
-flushed denormals are the same. bf16 is left out where the processor lacks its instructions. PyTorch and numpy come from
-bench/peers, jemalloc from the system.
+PyTorch runs eager and compiled, contiguous and channels_last, with its fused and its foreach optimizer; the fastest in
+this run is the peer. Then peer, peer with jemalloc preloaded and dlc's variants alternate, and the ratios of medians
+are printed, and of peak resident memory less what was resident before the arenas or the model: PyTorch's is that of the
+timed steps, less what torch.compile has given back before them, in the fastest mode and in the one that takes least.
+Both train the same network: unless parameter counts and, with equal weights and dropout masks, first losses agree,
+nothing is timed. Batch, threads, SGD with momentum and flushed denormals are the same. bf16 is left out where the
+processor lacks its instructions. PyTorch and numpy come from bench/peers, jemalloc from the system.
 
     build/peers/bin/python bench/compare.py [--bin build/release/bin] [--rounds 5] [--threads 2] [--no-compile] [MODEL...]
 """

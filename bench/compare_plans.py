@@ -1,15 +1,17 @@
-"""Compares what two builds of dlc make of the same models: `dlc inspect --json` and the artifact's bytes, but for the producer's version.
+"""Compares what two builds of dlc make of the same models: `dlc inspect --json` and the artifact's bytes, but for the
+producer's version.
 
-The compiler is a pure function of its inputs, so two builds that plan alike write the same bytes. One line per case: model, options, and
-what differs, the first values of the description that do and the first byte. A case that both builds refuse with the same message is
-alike. With --emit=STAGE among the options the text is compared instead, for targets that this machine cannot run. --keep DIR keeps what
-the first build wrote and reads it there the next time. --ignore=PATTERN is for builds between which the format changed: fields of the
-description whose path the regular expression matches are left out, and bytes are not compared.
+The compiler is a pure function of its inputs, so two builds that plan alike write the same bytes. One line per case:
+model, options, and what differs, the first values of the description that do and the first byte. A case that both
+builds refuse with the same message is alike. With --emit=STAGE among the options the text is compared instead, for
+targets that this machine cannot run. --keep DIR keeps what the first build wrote and reads it there the next time.
+--ignore=PATTERN is for builds between which the format changed: fields of the description whose path the regular
+expression matches are left out, and bytes are not compared.
 
     python3 bench/compare_plans.py BEFORE AFTER [MODEL.dl[:NAME=VALUE...]...] [--options="--math=strict"]... [--keep DIR] [--ignore PATTERN] [--show 3]
 
-BEFORE and AFTER are directories with the program dlc in them. Without models: all of models/. Without options: f32 fast and strict, and
-bf16, each with gradients in f32 and bf16 on the wire.
+BEFORE and AFTER are directories with the program dlc in them. Without models: all of models/. Without options: f32 fast
+and strict, and bf16, each with gradients in f32 and bf16 on the wire.
 """
 
 import argparse

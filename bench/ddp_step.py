@@ -1,4 +1,5 @@
-"""One rank of PyTorch's DistributedDataParallel over gloo, on one thread: prints milliseconds per step. Started by bench/overlap.
+"""One rank of PyTorch's DistributedDataParallel over gloo, on one thread: prints milliseconds per step. Started by
+bench/overlap.
 
     ddp_step.py unet32|vgg16 MODE OPTIMIZER RANK RANKS ADDRESS PORT STEPS
 """

@@ -1,7 +1,8 @@
 """Compares loss, gradients and running statistics of the reference evaluator with PyTorch, both in f64.
 
-Loss and every gradient, on one and on two ranks, must agree to 1e-9 relative (absolute 1e-12 where its norm is below 1e-9);
-running statistics to 1e-7, since their momentum is a constant of the model in f32. PyTorch and numpy come from bench/peers.
+Loss and every gradient, on one and on two ranks, must agree to 1e-9 relative (absolute 1e-12 where its norm is below
+1e-9); running statistics to 1e-7, since their momentum is a constant of the model in f32. PyTorch and numpy come from
+bench/peers.
 
     build/peers/bin/python bench/gradients.py [--bin build/release/bin] [MODEL...]
 """

@@ -1,16 +1,18 @@
 """Judges the gradients of compiled programs, in f32, beside PyTorch's in f32 by the reference evaluator's in f64.
 
-With --math=strict every tensor must satisfy |dlc - f64| <= 2 |PyTorch - f64| + 1e-6 |f64|, and without batch norm be within
-1e-5 of f64; --math=fast must be within 1e-3 of strict. Gradients are read off one step of SGD whose rate is 2^20, on both
-sides, so that the weights' own rounding does not hide them; the loss and new running statistics are compared likewise.
+With --math=strict every tensor must satisfy |dlc - f64| <= 2 |PyTorch - f64| + 1e-6 |f64|, and without batch norm be
+within 1e-5 of f64; --math=fast must be within 1e-3 of strict. Gradients are read off one step of SGD whose rate is
+2^20, on both sides, so that the weights' own rounding does not hide them; the loss and new running statistics are
+compared likewise.
 
-A ReLU whose operand is 0 but for rounding may open in one correct program and stay shut in another, which moves gradients by
-1e-3; so weights are drawn until no ReLU and no max pool decides that narrowly. Among the millions of decisions of a model at its
-real size some always are narrow, and which tensors they move is chance. Such cases (whole-*) are judged as a whole: the median of all
-tensors' relative errors may be twice the median of PyTorch's, the largest twice PyTorch's largest, strict and fast alike; and since
-the evaluator's plain loops would take hours, by PyTorch's f64, which bench/gradients.py shows to agree with the evaluator. Where
-predict computes what the training step does (no batch norm, no dropout), dlc's activations are read off it, and each side is judged
-by an f64 that opens the same ReLUs; those that it opens otherwise must be within rounding of 0. PyTorch and numpy come from bench/peers.
+A ReLU whose operand is 0 but for rounding may open in one correct program and stay shut in another, which moves
+gradients by 1e-3; so weights are drawn until no ReLU and no max pool decides that narrowly. Among the millions of
+decisions of a model at its real size some always are narrow, and which tensors they move is chance. Such cases
+(whole-*) are judged as a whole: the median of all tensors' relative errors may be twice the median of PyTorch's, the
+largest twice PyTorch's largest, strict and fast alike; and since the evaluator's plain loops would take hours, by
+PyTorch's f64, which bench/gradients.py shows to agree with the evaluator. Where predict computes what the training step
+does (no batch norm, no dropout), dlc's activations are read off it, and each side is judged by an f64 that opens the
+same ReLUs; those that it opens otherwise must be within rounding of 0. PyTorch and numpy come from bench/peers.
 
     build/peers/bin/python bench/parity.py [--bin build/release/bin] [--target cpu:avx2] [CASE...]
 """

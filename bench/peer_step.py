@@ -1,9 +1,9 @@
 """PyTorch's training step of one model in one mode, as a process that times steps on demand.
 
-Prints "ready PARAMETERS SECONDS BYTES" after two steps: the network's parameters, seconds from the model's making to the end of the
-first step, and the process's peak resident memory until then above what was resident before: with torch.compile that is the
-compiler's. Then each line of standard input is a number of steps to run, answered by milliseconds per step and the peak since
-"ready", which is the steps' own. Started by bench/compare.py.
+Prints "ready PARAMETERS SECONDS BYTES" after two steps: the network's parameters, seconds from the model's making to
+the end of the first step, and the process's peak resident memory until then above what was resident before: with
+torch.compile that is the compiler's. Then each line of standard input is a number of steps to run, answered by
+milliseconds per step and the peak since "ready", which is the steps' own. Started by bench/compare.py.
 
     peer_step.py MODEL MODE PRECISION OPTIMIZER THREADS
 """
@@ -38,7 +38,8 @@ MODES = ("eager", "channels_last", "compile", "compile channels_last")
 
 
 def resident(field):
-    """VmRSS or VmHWM, the peak, of this program in bytes. What getrusage calls the peak is the parent's, too: exec keeps it."""
+    """VmRSS or VmHWM, the peak, of this program in bytes. What getrusage calls the peak is the parent's, too: exec
+    keeps it."""
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.split(field + ":")[1].split()[0]) * 1024
 
@@ -48,7 +49,8 @@ def forget_peak():
 
 
 class Peer:
-    """`mode` names what is used of channels_last and compile; `optimizer` is fused or foreach; `wrap` is done to the model."""
+    """`mode` names what is used of channels_last and compile; `optimizer` is fused or foreach; `wrap` is done to the
+    model."""
 
     def __init__(self, make, mode, precision, optimizer, wrap=lambda model: model):
         torch.manual_seed(0)
@@ -77,7 +79,8 @@ def main():
     model, mode, precision, optimizer, threads = sys.argv[1:]
     torch.set_num_threads(int(threads))
     torch.set_flush_denormal(True)
-    # Threads, the library and what optimizers import (149 MiB) are loaded before the model's memory is counted, as dlc's are.
+    # Threads, the library and what optimizers import (149 MiB) are loaded before the model's memory is counted, as
+    # dlc's are.
     Peer(mnist, mode.removeprefix("compile").strip() or "eager", precision, optimizer).run(2)
     forget_peak()
     before, begin = resident("VmRSS"), time.perf_counter()

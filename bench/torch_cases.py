@@ -1,6 +1,8 @@
-"""Models with inputs and weights, and what PyTorch and the reference evaluator make of them: loss, gradients, new statistics.
+"""Models with inputs and weights, and what PyTorch and the reference evaluator make of them: loss, gradients, new
+statistics.
 
-Both take the same weights, which f32 holds exactly, and the same Philox dropout masks; results have the evaluator's names.
+Both take the same weights, which f32 holds exactly, and the same Philox dropout masks; results have the evaluator's
+names.
 """
 
 import dataclasses

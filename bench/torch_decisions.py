@@ -1,5 +1,5 @@
-"""ReLU and max pool decide, and an operand within rounding of 0 may be decided either way: these modes of PyTorch note what one run
-decided and make another decide alike. A max pool is taken to pool the last ReLU's result."""
+"""ReLU and max pool decide, and an operand within rounding of 0 may be decided either way: these modes of PyTorch note
+what one run decided and make another decide alike. A max pool is taken to pool the last ReLU's result."""
 
 import torch
 from torch.nn import functional as F
@@ -23,7 +23,8 @@ class Noted(TorchFunctionMode):
 class DecidedAlike(TorchFunctionMode):
     """Opens each ReLU where the activation given for it is positive, and pools the element at which that is largest.
 
-    `others` counts the ReLUs that would have decided otherwise; `widest` is how far from 0 their operands were, relative to the spread.
+    `others` counts the ReLUs that would have decided otherwise; `widest` is how far from 0 their operands were,
+    relative to the spread.
     """
 
     def __init__(self, activations):

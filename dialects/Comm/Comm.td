@@ -13,8 +13,8 @@ def Comm_Dialect : Dialect {
   let summary = "Collectives between the ranks of a run";
   let description = [{
     Every rank executes the same program; a collective combines the ranks' values of its operands. A variadic op is one
-    bucket: one contiguous message, its operands' slices in order, each 64-byte aligned, padding zero. Sums are formed in rank order
-    in f32. Equivalents: MPI_Allreduce, ncclAllReduce.
+    bucket: one contiguous message, its operands' slices in order, each 64-byte aligned, padding zero. Sums are formed
+    in rank order in f32. Equivalents: MPI_Allreduce, ncclAllReduce.
   }];
   let cppNamespace = "::dlc::comm";
   let useDefaultTypePrinterParser = 1;
@@ -33,8 +33,8 @@ def Comm_Tensor : RankedTensorOf<[F64, F32, BF16, F16], [CPred<"::dlc::nn::isBou
 def Comm_AllReduceOp : Comm_Op<"all_reduce", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "sum over ranks";
   let description = [{
-    Result i is the sum over all ranks of operand i. `wire` is the element type of the message (f32 unless given). `members` names, for each
-    operand, the variable whose gradient or statistic it is, or says in words what else.
+    Result i is the sum over all ranks of operand i. `wire` is the element type of the message (f32 unless given).
+    `members` names, for each operand, the variable whose gradient or statistic it is, or says in words what else.
 
     ```mlir
     %0:2 = comm.all_reduce %a, %b : tensor<3xf32>, tensor<4xf32>
@@ -49,7 +49,8 @@ def Comm_AllReduceOp : Comm_Op<"all_reduce", [Pure, DeclareOpInterfaceMethods<In
 def Comm_StartOp : Comm_Op<"start"> {
   let summary = "starts an all-reduce of one bucket";
   let description = [{
-    The operands may not be used between here and the wait. `bucket` numbers the message in the fixed order of all ranks.
+    The operands may not be used between here and the wait. `bucket` numbers the message in the fixed order of all
+    ranks.
 
     ```mlir
     %f = comm.start %a, %b {bucket = 0 : i64} : tensor<3xf32>, tensor<4xf32> -> !comm.future<tensor<3xf32>, tensor<4xf32>>

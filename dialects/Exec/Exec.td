@@ -13,8 +13,8 @@ def Exec_Dialect : Dialect {
   let name = "exec";
   let summary = "Arenas, buffers, kernels and instructions of a planned program";
   let description = [{
-    Lives inside an nn.model of stage exec. No op of the network survives here by name: an exec.dispatch refers to a kernel (a library
-    plan or a generated cluster) and its buffers. The order of instructions is the order of execution.
+    Lives inside an nn.model of stage exec. No op of the network survives here by name: an exec.dispatch refers to a
+    kernel (a library plan or a generated cluster) and its buffers. The order of instructions is the order of execution.
   }];
   let cppNamespace = "::dlc::exec";
   let useDefaultTypePrinterParser = 1;
@@ -73,7 +73,8 @@ def Exec_ArenaOp : Exec_Op<"arena", [Symbol]> {
 def Exec_ClusterOp : Exec_Op<"cluster", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator]> {
   let summary = "the body of a generated kernel";
   let description = [{
-    The region of one nn.fused; kernels of all its stages refer to it. The results in `nontemporal` are stored past the caches.
+    The region of one nn.fused; kernels of all its stages refer to it. The results in `nontemporal` are stored past the
+    caches.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<DenseI64ArrayAttr>:$nontemporal);
   let regions = (region SizedRegion<1>:$body);
@@ -83,9 +84,9 @@ def Exec_ClusterOp : Exec_Op<"cluster", [Symbol, IsolatedFromAbove, SingleBlock,
 def Exec_KernelOp : Exec_Op<"kernel", [Symbol]> {
   let summary = "what a dispatch runs";
   let description = [{
-    A library kernel has a `plan`, the bytes from which the device rebuilds it. A generated one is stage `stage` of `cluster`:
-    function `function`, called for consecutive chunks of `chunk` iterations of [0, extent).
-    1. Exactly one of plan and cluster. 2. One access per operand. 3. Operands are tensors that a buffer can hold.
+    A library kernel has a `plan`, the bytes from which the device rebuilds it. A generated one is stage `stage` of
+    `cluster`: function `function`, called for consecutive chunks of `chunk` iterations of [0, extent). 1. Exactly one
+    of plan and cluster. 2. One access per operand. 3. Operands are tensors that a buffer can hold.
 
     ```mlir
     exec.kernel @k [tensor<8xf32>, tensor<8xf32>] access [1, 2] {category = "pointwise", plan = array<i8: 1, 2>,
@@ -110,8 +111,9 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock,
 def Exec_BufferOp : Exec_Op<"buffer", [Pure]> {
   let summary = "a tensor's place";
   let description = [{
-    `variable` or `input` say what it holds, if it is one; `label` names the layer for messages. `offset` in bytes is set by dlc-plan-memory.
-    `variables` lie one behind the other in the buffer, each from the next multiple of 32 elements on; views give access to them one by one.
+    `variable` or `input` say what it holds, if it is one; `label` names the layer for messages. `offset` in bytes is
+    set by dlc-plan-memory. `variables` lie one behind the other in the buffer, each from the next multiple of 32
+    elements on; views give access to them one by one.
   }];
   let arguments = (ins Exec_ArenaKindAttr:$arena, OptionalAttr<I64Attr>:$offset, OptionalAttr<StrAttr>:$label,
                        OptionalAttr<FlatSymbolRefAttr>:$variable, OptionalAttr<StrAttr>:$input,
@@ -137,8 +139,8 @@ def Exec_Number : ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1048576>]>;
 def Exec_DispatchOp : Exec_Instruction<"dispatch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel on buffers";
   let description = [{
-    `recomputed`, if it computes again what was not kept: by how many bytes that lowers the peak of memory. `variables`, if it
-    computes a part of their gradients or statistics or updates them.
+    `recomputed`, if it computes again what was not kept: by how many bytes that lowers the peak of memory. `variables`,
+    if it computes a part of their gradients or statistics or updates them.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_BufferType>:$buffers, Exec_PhaseAttr:$phase,
                        OptionalAttr<Exec_StreamAttr>:$stream, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$recomputed,
@@ -150,8 +152,9 @@ def Exec_AccumulateOp : Exec_Instruction<"accumulate", [DeclareOpInterfaceMethod
                                                         AllTypesMatch<["bucket", "sum"]>]> {
   let summary = "adds up what a bucket holds over the micro-batches of a step";
   let description = [{
-    In a step of several micro-batches the first one's bucket becomes the sum, further ones are added to it, and the last one's bucket
-    takes it: `kernel` adds its second operand to its first, in place. A step of one does nothing here, and has no memory for sums.
+    In a step of several micro-batches the first one's bucket becomes the sum, further ones are added to it, and the
+    last one's bucket takes it: `kernel` adds its second operand to its first, in place. A step of one does nothing
+    here, and has no memory for sums.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_BufferType:$bucket, Exec_BufferType:$sum, OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$kernel `(` $bucket `,` $sum `)` attr-dict `:` type($bucket)";
@@ -160,8 +163,8 @@ def Exec_AccumulateOp : Exec_Instruction<"accumulate", [DeclareOpInterfaceMethod
 def Exec_StartOp : Exec_Instruction<"start", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "starts the all-reduce of a bucket";
   let description = [{
-    The bucket holds f32; `wire`, f32 or bf16, is what the message holds. `members` are the variables whose gradients or statistics it carries,
-    by symbol, or in words what else.
+    The bucket holds f32; `wire`, f32 or bf16, is what the message holds. `members` are the variables whose gradients or
+    statistics it carries, by symbol, or in words what else.
   }];
   let hasVerifier = 1;
   let arguments = (ins Exec_BufferType:$bucket, Exec_Number:$collective, TypeAttr:$wire, ArrayAttr:$members,
@@ -197,8 +200,8 @@ def Exec_CopyOp : Exec_Instruction<"copy", [AllTypesMatch<["source", "destinatio
 def Exec_UploadOp : Exec_Instruction<"upload"> {
   let summary = "copies the host's values for this run into buffers";
   let description = [{
-    Either inputs, which lie in the arena of inputs and may be copied while the run before is still under way, or scalars, which are
-    variables.
+    Either inputs, which lie in the arena of inputs and may be copied while the run before is still under way, or
+    scalars, which are variables.
   }];
   let arguments = (ins Variadic<Exec_BufferType>:$buffers, OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "`(` $buffers `)` attr-dict `:` type($buffers)";
@@ -206,7 +209,9 @@ def Exec_UploadOp : Exec_Instruction<"upload"> {
 
 def Exec_DownloadOp : Exec_Instruction<"download"> {
   let summary = "a result of the program is final and goes to the host";
-  let description = "Losses and metrics are (sum, count), an output is one tensor, which the host may fetch until the next run.";
+  let description = [{
+    Losses and metrics are (sum, count), an output is one tensor, which the host may fetch until the next run.
+  }];
   let arguments = (ins StrAttr:$result, Exec_ResultKindAttr:$kind, Variadic<Exec_BufferType>:$buffers,
                        DefaultValuedAttr<F64Attr, "1.0">:$weight,
                        OptionalAttr<Exec_StreamAttr>:$stream);

@@ -18,8 +18,8 @@ def NN_Composite : DeclareOpInterfaceMethods<NN_CompositeOpInterface>;
 def NN_KindComposite : DeclareOpInterfaceMethods<NN_CompositeOpInterface, ["layerKind"]>;
 def NN_Differentiable : DeclareOpInterfaceMethods<NN_DifferentiableOpInterface>;
 
-// A pure op whose logical result types follow from its operands. Layouts are decided later: inference yields row-major, and
-// any layout is compatible.
+// A pure op whose logical result types follow from its operands. Layouts are decided later: inference yields row-major,
+// and any layout is compatible.
 class NN_InferredOp<string mnemonic, list<Trait> traits = []>
     : NN_Op<mnemonic, !listconcat([Pure, InferTypeOpAdaptorWithIsCompatible], traits)> {
   let extraClassDefinition = [{

@@ -1,7 +1,8 @@
 // The nn dialect: the pure, statically shaped tensor graph of a model, forward and gradient ops.
 //
-// Tensors are builtin; logical dimensions are always N, C, spatial...; the physical layout is an encoding on the type. All ops
-// are written over spatial rank (1 to 3). Invariant: every op has static shapes, and only read/assign touch variables.
+// Tensors are builtin; logical dimensions are always N, C, spatial...; the physical layout is an encoding on the type.
+// All ops are written over spatial rank (1 to 3). Invariant: every op has static shapes, and only read/assign touch
+// variables.
 
 #ifndef DLC_NN_DIALECT
 #define DLC_NN_DIALECT
@@ -64,8 +65,9 @@ def NN_ComparisonAttr : EnumAttr<NN_Dialect, NN_Comparison, "comparison">;
 def NN_InitializerAttr : NN_Attr<"Initializer", "init"> {
   let summary = "start value of a variable";
   let description = [{
-    `#nn.init<constant, 1.0, 0.0>` fills; `#nn.init<normal, MEAN, DEVIATION>` and `#nn.init<uniform, LOW, HIGH>` draw from Philox with
-    key = seed and stream = hash of the variable's name. He and Glorot initialisers are resolved to these by the frontend.
+    `#nn.init<constant, 1.0, 0.0>` fills; `#nn.init<normal, MEAN, DEVIATION>` and `#nn.init<uniform, LOW, HIGH>` draw
+    from Philox with key = seed and stream = hash of the variable's name. He and Glorot initialisers are resolved to
+    these by the frontend.
   }];
   let parameters = (ins "::dlc::nn::InitializerKind":$kind, APFloatParameter<"first parameter">:$first,
                         APFloatParameter<"second parameter">:$second);
@@ -89,8 +91,9 @@ def NN_InitializerKind : I32EnumAttr<"InitializerKind", "distribution of a start
 def NN_KernelAttr : NN_Attr<"Kernel", "kernel"> {
   let summary = "planned implementation of an op";
   let description = [{
-    Written by dlc-plan-kernels as `nn.kernel` on every op that a library runs and on every nn.fused. `implementation` is the library's name or
-    "generated"; the workspace is one more buffer of the dispatch; `nanoseconds` is the forecast on the target.
+    Written by dlc-plan-kernels as `nn.kernel` on every op that a library runs and on every nn.fused. `implementation`
+    is the library's name or "generated"; the workspace is one more buffer of the dispatch; `nanoseconds` is the
+    forecast on the target.
   }];
   let parameters = (ins StringRefParameter<>:$implementation, "uint64_t":$workspace, "uint64_t":$flops,
                         "uint64_t":$bytes, "uint64_t":$nanoseconds);
@@ -100,8 +103,8 @@ def NN_KernelAttr : NN_Attr<"Kernel", "kernel"> {
 def NN_StagePlanAttr : NN_Attr<"StagePlan", "stage"> {
   let summary = "one loop nest of a cluster's plan";
   let description = [{
-    A function that is called for consecutive chunks of `chunk` iterations of [0, extent). `buffers` are its operands, as positions among
-    the cluster's operands, results and scratch: the first `reads` are read, the others written.
+    A function that is called for consecutive chunks of `chunk` iterations of [0, extent). `buffers` are its operands,
+    as positions among the cluster's operands, results and scratch: the first `reads` are read, the others written.
   }];
   let parameters = (ins "int64_t":$extent, "int64_t":$chunk, "::mlir::DenseI64ArrayAttr":$buffers, "int64_t":$reads,
                         "uint64_t":$bytes, "uint64_t":$flops);
@@ -112,9 +115,9 @@ def NN_StagePlanAttr : NN_Attr<"StagePlan", "stage"> {
 def NN_ClusterPlanAttr : NN_Attr<"ClusterPlan", "plan"> {
   let summary = "how a cluster becomes generated kernels";
   let description = [{
-    The attribute `nn.plan` of nn.fused, written by dlc-plan-kernels with the loop limits of the target, and of exec.cluster: the stages that
-    run one after the other, the types of the memory between them, and `shares`, pairs of an operand and a result that may lie in its
-    memory, since each element is read before it is written.
+    The attribute `nn.plan` of nn.fused, written by dlc-plan-kernels with the loop limits of the target, and of
+    exec.cluster: the stages that run one after the other, the types of the memory between them, and `shares`, pairs of
+    an operand and a result that may lie in its memory, since each element is read before it is written.
   }];
   let parameters = (ins "::mlir::ArrayAttr":$stages, "::mlir::ArrayAttr":$scratch, "::mlir::DenseI64ArrayAttr":$shares);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -137,8 +140,9 @@ def NN_LayerKind : I32EnumAttr<"LayerKind", "what a layer is for, where its arit
 def NN_RoleAttr : NN_Attr<"Role", "role"> {
   let summary = "what an op is in a training step";
   let description = [{
-    The attribute `nn.role` of any op: `#nn.role<backward>`, `#nn.role<forward, loss>`, `#nn.role<update, @conv.weight>`. The symbol is the
-    variable of whose gradient, statistic or update the op computes a part. An op without the attribute is of the forward pass.
+    The attribute `nn.role` of any op: `#nn.role<backward>`, `#nn.role<forward, loss>`, `#nn.role<update,
+    @conv.weight>`. The symbol is the variable of whose gradient, statistic or update the op computes a part. An op
+    without the attribute is of the forward pass.
   }];
   let parameters = (ins "::dlc::nn::Phase":$phase, "::dlc::nn::LayerKind":$kind, "::mlir::FlatSymbolRefAttr":$variable);
   let hasCustomAssemblyFormat = 1;

@@ -70,7 +70,10 @@ def NN_SelectOp : NN_ElementwiseOp<"select", [NN_Differentiable]> {
 
 def NN_CastOp : NN_TypedOp<"cast", [NN_Elementwise, NN_Differentiable]> {
   let summary = "conversion of the element type";
-  let description = "Float to float rounds to nearest even; i1 becomes 0 or 1; integers become the nearest float; float to integer truncates.";
+  let description = [{
+    Float to float rounds to nearest even; i1 becomes 0 or 1; integers become the nearest float; float to integer
+    truncates.
+  }];
   let arguments = (ins NN_Tensor:$x);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
@@ -79,9 +82,10 @@ def NN_CastOp : NN_TypedOp<"cast", [NN_Elementwise, NN_Differentiable]> {
 def NN_DropoutOp : NN_ElementwiseOp<"dropout", [NN_Differentiable, NN_Layer, NN_FunctionPerElement]> {
   let summary = "x / (1 - rate) where kept, else 0";
   let description = [{
-    An element is kept iff uniform01(philoxBits(seed, stream, step, element)) >= rate (runtime/core/Philox.h), where element is
-    the logical row-major index in the global batch: `first_row` rows come before this rank's. The gradient is the same op on
-    dy, so the mask is recomputed. `seed`, `step`, `first_row` are i64 scalars; `stream` is the hash of the op's name path.
+    An element is kept iff uniform01(philoxBits(seed, stream, step, element)) >= rate (runtime/core/Philox.h), where
+    element is the logical row-major index in the global batch: `first_row` rows come before this rank's. The gradient
+    is the same op on dy, so the mask is recomputed. `seed`, `step`, `first_row` are i64 scalars; `stream` is the hash
+    of the op's name path.
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_IntTensor:$seed, NN_IntTensor:$step, NN_IntTensor:$first_row,
                        F64Attr:$rate, I64Attr:$stream);

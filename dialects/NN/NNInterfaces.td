@@ -8,11 +8,12 @@ include "mlir/IR/OpBase.td"
 def NN_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::dlc::nn";
   let description = [{
-    Reverse-mode rule of an op (vector-Jacobian product). `gradients` holds one gradient per result, null where the result has
-    none; `operandGradients` (one null value per operand on entry) receives the gradient of each operand, left null where the
-    operand is not differentiable or `wanted` says that nobody needs it. A gradient has its operand's logical type; that of a
-    bf16 or f16 operand may be f32 where it is computed so, and is rounded when an op takes it. The rule builds only nn ops at the
-    builder's insertion point and reads only operands and results of the op.
+    Reverse-mode rule of an op (vector-Jacobian product). `gradients` holds one gradient per result, null where the
+    result has none; `operandGradients` (one null value per operand on entry) receives the gradient of each operand,
+    left null where the operand is not differentiable or `wanted` says that nobody needs it. A gradient has its
+    operand's logical type; that of a bf16 or f16 operand may be f32 where it is computed so, and is rounded when an op
+    takes it. The rule builds only nn ops at the builder's insertion point and reads only operands and results of the
+    op.
   }];
   let methods = [InterfaceMethod<"Builds the gradients of the wanted operands.", "void", "buildGradient",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$gradients, "::llvm::ArrayRef<bool>":$wanted,
@@ -22,8 +23,8 @@ def NN_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
 def NN_RowsOpInterface : OpInterface<"RowsOpInterface"> {
   let cppNamespace = "::dlc::nn";
   let description = [{
-    How rows, the indices of dimension 0, one a sample, go through an op. Elementwise ops keep them and need no rule; an op without a rule mixes
-    them. A result of another extent in dimension 0 has lost them in any case.
+    How rows, the indices of dimension 0, one a sample, go through an op. Elementwise ops keep them and need no rule; an
+    op without a rule mixes them. A result of another extent in dimension 0 has lost them in any case.
   }];
   let methods = [InterfaceMethod<
       "True if row i of the results is computed from row i of the operands that have rows; one at least has.", "bool", "keepsRows",
@@ -33,8 +34,8 @@ def NN_RowsOpInterface : OpInterface<"RowsOpInterface"> {
 def NN_WindowsOpInterface : OpInterface<"WindowsOpInterface"> {
   let cppNamespace = "::dlc::nn";
   let description = [{
-    Which window of the image an element of the first result depends on, given those of the operands. Elementwise ops need no rule; an op
-    without one reads the whole image.
+    Which window of the image an element of the first result depends on, given those of the operands. Elementwise ops
+    need no rule; an op without one reads the whole image.
   }];
   let methods = [InterfaceMethod<"The axes of the first result; nothing after WindowQuery::refuse.",
       "::std::optional<::dlc::nn::Axes>", "followWindows", (ins "::dlc::nn::WindowQuery &":$windows)>];
@@ -42,13 +43,17 @@ def NN_WindowsOpInterface : OpInterface<"WindowsOpInterface"> {
 
 def NN_BlocksOpInterface : OpInterface<"BlocksOpInterface"> {
   let cppNamespace = "::dlc::nn";
-  let description = "Movements that can be done in a blocked layout, common to operands and result, if they cut none of its blocks.";
+  let description = [{
+    Movements that can be done in a blocked layout, common to operands and result, if they cut none of its blocks.
+  }];
   let methods = [InterfaceMethod<"True if no block is cut.", "bool", "canMoveIn", (ins "const ::dlc::rt::Layout &":$layout)>];
 }
 
 def NN_CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
   let cppNamespace = "::dlc::nn";
-  let description = "Ops that other ops say as well: those become part of clusters, and no kernel has to be written for the op.";
+  let description = [{
+    Ops that other ops say as well: those become part of clusters, and no kernel has to be written for the op.
+  }];
   let methods = [
     InterfaceMethod<"Builds the same from other ops at the builder's insertion point; nothing for an op that stays as it is.",
         "::llvm::SmallVector<::mlir::Value>", "decompose", (ins "::mlir::OpBuilder &":$builder)>,
@@ -60,8 +65,8 @@ def NN_CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
 def NN_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
   let cppNamespace = "::dlc::nn";
   let description = [{
-    Ops that combine all elements along some dimensions of their only operand and drop these. A cluster's loops run over the operand, and the
-    result is complete when they have ended.
+    Ops that combine all elements along some dimensions of their only operand and drop these. A cluster's loops run over
+    the operand, and the result is complete when they have ended.
   }];
   let methods = [InterfaceMethod<"The reduced dimensions, increasing.", "::llvm::ArrayRef<int64_t>", "getDims">];
 }
@@ -69,8 +74,8 @@ def NN_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
 // Each element of the result is an element of an operand.
 def NN_MovesElements : NativeOpTrait<"MovesElements"> { let cppNamespace = "::dlc::nn"; }
 
-// Generated code computes an element of the result where it is read, at no cost: each cluster that reads the result has a copy of the op, and
-// memory need not hold the result.
+// Generated code computes an element of the result where it is read, at no cost: each cluster that reads the result has
+// a copy of the op, and memory need not hold the result.
 def NN_CopiedToReaders : NativeOpTrait<"CopiedToReaders"> { let cppNamespace = "::dlc::nn"; }
 
 // Generated code moves the elements in a cluster of their own.

@@ -12,10 +12,10 @@ defvar NN_ConvAttributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$p
 def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_Windows, NN_Composite]> {
   let summary = "convolution (cross-correlation)";
   let description = [{
-    x [N, C, S...], weight [O, C/groups, K...], bias [O] -> [N, O, S'...] with S' = (S + low + high - dilation (K - 1) - 1) / stride + 1,
-    rounded down. 1. C = groups * weight dim 1. 2. groups divides O. 3. Attribute lists have one entry per spatial dimension,
-    strides and dilations >= 1, padding >= 0. 4. S' >= 1. `relu` (set by dlc-fuse) applies max(., 0) to the result.
-    Source: torch.nn.ConvNd.
+    x [N, C, S...], weight [O, C/groups, K...], bias [O] -> [N, O, S'...] with S' = (S + low + high - dilation (K - 1) -
+    1) / stride + 1, rounded down. 1. C = groups * weight dim 1. 2. groups divides O. 3. Attribute lists have one entry
+    per spatial dimension, strides and dilations >= 1, padding >= 0. 4. S' >= 1. `relu` (set by dlc-fuse) applies max(.,
+    0) to the result. Source: torch.nn.ConvNd.
 
     ```mlir
     %y = nn.conv %x, %w, %b {strides = array<i64: 2, 2>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>,
@@ -31,8 +31,9 @@ def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_SumsInF32
 def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_Windows]> {
   let summary = "transposed convolution";
   let description = [{
-    x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that maps y to x.
-    The result's shape is stated (output padding): convolving it gives x's shape. Source: torch.nn.ConvTransposeNd.
+    x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that
+    maps y to x. The result's shape is stated (output padding): convolving it gives x's shape. Source:
+    torch.nn.ConvTransposeNd.
 
     ```mlir
     %y = nn.conv_transpose %x, %w {strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>,
@@ -62,8 +63,8 @@ def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter", [NN_Composite]> {
 def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows]> {
   let summary = "matrix product a b + bias";
   let description = [{
-    a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv. The result has a's element
-    type, or f32 where that is bf16 or f16.
+    a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv. The result
+    has a's element type, or f32 where that is bf16 or f16.
   }];
   let arguments = (ins NN_FloatTensor:$a, NN_FloatTensor:$b, Optional<NN_FloatTensor>:$bias, UnitAttr:$transpose_a,
                        UnitAttr:$transpose_b, UnitAttr:$relu);
@@ -83,8 +84,8 @@ defvar NN_PoolAttributes = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$st
 def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows]> {
   let summary = "maximum over windows, and where it was";
   let description = [{
-    y [N, C, S'...] with S' = (S + low + high - K) / stride + 1; index: position of the first maximum in the window, row-major, i8 (the
-    window has at most 127 elements). Padding never wins; NaN wins.
+    y [N, C, S'...] with S' = (S + low + high - K) / stride + 1; index: position of the first maximum in the window,
+    row-major, i8 (the window has at most 127 elements). Padding never wins; NaN wins.
 
     ```mlir
     %y, %index = nn.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>,
@@ -108,8 +109,9 @@ defvar NN_AveragePoolAttributes = !con(NN_PoolAttributes, (ins BoolAttr:$count_p
 def NN_AvgPoolOp : NN_InferredOp<"avg_pool", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_Composite]> {
   let summary = "mean over windows";
   let description = [{
-    y [N, C, S'...] with S' = (S + low + high - K) / stride + 1. Padding is zeros, which count as elements of the window if `count_padding`;
-    else a window has only the elements that exist, of which there must be one. Source: torch.nn.AvgPoolNd.
+    y [N, C, S'...] with S' = (S + low + high - K) / stride + 1. Padding is zeros, which count as elements of the window
+    if `count_padding`; else a window has only the elements that exist, of which there must be one. Source:
+    torch.nn.AvgPoolNd.
 
     ```mlir
     %y = nn.avg_pool %x {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>,
@@ -131,8 +133,8 @@ def NN_AvgPoolGradOp : NN_TypedOp<"avg_pool_grad", [NN_Composite]> {
 def NN_UpsampleOp : NN_InferredOp<"upsample", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_Composite]> {
   let summary = "images enlarged by whole factors";
   let description = [{
-    y [N, C, S scale...]. Repeats elements; with `linear` interpolates between their centres, and repeats beyond the outermost ones.
-    Source: torch.nn.Upsample (align_corners = false).
+    y [N, C, S scale...]. Repeats elements; with `linear` interpolates between their centres, and repeats beyond the
+    outermost ones. Source: torch.nn.Upsample (align_corners = false).
 
     ```mlir
     %y = nn.upsample %x {scale = array<i64: 2, 2>, linear} : (tensor<8x16x4x4xf32>) -> tensor<8x16x8x8xf32>
@@ -153,9 +155,9 @@ def NN_UpsampleGradOp : NN_TypedOp<"upsample_grad", [NN_Composite]> {
 def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_KindComposite]> {
   let summary = "normalisation per channel";
   let description = [{
-    y = scale (x - mean) / sqrt(var + epsilon) + bias over all dimensions but 1. Training: mean and (biased) var of this rank's batch,
-    also results. Inference: the running statistics, passed through as results. The statistics results are stop-gradient.
-    Source: Ioffe, Szegedy 2015; torch.nn.BatchNormNd.
+    y = scale (x - mean) / sqrt(var + epsilon) + bias over all dimensions but 1. Training: mean and (biased) var of this
+    rank's batch, also results. Inference: the running statistics, passed through as results. The statistics results are
+    stop-gradient. Source: Ioffe, Szegedy 2015; torch.nn.BatchNormNd.
 
     ```mlir
     %y, %mean, %var = nn.batch_norm %x, %scale, %bias, %running_mean, %running_var {epsilon = 1.0e-5, training = true}
@@ -179,9 +181,8 @@ def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad", [NN_KindComposite]> {
 def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable, NN_Rows, NN_KindComposite]> {
   let summary = "cross entropy of softmax(logits) and a class";
   let description = [{
-    logits [N, C, spatial...], label [N, spatial...] in [0, C) -> loss per row (image, or pixel of it), of label's shape. With smoothing s
-    the target is (1 - s) at the label plus s / C everywhere.
-    Source: torch.nn.CrossEntropyLoss.
+    logits [N, C, spatial...], label [N, spatial...] in [0, C) -> loss per row (image, or pixel of it), of label's
+    shape. With smoothing s the target is (1 - s) at the label plus s / C everywhere. Source: torch.nn.CrossEntropyLoss.
 
     ```mlir
     %loss = nn.softmax_cross_entropy %logits, %label {smoothing = 0.1} : (tensor<8x10xf32>, tensor<8xi32>) -> tensor<8xf32>

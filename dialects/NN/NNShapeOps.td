@@ -91,7 +91,8 @@ def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable, NN_CopiedToReaders, NN_R
 def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements, NN_StaysAlone]> {
   let summary = "same tensor in another physical layout";
   let description = [{
-    In a narrower float type, too, if the result has one: then it is an nn.cast whose result lies otherwise than its operand.
+    In a narrower float type, too, if the result has one: then it is an nn.cast whose result lies otherwise than its
+    operand.
   }];
   let arguments = (ins NN_Tensor:$x);
   let results = (outs NN_Tensor:$y);
@@ -102,8 +103,9 @@ def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements, NN_StaysAlone]> {
 def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "a cluster that becomes one generated kernel";
   let description = [{
-    The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, gradients of pooling, iota and constants over one
-    iteration space, or one data movement (concat, slice, pad, transpose), pooling or matrix product. Results are what nn.yield names.
+    The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, gradients of pooling, iota
+    and constants over one iteration space, or one data movement (concat, slice, pad, transpose), pooling or matrix
+    product. Results are what nn.yield names.
 
     ```mlir
     %y = nn.fused (%a = %x, %b = %z) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32> {

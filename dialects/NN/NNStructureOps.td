@@ -11,17 +11,18 @@ include "mlir/Interfaces/FunctionInterfaces.td"
 def NN_ModelOp : NN_Op<"model", [IsolatedFromAbove, Symbol, SymbolTable, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "one model: variables and programs";
   let description = [{
-    The container of every stage. `stage` is nn, train, schedule or exec and says how far it has been lowered; `dlc compile`
-    resumes from there. Attributes: `batch` (rows per rank), `config` (model parameters as set), `train` (optimizer, epochs,
-    schedule, monitor), `data` (sources, chains, validation) and, from the schedule stage on, `target`.
+    The container of every stage. `stage` is nn, train, schedule or exec and says how far it has been lowered; `dlc
+    compile` resumes from there. Attributes: `batch` (rows per rank), `config` (model parameters as set), `train`
+    (optimizer, epochs, schedule, monitor), `data` (sources, chains, validation) and, from the schedule stage on,
+    `target`.
 
-    `train` and `data` are dictionaries; a call is the dictionary of its arguments and its `name`. Optimizers are sgd, adam and adamw (lr,
-    beta1, beta2, eps, weight_decay, no_decay); what is absent has torch.optim's default.
-    `train = {optimizer = {name = "sgd", lr = 0.01, momentum = 0.9, nesterov = false, weight_decay = 0.0, no_decay = ["*.bias"]},
-    epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor = {name = "iou", goal = "max"}, early_stop = its call}`. The monitor is
-    a metric of @eval or "loss"; its goal, "max" or "min", says which of two epochs is the better one.
-    `data = {sources = [ {name = "image", axes = "NYX"} ], chains = [ {inputs = ["image"], steps = [flip's call], outputs = ["image"]} ],
-    validation = 0.2}`.
+    `train` and `data` are dictionaries; a call is the dictionary of its arguments and its `name`. Optimizers are sgd,
+    adam and adamw (lr, beta1, beta2, eps, weight_decay, no_decay); what is absent has torch.optim's default. `train =
+    {optimizer = {name = "sgd", lr = 0.01, momentum = 0.9, nesterov = false, weight_decay = 0.0, no_decay = ["*.bias"]},
+    epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor = {name = "iou", goal = "max"}, early_stop =
+    its call}`. The monitor is a metric of @eval or "loss"; its goal, "max" or "min", says which of two epochs is the
+    better one. `data = {sources = [ {name = "image", axes = "NYX"} ], chains = [ {inputs = ["image"], steps = [flip's
+    call], outputs = ["image"]} ], validation = 0.2}`.
 
     ```mlir
     nn.model @m attributes {stage = "nn", batch = 2 : i64} {
@@ -43,10 +44,10 @@ def NN_ModelOp : NN_Op<"model", [IsolatedFromAbove, Symbol, SymbolTable, SingleB
 def NN_VariableOp : NN_Op<"variable", [Symbol, HasParent<"ModelOp">]> {
   let summary = "state of the model between steps";
   let description = [{
-    Invariant: bitwise equal on all ranks after every step (scalars are set by the host instead). `owner` and `slot` name the
-    parameter and role of an optimizer slot. `trainable = false` freezes a parameter. A variable of kind copy is its owner's value
-    rounded to a narrower type, before and after every step: the runtime makes it wherever it writes the owner, a program assigns
-    both or neither, and nothing saves it.
+    Invariant: bitwise equal on all ranks after every step (scalars are set by the host instead). `owner` and `slot`
+    name the parameter and role of an optimizer slot. `trainable = false` freezes a parameter. A variable of kind copy
+    is its owner's value rounded to a narrower type, before and after every step: the runtime makes it wherever it
+    writes the owner, a program assigns both or neither, and nothing saves it.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<NN_Tensor>:$type, NN_VariableKindAttr:$kind,
                        NN_InitializerAttr:$init, OptionalAttr<FlatSymbolRefAttr>:$owner, OptionalAttr<StrAttr>:$slot);
@@ -80,8 +81,8 @@ def NN_ProgramOp : NN_Op<"program", [FunctionOpInterface, IsolatedFromAbove, Sin
 def NN_ReadOp : NN_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "value of a variable at step start";
   let description = [{
-    With `row`, only as many rows (places in the first dimension) as the type has, from there on. Those lie behind each other in the
-    variable's memory. Made by dlc-split-gradients.
+    With `row`, only as many rows (places in the first dimension) as the type has, from there on. Those lie behind each
+    other in the variable's memory. Made by dlc-split-gradients.
 
     ```mlir
     nn.model @m attributes {stage = "schedule"} {
@@ -103,7 +104,10 @@ def NN_ReadOp : NN_Op<"read", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInter
 
 def NN_AssignOp : NN_Op<"assign", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "value of a variable after the step";
-  let description = "At most one per variable, or per row of it (`row` as in nn.read), and program; of the variable's type including layout.";
+  let description = [{
+    At most one per variable, or per row of it (`row` as in nn.read), and program; of the variable's type including
+    layout.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$variable, NN_Tensor:$value, OptionalAttr<I64Attr>:$row);
   let builders = [OpBuilder<(ins "::llvm::StringRef":$variable, "::mlir::Value":$value), [{
     build($_builder, $_state, variable, value, ::mlir::IntegerAttr());
@@ -113,7 +117,9 @@ def NN_AssignOp : NN_Op<"assign", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 def NN_GradientOp : NN_Op<"gradient", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the gradient of a parameter";
-  let description = "Made by dlc-differentiate, consumed by dlc-apply-optimizer. Mean over the rank's own rows until reduced.";
+  let description = [{
+    Made by dlc-differentiate, consumed by dlc-apply-optimizer. Mean over the rank's own rows until reduced.
+  }];
   let arguments = (ins FlatSymbolRefAttr:$variable, NN_FloatTensor:$value);
   let assemblyFormat = "$variable `,` $value attr-dict `:` type($value)";
 }

@@ -8,9 +8,10 @@ include "mlir/Pass/PassBase.td"
 def DerivePrograms : Pass<"dlc-derive-programs", "::dlc::nn::ModelOp"> {
   let summary = "completes @eval and @predict, sets modes, prunes";
   let description = [{
-    Precondition: stage nn. Effect: a model with @train alone gets @eval, its copy whose losses and metrics count only the rows below
-    `valid_rows`, and, if it has nn.output, @predict. Outputs leave the other programs. In eval and predict batch_norm uses the
-    running statistics and dropout is the identity. Ops, inputs and variables (but state) that nothing uses disappear.
+    Precondition: stage nn. Effect: a model with @train alone gets @eval, its copy whose losses and metrics count only
+    the rows below `valid_rows`, and, if it has nn.output, @predict. Outputs leave the other programs. In eval and
+    predict batch_norm uses the running statistics and dropout is the identity. Ops, inputs and variables (but state)
+    that nothing uses disappear.
 
     A per-row value is what the last nn.reduce_sum over the rows reads; a constant count means so many per row:
     ```mlir
@@ -25,24 +26,26 @@ def DerivePrograms : Pass<"dlc-derive-programs", "::dlc::nn::ModelOp"> {
 def Simplify : Pass<"dlc-simplify", "::dlc::nn::ModelOp"> {
   let summary = "folds constants, merges casts and data movements, drops what has no effect";
   let description = [{
-    Effect: folders of the dialect, splat arithmetic, pairs of cast, broadcast, reshape and transpose, ops that are the identity,
-    equal subexpressions, dead code. No rewrite changes a rounding.
+    Effect: folders of the dialect, splat arithmetic, pairs of cast, broadcast, reshape and transpose, ops that are the
+    identity, equal subexpressions, dead code. No rewrite changes a rounding.
   }];
 }
 
 def CombineEqual : Pass<"dlc-combine-equal", "::dlc::nn::ModelOp"> {
   let summary = "leaves the first of equal ops";
-  let description = "Effect: common subexpressions and dead code are gone. Roles are no difference: the first op keeps its own.";
+  let description = [{
+    Effect: common subexpressions and dead code are gone. Roles are no difference: the first op keeps its own.
+  }];
 }
 
 def PlanTiling : Pass<"dlc-plan-tiling", "::dlc::nn::ModelOp"> {
   let summary = "says how images larger than @predict's input are put together";
   let description = [{
-    Precondition: stage nn, programs derived. Effect: if every output element of @predict depends on a window of the input alone, the
-    model gets `tiling`, per spatial dimension: tiles start at multiples of `alignment`, the total stride; what lies `overlap` pixels
-    (the receptive field's reach, rounded up to the alignment) off an edge inside the image is exact. `parameters` names
-    the model's parameters that set a tile's extents, where they are known. Else the model gets `untiled`, a text that
-    names the op that prevents it, also as a remark (dlc-tiling).
+    Precondition: stage nn, programs derived. Effect: if every output element of @predict depends on a window of the
+    input alone, the model gets `tiling`, per spatial dimension: tiles start at multiples of `alignment`, the total
+    stride; what lies `overlap` pixels (the receptive field's reach, rounded up to the alignment) off an edge inside the
+    image is exact. `parameters` names the model's parameters that set a tile's extents, where they are known. Else the
+    model gets `untiled`, a text that names the op that prevents it, also as a remark (dlc-tiling).
 
     ```mlir
     // one 3 x 3 convolution between a max_pool and a conv_transpose of stride 2
@@ -56,10 +59,11 @@ def PlanTiling : Pass<"dlc-plan-tiling", "::dlc::nn::ModelOp"> {
 def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
   let summary = "stores activations in bf16 where convolutions and products read them";
   let description = [{
-    Precondition: stage nn, programs derived. Effect with `precision=bf16` (f32: none): convolutions and matrix products read and write
-    bf16, and so do the ops between them that only select or move elements (relu, pooling, concat, slice, pad, reshape, transpose,
-    broadcast); nn.cast stands where f32 begins and ends. A value that is rounded for one of its users is read rounded by all, inputs,
-    variables and constants excepted. Biases, normalisation, losses, metrics and variables stay f32. The model gets `precision`.
+    Precondition: stage nn, programs derived. Effect with `precision=bf16` (f32: none): convolutions and matrix products
+    read and write bf16, and so do the ops between them that only select or move elements (relu, pooling, concat, slice,
+    pad, reshape, transpose, broadcast); nn.cast stands where f32 begins and ends. A value that is rounded for one of
+    its users is read rounded by all, inputs, variables and constants excepted. Biases, normalisation, losses, metrics
+    and variables stay f32. The model gets `precision`.
 
     ```mlir
     %y = nn.conv %x, %w, %b ... : (tensor<4x3x8x8xf32>, tensor<16x3x3x3xf32>, tensor<16xf32>) -> tensor<4x16x8x8xf32>
@@ -78,12 +82,12 @@ def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
 def VerifyNN : Pass<"dlc-verify-nn", "::mlir::ModuleOp"> {
   let summary = "checks a model at the beginning or the end of stage nn (read-only)";
   let description = [{
-    1. There is exactly one model, of stage nn, and it has a program. 2. `batch` is positive and the extent of dimension 0 of all inputs of train and
-    eval. 3. An input has one type in train and eval, and one rank and element type in all programs. 4. Programs hold nn ops only,
-    and none of later stages. 5. Scalars have the well-known names and types, which nothing else
-    has; nothing assigns to them. 6. train has a loss; only
-    train assigns, only predict has outputs (as written, train has them for a prediction that is still to be derived), and predict has
-    nothing else. 7. The model's attributes have the entries and types with which they are read.
+    1. There is exactly one model, of stage nn, and it has a program. 2. `batch` is positive and the extent of dimension
+    0 of all inputs of train and eval. 3. An input has one type in train and eval, and one rank and element type in all
+    programs. 4. Programs hold nn ops only, and none of later stages. 5. Scalars have the well-known names and types,
+    which nothing else has; nothing assigns to them. 6. train has a loss; only train assigns, only predict has outputs
+    (as written, train has them for a prediction that is still to be derived), and predict has nothing else. 7. The
+    model's attributes have the entries and types with which they are read.
   }];
   let options = [Option<"written", "written", "bool", "false", "before dlc-derive-programs">];
 }

@@ -8,10 +8,11 @@ include "mlir/Pass/PassBase.td"
 def Differentiate : Pass<"dlc-differentiate", "::dlc::nn::ModelOp"> {
   let summary = "appends the gradients of all parameters to @train";
   let description = [{
-    Precondition: stage nn. Effect: behind the ops of @train follow the gradients of sum over losses of weight * sum / count, by the
-    ops' own rules (DifferentiableOpInterface), then one nn.gradient per parameter; the stage becomes train. A count is a constant to
-    the gradient: it enters as `nn.div %weight, %count` or, if it is a constant, folded. A parameter without influence on a loss gets
-    a warning and no gradient, one with `trainable = false` neither. An op without a rule on the way is an error.
+    Precondition: stage nn. Effect: behind the ops of @train follow the gradients of sum over losses of weight * sum /
+    count, by the ops' own rules (DifferentiableOpInterface), then one nn.gradient per parameter; the stage becomes
+    train. A count is a constant to the gradient: it enters as `nn.div %weight, %count` or, if it is a constant, folded.
+    A parameter without influence on a loss gets a warning and no gradient, one with `trainable = false` neither. An op
+    without a rule on the way is an error.
     ```mlir
     %w = nn.read @w : tensor<3xf32>
     %s = nn.reduce_sum %w {dims = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>
@@ -27,10 +28,10 @@ def Differentiate : Pass<"dlc-differentiate", "::dlc::nn::ModelOp"> {
 def InsertAllReduce : Pass<"dlc-insert-all-reduce", "::dlc::nn::ModelOp"> {
   let summary = "reduces gradients, batch statistics and counts over ranks";
   let description = [{
-    Precondition: differentiated. Effect on @train: each gradient is the sum over ranks (the optimizer divides by their number); batch
-    statistics on their way to a variable are the mean over ranks; a loss count that depends on data is the mean over ranks
-    where the backward pass divides by it, so that the sum of the ranks' gradients over their number is exact. `wire` is the type in
-    which gradients travel; statistics and counts travel in f32. The model gets `wire`.
+    Precondition: differentiated. Effect on @train: each gradient is the sum over ranks (the optimizer divides by their
+    number); batch statistics on their way to a variable are the mean over ranks; a loss count that depends on data is
+    the mean over ranks where the backward pass divides by it, so that the sum of the ranks' gradients over their number
+    is exact. `wire` is the type in which gradients travel; statistics and counts travel in f32. The model gets `wire`.
     ```mlir
     nn.gradient @w, %g : tensor<3xf32>
     // becomes
@@ -45,20 +46,21 @@ def InsertAllReduce : Pass<"dlc-insert-all-reduce", "::dlc::nn::ModelOp"> {
 def ApplyOptimizer : Pass<"dlc-apply-optimizer", "::dlc::nn::ModelOp"> {
   let summary = "turns gradients into updates of parameters and slots";
   let description = [{
-    Precondition: gradients are sums over ranks; the model's `train` attribute names the optimizer. Effect: every nn.gradient becomes
-    elementwise ops and nn.assign; slot variables `optimizer.<slot>.<parameter>` are added. Learning rate, step and 1/ranks are
-    scalar variables, so that neither a schedule nor another number of ranks needs another artifact. Formulas are those of
-    torch.optim (SGD, Adam, AdamW), except that 1 - beta^t is formed without cancellation.
+    Precondition: gradients are sums over ranks; the model's `train` attribute names the optimizer. Effect: every
+    nn.gradient becomes elementwise ops and nn.assign; slot variables `optimizer.<slot>.<parameter>` are added. Learning
+    rate, step and 1/ranks are scalar variables, so that neither a schedule nor another number of ranks needs another
+    artifact. Formulas are those of torch.optim (SGD, Adam, AdamW), except that 1 - beta^t is formed without
+    cancellation.
   }];
 }
 
 def Insert16BitWeights : Pass<"dlc-insert-16-bit-weights", "::dlc::nn::ModelOp"> {
   let summary = "keeps parameters that kernels read in 16 bits from step to step";
   let description = [{
-    Precondition: gradients are applied. Effect: for every parameter that a program reads through an nn.cast to a narrower type there is a
-    variable of kind copy, which all programs read instead; where @train assigns the parameter, it assigns the copy the same value rounded. So
-    the update, which has the value at hand, writes what the next step's kernels read. A parameter that nobody trains is rounded when it is
-    loaded.
+    Precondition: gradients are applied. Effect: for every parameter that a program reads through an nn.cast to a
+    narrower type there is a variable of kind copy, which all programs read instead; where @train assigns the parameter,
+    it assigns the copy the same value rounded. So the update, which has the value at hand, writes what the next step's
+    kernels read. A parameter that nobody trains is rounded when it is loaded.
     ```mlir
     %w = nn.read @w : tensor<3xf32>
     %narrow = nn.cast %w : (tensor<3xf32>) -> tensor<3xbf16>
@@ -75,10 +77,10 @@ def Insert16BitWeights : Pass<"dlc-insert-16-bit-weights", "::dlc::nn::ModelOp">
 def VerifyTrain : Pass<"dlc-verify-train", "::dlc::nn::ModelOp"> {
   let summary = "checks that ranks stay equal at the end of stage train (read-only)";
   let description = [{
-    1. No nn.gradient is left. 2. An assigned value derives only from values that are equal on all ranks: variables (but first_row and
-    valid_rows), constants and all-reduced values. 3. Only @train communicates. 4. Attributes, variables, inputs and sinks are as dlc-verify-nn
-    demands, programs hold nn ops and all-reduces only. 5. Roles name variables; assignments are updates, and only updates read what an
-    update computes.
+    1. No nn.gradient is left. 2. An assigned value derives only from values that are equal on all ranks: variables (but
+    first_row and valid_rows), constants and all-reduced values. 3. Only @train communicates. 4. Attributes, variables,
+    inputs and sinks are as dlc-verify-nn demands, programs hold nn ops and all-reduces only. 5. Roles name variables;
+    assignments are updates, and only updates read what an update computes.
   }];
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""--accumulate K: K batches on one rank give the bits of K ranks, batch norm and dropout included; resuming; what cannot be summed."""
+"""--accumulate K: K batches on one rank give the bits of K ranks, batch norm and dropout included; resuming; what
+cannot be summed."""
 import os
 
 from support import MODELS, check, digits, read_safetensors, run, same_file, without_data, workspace

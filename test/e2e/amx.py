@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What is planned for AMX, on processors without it: oneDNN has kernels of its own there. A preloaded library computes their tile
-instructions (test/amx/TileEmulator.cpp), and a copy of oneDNN asks it for the processor's features."""
+"""What is planned for AMX, on processors without it: oneDNN has kernels of its own there. A preloaded library computes
+their tile instructions (test/amx/TileEmulator.cpp), and a copy of oneDNN asks it for the processor's features."""
 import os
 import pathlib
 import re

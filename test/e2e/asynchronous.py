@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""On a device whose memory the host cannot touch, which begins as NaN, and whose streams run late in an order drawn by chance, training,
-resuming, several ranks and batches a step, evaluation and prediction give the CPU's bits."""
+"""On a device whose memory the host cannot touch, which begins as NaN, and whose streams run late in an order drawn by
+chance, training, resuming, several ranks and batches a step, evaluation and prediction give the CPU's bits."""
 import os
 import shutil
 

@@ -1,4 +1,5 @@
-"""A small network with batch norm in every combination of precision, math and wire that can differ on this processor."""
+"""A small network with batch norm in every combination of precision, math and wire that can differ on this
+processor."""
 from support import MODELS, blocked_target, has, run
 
 import numpy as np
@@ -10,7 +11,8 @@ SMALL = ["--set", "base=16", "--set", "depth=2", "--set", "size=64", "--set", "p
 
 
 def strict_is_fast(*model):
-    """True if strict math gives the kernels, memory and instructions of fast math here: then all that one does the other does."""
+    """True if strict math gives the kernels, memory and instructions of fast math here: then all that one does the
+    other does."""
     fast, strict = (run("dlc", "compile", *model, f"--math={math}", "--emit=exec")[0] for math in ("fast", "strict"))
     return strict.replace('math = "strict"', 'math = "fast"') == fast
 
@@ -39,7 +41,8 @@ def disks(directory, count=24, size=64):
 
 
 class Combination:
-    """The U-Net in one of the combinations, with blocked layouts and Winograd kernels where plans of f32 can have them."""
+    """The U-Net in one of the combinations, with blocked layouts and Winograd kernels where plans of f32 can have
+    them."""
 
     def __init__(self, directory, plan, wire, threads=1):
         self.what, self.wire = f"{plan}, wire of {wire}", wire

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Damaged artifacts through the program: an error in one line or a sound step, never a signal; undamaged memory is as planned."""
+"""Damaged artifacts through the program: an error in one line or a sound step, never a signal; undamaged memory is as
+planned."""
 import json
 import random
 import re

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Data that do not fit: one line that names file, sample and value, on any number of ranks, and no step on such data."""
+"""Data that do not fit: one line that names file, sample and value, on any number of ranks, and no step on such
+data."""
 import json
 import os
 import struct

@@ -103,8 +103,8 @@ def different_artifacts(directory, artifact, data):
 
 
 def stopped_rank(directory, artifact, data):
-    """The other rank says what it waits for and for whom, wherever the rank stood. Almost always that is an all-reduce: runs are
-    stopped until one was."""
+    """The other rank says what it waits for and for whom, wherever the rank stood. Almost always that is an all-reduce:
+    runs are stopped until one was."""
     for attempt in range(5):
         job = Job(directory, artifact, data, f"stopped-{attempt}", "--timeout", 3)
         os.kill(job.ranks[1], signal.SIGSTOP)
@@ -116,7 +116,8 @@ def stopped_rank(directory, artifact, data):
 
 
 def cut_file(directory, artifact, data, weights):
-    """A file that somebody cuts while it is mapped: read, its pages are a signal, and zeros where the last one is cut."""
+    """A file that somebody cuts while it is mapped: read, its pages are a signal, and zeros where the last one is
+    cut."""
     np.save(directory / "many.npy", np.zeros((50000, 28, 28), np.uint8))
     command = [BIN / "dlc-run", "predict", artifact, "--data", f"image={directory}/many.npy", "--init", weights, "-o", directory / "many"]
     predict = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Faults in every combination of precision, math and wire: a run that was killed, then terminated, ends with the bits of one that nothing
-disturbed; what is not a number, and ranks that no longer hold the same, are found before a checkpoint is written."""
+"""Faults in every combination of precision, math and wire: a run that was killed, then terminated, ends with the bits
+of one that nothing disturbed; what is not a number, and ranks that no longer hold the same, are found before a
+checkpoint is written."""
 import itertools
 import os
 import signal

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""The same for a network with batch norm, whose statistics are reduced and saved too, in every combination of precision, math and wire:
-no bit depends on overlap, buckets, interruption, or on whether a rank's batches come one after the other."""
+"""The same for a network with batch norm, whose statistics are reduced and saved too, in every combination of
+precision, math and wire: no bit depends on overlap, buckets, interruption, or on whether a rank's batches come one
+after the other."""
 import itertools
 
 from combinations import WIRES, Combination, plans_here

@@ -59,7 +59,8 @@ class Job:
         self.ends(rf"rank {rank} (was ended by signal 9 |\(process {self.ranks[rank]}\) has died; )", seconds)
 
     def ends(self, pattern, seconds):
-        """The job must end with exit code 1 within this time and, as its last line, an error that matches. Returns that line."""
+        """The job must end with exit code 1 within this time and, as its last line, an error that matches. Returns that
+        line."""
         begin = time.time()
         try:
             _, err = self.process.communicate(timeout=seconds + 20)

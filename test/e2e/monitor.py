@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""The best epoch, the plateau and the early stop follow the monitor in the direction that the model states, from .dl and from .mlir text.
+"""The best epoch, the plateau and the early stop follow the monitor in the direction that the model states, from .dl
+and from .mlir text.
 
-The metric `level` rises in every epoch, since the only weight is drawn to 1; the same figure is watched in both directions."""
+The metric `level` rises in every epoch, since the only weight is drawn to 1; the same figure is watched in both
+directions."""
 import json
 
 from support import check, run, workspace

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Padding lanes of blocked tensors stay zero: of variables, optimizer slots, gradients and everything that a kernel writes, in every
-combination of precision, math and wire. dlc-padding looks at them after every instruction, on memory that was filled with NaN."""
+"""Padding lanes of blocked tensors stay zero: of variables, optimizer slots, gradients and everything that a kernel
+writes, in every combination of precision, math and wire. dlc-padding looks at them after every instruction, on memory
+that was filled with NaN."""
 import re
 
 from support import MODELS, blocked_target, check, has, run, workspace

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""--precision=bf16: gradients and predictions against the evaluator, which rounds at the same places; the invariants of bits; refusal."""
+"""--precision=bf16: gradients and predictions against the evaluator, which rounds at the same places; the invariants of
+bits; refusal."""
 import json
 
 from combinations import WIRES, strict_is_fast
@@ -17,9 +18,10 @@ def refused(directory):
 
 
 class RoundedCase(Case):
-    """A case whose reference is the model at stage nn with its casts: the evaluator rounds where the compiled step does. Where f32
-    falls on the other side of the middle between two bf16 values than f64 does, one element differs by 2^-8, and what depends on it
-    follows; few elements do, and tensors are compared by norm. Rounding at one place more or less shows: bf16 misses f64 by 0.2."""
+    """A case whose reference is the model at stage nn with its casts: the evaluator rounds where the compiled step
+    does. Where f32 falls on the other side of the middle between two bf16 values than f64 does, one element differs by
+    2^-8, and what depends on it follows; few elements do, and tensors are compared by norm. Rounding at one place more
+    or less shows: bf16 misses f64 by 0.2."""
     tolerance = 2e-3
 
     def __init__(self, name, model, sets, inputs, *options):
@@ -47,7 +49,8 @@ def near_evaluator(random):
         RoundedCase(f"unet2d, wire of {wire}", "unet2d.dl", plain | {"batch": 2}, scans, f"--wire={wire}").step(2)
 
 
-# No bit of the step depends on the order of a sum: see IntegerCase. Concatenation, pooling and upsampling as in the U-Net.
+# No bit of the step depends on the order of a sum: see IntegerCase. Concatenation, pooling and upsampling as in the
+# U-Net.
 INTEGERS = """model integers(batch = 4) {
   input image : f32[batch, 1, 16, 16]
   input target : f32[batch, 1, 16, 16]
@@ -104,7 +107,8 @@ def near_evaluator_in_integers(random):
 
 
 def near_evaluator_with_norm(random):
-    """One element that is rounded to the other side moves a gradient by up to 8e-5, a rounding more or less by 5e-4 to 2e-3."""
+    """One element that is rounded to the other side moves a gradient by up to 8e-5, a rounding more or less by 5e-4 to
+    2e-3."""
     case = IntegerCase("batch norm", NORM, random, random.standard_normal((4, 1, 16, 16), np.float32), lambda value: value)
     case.tolerance = 3e-5
     case.step(1)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Images of any size are predicted by tiles as a program of their size would; what predict writes, TIFF for ImageJ included."""
+"""Images of any size are predicted by tiles as a program of their size would; what predict writes, TIFF for ImageJ
+included."""
 import os
 import re
 
@@ -67,7 +68,8 @@ def test_tiles():
     same(smaller, mirrored[..., :40, :], "an image smaller than a tile")
 
 
-# A gate of one channel made of features of two resolutions, after Oktay et al. 2018, and sums, means and shares over channels.
+# A gate of one channel made of features of two resolutions, after Oktay et al. 2018, and sums, means and shares over
+# channels.
 GATES = """
 model gates(batch = 4, patch = [32, 32]) {
   input image : f32[batch, 1, patch...]

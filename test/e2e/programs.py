@@ -20,7 +20,8 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 0.1) }
 """
 
-# One kernel reads a value and, through a view, its first row for every row: the result may not lie in the value's memory.
+# One kernel reads a value and, through a view, its first row for every row: the result may not lie in the value's
+# memory.
 READ_THROUGH_VIEW = """
 nn.model @m attributes {stage = "nn", batch = 4 : i64} {
   nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {

@@ -1,4 +1,5 @@
-"""Changes a network's text at stage nn into what the language has no words for: padding of two sizes, shared weights, slices, transposes."""
+"""Changes a network's text at stage nn into what the language has no words for: padding of two sizes, shared weights,
+slices, transposes."""
 import random
 import re
 
@@ -76,7 +77,8 @@ def text_of(numbers):
 
 
 def moved_elements(text, generator):
-    """Between some values of @train and their users: slices, pads, transposes. The other programs are left to the compiler to derive."""
+    """Between some values of @train and their users: slices, pads, transposes. The other programs are left to the
+    compiler to derive."""
     programs = {match[1]: match for match in PROGRAM.finditer(text)}
     train = programs["train"][0]
     found = list(VALUE.finditer(train))

@@ -1,6 +1,7 @@
 """Draws small networks for random_models.py: a text in the graph language and its inputs.
 
-Everything follows from the seed alone. Shapes are tracked here so that operands fit; they stay small: the evaluator is a plain loop.
+Everything follows from the seed alone. Shapes are tracked here so that operands fit; they stay small: the evaluator is
+a plain loop.
 """
 import dataclasses
 import math
@@ -160,7 +161,8 @@ class Graph:
         return self.activation(self.let(f"{x.name} + {y.name}" if self.chance(0.8) else f"{y.name} - {x.name}", x.shape))
 
     def branches(self, x):
-        """Inception-like: a concatenation of two to four branches of the same operand, one of which may be the operand."""
+        """Inception-like: a concatenation of two to four branches of the same operand, one of which may be the
+        operand."""
         parts = []
         for _ in range(self.random.randint(2, 4)):
             kind = self.random.randrange(4)

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Random networks, compiled and run, against the evaluator in f64: training steps, evaluation, prediction, memory.
 
-How far a correct program may be from the evaluator depends on the network: a bias ahead of a batch norm has no gradient but rounding
-errors, a ReLU that decides narrowly may turn over. So the evaluator runs again with random errors a few times as large as those of the
-arithmetic in use (dlc-reference --noise), and what these move is what the compiled program may be off. Gradients are compared with
-differences of the loss, too, since evaluator and compiler derive them by the same rules. What may be off by more than CAP is not
-checked, so a run in CI fails if one of its SEEDS has such tensors.
+How far a correct program may be from the evaluator depends on the network: a bias ahead of a batch norm has no gradient
+but rounding errors, a ReLU that decides narrowly may turn over. So the evaluator runs again with random errors a few
+times as large as those of the arithmetic in use (dlc-reference --noise), and what these move is what the compiled
+program may be off. Gradients are compared with differences of the loss, too, since evaluator and compiler derive them
+by the same rules. What may be off by more than CAP is not checked, so a run in CI fails if one of its SEEDS has such
+tensors.
 
     random_models.py [--seed FIRST] [--count N] [--jobs J] [--verbose]      one seed: --seed K --count 1
 """
@@ -26,12 +27,14 @@ import random_edits
 import random_graph
 from support import has, read_safetensors, run, workspace, write_safetensors
 
-# Of a run in CI: SEEDS, on whose networks nothing much depends on a narrow decision (see CAP), and those that once found a defect.
+# Of a run in CI: SEEDS, on whose networks nothing much depends on a narrow decision (see CAP), and those that once
+# found a defect.
 SEEDS, FOUND_DEFECTS = (1, 2, *range(4, 20), 21, 23, 24, 27, 45), (66, 140, 2038)
 
-# Relative size of the errors that are simulated, and what is allowed beyond them. strict: one rounding is 2^-24, and a sum of a thousand
-# products has ten of them; fast: Winograd's transforms lose two bits more; bf16: as f32, but where sums fall on another side of the
-# middle between two bf16 values, an element is off by 2^-8, and with few elements no sample may see it.
+# Relative size of the errors that are simulated, and what is allowed beyond them. strict: one rounding is 2^-24, and a
+# sum of a thousand products has ten of them; fast: Winograd's transforms lose two bits more; bf16: as f32, but where
+# sums fall on another side of the middle between two bf16 values, an element is off by 2^-8, and with few elements no
+# sample may see it.
 Arithmetic = collections.namedtuple("Arithmetic", "noise floor")
 STRICT, FAST, BF16 = Arithmetic(2**-19, 2**-22), Arithmetic(2**-17, 2**-20), Arithmetic(2**-17, 2**-8)
 MARGIN = 4  # times the largest of so few samples
@@ -232,7 +235,8 @@ class Case:
             raise Mismatch(f"planned {plan['bytes']} bytes, allocated {bench['arena_bytes']}")
 
     def gradients(self):
-        """Along a random direction, against the difference of two losses; a corner between them is passed by a smaller step."""
+        """Along a random direction, against the difference of two losses; a corner between them is passed by a smaller
+        step."""
         exact = self.reference("train", None, "--scalar", "step=0")
         norms = {key.removeprefix("gradient."): np.linalg.norm(value) for key, value in exact.items() if key.startswith("gradient.")}
         names = list(norms)

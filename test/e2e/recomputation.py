@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What runs again in backward instead of being kept changes no bit, and takes less memory: the U-Net's first convolution, with batch norm
-behind it and without."""
+"""What runs again in backward instead of being kept changes no bit, and takes less memory: the U-Net's first
+convolution, with batch norm behind it and without."""
 import json
 import shutil
 

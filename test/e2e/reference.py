@@ -18,8 +18,8 @@ def relative(ours, theirs):
 
 
 class Case:
-    """A model (of models/ by its name, or a path), its inputs and its weights: drawn by the runtime, then moved so that no bias is 0
-    and no scale is 1."""
+    """A model (of models/ by its name, or a path), its inputs and its weights: drawn by the runtime, then moved so that
+    no bias is 0 and no scale is 1."""
     tolerance = 1e-5  # of what leaves the forward pass; gradients may err tenfold
 
     def __init__(self, name, model, sets, inputs, *options):
@@ -88,8 +88,8 @@ class Case:
 
 
 def main():
-    # Under this seed no ReLU and no max pool decides within 1e-5 of its operand's spread (bench/parity.py watches that), so that
-    # no rounding, of any host's kernels, turns one over.
+    # Under this seed no ReLU and no max pool decides within 1e-5 of its operand's spread (bench/parity.py watches
+    # that), so that no rounding, of any host's kernels, turns one over.
     random = np.random.default_rng(4)
     digits = {"image": random.standard_normal((4, 1, 28, 28), np.float32), "label": random.integers(0, 10, 4, np.int32)}
     scans = {"image": random.standard_normal((4, 1, 16, 16), np.float32),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What a run keeps: files, their records, and TensorBoard events read by another reader's rules; --resume adds to them, so that all ends
-as if nothing had stopped the run."""
+"""What a run keeps: files, their records, and TensorBoard events read by another reader's rules; --resume adds to them,
+so that all ends as if nothing had stopped the run."""
 import csv
 import json
 import os
@@ -100,7 +100,8 @@ def without_times(record):
 
 
 def kept(directory):
-    """Contents of a run directory by file, measured times left out; files of events are read as the one run that they tell of."""
+    """Contents of a run directory by file, measured times left out; files of events are read as the one run that they
+    tell of."""
     contents, events = {}, {}
     for file in sorted(directory.iterdir()):
         if file.name.startswith("events."):
@@ -134,7 +135,8 @@ def interrupt(command, directory):
 
 
 def check_resuming(directory, data):
-    """A run that --steps cut or a signal interrupted, with a schedule that counts to the end: resumed, it keeps what a whole one keeps."""
+    """A run that --steps cut or a signal interrupted, with a schedule that counts to the end: resumed, it keeps what a
+    whole one keeps."""
     artifact = directory / "mnist.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads=1", "-o", artifact)
     train = ["dlc-run", "train", artifact, *data, "--val", data[1], "--val", data[3], "--lr", 0.01, "--no-shuffle", "--seed", 3]
@@ -160,8 +162,8 @@ def check_resuming(directory, data):
 
 
 def spoil(path, sample):
-    """Makes a number of a sample NaN, in a part of the file that its fingerprint does not read: a run takes the mended file for the same.
-    Returns what mends it."""
+    """Makes a number of a sample NaN, in a part of the file that its fingerprint does not read: a run takes the mended
+    file for the same. Returns what mends it."""
     sound, blob = path.read_bytes(), bytearray(path.read_bytes())
     pieces, piece = 16, 4096
     starts = [(len(blob) - piece) * k // (pieces - 1) for k in range(pieces)]
@@ -174,8 +176,8 @@ def spoil(path, sample):
 
 
 def check_bad_rows(directory, data):
-    """A bad row that is met in the midst of an epoch, or when it is validated, costs no step: once it is mended, the run ends as if it had
-    been sound. One in the first batch leaves nothing."""
+    """A bad row that is met in the midst of an epoch, or when it is validated, costs no step: once it is mended, the
+    run ends as if it had been sound. One in the first batch leaves nothing."""
     artifact = directory / "mnist.dlx"
     image, other = directory / "float.npy", directory / "float-val.npy"
     np.save(image, np.load(directory / "image.npy").astype(np.float32))

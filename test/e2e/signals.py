@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A request to stop at any moment has one outcome: a checkpoint and how to continue once training has begun, else a clean end."""
+"""A request to stop at any moment has one outcome: a checkpoint and how to continue once training has begun, else a
+clean end."""
 import os
 import re
 import signal
@@ -42,7 +43,8 @@ def segments_left():
 
 
 def stop(process, delay, mark, by=signal.SIGTERM):
-    """Sends a signal after `delay` seconds. The error's line, empty if the process was not under way; seconds until the end."""
+    """Sends a signal after `delay` seconds. The error's line, empty if the process was not under way; seconds until the
+    end."""
     time.sleep(delay)
     begin = time.time()
     process.send_signal(by)
@@ -78,7 +80,8 @@ def training(directory, artifact, data, ranks):
             check(steps_done(kept / "last.safetensors") == step, f"the checkpoint is not of step {step}")
             outcomes.add("resumable")
         else:
-            # Before the command line is read, nothing tells that this is training; before main, nobody is there to tell.
+            # Before the command line is read, nothing tells that this is training; before main, nobody is there to
+            # tell.
             early = ("", "dlc-run: error: interrupted by SIGTERM") if milliseconds < 800 else ()
             check(line in early or line.endswith("before the first step; nothing was written"), line)
             check(not kept.exists(), f"{kept} holds {list(kept.iterdir()) if kept.exists() else ''} after '{line}'")
@@ -135,8 +138,8 @@ def sweeping(artifact):
 
 
 def without_ranks(directory, artifact, data):
-    """mpirun may not notice that a signal has ended its ranks: one that waits for ever, as then. What its library of events
-    remarks about the pipes of ranks that are gone is nobody's business."""
+    """mpirun may not notice that a signal has ended its ranks: one that waits for ever, as then. What its library of
+    events remarks about the pipes of ranks that are gone is nobody's business."""
     folder = directory / "stuck"
     folder.mkdir()
     (folder / "mpirun").write_text("#!/usr/bin/python3\nimport signal, sys\nsignal.signal(signal.SIGUSR1, lambda *_: None)\n"

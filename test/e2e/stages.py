@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Every stage's text can be read back: by dlc-opt, and by dlc compile, which goes on to the same artifact. An option is needed until
-what it says is decided; after that the text knows, and an option that contradicts it is refused."""
+"""Every stage's text can be read back: by dlc-opt, and by dlc compile, which goes on to the same artifact. An option is
+needed until what it says is decided; after that the text knows, and an option that contradicts it is refused."""
 from support import MODELS, check, has, run, same_file, workspace
 
 UNET = ["base=6", "depth=2", "size=32", "batch=2", "predict.size=32"]

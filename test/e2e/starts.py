@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Starting: runs at one time get directories of their own, failed starts leave none, one process trains in a directory, and native code is
-kept where only we can write."""
+"""Starting: runs at one time get directories of their own, failed starts leave none, one process trains in a directory,
+and native code is kept where only we can write."""
 import os
 import re
 import socket

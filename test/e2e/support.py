@@ -45,8 +45,8 @@ def has(flag):
 
 
 def blocked_target(directory):
-    """A target for processors with AVX-512 whose table makes convolutions of unblocked tensors slow: plans block tensors whatever
-    their size, and so have padding lanes and, where math is fast, Winograd kernels."""
+    """A target for processors with AVX-512 whose table makes convolutions of unblocked tensors slow: plans block
+    tensors whatever their size, and so have padding lanes and, where math is fast, Winograd kernels."""
     table = json.loads((ROOT / "runtime/cpu/targets/avx512.json").read_text())
     for entry in table["efficiency"]:
         if entry["implementation"] in ("brg", "gemm"):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""bench over batch sizes and over ranks: the rows that were asked for, as table, CSV, JSON and picture; what cannot be swept."""
+"""bench over batch sizes and over ranks: the rows that were asked for, as table, CSV, JSON and picture; what cannot be
+swept."""
 import csv
 import json
 import os

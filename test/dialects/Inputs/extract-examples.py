@@ -1,7 +1,8 @@
 """Prints every ```mlir example of the given .td files, separated for --split-input-file.
 
 Examples leave out where their operands come from; each that is used and not defined becomes the result of an
-unregistered op of the type that the example states for it: operand i of `op %a, %b ... : (A, B) -> ...` or `... : A, B`.
+unregistered op of the type that the example states for it: operand i of `op %a, %b ... : (A, B) -> ...` or `... : A,
+B`.
 """
 import re
 import sys

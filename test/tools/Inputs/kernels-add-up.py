@@ -1,4 +1,5 @@
-"""Usage: kernels-add-up.py PROFILE.json INSPECT.json: the kernels of a profile are those of the artifact, and add up to its kinds."""
+"""Usage: kernels-add-up.py PROFILE.json INSPECT.json: the kernels of a profile are those of the artifact, and add up to
+its kinds."""
 import collections
 import json
 import sys
