@@ -8,6 +8,7 @@
 #include "passes/planning/BucketLayout.h"
 #include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
+#include "runtime/artifact/WrittenRanges.h"
 
 #include <map>
 
@@ -39,8 +40,9 @@ public:
       Liveness liveness(program);
       if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program)) ||
           failed(verifyOverlap(liveness)) || failed(verifyUploads(program, symbols)) ||
-          failed(verifySums(liveness, symbols)) || failed(verifyOrder(liveness, symbols)) ||
-          failed(verifyCollectives(liveness)) || failed(verifyStreams(liveness, symbols)))
+          failed(verifySums(liveness, symbols)) ||
+          failed(verifyOrder(program, liveness, symbols)) || failed(verifyCollectives(liveness)) ||
+          failed(verifyStreams(liveness, symbols)))
         return signalPassFailure();
       AliasVerifier aliases(symbols);
       for (Operation *instruction : liveness.instructions())
@@ -383,8 +385,35 @@ private:
     return success();
   }
 
-  static LogicalResult verifyOrder(const Liveness &liveness, SymbolTable &symbols) { // 3. 6.
-    DenseSet<Operation *> written;
+  static rt::ArenaRange rangeOf(Value value) {
+    Root root = rootOf(value);
+    auto begin = static_cast<uint64_t>(*root.buffer.getOffset()) + root.offset;
+    int64_t bytes = nn::physicalBytes(cast<exec::BufferType>(value.getType()).getTensor());
+    return {static_cast<uint32_t>(root.buffer.getArena()), begin, begin + bytes};
+  }
+
+  static rt::WrittenRanges::Range bytesOf(Value value) {
+    rt::ArenaRange range = rangeOf(value);
+    return {range.begin, range.end};
+  }
+
+  /// Between the slices of a bucket and behind them, nothing is ever written.
+  static DenseMap<Operation *, rt::WrittenRanges> findPadding(exec::ProgramOp program) {
+    DenseMap<Operation *, std::vector<rt::WrittenRanges::Range>> views;
+    for (auto view : program.getBody().getOps<ViewOp>())
+      if (BufferOp root = rootOf(view.getView()).buffer; root.getArena() == ArenaKind::Gradients)
+        views[root].push_back(bytesOf(view.getView()));
+    DenseMap<Operation *, rt::WrittenRanges> padding;
+    for (auto &[bucket, ranges] : views)
+      padding[bucket] = rt::WrittenRanges::paddingOf(bytesOf(cast<BufferOp>(bucket).getBuffer()),
+                                                     std::move(ranges));
+    return padding;
+  }
+
+  static LogicalResult verifyOrder(exec::ProgramOp program, const Liveness &liveness,
+                                   SymbolTable &symbols) { // 3. 6. 16.
+    DenseMap<Operation *, rt::WrittenRanges> written = findPadding(program);
+    DenseSet<Operation *> taken;
     for (Operation *op : liveness.instructions()) {
       if (!op->getAttr("stream"))
         return op->emitOpError("has no stream; run dlc-assign-streams first");
@@ -393,12 +422,18 @@ private:
         BufferOp root = rootOf(operand).buffer;
         bool isKept = root.getVariables() || (root.getVariable() && !isScalar(root, symbols));
         isKept |= root.getArena() == ArenaKind::Sums; // over micro-batches
-        if (access != Access::Write && !isKept && !written.contains(root))
+        if (access != Access::Write && !isKept && !written[root].covers(bytesOf(operand)))
           return op->emitOpError("reads a buffer that nothing has written");
+        if (access != Access::Read && taken.contains(root))
+          return op->emitOpError("writes a buffer that the host has taken");
       }
-      for (auto [operand, access] : llvm::zip(op->getOperands(), accesses))
+      for (auto [operand, access] : llvm::zip(op->getOperands(), accesses)) {
+        BufferOp root = rootOf(operand).buffer;
         if (access != Access::Read)
-          written.insert(rootOf(operand).buffer);
+          written[root].add(bytesOf(operand));
+        if (isa<DownloadOp>(op))
+          taken.insert(root);
+      }
     }
     return success();
   }
@@ -416,7 +451,9 @@ private:
         if (static_cast<int64_t>(start.getCollective()) != next++)
           return start.emitOpError("starts collective ")
                  << start.getCollective() << ", expected " << next - 1;
-        BufferOp bucket = rootOf(start.getBucket()).buffer;
+        auto bucket = start.getBucket().getDefiningOp<BufferOp>();
+        if (!bucket)
+          return start.emitOpError("adds up a part of a bucket");
         if (bucket.getArena() != ArenaKind::Gradients)
           return start.emitOpError("adds up what lies in the arena ")
                  << stringifyArenaKind(bucket.getArena()) << ", expected gradients";
@@ -472,15 +509,8 @@ private:
     return success();
   }
 
-  static rt::ArenaRange rangeOf(Value value) {
-    Root root = rootOf(value);
-    auto begin = static_cast<uint64_t>(*root.buffer.getOffset()) + root.offset;
-    int64_t bytes = nn::physicalBytes(cast<exec::BufferType>(value.getType()).getTensor());
-    return {static_cast<uint32_t>(root.buffer.getArena()), begin, begin + bytes};
-  }
-
   static LogicalResult verifyEvent(Operation *op, DenseSet<int64_t> &recorded,
-                                   rt::OrderProof &proof) { // 12.
+                                   rt::StepOrderProof &proof) { // 12.
     if (auto record = dyn_cast<RecordOp>(op)) {
       if (!recorded.insert(record.getEvent()).second)
         return op->emitOpError("records event ") << record.getEvent() << " a second time";
@@ -496,7 +526,8 @@ private:
   }
 
   /// The earlier instruction whose memory this one meets unordered, if there is one.
-  static std::optional<uint32_t> meets(Operation *op, SymbolTable &symbols, rt::OrderProof &proof) {
+  static std::optional<uint32_t> meets(Operation *op, SymbolTable &symbols,
+                                       rt::StepOrderProof &proof) {
     if (auto start = dyn_cast<StartOp>(op))
       return proof.start(start.getCollective(), rangeOf(start.getBucket()));
     if (auto wait = dyn_cast<exec::WaitOp>(op))
@@ -508,13 +539,22 @@ private:
     return std::nullopt;
   }
 
+  /// Means the same as rt::isOncePerStep of the artifact.
+  static bool isOncePerStep(Operation *op) {
+    auto phase = op->getAttrOfType<PhaseAttr>("phase");
+    bool computes = isa<DispatchOp, CopyOp>(op);
+    return isa<StartOp, exec::WaitOp>(op) ||
+           (computes && phase && phase.getValue() == Phase::Optimizer);
+  }
+
   /// What meets in memory, one writing, is ordered by streams, events and collectives.
   static LogicalResult verifyStreams(const Liveness &liveness, SymbolTable &symbols) { // 12.
-    rt::OrderProof proof;
+    rt::StepOrderProof proof;
     DenseSet<int64_t> recorded;
     for (auto [number, op] : llvm::enumerate(liveness.instructions())) {
       auto stream = op->getAttrOfType<exec::StreamAttr>("stream");
-      proof.begin(number, static_cast<rt::OrderProof::Stream>(stream.getValue()));
+      proof.begin(number, static_cast<rt::OrderProof::Stream>(stream.getValue()),
+                  isOncePerStep(op));
       if (failed(verifyEvent(op, recorded, proof)))
         return failure();
       if (std::optional<uint32_t> earlier = meets(op, symbols, proof))

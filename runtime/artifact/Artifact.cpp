@@ -7,8 +7,21 @@
 #include "runtime/artifact/Writer.h"
 
 #include <cstring>
+#include <optional>
 
 namespace dlc::rt {
+
+/// The version, read ahead of all else: tables of another one may look malformed.
+static std::optional<uint32_t> versionOf(flatbuffers::Verifier &verifier, const uint8_t *file) {
+  constexpr size_t root = sizeof(flatbuffers::uoffset_t); // behind the size
+  size_t offset = verifier.VerifyOffset(root);
+  if (offset == 0 || !verifier.VerifyTableStart(file + root + offset))
+    return std::nullopt;
+  const auto *table = reinterpret_cast<const flatbuffers::Table *>(file + root + offset);
+  if (!table->VerifyField<uint32_t>(verifier, artifact::Artifact::VT_VERSION, sizeof(uint32_t)))
+    return std::nullopt;
+  return artifact::GetSizePrefixedArtifact(file)->version();
+}
 
 Artifact::Artifact(const std::string &path) : source(path) {
   auto mapping = std::make_shared<const MappedFile>(path);
@@ -30,8 +43,8 @@ void Artifact::verify() {
     throw Error(ErrorCode::Artifact, source + " " + what);
   };
   // Size prefix, root offset and identifier, and at the end the hash.
-  constexpr size_t head = 12, tail = sizeof(uint64_t);
-  if (file.size() < head + tail ||
+  constexpr size_t start = 12, tail = sizeof(uint64_t);
+  if (file.size() < start + tail ||
       std::memcmp(file.data() + 8, artifact::ArtifactIdentifier(), 4) != 0)
     refuse("is not a dlc artifact");
   std::span<const uint8_t> covered = file.first(file.size() - tail);
@@ -43,13 +56,14 @@ void Artifact::verify() {
   uint64_t dataBegin = dataSectionBegin(flatBytes);
   if (dataBegin > covered.size())
     refuse("is corrupt: it ends inside its tables");
-  flatbuffers::Verifier verifier(file.data(), flatBytes);
-  if (!artifact::VerifySizePrefixedArtifactBuffer(verifier))
+  flatbuffers::Verifier head(file.data(), flatBytes), tables(file.data(), flatBytes);
+  if (std::optional<uint32_t> version = versionOf(head, file.data());
+      version && *version != artifactVersion)
+    refuse("is of version " + std::to_string(*version) + ", this program reads version " +
+           std::to_string(artifactVersion) + ": compile the model again");
+  if (!artifact::VerifySizePrefixedArtifactBuffer(tables))
     refuse("is corrupt: malformed tables");
   content = artifact::GetSizePrefixedArtifact(file.data());
-  if (content->version() != artifactVersion)
-    refuse("is of version " + std::to_string(content->version()) + ", this program reads version " +
-           std::to_string(artifactVersion) + ": compile the model again");
   dataSection = covered.subspan(dataBegin);
   std::vector<std::string> faults = verifyArtifact(*content, dataSection.size());
   if (faults.empty())

@@ -85,4 +85,48 @@ private:
   Point now;
 };
 
+/// True of what runs in the last micro-batch of a step alone: collectives, and what computes or
+/// copies for the optimizer.
+bool isOncePerStep(const artifact::Instruction &instruction);
+
+/// The proof for both runs of a program: the last micro-batch of a step, or the only one, in which
+/// everything runs, and those before it, in which what runs once a step orders nothing.
+class StepOrderProof {
+public:
+  using Stream = OrderProof::Stream;
+
+  void begin(uint32_t instruction, Stream stream, bool oncePerStep) {
+    last.begin(instruction, stream);
+    runsBefore = !oncePerStep;
+    if (runsBefore)
+      before.begin(instruction, stream);
+  }
+  void record(uint32_t event) {
+    last.record(event);
+    before.record(event);
+  }
+  void wait(uint32_t event) {
+    last.wait(event);
+    before.wait(event);
+  }
+  std::optional<uint32_t> read(const ArenaRange &range) {
+    std::optional<uint32_t> found = runsBefore ? before.read(range) : std::nullopt;
+    std::optional<uint32_t> other = last.read(range);
+    return found ? found : other;
+  }
+  std::optional<uint32_t> write(const ArenaRange &range) {
+    std::optional<uint32_t> found = runsBefore ? before.write(range) : std::nullopt;
+    std::optional<uint32_t> other = last.write(range);
+    return found ? found : other;
+  }
+  std::optional<uint32_t> start(uint32_t collective, const ArenaRange &range) {
+    return last.start(collective, range);
+  }
+  void finish(uint32_t collective) { last.finish(collective); }
+
+private:
+  OrderProof last, before;
+  bool runsBefore = true;
+};
+
 } // namespace dlc::rt

@@ -4,6 +4,7 @@
 #include "runtime/artifact/Faults.h"
 #include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
+#include "runtime/artifact/WrittenRanges.h"
 
 #include <map>
 #include <optional>
@@ -38,9 +39,12 @@ private:
   void verifyUpload(const artifact::Upload &upload);
   void verifyDownload(uint32_t result);
   void findHostValues();
+  void findPadding();
 
   /// Says no if the program has no such buffer; reports that, and one that is not live.
   bool verifyLive(uint32_t buffer);
+  /// The same, and reports what the buffer does not hold yet, or holds no longer.
+  bool verifyContents(uint32_t buffer, artifact::Access access);
   /// The same, and reports what nothing orders before the access.
   bool verifyUse(uint32_t buffer, artifact::Access access);
   /// Reports an earlier instruction that nothing orders before this one.
@@ -51,6 +55,8 @@ private:
   /// What it is a view of, or itself.
   uint32_t rootOf(uint32_t buffer) const;
   bool isSum(uint32_t buffer) const;
+  /// A buffer in the arena of gradients that is no view.
+  bool isBucket(uint32_t buffer) const;
   bool isVisible(uint32_t buffer) const {
     return buffer < buffers.size() && buffers[buffer].valid &&
            (buffers[buffer].program < 0 || buffers[buffer].program == index);
@@ -79,12 +85,12 @@ private:
     bool isInput = false, isThere = false;
   };
   std::map<uint32_t, HostValue> hostValues;
-  std::vector<bool> downloaded; // by result
-  std::set<uint32_t> written;   // buffers that are no views, by themselves or by a view
-  std::set<uint32_t> taken;     // likewise, results that the host has
-  std::set<uint32_t> sums;      // that an instruction has
-  std::set<uint32_t> summed;    // buckets whose collective has not started
-  OrderProof order;
+  std::vector<bool> downloaded;              // by result
+  std::map<uint32_t, WrittenRanges> written; // by buffers that are no views, bytes of the arena
+  std::set<uint32_t> taken;                  // buffers that are no views, whose value the host has
+  std::set<uint32_t> sums;                   // that an instruction has
+  std::set<uint32_t> summed;                 // buckets whose collective has not started
+  StepOrderProof order;
 };
 
 /// Rows of a tensor, nothing if it has no dimensions.
@@ -215,9 +221,8 @@ void ProgramVerifier::verifyCollectives() {
     else if (buffers[collective->buffer()].elements != collective->elements() ||
              root.buffers()->Get(collective->buffer())->type()->dtype() != artifact::DType::F32)
       faultInSignature(name + " is not as large as its buffer or not f32");
-    else if (root.arenas()->Get(buffers[collective->buffer()].arena)->kind() !=
-             artifact::ArenaKind::Gradients)
-      faultInSignature(name + " does not lie in the arena of gradients");
+    else if (!isBucket(collective->buffer()))
+      faultInSignature(name + " is not of a whole buffer in the arena of gradients");
   }
 }
 
@@ -252,7 +257,23 @@ bool ProgramVerifier::isSum(uint32_t buffer) const {
   return root.arenas()->Get(buffers[buffer].arena)->kind() == artifact::ArenaKind::Sums;
 }
 
-bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
+bool ProgramVerifier::isBucket(uint32_t buffer) const {
+  return rootOf(buffer) == buffer &&
+         root.arenas()->Get(buffers[buffer].arena)->kind() == artifact::ArenaKind::Gradients;
+}
+
+/// Between the slices of a bucket and behind them, nothing is ever written.
+void ProgramVerifier::findPadding() {
+  std::map<uint32_t, std::vector<WrittenRanges::Range>> views; // by bucket
+  for (uint32_t i = 0; i < buffers.size(); ++i)
+    if (isVisible(i) && rootOf(i) != i && isBucket(rootOf(i)))
+      views[rootOf(i)].emplace_back(buffers[i].begin, buffers[i].end);
+  for (auto &[bucket, ranges] : views)
+    written[bucket] =
+        WrittenRanges::paddingOf({buffers[bucket].begin, buffers[bucket].end}, std::move(ranges));
+}
+
+bool ProgramVerifier::verifyContents(uint32_t buffer, artifact::Access access) {
   if (!verifyLive(buffer))
     return false;
   if (isSum(buffer))
@@ -265,14 +286,22 @@ bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
   };
   if (isMissing(buffer) || isMissing(rootOf(buffer)))
     fault("buffer " + std::to_string(buffer) + " is used before the host's value is there");
-  else if (access != artifact::Access::Write && buffers[rootOf(buffer)].program >= 0 &&
-           !written.contains(rootOf(buffer)))
+  ArenaRange range = rangeOf(buffer);
+  WrittenRanges &before = written[rootOf(buffer)];
+  bool isKept = buffers[rootOf(buffer)].program < 0;
+  if (access != artifact::Access::Write && !isKept && !before.covers({range.begin, range.end}))
     fault("reads buffer " + std::to_string(buffer) + ", which nothing has written");
   if (access != artifact::Access::Read) {
-    written.insert(rootOf(buffer));
+    before.add({range.begin, range.end});
     if (taken.contains(rootOf(buffer)))
       fault("writes buffer " + std::to_string(buffer) + ", which the host has taken");
   }
+  return true;
+}
+
+bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
+  if (!verifyContents(buffer, access))
+    return false;
   verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
                                                        : order.write(rangeOf(buffer)));
   return true;
@@ -305,10 +334,9 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
     return fault("starts collective " + std::to_string(collective) + ", unknown or started before");
   collectives[collective] = State::Started;
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
-  if (!verifyLive(buffer))
-    return;
   summed.erase(buffer);
-  verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
+  if (verifyContents(buffer, artifact::Access::ReadWrite))
+    verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
 }
 
 void ProgramVerifier::verifyWait(uint32_t collective) {
@@ -337,6 +365,8 @@ void ProgramVerifier::verifyAccumulate(const artifact::Accumulate &accumulate) {
     return fault("no kernel " + std::to_string(accumulate.kernel()));
   if (!verifyUse(bucket, artifact::Access::ReadWrite) || !verifyLive(sum))
     return;
+  if (!isBucket(bucket))
+    return fault("adds up buffer " + std::to_string(bucket) + ", which is no bucket");
   if (!isSum(sum) || rootOf(sum) != sum || !sums.insert(sum).second)
     return fault("adds up in buffer " + std::to_string(sum) + ", which is no sum of its own");
   if (buffers[sum].liveBegin > 0 ||
@@ -392,7 +422,7 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
   position = at;
   if (instruction.stream() > artifact::Stream::MAX || instruction.phase() > artifact::Phase::MAX)
     return fault("unknown stream or phase");
-  order.begin(at, instruction.stream());
+  order.begin(at, instruction.stream(), isOncePerStep(instruction));
   switch (instruction.operation_type()) {
   case artifact::Operation::Dispatch:
     return verifyDispatch(*instruction.operation_as_Dispatch());
@@ -437,6 +467,7 @@ void ProgramVerifier::run() {
   verifyTiling();
   verifyCollectives();
   findHostValues();
+  findPadding();
   downloaded.resize(countOf(program.results()));
   for (uint32_t i = 0; i < countOf(program.instructions()) && !faults.full(); ++i)
     verifyInstruction(i, *program.instructions()->Get(i));

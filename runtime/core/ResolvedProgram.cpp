@@ -1,6 +1,7 @@
 #include "runtime/core/ResolvedProgram.h"
 
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/artifact/OrderProof.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/ScalarBlock.h"
 
@@ -8,12 +9,6 @@
 
 namespace dlc::rt {
 namespace {
-
-/// What computes or copies for the optimizer; what the host gives and takes is of a micro-batch.
-bool isOncePerStep(const artifact::Instruction &instruction) {
-  bool computes = instruction.operation_as_Dispatch() || instruction.operation_as_Copy();
-  return computes && instruction.phase() == artifact::Phase::Optimizer;
-}
 
 class Resolver {
 public:
@@ -146,9 +141,7 @@ ResolvedProgram Resolver::run() const {
 bool ResolvedProgram::Instruction::runsIn(MicroBatch part) const {
   if (std::holds_alternative<Accumulate>(operation))
     return part.count > 1;
-  bool isOnce = oncePerStep || std::holds_alternative<Start>(operation) ||
-                std::holds_alternative<Wait>(operation);
-  return part.isLast() || !isOnce;
+  return part.isLast() || !oncePerStep;
 }
 
 ResolvedProgram resolve(const artifact::Program &program, const Arenas &arenas,

@@ -75,7 +75,7 @@ struct ResolvedProgram {
     std::variant<std::monostate, Launch, Start, Wait, Copy, RecordEvent, WaitEvent, Upload,
                  Download, Accumulate>
         operation;
-    bool oncePerStep = false; // in the last micro-batch alone, as are starts and waits
+    bool oncePerStep = false; // in the last micro-batch alone
 
     bool runsIn(MicroBatch part) const;
   };

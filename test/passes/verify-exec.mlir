@@ -62,6 +62,78 @@ nn.model @overlap attributes {stage = "exec"} {
 
 // -----
 
+// A view is written, and what it is a view of is read.
+nn.model @half_written attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 128 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<32xf32>>
+    %upper = exec.view %a[64] : <tensor<32xf32>> -> <tensor<16xf32>>
+    exec.dispatch @write(%upper) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    // expected-error @below {{reads a buffer that nothing has written}}
+    exec.download "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<32xf32>>
+  }
+}
+
+// -----
+
+// Of a bucket's three slices one is not written; the end of the bucket has no slice.
+nn.model @slice_unwritten attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 256 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<64xf32>>
+    %0 = exec.view %a[0] : <tensor<64xf32>> -> <tensor<16xf32>>
+    %1 = exec.view %a[64] : <tensor<64xf32>> -> <tensor<16xf32>>
+    %2 = exec.view %a[128] : <tensor<64xf32>> -> <tensor<8xf32>>
+    %all = exec.view %a[0] : <tensor<64xf32>> -> <tensor<48xf32>>
+    exec.dispatch @write(%0) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.dispatch @write(%1) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
+    // expected-error @below {{reads a buffer that nothing has written}}
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<64xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
+nn.model @written_after_download attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<16xf32>>
+    exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.download "a"(%a) {kind = #exec<result output>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    // expected-error @below {{writes a buffer that the host has taken}}
+    exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
+// Where collectives do not run, nothing orders what is behind their waits.
+nn.model @ordered_by_collective_alone attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 128 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    %b = exec.buffer {arena = #exec<arena_kind gradients>, offset = 64 : i64} : <tensor<16xf32>>
+    exec.dispatch @write(%b) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
+    // expected-note @below {{the earlier instruction}}
+    exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream comm>} : !exec.buffer<tensor<16xf32>>
+    exec.start %b {collective = 0 : i64, wire = f32, members = ["b"], stream = #exec<stream comm>} : <tensor<16xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+    // expected-error @below {{meets memory of an earlier instruction, and nothing orders the two}}
+    exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
 nn.model @unwritten attributes {stage = "exec"} {
   exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
   exec.program @train {

@@ -62,6 +62,30 @@ static void giveTiling(TinyArtifact &tiny, std::vector<uint64_t> alignment,
   tiny.program().tiling->overlap = std::move(overlap);
 }
 
+/// A file of another version, whose tables hold numbers where this one's hold offsets.
+static std::vector<uint8_t> ofVersion(std::optional<uint32_t> version) {
+  flatbuffers::FlatBufferBuilder builder;
+  flatbuffers::uoffset_t start = builder.StartTable();
+  if (version)
+    builder.AddElement<uint32_t>(artifact::Artifact::VT_VERSION, *version, 0);
+  builder.AddElement<uint32_t>(artifact::Artifact::VT_MODEL, 0xFFFFFFF0, 0);
+  builder.FinishSizePrefixed(flatbuffers::Offset<artifact::Artifact>(builder.EndTable(start)),
+                             artifact::ArtifactIdentifier());
+  std::vector<uint8_t> file(builder.GetBufferPointer(),
+                            builder.GetBufferPointer() + builder.GetSize());
+  file.resize(dataSectionBegin(file.size()) + sizeof(uint64_t));
+  sealArtifact(file);
+  return file;
+}
+
+TEST(Artifact, TablesOfAnotherVersionAreNotReported) {
+  EXPECT_EQ(messageOf(ofVersion(2)),
+            "file is of version 2, this program reads version 3: compile the model again");
+  EXPECT_EQ(messageOf(ofVersion(std::nullopt)), // the first one, which is not written
+            "file is of version 1, this program reads version 3: compile the model again");
+  EXPECT_EQ(messageOf(ofVersion(artifactVersion)), "file is corrupt: malformed tables");
+}
+
 /// The tiny artifact with a buffer's shape, whose vector is then taken to begin one word later: the
 /// first element's lower half is the count. A vector, too, inside of the file, but not aligned.
 static std::vector<uint8_t> withMovedShape(unsigned buffer, std::vector<int64_t> shape) {
@@ -350,7 +374,7 @@ static const FaultCase faultCases[] = {
        t.root.arenas[2]->bytes = 576;
        t.root.arenas[3]->bytes = 0;
      },
-     "does not lie in the arena of gradients"},
+     "is not of a whole buffer in the arena of gradients"},
     {"CollectiveWire", [](TinyArtifact &t) { t.program().collectives[0]->wire = DType::I64; },
      "wire type"},
     {"DispatchKernel", [](TinyArtifact &t) { t.addDispatch(7, {}); }, "no kernel 7"},
@@ -424,17 +448,19 @@ static const FaultCase faultCases[] = {
        std::rotate(list.begin() + 7, list.begin() + 8, list.begin() + 12);
      },
      "buffer 5 is used after it was added to its sum"},
-    {"SumOfNoBucket",
+    {"SumWithoutCollective",
      [](TinyArtifact &t) {
        uint32_t sum = t.addBuffer("", 4, 448, {tinyElements}, 0, 0, 20);
        t.root.arenas[4]->bytes = 896;
-       t.addAccumulate(2, 0, sum);
+       t.addAccumulate(2, 5, sum);
      },
-     "buffer 0 is added up, but no collective of it starts afterwards"},
+     "buffer 5 is added up, but no collective of it starts afterwards"},
     {"SumInAnotherArena",
      [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->sum = 2; },
      "adds up in buffer 2, which is no sum of its own"},
-    {"SumOfTwo", [](TinyArtifact &t) { t.addAccumulate(2, 0, 6); },
+    {"SumOfNoBucket", [](TinyArtifact &t) { t.addAccumulate(2, 0, 6); },
+     "adds up buffer 0, which is no bucket"},
+    {"SumOfTwo", [](TinyArtifact &t) { t.addAccumulate(2, 5, 6); },
      "adds up in buffer 6, which is no sum of its own"},
     {"SumUsedOtherwise", [](TinyArtifact &t) { t.addDispatch(1, {0, 6, 1}); },
      "buffer 6 is a sum's, of which not every run has one"},
@@ -457,6 +483,25 @@ static const FaultCase faultCases[] = {
        std::rotate(list.begin() + 2, list.end() - 1, list.end());
      },
      "reads buffer 3, which nothing has written"},
+    {"HalfOfItWritten",
+     [](TinyArtifact &t) {
+       t.root.arenas[2]->bytes = 1024;
+       uint32_t whole = t.addBuffer("", 2, 128, {tinyElements}, 0, 0, 20);
+       uint32_t copy = t.addBuffer("", 2, 576, {tinyElements}, 0, 0, 20);
+       uint32_t half = t.addBuffer("", 2, 128, {tinyElements / 2}, 0, 0, 20);
+       uint32_t value = t.addBuffer("", 0, 0, {tinyElements / 2}, -1, 0, 0);
+       t.root.buffers[half]->alias_of = static_cast<int32_t>(whole);
+       t.root.buffers[value]->alias_of = 0;
+       addCopy(t, artifact::Stream::Compute, value, half);
+       addCopy(t, artifact::Stream::Compute, whole, copy);
+     },
+     "reads buffer 7, which nothing has written"},
+    {"SumOverRanksOfNothing",
+     [](TinyArtifact &t) {
+       auto &list = t.program().instructions;
+       list.erase(list.begin() + 6, list.begin() + 8);
+     },
+     "reads buffer 5, which nothing has written"},
     {"WrittenAfterItsDownload",
      [](TinyArtifact &t) { addCopy(t, artifact::Stream::Compute, 1, 3); },
      "writes buffer 3, which the host has taken"},

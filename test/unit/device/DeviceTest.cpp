@@ -198,7 +198,9 @@ struct Training {
     add(program, ResolvedProgram::RecordEvent{computed});
     add(program, ResolvedProgram::WaitEvent{computed}, Stream::Comm);
     add(program, ResolvedProgram::Start{0}, Stream::Comm);
+    program.instructions.back().oncePerStep = true;
     add(program, ResolvedProgram::Wait{0});
+    program.instructions.back().oncePerStep = true;
     add(program, ResolvedProgram::Launch{
                      bench.load(1), {everywhere(weight), everywhere(gradient), everywhere(rate)}});
     program.instructions.back().oncePerStep = true;
