@@ -28,6 +28,10 @@ public:
   static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyElementwise(op); }
 };
 
+/// Implementers, as a library's kernels, are asked what they offer for the op.
+template <typename ConcreteType>
+class HasKernelRequest : public mlir::OpTrait::TraitBase<ConcreteType, HasKernelRequest> {};
+
 /// Each element of the result is an element of an operand.
 template <typename ConcreteType>
 class MovesElements : public mlir::OpTrait::TraitBase<ConcreteType, MovesElements> {};
@@ -44,6 +48,10 @@ class StaysAlone : public mlir::OpTrait::TraitBase<ConcreteType, StaysAlone> {};
 /// An element costs a function, as e^x, and not only some instructions of arithmetic.
 template <typename ConcreteType>
 class FunctionPerElement : public mlir::OpTrait::TraitBase<ConcreteType, FunctionPerElement> {};
+
+/// The result is zero or an element of an operand, perhaps negated, so nothing is rounded.
+template <typename ConcreteType>
+class Exact : public mlir::OpTrait::TraitBase<ConcreteType, Exact> {};
 
 /// Sums up products of the elements of the first two operands in f32, also where these are of 16
 /// bits.

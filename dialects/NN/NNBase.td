@@ -12,6 +12,8 @@ class NN_Op<string mnemonic, list<Trait> traits = []> : Op<NN_Dialect, mnemonic,
 
 def NN_Rows : DeclareOpInterfaceMethods<NN_RowsOpInterface>;
 def NN_Windows : DeclareOpInterfaceMethods<NN_WindowsOpInterface>;
+// Of ops with `bias` and `relu`, whose accessors are the methods.
+defvar NN_Epilogue = NN_EpilogueOpInterface;
 def NN_Blocks : DeclareOpInterfaceMethods<NN_BlocksOpInterface>;
 def NN_Composite : DeclareOpInterfaceMethods<NN_CompositeOpInterface>;
 // With layerKind, too.

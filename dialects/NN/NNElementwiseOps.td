@@ -15,14 +15,14 @@ class NN_UnaryOp<string mnemonic, string text, list<Trait> traits = []>
   let results = (outs NN_FloatTensor:$y);
 }
 
-def NN_NegOp : NN_UnaryOp<"neg", "-x">;
-def NN_AbsOp : NN_UnaryOp<"abs", "|x|; gradient 0 at 0">;
+def NN_NegOp : NN_UnaryOp<"neg", "-x", [NN_Exact]>;
+def NN_AbsOp : NN_UnaryOp<"abs", "|x|; gradient 0 at 0", [NN_Exact]>;
 def NN_ExpOp : NN_UnaryOp<"exp", "e^x", [NN_FunctionPerElement]>;
 def NN_LogOp : NN_UnaryOp<"log", "natural logarithm", [NN_FunctionPerElement]>;
 def NN_SqrtOp : NN_UnaryOp<"sqrt", "square root">;
 def NN_RsqrtOp : NN_UnaryOp<"rsqrt", "1 / sqrt(x)">;
 def NN_TanhOp : NN_UnaryOp<"tanh", "hyperbolic tangent", [NN_Layer, NN_FunctionPerElement]>;
-def NN_ReluOp : NN_UnaryOp<"relu", "max(x, 0); gradient 0 at 0; NaN stays NaN", [NN_Layer]>;
+def NN_ReluOp : NN_UnaryOp<"relu", "max(x, 0); gradient 0 at 0; NaN stays NaN", [NN_Layer, NN_Exact]>;
 def NN_SigmoidOp : NN_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [NN_Layer, NN_FunctionPerElement]>;
 def NN_SoftplusOp : NN_UnaryOp<"softplus", "log(1 + e^x) = max(x, 0) + log1p(e^-|x|)", [NN_FunctionPerElement]>;
 
@@ -37,8 +37,8 @@ def NN_AddOp : NN_BinaryOp<"add", "a + b", [Commutative]> { let hasFolder = 1; }
 def NN_SubOp : NN_BinaryOp<"sub", "a - b"> { let hasFolder = 1; }
 def NN_MulOp : NN_BinaryOp<"mul", "a * b", [Commutative]> { let hasFolder = 1; }
 def NN_DivOp : NN_BinaryOp<"div", "a / b"> { let hasFolder = 1; }
-def NN_MaxOp : NN_BinaryOp<"max", "the larger; gradient to a where a >= b, else to b">;
-def NN_MinOp : NN_BinaryOp<"min", "the smaller; gradient to a where a <= b, else to b">;
+def NN_MaxOp : NN_BinaryOp<"max", "the larger; gradient to a where a >= b, else to b", [NN_Exact]>;
+def NN_MinOp : NN_BinaryOp<"min", "the smaller; gradient to a where a <= b, else to b", [NN_Exact]>;
 def NN_PowOp : NN_BinaryOp<"pow", "a^b; not differentiable in b", [NN_FunctionPerElement]>;
 
 def NN_CompareOp : NN_ElementwiseOp<"compare"> {

@@ -71,6 +71,23 @@ def NN_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
   let methods = [InterfaceMethod<"The reduced dimensions, increasing.", "::llvm::ArrayRef<int64_t>", "getDims">];
 }
 
+def NN_EpilogueOpInterface : OpInterface<"EpilogueOpInterface"> {
+  let cppNamespace = "::dlc::nn";
+  let description = [{
+    Ops whose kernels may finish the result in place: add a bias, a number for each index of dimension 1, then apply a
+    ReLU. Whether a kernel does is the target's to say.
+  }];
+  let methods = [
+    InterfaceMethod<"The bias, or null.", "::mlir::Value", "getBias">,
+    InterfaceMethod<"The same, to be removed.", "::mlir::MutableOperandRange", "getBiasMutable">,
+    InterfaceMethod<"True if a ReLU follows.", "bool", "getRelu">,
+    InterfaceMethod<"Lets a ReLU follow.", "void", "setRelu", (ins "bool":$relu)>
+  ];
+}
+
+// Implementers, as a library's kernels, are asked what they offer for the op (passes/planning/KernelRequests.h).
+def NN_HasKernelRequest : NativeOpTrait<"HasKernelRequest"> { let cppNamespace = "::dlc::nn"; }
+
 // Each element of the result is an element of an operand.
 def NN_MovesElements : NativeOpTrait<"MovesElements"> { let cppNamespace = "::dlc::nn"; }
 
@@ -83,6 +100,9 @@ def NN_StaysAlone : NativeOpTrait<"StaysAlone"> { let cppNamespace = "::dlc::nn"
 
 // An element costs a function, as e^x, and not only some instructions of arithmetic.
 def NN_FunctionPerElement : NativeOpTrait<"FunctionPerElement"> { let cppNamespace = "::dlc::nn"; }
+
+// The result is zero or an element of an operand, perhaps negated, so nothing is rounded.
+def NN_Exact : NativeOpTrait<"Exact"> { let cppNamespace = "::dlc::nn"; }
 
 // Sums up products of the elements of the first two operands in f32, also where these are of 16 bits.
 def NN_SumsInF32 : NativeOpTrait<"SumsInF32"> { let cppNamespace = "::dlc::nn"; }

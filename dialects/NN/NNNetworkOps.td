@@ -9,7 +9,8 @@ include "dialects/NN/NNBase.td"
 defvar NN_ConvAttributes = (ins DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
     DenseI64ArrayAttr:$padding_high, DenseI64ArrayAttr:$dilations, DefaultValuedAttr<I64Attr, "1">:$groups);
 
-def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_Windows, NN_Composite]> {
+def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_Windows, NN_Composite,
+                                       NN_HasKernelRequest, NN_Epilogue]> {
   let summary = "convolution (cross-correlation)";
   let description = [{
     x [N, C, S...], weight [O, C/groups, K...], bias [O] -> [N, O, S'...] with S' = (S + low + high - dilation (K - 1) -
@@ -28,7 +29,8 @@ def NN_ConvOp : NN_InferredOp<"conv", [NN_Differentiable, NN_Layer, NN_SumsInF32
   let hasVerifier = 1;
 }
 
-def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_Windows]> {
+def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows,
+                                                       NN_Windows, NN_HasKernelRequest, NN_Epilogue]> {
   let summary = "transposed convolution";
   let description = [{
     x [N, C, S...], weight [C, O/groups, K...], bias [O] -> y [N, O, S'...]: the data gradient of the convolution that
@@ -46,21 +48,22 @@ def NN_ConvTransposeOp : NN_TypedOp<"conv_transpose", [NN_Differentiable, NN_Lay
   let hasVerifier = 1;
 }
 
-def NN_ConvGradDataOp : NN_TypedOp<"conv_grad_data", [NN_Differentiable, NN_Composite]> {
+def NN_ConvGradDataOp : NN_TypedOp<"conv_grad_data", [NN_Differentiable, NN_Composite, NN_HasKernelRequest]> {
   let summary = "gradient of a convolution's x";
   let arguments = !con((ins NN_FloatTensor:$dy, NN_FloatTensor:$weight), NN_ConvAttributes);
   let results = (outs NN_FloatTensor:$dx);
   let hasVerifier = 1;
 }
 
-def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter", [NN_Composite]> {
+def NN_ConvGradFilterOp : NN_TypedOp<"conv_grad_filter", [NN_Composite, NN_HasKernelRequest]> {
   let summary = "gradient of a convolution's weight";
   let arguments = !con((ins NN_FloatTensor:$x, NN_FloatTensor:$dy), NN_ConvAttributes);
   let results = (outs NN_FloatTensor:$dw);
   let hasVerifier = 1;
 }
 
-def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows]> {
+def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Layer, NN_SumsInF32, NN_Rows, NN_HasKernelRequest,
+                                           NN_Epilogue]> {
   let summary = "matrix product a b + bias";
   let description = [{
     a [M, K] (transpose_a: [K, M]), b [K, N] (transpose_b: [N, K]), bias [N] -> [M, N]. `relu` as for conv. The result
@@ -81,7 +84,7 @@ def NN_MatmulOp : NN_InferredOp<"matmul", [NN_Differentiable, NN_Layer, NN_SumsI
 defvar NN_PoolAttributes = (ins DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$padding_low,
                                 DenseI64ArrayAttr:$padding_high);
 
-def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows]> {
+def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_HasKernelRequest]> {
   let summary = "maximum over windows, and where it was";
   let description = [{
     y [N, C, S'...] with S' = (S + low + high - K) / stride + 1; index: position of the first maximum in the window,
@@ -97,7 +100,7 @@ def NN_MaxPoolOp : NN_InferredOp<"max_pool", [NN_Differentiable, NN_Layer, NN_Ro
   let hasVerifier = 1;
 }
 
-def NN_MaxPoolGradOp : NN_TypedOp<"max_pool_grad"> {
+def NN_MaxPoolGradOp : NN_TypedOp<"max_pool_grad", [NN_HasKernelRequest]> {
   let summary = "gradient of max_pool's x";
   let arguments = !con((ins NN_FloatTensor:$dy, NN_TensorOf<[I8]>:$index), NN_PoolAttributes);
   let results = (outs NN_FloatTensor:$dx);

@@ -88,7 +88,7 @@ def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable, NN_CopiedToReaders, NN_R
   let hasVerifier = 1;
 }
 
-def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements, NN_StaysAlone]> {
+def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements, NN_StaysAlone, NN_HasKernelRequest]> {
   let summary = "same tensor in another physical layout";
   let description = [{
     In a narrower float type, too, if the result has one: then it is an nn.cast whose result lies otherwise than its

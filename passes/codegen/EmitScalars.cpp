@@ -219,7 +219,6 @@ Value dlc::emitScalar(LocBuilder &b, const ClusterNode &node, ValueRange in, Val
       .Case([&](nn::DropoutOp op) { return emitDropout(b, op, in, index); })
       .Default([&](Operation *op) {
         Value y = emitFloat(b, op, in);
-        bool exact = isa<nn::NegOp, nn::AbsOp, nn::ReluOp, nn::MaxOp, nn::MinOp>(op);
-        return exact ? y : emitRounded(b, y, node.element);
+        return op->hasTrait<nn::Exact>() ? y : emitRounded(b, y, node.element);
       });
 }

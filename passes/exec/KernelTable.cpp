@@ -61,14 +61,14 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
   if (!planned)
     return op->emitOpError("has no kernel; run dlc-plan-kernels first");
   std::optional<rt::KernelRequest> request = kernels.request(op);
-  rt::CandidateList list = kernels.libraryCandidates(op, *request);
+  rt::CandidateList list = kernels.candidates(op, *request);
   const rt::KernelCandidate *choice = nullptr;
   for (const rt::KernelCandidate &candidate : list.candidates)
     if (!choice && candidate.implementation == planned.getImplementation())
       choice = &candidate;
   if (!choice)
     return op->emitOpError("was planned as '")
-           << planned.getImplementation() << "', which the library does not offer: "
+           << planned.getImplementation() << "', which the target does not offer: "
            << (list.reason.empty() ? "other implementations only" : list.reason);
   std::string reason;
   std::vector<uint8_t> plan = kernels.planner().finalise(*request, *choice, reason);

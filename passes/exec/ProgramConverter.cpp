@@ -9,6 +9,7 @@
 #include "dialects/NN/Role.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/planning/BucketLayout.h"
+#include "passes/planning/KernelRequests.h"
 #include "passes/planning/PlannedKernel.h"
 
 using namespace mlir;
@@ -83,11 +84,6 @@ static Phase phaseOf(Operation *op) {
 }
 
 /// True if a kernel writes the value and can write it anywhere.
-static bool isKernelResult(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && (isa<nn::FusedOp>(op) || hasRequest(op));
-}
-
 void ProgramConverter::placeBuckets() {
   for (auto start : program.getBody().getOps<comm::StartOp>()) {
     Value bucket =

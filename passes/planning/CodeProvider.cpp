@@ -81,7 +81,7 @@ rt::CandidateList CodeProvider::product(nn::MatmulOp op, const rt::KernelRequest
     return !operand.layout || operand.layout->isRowMajor();
   });
   double nanoseconds = planner.generatedCost(request);
-  if (!plan || !isRowMajor || request.relu != op.getRelu() || std::isinf(nanoseconds))
+  if (!plan || !isRowMajor || std::isinf(nanoseconds))
     return none();
   std::vector<Layout> layouts;
   for (const rt::OperandType &operand : request.operands)

@@ -54,9 +54,9 @@ static rt::KernelRequest product(nn::MatmulOp op) {
   return request;
 }
 
-bool dlc::hasRequest(Operation *op) {
-  return isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp, nn::ConvGradFilterOp,
-             nn::MatmulOp, nn::MaxPoolOp, nn::MaxPoolGradOp, nn::ReorderOp>(op);
+bool dlc::isKernelResult(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && (isa<nn::FusedOp>(op) || hasRequest(op));
 }
 
 std::optional<rt::KernelRequest> dlc::kernelRequest(Operation *op, const PlanningTarget &target) {

@@ -7,10 +7,13 @@
 
 namespace dlc {
 
-/// True for ops that a kernel library may know: convolutions, matrix products, pooling, reorders.
-bool hasRequest(mlir::Operation *op);
+/// True for ops whose implementer is asked for: convolutions, matrix products, pooling, reorders.
+inline bool hasRequest(mlir::Operation *op) { return op->hasTrait<nn::HasKernelRequest>(); }
 
-/// The request of such an op, nothing for others. Its operands are the op's operands and results in
+/// True if a kernel computes the value: it is not a variable's, a constant or a view.
+bool isKernelResult(mlir::Value value);
+
+/// The request of an op that has one, nothing for others. Its operands are the op's operands and results in
 /// order, with the layouts of their types.
 std::optional<rt::KernelRequest> kernelRequest(mlir::Operation *op, const PlanningTarget &target);
 

@@ -1,7 +1,6 @@
 #include "passes/planning/TargetKernels.h"
 
 #include "passes/codegen/GeneratedKernel.h"
-#include "passes/codegen/ProductPlan.h"
 #include "passes/planning/PlannedKernel.h"
 
 using namespace mlir;
@@ -21,7 +20,7 @@ std::unique_ptr<TargetKernels> TargetKernels::open(nn::ModelOp model) {
 }
 
 rt::CandidateList TargetKernels::candidates(Operation *op, const rt::KernelRequest &request) {
-  rt::CandidateList all = libraryCandidates(op, request);
+  rt::CandidateList all = providers.front()->candidates(op, request);
   for (auto &provider : llvm::drop_begin(providers))
     for (rt::KernelCandidate &candidate : provider->candidates(op, request).candidates)
       all.add(std::move(candidate));
@@ -51,15 +50,14 @@ LogicalResult TargetKernels::planCluster(nn::FusedOp cluster) {
   if (failed(plan))
     return failure();
   plan->writeTo(cluster);
+  if (plannedKernel(cluster)) // an op of its own, chosen by price
+    return success();
   rt::KernelCandidate kernel{{}, generatedName.str()};
   for (const GeneratedStage &stage : plan->stages) {
     kernel.bytes += stage.bytes;
     kernel.flops += stage.flops;
     kernel.nanoseconds += generatedCost(stage.bytes, stage.flops);
   }
-  // A product's cluster has the price of its product.
-  if (nn::MatmulOp product = productOf(body))
-    kernel.nanoseconds = library->generatedCost(*request(product));
   cluster->setAttr(plannedKernelName, kernelAttr(cluster.getContext(), kernel));
   return success();
 }

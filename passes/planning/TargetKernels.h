@@ -24,10 +24,6 @@ public:
   /// Ways to run an op with the layouts that the request fixes, cheapest first, a library's before
   /// others that cost the same; or the library's reason why there are none.
   rt::CandidateList candidates(mlir::Operation *op, const rt::KernelRequest &request);
-  /// The library's alone.
-  rt::CandidateList libraryCandidates(mlir::Operation *op, const rt::KernelRequest &request) {
-    return providers.front()->candidates(op, request);
-  }
   /// True if an op with a request costs least as generated code, with the layouts that it has.
   bool isGenerated(mlir::Operation *op);
 
@@ -35,8 +31,8 @@ public:
   double generatedCost(uint64_t bytes, uint64_t flops) const {
     return library->generatedCost(bytes, flops);
   }
-  /// Writes on a cluster its plan and, as `nn.kernel`, what it moves, computes and takes. Fails
-  /// with a diagnostic if no kernel can be generated for it.
+  /// Writes on a cluster its plan and, as `nn.kernel` where it has none, what it moves, computes and
+  /// takes. Fails with a diagnostic if no kernel can be generated for it.
   llvm::LogicalResult planCluster(nn::FusedOp cluster);
 
 private:

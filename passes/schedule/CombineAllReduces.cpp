@@ -51,11 +51,7 @@ struct Member {
 };
 
 /// True if the value can be computed in place in its bucket: by one kernel, and for nobody else.
-bool isOwnResult(Value value) {
-  Operation *op = value.getDefiningOp();
-  bool isView = op && isa<nn::ReadOp, nn::ConstantOp, nn::ReshapeOp, comm::AllReduceOp>(op);
-  return op && !isView && value.hasOneUse();
-}
+bool isOwnResult(Value value) { return isKernelResult(value) && value.hasOneUse(); }
 
 struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReducesPass> {
   using Base::Base;

@@ -1,4 +1,4 @@
-// dlc-fuse: first library kernels get their epilogues, then the ops for generated code become
+// dlc-fuse: first kernels get their epilogues, then the ops for generated code become
 // clusters. ClusterGrouper forms the groups; here groups become nn.fused ops, and the block gets an
 // order that respects them.
 
@@ -10,6 +10,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace dlc;
 
@@ -19,17 +21,27 @@ namespace dlc {
 } // namespace dlc
 
 namespace {
-/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result and a kernel of
-/// the library takes the ReLU.
-template <typename Op> void fuseRelu(nn::ReluOp relu, Op producer, TargetKernels &kernels) {
-  if (!relu.getX().hasOneUse() || producer.getRelu())
+/// Nanoseconds of the cheapest kernel of an op, with or without a ReLU; infinite if there is none.
+double costOf(nn::EpilogueOpInterface op, bool relu, TargetKernels &kernels) {
+  rt::KernelRequest request = *kernels.request(op);
+  request.relu = relu;
+  rt::CandidateList list = kernels.candidates(op, request);
+  return list.candidates.empty() ? std::numeric_limits<double>::infinity()
+                                 : list.candidates.front().nanoseconds;
+}
+
+/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result and a kernel takes
+/// the ReLU for less than a pass over the result.
+void fuseRelu(nn::ReluOp relu, TargetKernels &kernels) {
+  auto producer = relu.getX().getDefiningOp<nn::EpilogueOpInterface>();
+  if (!producer || !relu.getX().hasOneUse() || producer.getRelu())
     return;
-  rt::KernelRequest request = *kernels.request(producer);
-  request.relu = true;
-  if (kernels.libraryCandidates(producer, request).candidates.empty())
+  auto bytes = static_cast<uint64_t>(nn::physicalBytes(relu.getType()));
+  double pass = kernels.generatedCost(2 * bytes, 0) - kernels.generatedCost(0, 0);
+  if (costOf(producer, true, kernels) > costOf(producer, false, kernels) + pass)
     return;
   producer.setRelu(true);
-  relu.getY().replaceAllUsesWith(producer.getY());
+  relu.getY().replaceAllUsesWith(relu.getX());
   relu.erase();
 }
 
@@ -121,13 +133,7 @@ public:
     std::unique_ptr<TargetKernels> kernels = TargetKernels::open(getOperation());
     if (!kernels)
       return signalPassFailure();
-    getOperation().walk([&](nn::ReluOp relu) {
-      Operation *producer = relu.getX().getDefiningOp();
-      if (auto conv = dyn_cast_or_null<nn::ConvOp>(producer))
-        fuseRelu(relu, conv, *kernels);
-      else if (auto product = dyn_cast_or_null<nn::MatmulOp>(producer))
-        fuseRelu(relu, product, *kernels);
-    });
+    getOperation().walk([&](nn::ReluOp relu) { fuseRelu(relu, *kernels); });
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>()) {
       Block &block = program.getBody().front();
       formClusters(block, ClusterRules(block, *kernels));

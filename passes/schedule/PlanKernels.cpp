@@ -1,5 +1,5 @@
-// Takes for each op of a library the cheapest of its kernels with the layouts as they are, and
-// estimates clusters by what their stages move and compute.
+// Takes for each op that has a request the cheapest of its kernels with the layouts as they are,
+// whoever implements it, and estimates clusters by what their stages move and compute.
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
@@ -19,8 +19,8 @@ namespace dlc {
 
 namespace {
 
-/// Makes a cluster of one op.
-void enclose(Operation *op) {
+/// Makes a cluster of one op, for which code is generated.
+nn::FusedOp enclose(Operation *op, nn::KernelAttr kernel) {
   OpBuilder builder(op);
   auto fused = nn::FusedOp::create(builder, op->getLoc(), op->getResultTypes(), op->getOperands());
   Block &body = fused.getBody().emplaceBlock();
@@ -32,8 +32,10 @@ void enclose(Operation *op) {
   copy->removeAttr(nn::roleName);
   nn::setRole(fused, nn::roleOf(op));
   nn::YieldOp::create(inner, op->getLoc(), copy->getResults());
+  fused->setAttr(plannedKernelName, kernel);
   op->replaceAllUsesWith(fused);
   op->erase();
+  return fused;
 }
 
 struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
@@ -47,17 +49,17 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     if (!kernels)
       return signalPassFailure();
     auto programs = model.getBody().getOps<nn::ProgramOp>();
-    // An op that costs less as generated code is a cluster, too.
-    for (nn::ProgramOp program : programs)
-      for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
-        if (hasRequest(&op) && kernels->isGenerated(&op))
-          enclose(&op);
     // Clusters come first: they must be known to be possible before anyone asks what shares their
-    // memory.
-    for (nn::ProgramOp program : programs)
+    // memory. An op that costs less as generated code is one, too.
+    for (nn::ProgramOp program : programs) {
       for (auto fused : program.getBody().getOps<nn::FusedOp>())
         if (failed(kernels->planCluster(fused)))
           return signalPassFailure();
+      for (Operation &op : llvm::make_early_inc_range(program.getBody().front()))
+        if (hasRequest(&op) && kernels->isGenerated(&op) &&
+            failed(plan(&op, *kernels, /*workspace=*/0)))
+          return signalPassFailure();
+    }
     // Programs share their memory, so the largest one's peak counts for all. The tenth is one of
     // the whole plan, to which variables belong. Where workspace pays at all it gains far more time
     // than memoryPrice asks for, so this limit ends it, not the price.
@@ -68,14 +70,23 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     for (nn::ProgramOp program : programs) {
       LiveBytes live(program.getBody().front());
       for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
-        if (!hasRequest(&op))
-          continue;
-        nn::KernelAttr kernel = libraryKernel(&op, *kernels, limit - live.at(&op));
-        if (!kernel)
+        if (hasRequest(&op) && failed(plan(&op, *kernels, limit - live.at(&op))))
           return signalPassFailure();
-        op.setAttr(plannedKernelName, kernel);
       }
     }
+  }
+
+  /// Writes down who runs an op, the cheapest that gets along with `workspace` bytes; what is
+  /// generated becomes a cluster.
+  LogicalResult plan(Operation *op, TargetKernels &kernels, uint64_t workspace) {
+    FailureOr<rt::KernelCandidate> choice = choose(op, kernels, workspace);
+    if (failed(choice))
+      return failure();
+    nn::KernelAttr kernel = kernelAttr(op->getContext(), *choice);
+    if (choice->implementation == generatedName)
+      return kernels.planCluster(enclose(op, kernel));
+    op->setAttr(plannedKernelName, kernel);
+    return success();
   }
 
   /// Brings a convolution's weight into a layout in which an allowed kernel exists: some are
@@ -87,7 +98,7 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     if (!index || *index >= op->getNumOperands()) // a filter gradient's weight is its result
       return false;
     request.operands[*index].layout.reset();
-    rt::CandidateList list = kernels.libraryCandidates(op, request);
+    rt::CandidateList list = kernels.candidates(op, request);
     auto fits = llvm::find_if(list.candidates, isAllowed);
     if (fits == list.candidates.end())
       return false;
@@ -101,11 +112,9 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
       OpBuilder builder(op);
       auto reorder = nn::ReorderOp::create(builder, op->getLoc(), type, source);
       nn::setRole(reorder, {nn::phaseOf(op)});
-      nn::KernelAttr kernel = libraryKernel(reorder, kernels, UINT64_MAX);
-      if (!kernel)
-        return failure();
-      reorder->setAttr(plannedKernelName, kernel);
       op->setOperand(*index, reorder.getY());
+      if (failed(plan(reorder, kernels, UINT64_MAX)))
+        return failure();
     }
     if (former && former->use_empty())
       former->erase();
@@ -113,12 +122,10 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
   }
 
   /// The cheapest kernel whose workspace is allowed, else the one with the least.
-  nn::KernelAttr libraryKernel(Operation *op, TargetKernels &kernels, uint64_t workspace) {
-    rt::CandidateList list = kernels.libraryCandidates(op, *kernels.request(op));
-    if (list.candidates.empty()) {
-      op->emitOpError("has no kernel on ") << kernels.target().name << ": " << list.reason;
-      return {};
-    }
+  FailureOr<rt::KernelCandidate> choose(Operation *op, TargetKernels &kernels, uint64_t workspace) {
+    rt::CandidateList list = kernels.candidates(op, *kernels.request(op));
+    if (list.candidates.empty())
+      return op->emitOpError("has no kernel on ") << kernels.target().name << ": " << list.reason;
     auto isAllowed = [&](const rt::KernelCandidate &candidate) {
       return candidate.workspaceBytes <= workspace;
     };
@@ -126,15 +133,15 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     if (fits == list.candidates.end()) {
       FailureOr<bool> isReordered = reorderWeight(op, kernels, isAllowed);
       if (failed(isReordered))
-        return {};
+        return failure();
       if (*isReordered) {
-        list = kernels.libraryCandidates(op, *kernels.request(op));
+        list = kernels.candidates(op, *kernels.request(op));
         fits = llvm::find_if(list.candidates, isAllowed);
       }
     }
     if (fits == list.candidates.end())
       fits = std::ranges::min_element(list.candidates, {}, &rt::KernelCandidate::workspaceBytes);
-    return kernelAttr(op->getContext(), *fits);
+    return *fits;
   }
 };
 

@@ -26,7 +26,8 @@ def AssignLayouts : Pass<"dlc-assign-layouts", "::dlc::nn::ModelOp"> {
     Precondition: stage train, composites lowered, no layouts. Effect: types of variables and values carry layouts that
     the target's kernels accept; nn.reorder stands where two disagree; inputs and sinks stay row-major; a parameter, its
     slots and its gradient share the filter gradient's layout. Constants and broadcasts are made anew instead of
-    reordered. The model gets `target`, `threads` and `math`, and its stage becomes schedule.
+    reordered. A bias that no kernel of the target takes becomes a sum first. The model gets `target`, `threads` and
+    `math`, and its stage becomes schedule.
 
     ```mlir
     %y = nn.conv %x, %w ... : (tensor<8x32x9x9xf32>, tensor<64x32x3x3xf32>) -> tensor<8x64x9x9xf32>
@@ -44,7 +45,7 @@ def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
   let summary = "library epilogues, then clusters of everything else";
   let description = [{
     Precondition: layouts assigned, composites lowered. Effect: a relu that alone reads a convolution or matrix product
-    becomes its epilogue if a kernel of the library takes it; every op that generated code runs, by price where a
+    becomes its epilogue if a kernel takes it for less than a pass; every op that generated code runs, by price where a
     library could, goes into an nn.fused. A cluster has one iteration space and may end in reductions over common
     dimensions; constants, iotas, broadcasts, slices and pads are copied into every cluster that uses them. Pooling
     whose windows tile channels-innermost memory is generated: its gradient is pointwise then.

@@ -63,9 +63,7 @@ static LogicalResult verifyStart(comm::StartOp start, int64_t bucket) {
         return user->emitOpError("uses a value behind the start of its all-reduce")
                    .attachNote(start.getLoc())
                << "from here on its memory belongs to bucket " << bucket;
-    Operation *producer = input.getDefiningOp();
-    if (!producer || isa<nn::ReadOp, nn::ConstantOp, nn::ReshapeOp>(producer) ||
-        !input.hasOneUse()) // 5.
+    if (!isKernelResult(input) || !input.hasOneUse()) // 5.
       return start.emitOpError("needs results of kernels that nothing else uses, got ") << input;
   }
   return success();

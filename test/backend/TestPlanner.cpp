@@ -113,6 +113,8 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
       candidate.bytes +=
           physicalBytes(request.operands[i].dtype, request.operands[i].shape, layouts[i]);
     candidate.nanoseconds = factor * generatedCost(candidate.bytes, candidate.flops);
+    if (request.op == KernelOp::ConvGradData && request.relu)
+      candidate.nanoseconds *= 10;
     list.candidates.push_back(candidate);
     return true;
   };
@@ -121,10 +123,15 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
     return {{}, "the test planner has rules for f32, bf16 and f16 alone"};
   if (request.op == KernelOp::Conv && request.relu && request.operands[1].shape.back() == 9)
     return {{}, "no convolution of 9 x 9 takes a ReLU"};
+  if (request.op == KernelOp::Conv && request.bias && request.operands[1].shape.back() == 11)
+    return {{}, "no convolution of 11 x 11 takes a bias"};
   if (request.op == KernelOp::Reorder) {
     if (request.operands[0].layout && request.operands[1].layout)
       offer("test_reorder", 1, {*request.operands[0].layout, *request.operands[1].layout});
   } else if (request.op == KernelOp::Matmul) {
+    bool isWide = request.operands.back().shape.back() == 700;
+    if (isWide && offer("test_workspace", 0.25, uniformLayouts(request, LayoutFamily::Plain)))
+      list.candidates.back().workspaceBytes = 1 << 30;
     offer("test_plain", 1, uniformLayouts(request, LayoutFamily::Plain));
   } else {
     bool isWide = request.op == KernelOp::Conv && request.operands[1].shape.back() == 5;

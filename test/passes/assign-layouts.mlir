@@ -141,3 +141,19 @@ nn.model @narrowed attributes {stage = "train"} {
     nn.output "x", %n : tensor<2x32x8x8xbf16>
   }
 }
+
+// -----
+
+// No convolution of 11 x 11 takes a bias, one of 3 x 3 does.
+// CHECK-LABEL: nn.model @bias
+nn.model @bias attributes {stage = "train"} {
+  nn.program @predict(%x: tensor<1x4x16x16xf32> {nn.input = "x"}, %v: tensor<4x4x11x11xf32> {nn.input = "v"}, %w: tensor<4x4x3x3xf32> {nn.input = "w"}, %b: tensor<4xf32> {nn.input = "b"}) {
+    // CHECK: nn.conv %{{[^,]*}}, %{{[^,]*}}, %arg3
+    %0 = nn.conv %x, %w, %b {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x4x16x16xf32>, tensor<4x4x3x3xf32>, tensor<4xf32>) -> tensor<1x4x16x16xf32>
+    // CHECK: %[[Y:.*]] = nn.conv %{{[^,]*}}, %{{[^,]*}} {
+    // CHECK: %[[B:.*]] = nn.broadcast %arg3 {dims = array<i64: 1>}
+    // CHECK: nn.add %[[Y]], %[[B]]
+    %1 = nn.conv %0, %v, %b {strides = array<i64: 1, 1>, padding_low = array<i64: 5, 5>, padding_high = array<i64: 5, 5>, dilations = array<i64: 1, 1>} : (tensor<1x4x16x16xf32>, tensor<4x4x11x11xf32>, tensor<4xf32>) -> tensor<1x4x16x16xf32>
+    nn.output "y", %1 : tensor<1x4x16x16xf32>
+  }
+}

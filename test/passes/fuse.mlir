@@ -35,6 +35,22 @@ nn.model @refused_epilogue attributes {stage = "schedule", target = "test:rules"
 
 // -----
 
+// Nor does a kernel take it that is slower for it than a pass of its own.
+// CHECK-LABEL: nn.model @epilogue_too_dear
+nn.model @epilogue_too_dear attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<1x4x8x8xf32> {nn.input = "x"}, %w: tensor<4x4x2x2xf32> {nn.input = "w"}) {
+    // CHECK: %[[Y:.*]] = nn.conv_transpose
+    // CHECK-NOT: relu,
+    // CHECK: nn.fused (%{{.*}} = %[[Y]])
+    // CHECK-NEXT: nn.relu
+    %0 = nn.conv_transpose %x, %w {strides = array<i64: 2, 2>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x4x8x8xf32>, tensor<4x4x2x2xf32>) -> tensor<1x4x16x16xf32>
+    %1 = nn.relu %0 : (tensor<1x4x16x16xf32>) -> tensor<1x4x16x16xf32>
+    nn.output "y", %1 : tensor<1x4x16x16xf32>
+  }
+}
+
+// -----
+
 // It stays outside if the product itself is wanted too.
 // CHECK-LABEL: nn.model @no_epilogue
 nn.model @no_epilogue attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {

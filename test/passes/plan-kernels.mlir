@@ -165,3 +165,17 @@ nn.model @layouts attributes {stage = "schedule", target = "test:rules", threads
     nn.output "y", %y : tensor<4x8xf32>
   }
 }
+
+// -----
+
+// The library's kernel is the cheapest, but takes a workspace that is too large; the next one of the
+// list is generated.
+// CHECK-LABEL: nn.model @workspace_then_code
+nn.model @workspace_then_code attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<8x1000xf32> {nn.input = "x"}, %w: tensor<700x1000xf32> {nn.input = "w"}) {
+    // CHECK: nn.fused
+    // CHECK-NEXT: nn.matmul
+    %y = nn.matmul %x, %w {transpose_b} : (tensor<8x1000xf32>, tensor<700x1000xf32>) -> tensor<8x700xf32>
+    nn.output "y", %y : tensor<8x700xf32>
+  }
+}
