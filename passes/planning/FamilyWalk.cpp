@@ -211,8 +211,7 @@ double FamilyWalk::reorderCost(Value value, const Layout &to) {
           return reorder.payer <= current && reorder.to == to;
         }))
       return 0;
-  return context.kernels.generatedCost(
-      static_cast<uint64_t>(bytesIn(value, from) + bytesIn(value, to)), 0);
+  return context.kernels.reorderCost(nn::tensorType(value), from, to);
 }
 
 /// Notes the reorders that bring a value into a layout.
@@ -247,8 +246,7 @@ double FamilyWalk::resultPenalty(Value result, const Layout &layout) {
   }
   if (layout == wanted)
     return 0;
-  return context.kernels.generatedCost(
-      static_cast<uint64_t>(bytesIn(result, layout) + bytesIn(result, wanted)), 0);
+  return context.kernels.reorderCost(nn::tensorType(result), layout, wanted);
 }
 
 //===- Decisions ------------------------------------------------------------------------------===//

@@ -56,7 +56,8 @@ static rt::KernelRequest product(nn::MatmulOp op) {
 
 bool dlc::isKernelResult(Value value) {
   Operation *op = value.getDefiningOp();
-  return op && (isa<nn::FusedOp>(op) || hasRequest(op));
+  return op && isa<nn::NNDialect>(op->getDialect()) &&
+         !isa<nn::ReadOp, nn::ConstantOp, nn::ReshapeOp>(op);
 }
 
 std::optional<rt::KernelRequest> dlc::kernelRequest(Operation *op, const PlanningTarget &target) {

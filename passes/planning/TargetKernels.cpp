@@ -1,10 +1,15 @@
 #include "passes/planning/TargetKernels.h"
 
+#include "dialects/NN/ElementType.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/planning/PlannedKernel.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace dlc;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TargetKernels::TargetKernels(std::shared_ptr<rt::KernelPlanner> planner, PlanningTarget target)
     : planned(std::move(target)), library(std::move(planner)) {
@@ -36,6 +41,25 @@ bool TargetKernels::isGenerated(Operation *op) {
     return false;
   rt::CandidateList list = candidates(op, request);
   return !list.candidates.empty() && list.candidates.front().implementation == generatedName;
+}
+
+double TargetKernels::reorderCost(RankedTensorType tensor, const rt::Layout &from,
+                                  const rt::Layout &to) {
+  auto [known, isNew] = reorderCosts.try_emplace(
+      {nn::withLayout(tensor, from), nn::withLayout(tensor, to)}, infinity);
+  if (!isNew)
+    return known->second;
+  rt::KernelRequest request;
+  request.op = rt::KernelOp::Reorder;
+  request.math = planned.math;
+  request.threads = planned.threads;
+  rt::DType dtype = nn::dtypeOf(tensor.getElementType());
+  for (const rt::Layout &layout : {from, to})
+    request.operands.push_back({dtype, tensor.getShape().vec(), layout});
+  rt::CandidateList list = candidates(nullptr, request);
+  if (!list.candidates.empty())
+    known->second = list.candidates.front().nanoseconds;
+  return known->second;
 }
 
 nn::KernelAttr dlc::kernelAttr(MLIRContext *context, const rt::KernelCandidate &candidate) {

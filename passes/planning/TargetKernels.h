@@ -27,18 +27,21 @@ public:
   /// True if an op with a request costs least as generated code, with the layouts that it has.
   bool isGenerated(mlir::Operation *op);
 
+  /// Nanoseconds of the cheapest kernel that brings a tensor from one layout into another.
+  double reorderCost(mlir::RankedTensorType tensor, const rt::Layout &from, const rt::Layout &to);
   /// Nanoseconds of a generated kernel that moves `bytes` and computes `flops`.
   double generatedCost(uint64_t bytes, uint64_t flops) const {
     return library->generatedCost(bytes, flops);
   }
-  /// Writes on a cluster its plan and, as `nn.kernel` where it has none, what it moves, computes and
-  /// takes. Fails with a diagnostic if no kernel can be generated for it.
+  /// Writes on a cluster its plan and, as `nn.kernel` where it has none, what it moves, computes
+  /// and takes. Fails with a diagnostic if no kernel can be generated for it.
   llvm::LogicalResult planCluster(nn::FusedOp cluster);
 
 private:
   PlanningTarget planned;
   std::shared_ptr<rt::KernelPlanner> library;
   std::vector<std::unique_ptr<KernelProvider>> providers; // the library's first
+  llvm::DenseMap<std::pair<mlir::Type, mlir::Type>, double> reorderCosts;
 };
 
 /// An offer as the attribute of the op that is to take it.

@@ -30,8 +30,8 @@ double costOf(nn::EpilogueOpInterface op, bool relu, TargetKernels &kernels) {
                                  : list.candidates.front().nanoseconds;
 }
 
-/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result and a kernel takes
-/// the ReLU for less than a pass over the result.
+/// relu(op(x)) = op(x) with its relu attribute, if nothing else reads op's result and a kernel
+/// takes the ReLU for less than a pass over the result.
 void fuseRelu(nn::ReluOp relu, TargetKernels &kernels) {
   auto producer = relu.getX().getDefiningOp<nn::EpilogueOpInterface>();
   if (!producer || !relu.getX().hasOneUse() || producer.getRelu())
