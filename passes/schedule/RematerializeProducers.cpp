@@ -278,6 +278,6 @@ private:
     return changed;
   }
 
-  rt::LoopLimits limits;
+  rt::LoopLimits limits = {};
 };
 } // namespace

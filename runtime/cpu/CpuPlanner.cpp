@@ -208,6 +208,7 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
                      "." + std::to_string(version->patch),
                  costs.vectorBits(),
                  {DType::F32},
+                 CpuTarget::loops(),
                  costs.table(),
                  costs.cacheBytes(),
                  {std::begin(families), std::end(families)},

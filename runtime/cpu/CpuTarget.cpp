@@ -147,6 +147,20 @@ bool CpuTarget::multipliesBF16() const {
   return std::ranges::find(requiredFeatures, "avx512bf16") != requiredFeatures.end();
 }
 
+LoopLimits CpuTarget::loops() {
+  return {
+      .itemElements = 8192, // 32 KiB of f32, the first-level cache
+      .leastItemElements = 512,
+      .vectorLanes = 16,
+      .mostPartials = 128,
+      .chunkBytes = 128 * 1024,
+      .mostChunks = 512,
+      .manyKept = 4096,
+      .bytesPerOperation = 0.25,
+      .bytesPerFunction = 5,
+  };
+}
+
 void CpuTarget::readTable(const nlohmann::json &table) {
   gflopsF32 = table.at("gflops_per_core").at("f32");
   gflopsBF16 = table.at("gflops_per_core").at("bf16");

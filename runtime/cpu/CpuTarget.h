@@ -43,6 +43,10 @@ public:
   /// True if there are instructions that multiply bf16. Without them oneDNN has slow code only.
   bool multipliesBF16() const;
 
+  /// What loops of generated kernels are planned with, the same for all instruction sets: a vector
+  /// of 16 lanes is two of AVX2.
+  static LoopLimits loops();
+
   /// Bytes of the last level that a team shares; 0 if the table does not say.
   uint64_t cacheBytes() const { return lastLevelBytes; }
 

@@ -10,14 +10,14 @@ namespace {
 
 std::unique_ptr<KernelPlanner> makeTestPlanner(const std::string &target, unsigned,
                                                std::string &reason) noexcept {
-  if (target != "test:rules") {
-    reason = "the only target for tests is test:rules";
+  if (target != TestPlanner::rules && target != TestPlanner::small) {
+    reason = "the targets for tests are test:rules and test:small";
     return nullptr;
   }
-  return std::make_unique<TestPlanner>();
+  return std::make_unique<TestPlanner>(target);
 }
 
-[[noreturn]] void refuse() { throw Error(ErrorCode::Runtime, "target test:rules has no device"); }
+[[noreturn]] void refuse() { throw Error(ErrorCode::Runtime, "targets for tests have no device"); }
 
 std::unique_ptr<Device> makeTestDevice(const artifact::Target &, unsigned, ControlPlane &) {
   refuse();

@@ -78,12 +78,39 @@ static bool fits(const rt::KernelRequest &request, const std::vector<Layout> &la
   return true;
 }
 
-TestPlanner::TestPlanner()
-    : description{"test:rules",
+/// Those of a CPU, in round numbers.
+static constexpr rt::LoopLimits rulesLoops{
+    .itemElements = 8192,
+    .leastItemElements = 512,
+    .vectorLanes = lanes,
+    .mostPartials = 128,
+    .chunkBytes = 128 * 1024,
+    .mostChunks = 512,
+    .manyKept = 4096,
+    .bytesPerOperation = 0.25,
+    .bytesPerFunction = 5,
+};
+
+/// Those of no machine: none is as for test:rules.
+static constexpr rt::LoopLimits smallLoops{
+    .itemElements = 256,
+    .leastItemElements = 32,
+    .vectorLanes = 4,
+    .mostPartials = 4,
+    .chunkBytes = 4096,
+    .mostChunks = 16,
+    .manyKept = 128,
+    .bytesPerOperation = 1,
+    .bytesPerFunction = 2,
+};
+
+TestPlanner::TestPlanner(const std::string &name)
+    : description{name,
                   {},
                   "rules",
                   512,
                   {rt::DType::F32, rt::DType::BF16},
+                  name == small ? smallLoops : rulesLoops,
                   "",
                   1 << 20,
                   {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked},

@@ -1,9 +1,11 @@
-// The planner of target test:rules. It follows fixed rules, so that tests of the schedule stage
-// give the same text on every machine and with every version of a library.
+// The planner of targets test:rules and test:small. It follows fixed rules, so that tests of the
+// schedule stage give the same text on every machine and with every version of a library.
 //
 // Convolutions: tensors with 16 channels or more in nChw16c and the rest plain, or all channels
 // last at 1.5 times the cost, or all plain at twice. Pooling: blocked or channels last, plain is
 // refused. Matrix products: plain. Reorders: any. A ReLU is taken but by convolutions of 9 x 9.
+//
+// test:small differs in the limits of loops: all are smaller.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
@@ -12,7 +14,10 @@ namespace dlc {
 
 class TestPlanner final : public rt::KernelPlanner {
 public:
-  TestPlanner();
+  static constexpr const char *rules = "test:rules", *small = "test:small";
+
+  /// `name` is one of these.
+  explicit TestPlanner(const std::string &name = rules);
   const rt::PlannerTarget &target() const noexcept override { return description; }
   rt::CandidateList candidates(const rt::KernelRequest &request) noexcept override;
   /// A line of text that names the kernel and its layouts; no device can run it.

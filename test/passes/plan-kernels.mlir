@@ -179,3 +179,32 @@ nn.model @workspace_then_code attributes {stage = "schedule", target = "test:rul
     nn.output "y", %y : tensor<8x700xf32>
   }
 }
+
+// -----
+
+// Limits of loops are the target's: 65536 elements are 8 items of 8192, of which a thread takes two, or 256 of 256 in chunks of 16.
+// CHECK-LABEL: nn.model @rules
+nn.model @rules attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<64x1024xf32> {nn.input = "x"}) {
+    // CHECK: #nn.stage<extent = 8, chunk = 2,
+    %y = nn.fused (%a = %x) : (tensor<64x1024xf32>) -> tensor<64x1024xf32> {
+      %r = nn.relu %a : (tensor<64x1024xf32>) -> tensor<64x1024xf32>
+      nn.yield %r : tensor<64x1024xf32>
+    }
+    nn.output "y", %y : tensor<64x1024xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: nn.model @small
+nn.model @small attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<64x1024xf32> {nn.input = "x"}) {
+    // CHECK: #nn.stage<extent = 256, chunk = 16,
+    %y = nn.fused (%a = %x) : (tensor<64x1024xf32>) -> tensor<64x1024xf32> {
+      %r = nn.relu %a : (tensor<64x1024xf32>) -> tensor<64x1024xf32>
+      nn.yield %r : tensor<64x1024xf32>
+    }
+    nn.output "y", %y : tensor<64x1024xf32>
+  }
+}

@@ -56,8 +56,9 @@ static std::string programText(const std::vector<Argument> &arguments, const std
 
 ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
                              std::vector<std::pair<std::string, std::string>> results,
-                             CodeTarget target, const std::string &beside)
-    : arguments(arguments), results(results) {
+                             CodeTarget target, const std::string &beside,
+                             const rt::LoopLimits &limits)
+    : limits(limits), arguments(arguments), results(results) {
   context.loadDialect<nn::NNDialect, comm::CommDialect, exec::ExecDialect>();
   std::string text;
   for (auto &[name, type] : aliases)
@@ -66,10 +67,10 @@ ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, s
   module = parseSourceString<ModuleOp>(text, ParserConfig(&context)).release().getOperation();
   EXPECT_TRUE(module) << text;
   if (module)
-    compile(target);
+    compile(std::move(target));
 }
 
-ClusterRunner::ClusterRunner(nn::FusedOp op) {
+ClusterRunner::ClusterRunner(nn::FusedOp op) : limits(rt::CpuTarget::loops()) {
   OpBuilder builder(op.getContext());
   module = ModuleOp::create(op.getLoc()).getOperation();
   builder.setInsertionPointToEnd(cast<ModuleOp>(*module).getBody());
@@ -90,9 +91,10 @@ Block &ClusterRunner::cluster() {
   return modelOf(*module).lookupSymbol<exec::ClusterOp>("c").getBody().front();
 }
 
-GeneratedKernel ClusterRunner::plan() { return *planGeneratedKernel(cluster(), {}); }
+GeneratedKernel ClusterRunner::plan() { return *planGeneratedKernel(cluster(), limits); }
 
-void ClusterRunner::compile(const CodeTarget &target) {
+void ClusterRunner::compile(CodeTarget target) {
+  target.loops = limits;
   std::string object;
   llvm::raw_string_ostream linalg(linalgText), llvm(llvmText);
   ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, &linalg, &llvm)))

@@ -7,6 +7,7 @@
 
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/cpu/GenerateKernels.h"
+#include "runtime/cpu/CpuTarget.h"
 #include "runtime/cpu/GeneratedCode.h"
 #include "test/reference/Evaluator.h"
 
@@ -33,10 +34,11 @@ class ClusterRunner {
 public:
   /// `ops` is the cluster's text with arguments %0, %1...; `results` are pairs of value and type;
   /// `aliases` are pairs of a name like !t and the type it stands for; `beside` are clusters that
-  /// are compiled with it, and come first.
+  /// are compiled with it, and come first. All are planned with `limits`.
   ClusterRunner(Aliases aliases, std::vector<Argument> arguments, std::string ops,
                 std::vector<std::pair<std::string, std::string>> results,
-                CodeTarget target = hostCodeTarget(), const std::string &beside = "");
+                CodeTarget target = hostCodeTarget(), const std::string &beside = "",
+                const rt::LoopLimits &limits = rt::CpuTarget::loops());
 
   /// A cluster of a program; there is no reference for it.
   explicit ClusterRunner(nn::FusedOp op);
@@ -56,8 +58,9 @@ public:
   std::string linalgText, llvmText;
 
 private:
-  void compile(const CodeTarget &target);
+  void compile(CodeTarget target);
 
+  rt::LoopLimits limits;
   mlir::MLIRContext context; // of clusters given as text
   mlir::OwningOpRef<mlir::Operation *> module;
   std::vector<Argument> arguments;

@@ -1,0 +1,138 @@
+// Limits other than the CPU's: plans follow them, and kernels planned with them compute the same.
+
+#include "test/backend/TestPlanner.h"
+#include "test/unit/passes/ClusterRunner.h"
+
+#include <gtest/gtest.h>
+
+using namespace dlc;
+using namespace dlc::test;
+
+static rt::LoopLimits smallLimits() { return TestPlanner(TestPlanner::small).target().loops; }
+
+/// A cluster of one argument %0 : !t and one result %y.
+static ClusterRunner runnerOf(const std::string &type, const std::string &op,
+                              const std::string &result, const rt::LoopLimits &limits) {
+  return ClusterRunner({{"!t", type}, {"!y", result}}, {{"!t"}}, op, {{"%y", "!y"}},
+                       hostCodeTarget(), "", limits);
+}
+
+TEST(LoopLimits, ItemsAndChunks) {
+  rt::LoopLimits limits = smallLimits();
+  auto stage = [&] {
+    return runnerOf("tensor<64x1024xf32>", "%y = nn.relu %0 : (!t) -> !y", "tensor<64x1024xf32>",
+                    limits)
+        .plan()
+        .stages[0];
+  };
+  EXPECT_EQ(stage().extent, 256); // of 256 elements
+  EXPECT_EQ(stage().chunk, 16);   // at most 16 of them
+  limits.mostChunks = 256;
+  EXPECT_EQ(stage().chunk, 2); // 4 KiB, of 8 bytes an element
+  limits.chunkBytes *= 4;
+  EXPECT_EQ(stage().chunk, 8);
+  limits.itemElements = 1024;
+  EXPECT_EQ(stage().extent, 64);
+}
+
+// 1008 is 6 times 168 and 7 times 144; 168 is no multiple of 16.
+TEST(LoopLimits, Lanes) {
+  rt::LoopLimits limits = smallLimits();
+  limits.itemElements = 200;
+  auto items = [&] {
+    return runnerOf("tensor<1008xf32>", "%y = nn.relu %0 : (!t) -> !y", "tensor<1008xf32>", limits)
+        .plan()
+        .stages[0]
+        .extent;
+  };
+  EXPECT_EQ(items(), 6);
+  limits.vectorLanes = 16;
+  EXPECT_EQ(items(), 7);
+}
+
+// 2012 is 4 times a prime: the last item is shorter, unless items of 4 elements are large enough.
+TEST(LoopLimits, LeastItem) {
+  rt::LoopLimits limits = smallLimits();
+  auto items = [&] {
+    return runnerOf("tensor<2012xf32>", "%y = nn.relu %0 : (!t) -> !y", "tensor<2012xf32>", limits)
+        .plan()
+        .stages[0]
+        .extent;
+  };
+  EXPECT_EQ(items(), 8);
+  limits.leastItemElements = 4;
+  EXPECT_EQ(items(), 503);
+}
+
+TEST(LoopLimits, PartialResults) {
+  rt::LoopLimits limits = smallLimits();
+  auto scratch = [&] {
+    return runnerOf("tensor<64x64x64xf32>",
+                    "%y = nn.reduce_sum %0 {dims = array<i64: 0, 2>} : (!t) -> !y",
+                    "tensor<64xf32>", limits)
+        .plan()
+        .scratch;
+  };
+  ASSERT_EQ(scratch().size(), 1u);
+  EXPECT_EQ(scratch()[0].getNumElements(), 64 * 64); // of each of the first 64
+  limits.manyKept = 64;
+  EXPECT_TRUE(scratch().empty());
+}
+
+TEST(LoopLimits, MostPartials) {
+  rt::LoopLimits limits = smallLimits();
+  auto partials = [&](int64_t most) {
+    limits.mostPartials = most;
+    return runnerOf("tensor<4096xf32>", "%y = nn.reduce_sum %0 {dims = array<i64: 0>} : (!t) -> !y",
+                    "tensor<f32>", limits)
+        .plan()
+        .stages[0]
+        .extent;
+  };
+  EXPECT_EQ(partials(4), 4);
+  EXPECT_EQ(partials(16), 16);
+}
+
+TEST(LoopLimits, KernelsComputeTheSame) {
+  for (auto [shape, layout] : {std::pair("2x5x7x9", ""),
+                               {"2x20x33x17", ", #nn.layout<nhwc>"},
+                               {"2x20x7x9", ", #nn.layout<nChw16c>"},
+                               {"2x24x3x5", ", #nn.layout<nChw8c>"},
+                               {"3x40x1009x1", ""},
+                               {"1x1x1x40009", ""},
+                               {"3x300x20x4", ", #nn.layout<nhwc>"}}) {
+    SCOPED_TRACE(std::string(shape) + layout);
+    llvm::StringRef rest = shape;
+    std::string batch = rest.split('x').first.str(), row = rest.split('x').second.str();
+    std::string channels = llvm::StringRef(row).split('x').first.str();
+    Aliases aliases{{"!t", std::string("tensor<") + shape + "xf32" + layout + ">"},
+                    {"!c", "tensor<" + channels + "xf32>"},
+                    {"!r", "tensor<" + row + "xf32>"}};
+    ClusterRunner pointwise(aliases, {{"!t"}, {"!c"}},
+                            R"(%a = nn.broadcast %1 {dims = array<i64: 1>} : (!c) -> !t
+                               %p = nn.mul %0, %a : (!t, !t) -> !t
+                               %e = nn.exp %p : (!t) -> !t)",
+                            {{"%e", "!t"}}, hostCodeTarget(), "", smallLimits());
+    pointwise.check(4, 1e-6);
+    ClusterRunner channelSums(aliases, {{"!t"}},
+                              R"(%p = nn.mul %0, %0 : (!t, !t) -> !t
+                                 %s = nn.reduce_sum %0 {dims = array<i64: 0, 2, 3>} : (!t) -> !c
+                                 %q = nn.reduce_sum %p {dims = array<i64: 0, 2, 3>} : (!t) -> !c)",
+                              {{"%s", "!c"}, {"%q", "!c"}}, hostCodeTarget(), "", smallLimits());
+    channelSums.check(4, 1e-5);
+    ClusterRunner rowMaxima(aliases, {{"!t"}},
+                            "%m = nn.reduce_max %0 {dims = array<i64: 0>} : (!t) -> !r",
+                            {{"%m", "!r"}}, hostCodeTarget(), "", smallLimits());
+    rowMaxima.check(0);
+  }
+}
+
+TEST(LoopLimits, JoinedOperands) {
+  ClusterRunner runner({{"!a", "tensor<2x20x9x7xf32>"}, {"!y", "tensor<2x40x9x7xf32>"}},
+                       {{"!a"}, {"!a"}},
+                       R"(%r = nn.relu %1 : (!a) -> !a
+                          %y = nn.concat %0, %r {dim = 1 : i64} : (!a, !a) -> !y)",
+                       {{"%y", "!y"}}, hostCodeTarget(), "", smallLimits());
+  EXPECT_GT(runner.plan().stages[0].extent, 1);
+  runner.check(0);
+}
