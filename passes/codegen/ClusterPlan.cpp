@@ -13,13 +13,15 @@ double dlc::identityOf(Operation *reduction) {
   return isa<nn::ReduceSumOp>(reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
 }
 
-Type dlc::accumulatorType(Operation *reduction) {
+/// In which a reduction accumulates. Sums of what f32 may not hold are f64 on every machine.
+static Type accumulatorType(Operation *reduction, const rt::LoopLimits &limits) {
   Type element = nn::tensorType(reduction->getOperand(0)).getElementType();
+  Type wide = Float64Type::get(element.getContext()),
+       narrow = Float32Type::get(element.getContext());
+  bool fitsNarrow = isa<BFloat16Type, Float16Type, Float32Type>(element);
   if (isa<nn::ReduceSumOp>(reduction))
-    return Float64Type::get(element.getContext());
-  // 16-bit floats are f32 outside of memory.
-  return isa<BFloat16Type, Float16Type>(element) ? Type(Float32Type::get(element.getContext()))
-                                                 : element;
+    return fitsNarrow && limits.sums == artifact::DType::F32 ? narrow : wide;
+  return fitsNarrow ? narrow : element; // 16-bit floats are f32 outside of memory
 }
 
 namespace {
@@ -209,7 +211,8 @@ LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const LoopSpac
     stride *= shape.pop_back_val();
   }
   Type element = nn::tensorType(yield.getValues()[result]).getElementType();
-  builder.write(resultBuffer(result), element, *node, address, valid, op);
+  builder.write(resultBuffer(result), element, *node, address, valid, op,
+                accumulatorType(op, limits));
   return success();
 }
 
@@ -260,13 +263,14 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
       continue;
     SmallVector<int64_t> shape = keptShape(write.reduction);
     shape.insert(shape.begin(), partials);
-    auto scratch = RankedTensorType::get(shape, accumulatorType(write.reduction));
+    auto scratch = RankedTensorType::get(shape, write.accumulator);
     unsigned buffer = plan.buffers.size();
     auto result = plan.buffers[write.buffer];
     Coordinates at = space.coordinates;
     at.insert(at.begin(), partial);
     builder.write(write.buffer, write.element, builder.read(buffer, scratch, at),
-                  *addressOf(result, space.coordinates, space.extents), valid, write.reduction);
+                  *addressOf(result, space.coordinates, space.extents), valid, write.reduction,
+                  write.accumulator);
     write.address.add(position, scratch.getNumElements() / partials);
     write.buffer = buffer;
     write.element = scratch.getElementType();

@@ -49,6 +49,8 @@ struct ClusterWrite {
   mlir::Type element;
   /// nn.reduce_sum or nn.reduce_max, null for a plain result.
   mlir::Operation *reduction = nullptr;
+  /// In which the reduction accumulates.
+  mlir::Type accumulator = {};
   /// Coordinates of real elements; a plain write is zero and a reduction skips elsewhere.
   llvm::SmallVector<Bound> valid;
   /// Stores are non-temporal: they go past the caches. Set by the emission, not by the plan.
@@ -106,8 +108,5 @@ llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
 
 /// The result of a reduction over no element.
 double identityOf(mlir::Operation *reduction);
-
-/// Type in which a reduction accumulates.
-mlir::Type accumulatorType(mlir::Operation *reduction);
 
 } // namespace dlc

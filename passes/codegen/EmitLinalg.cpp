@@ -172,7 +172,7 @@ void LinalgBuilder::coverLoops(SmallVector<Value> &ins, SmallVector<AffineMap> &
 
 /// Where a reduction accumulates: its buffer, or a temporary of the accumulator's type.
 Value LinalgBuilder::accumulator(const ClusterWrite &write) {
-  Type type = accumulatorType(write.reduction);
+  Type type = write.accumulator;
   Value target = argument(write.buffer);
   if (type != write.element)
     target = memref::AllocaOp::create(
@@ -376,7 +376,7 @@ static Value accumulated(LocBuilder &body, Operation *reduction, Value value, Va
 
 Value LinalgBuilder::buildWrite(LocBuilder &body, const ClusterWrite &write, Value old) {
   Value value = values[write.node];
-  Type type = write.reduction ? accumulatorType(write.reduction) : value.getType();
+  Type type = write.reduction ? write.accumulator : value.getType();
   value = emitResize(body, value, type);
   Value outside = old;
   if (write.reduction)

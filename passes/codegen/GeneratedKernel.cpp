@@ -33,8 +33,9 @@ SmallVector<unsigned> dlc::stageBuffers(const StagePlan &stage, SmallVector<exec
 }
 
 /// One stage; its buffers are the op's operands, then the result.
-static FailureOr<GeneratedKernel> planProductKernel(Block &cluster, nn::MatmulOp op) {
-  std::optional<ProductPlan> plan = planProduct(op);
+static FailureOr<GeneratedKernel> planProductKernel(Block &cluster, nn::MatmulOp op,
+                                                    const rt::ProductLimits &limits) {
+  std::optional<ProductPlan> plan = planProduct(op, limits);
   auto yield = dyn_cast<nn::YieldOp>(cluster.back());
   if (!plan || &cluster.back() != op->getNextNode() || !yield ||
       !llvm::equal(op->getOperands(), cluster.getArguments()) ||
@@ -43,7 +44,7 @@ static FailureOr<GeneratedKernel> planProductKernel(Block &cluster, nn::MatmulOp
   GeneratedKernel kernel;
   GeneratedStage &stage = kernel.stages.emplace_back();
   stage.extent = plan->items();
-  stage.chunk = plan->chunk();
+  stage.chunk = plan->chunk;
   stage.flops = 2 * plan->rows * plan->inner * plan->columns;
   for (Value operand : op->getOperands()) {
     stage.bytes += nn::physicalBytes(nn::tensorType(operand));
@@ -109,7 +110,7 @@ GeneratedKernel dlc::describe(const ClusterPlan &plan, Block &cluster) {
 
 FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster, const rt::LoopLimits &limits) {
   if (nn::MatmulOp product = productOf(cluster))
-    return planProductKernel(cluster, product);
+    return planProductKernel(cluster, product, limits.products);
   FailureOr<ClusterPlan> plan = planCluster(cluster, limits);
   if (failed(plan))
     return failure();

@@ -146,11 +146,11 @@ static void splitLoops(StagePlan &stage, const rt::LoopLimits &limits, bool whol
   for (const StagePlan::Loop &loop : stage.loops)
     kept *= loop.reduced ? 1 : loop.extent;
   bool keptItems = stage.hasReduction() && kept >= limits.manyKept;
-  int64_t most = keptItems ? limits.itemElements / 8 : limits.itemElements;
+  int64_t most = keptItems ? limits.keptItemElements : limits.itemElements;
   // Each item of a reduction has partial results of its own, which are combined by one thread.
   if (stage.hasReduction() && !keptItems && !wholeResults)
     most = std::clamp(elementsOf(stage) / limits.mostPartials, limits.itemElements,
-                      8 * limits.itemElements);
+                      limits.reducedItemElements);
   int64_t inside = 1;
   bool outside = false;
   SmallVector<Piece> pieces; // innermost first

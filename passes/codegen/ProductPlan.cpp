@@ -7,23 +7,7 @@
 using namespace mlir;
 using namespace dlc;
 
-// More rows than this are work enough for library code.
-static constexpr int64_t mostRows = 32;
-// A multiple of 1, 2, 3 and 4 rows of b, whose sums are in registers. More of them read a block of
-// a's rows more often while it is near.
-static constexpr int64_t dotColumns = 48;
-// A multiple of 1, 2, 3 and 4 vectors, of any width.
-static constexpr int64_t sumColumns = 768;
-// Chunks for many threads to share.
-static constexpr int64_t chunks = 128;
-
-int64_t ProductPlan::itemColumns() const { return transposed ? dotColumns : sumColumns; }
-
-int64_t ProductPlan::items() const { return llvm::divideCeil(columns, itemColumns()); }
-
-int64_t ProductPlan::chunk() const { return llvm::divideCeil(items(), chunks); }
-
-std::optional<ProductPlan> dlc::planProduct(nn::MatmulOp op) {
+std::optional<ProductPlan> dlc::planProduct(nn::MatmulOp op, const rt::ProductLimits &limits) {
   auto isMeant = [](Value value) {
     RankedTensorType type = nn::tensorType(value);
     Type element = type.getElementType();
@@ -32,10 +16,17 @@ std::optional<ProductPlan> dlc::planProduct(nn::MatmulOp op) {
   if (op.getTransposeA() || !llvm::all_of(op->getOperands(), isMeant) || !isMeant(op.getY()))
     return std::nullopt;
   RankedTensorType a = nn::tensorType(op.getA()), b = nn::tensorType(op.getB());
-  if (a.getElementType() != b.getElementType() || a.getDimSize(0) > mostRows)
+  if (a.getElementType() != b.getElementType() || a.getDimSize(0) > limits.mostRows)
     return std::nullopt;
-  return ProductPlan{op, a.getDimSize(0), a.getDimSize(1), nn::tensorType(op.getY()).getDimSize(1),
-                     op.getTransposeB()};
+  ProductPlan plan{op,
+                   a.getDimSize(0),
+                   a.getDimSize(1),
+                   nn::tensorType(op.getY()).getDimSize(1),
+                   op.getTransposeB(),
+                   op.getTransposeB() ? limits.dotColumns : limits.sumColumns,
+                   /*chunk=*/1};
+  plan.chunk = llvm::divideCeil(plan.items(), limits.mostChunks);
+  return plan;
 }
 
 nn::MatmulOp dlc::productOf(Block &cluster) {

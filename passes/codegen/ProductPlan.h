@@ -2,10 +2,12 @@
 // its data gradient at a small batch. Reading the weight once bounds them, and library code for
 // general products reads it at a fraction of the memory's pace.
 //
-// Planning is a pure function of the op; instruction sets matter to the emission alone.
+// Planning is a pure function of the op and the target's limits; instruction sets matter to the
+// emission alone.
 #pragma once
 
 #include "dialects/NN/NN.h"
+#include "runtime/core/LoopLimits.h"
 
 #include <optional>
 
@@ -17,15 +19,15 @@ struct ProductPlan {
   nn::MatmulOp op;
   int64_t rows, inner, columns;
   bool transposed;
-
   /// Columns of y that an item has; the last item has the rest.
-  int64_t itemColumns() const;
-  int64_t items() const;
-  int64_t chunk() const;
+  int64_t itemColumns;
+  int64_t chunk; // items
+
+  int64_t items() const { return llvm::divideCeil(columns, itemColumns); }
 };
 
 /// Plans a product; nothing if no kernel can be generated for it.
-std::optional<ProductPlan> planProduct(nn::MatmulOp op);
+std::optional<ProductPlan> planProduct(nn::MatmulOp op, const rt::ProductLimits &limits);
 
 /// The product that a cluster consists of, or null.
 nn::MatmulOp productOf(mlir::Block &cluster);

@@ -21,9 +21,10 @@ public:
   mlir::FailureOr<unsigned> evaluate(mlir::Value value, const Coordinates &at);
   unsigned read(unsigned buffer, mlir::RankedTensorType type, const Coordinates &at);
   void write(unsigned buffer, mlir::Type element, unsigned node, LinearForm address,
-             llvm::ArrayRef<Bound> valid, mlir::Operation *reduction = nullptr) {
-    stage.writes.push_back(
-        {node, buffer, std::move(address), element, reduction, llvm::SmallVector<Bound>(valid)});
+             llvm::ArrayRef<Bound> valid, mlir::Operation *reduction = nullptr,
+             mlir::Type accumulator = {}) {
+    stage.writes.push_back({node, buffer, std::move(address), element, reduction, accumulator,
+                            llvm::SmallVector<Bound>(valid)});
   }
 
   StagePlan &stage;

@@ -19,9 +19,6 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-/// A range larger than one item of a kernel gets a length that splits well among threads.
-static constexpr int64_t smallRange = 8192, largeMultiple = 1024;
-
 namespace {
 struct Group {
   std::string code; // of the cluster, whatever its shape
@@ -115,8 +112,8 @@ private:
 /// Combines the updates of one program.
 class UpdateCombiner {
 public:
-  UpdateCombiner(exec::ProgramOp program, SymbolTable &symbols)
-      : program(program), symbols(symbols) {
+  UpdateCombiner(exec::ProgramOp program, SymbolTable &symbols, const rt::LoopLimits &limits)
+      : program(program), symbols(symbols), limits(limits) {
     for (auto dispatch : program.getBody().getOps<DispatchOp>())
       if (std::optional<Group> own = describe(dispatch))
         add(std::move(*own));
@@ -138,6 +135,7 @@ private:
 
   exec::ProgramOp program;
   SymbolTable &symbols;
+  const rt::LoopLimits &limits;
   SmallVector<Group> groups;
   DenseSet<Value> seen;                     // variables and slices of groups
   DenseMap<Operation *, std::string> codes; // by cluster; empty if it is not flat
@@ -257,8 +255,8 @@ void UpdateCombiner::layOutBucket(BufferOp bucket) {
     for (DispatchOp member : group.members)
       place(member.getBuffers()[group.slice].getDefiningOp<ViewOp>());
     group.elements = layout.elementCount() - begin;
-    if (group.elements > smallRange)
-      group.elements = llvm::alignTo(group.elements, largeMultiple);
+    if (group.elements > limits.itemElements)
+      group.elements = llvm::alignTo(group.elements, limits.rangeMultiple);
     layout.extendTo(begin + group.elements);
   }
   for (ViewOp slice : slices)
@@ -354,7 +352,7 @@ public:
     for (auto program : getOperation().getBody().getOps<exec::ProgramOp>()) {
       if (program.getSymName() != "train")
         continue;
-      UpdateCombiner combiner(program, symbols);
+      UpdateCombiner combiner(program, symbols, planner->target().loops);
       combiner.layOutBuckets();
       for (Group &group : combiner.found()) {
         KernelOp kernel = kernels.get(group);

@@ -76,7 +76,7 @@ rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const 
 }
 
 rt::CandidateList CodeProvider::product(nn::MatmulOp op, const rt::KernelRequest &request) const {
-  std::optional<ProductPlan> plan = planProduct(op);
+  std::optional<ProductPlan> plan = planProduct(op, planner.target().loops.products);
   bool isRowMajor = llvm::all_of(request.operands, [](const rt::OperandType &operand) {
     return !operand.layout || operand.layout->isRowMajor();
   });

@@ -22,9 +22,6 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-// A pass over less memory than this takes about as long as the arithmetic that would save it.
-static constexpr int64_t leastBytes = 64 * 1024;
-
 namespace {
 /// The ops of a producer that compute one result, in order, and its operands that they read.
 struct Recipe {
@@ -226,7 +223,8 @@ private:
     for (bool changed = true; changed;) {
       changed = false;
       for (OpResult result : producer.getResults()) {
-        if (result.use_empty() || nn::physicalBytes(nn::tensorType(result)) < leastBytes)
+        if (result.use_empty() ||
+            nn::physicalBytes(nn::tensorType(result)) < limits.leastSavedBytes)
           continue;
         if (auto recipe = Recipe::of(producer, result.getResultNumber(), limits))
           changed |= visit(producer, result, *recipe);

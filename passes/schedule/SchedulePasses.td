@@ -83,7 +83,7 @@ def SplitGradients : Pass<"dlc-split-gradients", "::dlc::nn::ModelOp"> {
     Precondition: clusters formed. Effect: a matrix product that is only all-reduced and then only applied, elementwise,
     to variables of its size becomes one for each group of its rows, each with a reduction and an update of its own, so
     that a piece's memory can serve the next one. Bits do not change. Gradients whose rows have no equal groups of a
-    multiple of 16 stay whole.
+    multiple of the target's lanes stay whole.
 
     ```mlir
     %g = nn.matmul %dy, %x {transpose_a} : ... -> tensor<4096x25088xf32>

@@ -6,6 +6,7 @@
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/FlatUpdate.h"
+#include "passes/planning/PlanningTarget.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -14,9 +15,6 @@ namespace dlc {
 #define GEN_PASS_DEF_SPLITGRADIENTS
 #include "passes/Passes.h.inc"
 } // namespace dlc
-
-/// Rows are cut so that vectors and a library's blocks stay whole.
-static constexpr int64_t rowMultiple = 16;
 
 namespace {
 /// A gradient on its way into the variables.
@@ -67,8 +65,9 @@ static std::optional<GradientPath> findPath(comm::AllReduceOp reduction) {
 }
 
 /// The most rows a piece may have: they divide the gradient evenly, so that all pieces share their
-/// kernels, and are at most `bytes`. All rows if there is no such division.
-static int64_t rowsOfPiece(RankedTensorType type, int64_t bytes) {
+/// kernels, are a multiple of the target's lanes, so that vectors and a library's blocks stay
+/// whole, and are at most `bytes`. All rows if there is no such division.
+static int64_t rowsOfPiece(RankedTensorType type, int64_t bytes, int64_t rowMultiple) {
   int64_t rows = type.getDimSize(0);
   for (int64_t pieces = llvm::divideCeil(nn::physicalBytes(type), bytes);
        pieces * rowMultiple <= rows; ++pieces)
@@ -154,6 +153,10 @@ struct SplitGradientsPass : dlc::impl::SplitGradientsBase<SplitGradientsPass> {
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
+    std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
+    if (!planner)
+      return signalPassFailure();
+    rowMultiple = planner->target().loops.vectorLanes;
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>())
       for (auto reduction :
            llvm::make_early_inc_range(program.getBody().getOps<comm::AllReduceOp>()))
@@ -164,7 +167,7 @@ struct SplitGradientsPass : dlc::impl::SplitGradientsBase<SplitGradientsPass> {
 private:
   void split(GradientPath &path) {
     RankedTensorType whole = path.type();
-    RankedTensorType part = withRows(whole, rowsOfPiece(whole, pieceBytes));
+    RankedTensorType part = withRows(whole, rowsOfPiece(whole, pieceBytes, rowMultiple));
     if (part == whole || !nn::rowOffset(whole, part.getDimSize(0), part))
       return;
     for (int64_t row = 0; row < whole.getDimSize(0); row += part.getDimSize(0))
@@ -182,5 +185,7 @@ private:
       if (read->use_empty())
         read.erase();
   }
+
+  int64_t rowMultiple = 1;
 };
 } // namespace

@@ -151,13 +151,20 @@ LoopLimits CpuTarget::loops() {
   return {
       .itemElements = 8192, // 32 KiB of f32, the first-level cache
       .leastItemElements = 512,
+      .keptItemElements = 1024,
+      .reducedItemElements = 65536,
       .vectorLanes = 16,
       .mostPartials = 128,
       .chunkBytes = 128 * 1024,
       .mostChunks = 512,
       .manyKept = 4096,
+      .rangeMultiple = 1024,
+      .sums = DType::F64,
+      // Multiples of 1, 2, 3 and 4 rows of b, whose sums are in registers, and of as many vectors.
+      .products = {.mostRows = 32, .dotColumns = 48, .sumColumns = 768, .mostChunks = 128},
       .bytesPerOperation = 0.25,
       .bytesPerFunction = 5,
+      .leastSavedBytes = 64 * 1024,
   };
 }
 

@@ -82,26 +82,38 @@ static bool fits(const rt::KernelRequest &request, const std::vector<Layout> &la
 static constexpr rt::LoopLimits rulesLoops{
     .itemElements = 8192,
     .leastItemElements = 512,
+    .keptItemElements = 1024,
+    .reducedItemElements = 65536,
     .vectorLanes = lanes,
     .mostPartials = 128,
     .chunkBytes = 128 * 1024,
     .mostChunks = 512,
     .manyKept = 4096,
+    .rangeMultiple = 1024,
+    .sums = rt::DType::F64,
+    .products = {.mostRows = 32, .dotColumns = 48, .sumColumns = 768, .mostChunks = 128},
     .bytesPerOperation = 0.25,
     .bytesPerFunction = 5,
+    .leastSavedBytes = 64 * 1024,
 };
 
 /// Those of no machine: none is as for test:rules.
 static constexpr rt::LoopLimits smallLoops{
     .itemElements = 256,
     .leastItemElements = 32,
+    .keptItemElements = 32,
+    .reducedItemElements = 2048,
     .vectorLanes = 4,
     .mostPartials = 4,
     .chunkBytes = 4096,
     .mostChunks = 16,
     .manyKept = 128,
+    .rangeMultiple = 16,
+    .sums = rt::DType::F32,
+    .products = {.mostRows = 8, .dotColumns = 12, .sumColumns = 192, .mostChunks = 2},
     .bytesPerOperation = 1,
     .bytesPerFunction = 2,
+    .leastSavedBytes = 4096,
 };
 
 TestPlanner::TestPlanner(const std::string &name)

@@ -1,7 +1,14 @@
 // RUN: dlc-opt %s --split-input-file --dlc-split-gradients=piece-bytes=4096 | FileCheck %s
+// RUN: sed s/test:rules/test:small/ %s | dlc-opt --split-input-file --dlc-split-gradients=piece-bytes=512 | FileCheck %s --check-prefix=SMALL
+// RUN: dlc-opt %s --split-input-file --dlc-split-gradients=piece-bytes=512 | FileCheck %s --check-prefix=LANES
 
 // 64 rows of 128 bytes in pieces of 4 KB: two of 32 rows, each with its own reduction and update of its rows.
+// A piece has a multiple of the target's lanes: the least is 16 rows, or 4.
 // CHECK-LABEL: nn.model @dense
+// SMALL-LABEL: nn.model @dense
+// SMALL: nn.matmul {{.*}} {transpose_a} : {{.*}} -> tensor<4x32xf32>
+// LANES-LABEL: nn.model @dense
+// LANES: nn.matmul {{.*}} {transpose_a} : {{.*}} -> tensor<64x32xf32>
 nn.model @dense attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.variable @w : tensor<64x32xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @m : tensor<64x32xf32> {kind = #nn<kind slot>, init = #nn.init<constant, 0.0, 0.0>, owner = @w, slot = "momentum_buffer"}

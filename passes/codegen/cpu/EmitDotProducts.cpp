@@ -20,7 +20,7 @@ public:
              const CodeTarget &target)
       : ProductEmitter(builder, loc, plan, target), block(blockBytes / (pairs ? 2 : 4)) {
     auto prologue = [&] {
-      sums = onStack({plan.itemColumns() * plan.rows, lanes}, b.getF32Type());
+      sums = onStack({plan.itemColumns * plan.rows, lanes}, b.getF32Type());
       panel = onStack({plan.rows, block}, pairs ? b.getBF16Type() : Type(b.getF32Type()));
     };
     emit(name, prologue, [&](Value first, Value isLast) { emitItem(first, isLast); });
@@ -55,7 +55,7 @@ void DotEmitter::emitItem(Value first, Value isLast) {
   int64_t whole = plan.inner / (lanes * depth) * (lanes * depth);
   VectorType type = sumType();
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
-  loop(index(0), index(plan.itemColumns() * plan.rows), 1,
+  loop(index(0), index(plan.itemColumns * plan.rows), 1,
        [&](Value place) { vector::StoreOp::create(b, zero, sums, ValueRange{place, index(0)}); });
   loop(index(0), index(whole), block, [&](Value begin) {
     Value end = least(plus(begin, block), index(whole));
@@ -91,7 +91,7 @@ void DotEmitter::tilesOf(Value first, Value isLast, llvm::function_ref<void(cons
     for (Rows rows : tiles)
       body({rows, column, count, plus(place, rows.first * count)});
   };
-  Value end = least(plus(first, plan.itemColumns()), index(plan.columns / across * across));
+  Value end = least(plus(first, plan.itemColumns), index(plan.columns / across * across));
   loop(first, end, across, [&](Value column) { ofColumns(column, across); });
   int64_t left = plan.columns % across; // of the last item alone
   if (left == 0)

@@ -21,7 +21,7 @@ public:
       : ProductEmitter(builder, loc, plan, target) {
     across = across / depth * depth;
     auto prologue = [&] {
-      sums = onStack({plan.rows, plan.itemColumns()}, b.getF32Type());
+      sums = onStack({plan.rows, plan.itemColumns}, b.getF32Type());
       panel =
           onStack({panelRows / depth, plan.rows}, pairs ? b.getI32Type() : Type(b.getF32Type()));
     };
@@ -41,7 +41,7 @@ private:
 } // namespace
 
 void RowSumEmitter::emitItem(Value first, Value isLast) {
-  int64_t width = plan.itemColumns(), tileWidth = across * lanes, left = plan.columns % tileWidth;
+  int64_t width = plan.itemColumns, tileWidth = across * lanes, left = plan.columns % tileWidth;
   VectorType type = sumType();
   Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
   loop(index(0), index(width), lanes, [&](Value offset) {
@@ -165,7 +165,7 @@ RowSumEmitter::Values RowSumEmitter::rowsOfB(Value row, Value column, int64_t va
 
 void RowSumEmitter::storeSums(Value first, Value isLast) {
   int64_t step = lanes * depth, left = plan.columns % step;
-  Value end = least(index(plan.itemColumns()), minus(index(plan.columns - left), first));
+  Value end = least(index(plan.itemColumns), minus(index(plan.columns - left), first));
   loop(index(0), index(plan.rows), 1, [&](Value row) {
     loop(index(0), end, step, [&](Value offset) { storeRow(row, first, offset, step); });
     if (left > 0)

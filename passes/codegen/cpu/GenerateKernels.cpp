@@ -106,7 +106,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
       if (failed(kernel) || failed(verifyPlanned(cluster, *kernel)))
         return failure();
       emitProduct(builder, cluster.getLoc(), (cluster.getSymName() + "_0").str(),
-                  *planProduct(product), target);
+                  *planProduct(product, target.loops.products), target);
       continue;
     }
     FailureOr<ClusterPlan> plan = planCluster(body, target.loops);

@@ -47,7 +47,7 @@ void ProductEmitter::emit(StringRef name, llvm::function_ref<void()> prologue,
   prologue();
   auto range = function.getArguments().take_back(2);
   loop(range[0], range[1], 1, [&](Value number) {
-    Value first = arith::MulIOp::create(b, number, index(plan.itemColumns()));
+    Value first = arith::MulIOp::create(b, number, index(plan.itemColumns));
     Value isLast =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number, index(plan.items() - 1));
     item(first, isLast);

@@ -33,7 +33,7 @@ Accumulators AccumulatorEmitter::identities(bool inRun) {
   int64_t copies = inRun || plan.sums.empty() ? plan.unrolling.interleaved : 1;
   for (size_t copy = 0; copy < copies * jammed.size(); ++copy)
     for (const ClusterWrite *write : reductions) {
-      Type type = inRun ? Type(b.getF32Type()) : accumulatorType(write->reduction);
+      Type type = inRun ? Type(b.getF32Type()) : write->accumulator;
       Value identity = emitConstant(b, type, identityOf(write->reduction));
       result.push_back(vector::BroadcastOp::create(b, nest.vectorType(type), identity));
     }

@@ -54,7 +54,7 @@ void Unrolling::fillRegisters(const StagePlan &stage, int64_t lanes) {
   int64_t registers = 0; // of one copy
   for (const ClusterWrite &write : stage.writes)
     if (write.reduction)
-      registers += accumulatorType(write.reduction).isF64() ? 2 : 1;
+      registers += write.accumulator.isF64() ? 2 : 1;
   int64_t copies = std::clamp<int64_t>(lanes / registers, 1, mostCopies);
   const StagePlan::Loop &vectors = stage.loops.back();
   if (!vectors.reduced && !vectors.item)

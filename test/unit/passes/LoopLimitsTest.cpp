@@ -1,5 +1,6 @@
 // Limits other than the CPU's: plans follow them, and kernels planned with them compute the same.
 
+#include "passes/codegen/ProductPlan.h"
 #include "test/backend/TestPlanner.h"
 #include "test/unit/passes/ClusterRunner.h"
 
@@ -93,7 +94,63 @@ TEST(LoopLimits, MostPartials) {
   EXPECT_EQ(partials(16), 16);
 }
 
+// Where kept elements are enumerated.
+TEST(LoopLimits, KeptItems) {
+  rt::LoopLimits limits = smallLimits();
+  auto items = [&](int64_t most) {
+    limits.keptItemElements = most;
+    return runnerOf("tensor<8x1024xf32>",
+                    "%y = nn.reduce_sum %0 {dims = array<i64: 0>} : (!t) -> !y", "tensor<1024xf32>",
+                    limits)
+        .plan()
+        .stages[0]
+        .extent;
+  };
+  EXPECT_EQ(items(32), 32);
+  EXPECT_EQ(items(128), 8);
+}
+
+// Terms whose sum is exact in f64 alone.
+TEST(LoopLimits, Sums) {
+  rt::LoopLimits limits = smallLimits();
+  auto sum = [&](artifact::DType type) {
+    limits.sums = type;
+    ClusterRunner runner =
+        runnerOf("tensor<4096xf32>", "%y = nn.reduce_sum %0 {dims = array<i64: 0>} : (!t) -> !y",
+                 "tensor<f32>", limits);
+    EXPECT_EQ(runner.plan().scratch[0].getElementType().isF64(), type == artifact::DType::F64);
+    std::vector<reference::Tensor> operands = runner.randomOperands(1);
+    llvm::fill(operands[0].data, 0x1p-26);
+    operands[0].data[0] = 1;
+    return runner.run(operands)[0].data[0];
+  };
+  EXPECT_EQ(sum(artifact::DType::F64), static_cast<float>(1 + 4095 * 0x1p-26));
+  EXPECT_NE(sum(artifact::DType::F32), static_cast<float>(1 + 4095 * 0x1p-26));
+}
+
+TEST(LoopLimits, Products) {
+  rt::LoopLimits limits = smallLimits();
+  for (bool transposed : {true, false}) {
+    std::string b = transposed ? "tensor<500x96xf32>" : "tensor<96x500xf32>";
+    ClusterRunner runner({{"!a", "tensor<8x96xf32>"}, {"!b", b}, {"!y", "tensor<8x500xf32>"}},
+                         {{"!a"}, {"!b"}},
+                         "%y = nn.matmul %0, %1 " +
+                             std::string(transposed ? "{transpose_b} " : "") + ": (!a, !b) -> !y",
+                         {{"%y", "!y"}}, hostCodeTarget(), "", limits);
+    GeneratedStage stage = runner.plan().stages[0];
+    EXPECT_EQ(stage.extent, transposed ? 42 : 3); // of 12 and of 192 columns
+    EXPECT_EQ(stage.chunk, transposed ? 21 : 2);  // two chunks
+    runner.check(64, 1e-3);
+    auto product = cast<nn::MatmulOp>(runner.cluster().front());
+    limits.products.mostRows = 7;
+    EXPECT_FALSE(planProduct(product, limits.products));
+    limits.products.mostRows = 8;
+  }
+}
+
 TEST(LoopLimits, KernelsComputeTheSame) {
+  rt::LoopLimits exact = smallLimits();
+  exact.sums = artifact::DType::F64;
   for (auto [shape, layout] : {std::pair("2x5x7x9", ""),
                                {"2x20x33x17", ", #nn.layout<nhwc>"},
                                {"2x20x7x9", ", #nn.layout<nChw16c>"},
@@ -118,7 +175,7 @@ TEST(LoopLimits, KernelsComputeTheSame) {
                               R"(%p = nn.mul %0, %0 : (!t, !t) -> !t
                                  %s = nn.reduce_sum %0 {dims = array<i64: 0, 2, 3>} : (!t) -> !c
                                  %q = nn.reduce_sum %p {dims = array<i64: 0, 2, 3>} : (!t) -> !c)",
-                              {{"%s", "!c"}, {"%q", "!c"}}, hostCodeTarget(), "", smallLimits());
+                              {{"%s", "!c"}, {"%q", "!c"}}, hostCodeTarget(), "", exact);
     channelSums.check(4, 1e-5);
     ClusterRunner rowMaxima(aliases, {{"!t"}},
                             "%m = nn.reduce_max %0 {dims = array<i64: 0>} : (!t) -> !r",
