@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -117,9 +118,10 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
     if (auto precision = model->getAttrOfType<StringAttr>("precision");
         precision && precision.getValue() == "bf16" &&
         !planner->target().multiplies(rt::DType::BF16)) {
+      const std::vector<std::string> &others = planner->target().bf16Targets;
       model.emitError("precision bf16 needs a processor with bf16 instructions, which ")
-          << planner->target().name
-          << " has not: compile with --precision=f32, or for cpu:avx512-bf16 or cpu:amx";
+          << planner->target().name << " has not: compile with --precision=f32"
+          << (others.empty() ? "" : ", or for ") << llvm::join(others, " or ");
       return signalPassFailure();
     }
     // Later passes need the same table for their prices.

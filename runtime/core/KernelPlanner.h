@@ -106,11 +106,14 @@ struct PlannerTarget {
   unsigned vectorBits = 0;           // of the widest f32 vector
   std::vector<DType> dtypes;         // in which its instructions multiply
   LoopLimits loops;                  // of generated kernels
+  std::string emitter;               // of generated kernels, a folder of passes/codegen/
   std::string table = "";            // "cpu:FILE.json" if costs are from there, else empty
   uint64_t cacheBytes = 0;           // of the last level that a team shares; 0 if it is not known
   /// Layouts that activations may have, the most common first, and the channels of a block.
   std::vector<LayoutFamily> families = {LayoutFamily::Plain};
   unsigned channelBlock = 1;
+  /// Targets of this back end that multiply bf16, for those that do not.
+  std::vector<std::string> bf16Targets = {};
 
   bool multiplies(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
 };

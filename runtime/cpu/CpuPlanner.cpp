@@ -209,10 +209,12 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
                  costs.vectorBits(),
                  {DType::F32},
                  CpuTarget::loops(),
+                 "cpu",
                  costs.table(),
                  costs.cacheBytes(),
                  {std::begin(families), std::end(families)},
-                 costs.vectorBits() / 32};
+                 costs.vectorBits() / 32,
+                 CpuTarget::bf16Targets()};
   if (costs.multipliesBF16())
     description.dtypes.push_back(DType::BF16);
 }

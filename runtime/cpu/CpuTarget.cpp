@@ -108,7 +108,13 @@ nlohmann::ordered_json embeddedTable(const std::string &name) {
   throw Error(ErrorCode::Runtime, "no table is compiled in for " + name);
 }
 
-CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::max(threads, 1u)) {
+/// A file's name alone is a table.
+static std::string withKind(const std::string &name) {
+  return name.ends_with(".json") && name.find(':') == std::string::npos ? "cpu:" + name : name;
+}
+
+CpuTarget::CpuTarget(const std::string &given, unsigned threads) : threads(std::max(threads, 1u)) {
+  std::string name = withKind(given);
   if (!name.starts_with("cpu:"))
     throw Error(ErrorCode::BadInput,
                 name == "native" || findSet(name)
@@ -143,8 +149,18 @@ CpuTarget::CpuTarget(const std::string &name, unsigned threads) : threads(std::m
                     ") lacks " + join(missing) + "; oneDNN plans only for what the host can run");
 }
 
-bool CpuTarget::multipliesBF16() const {
-  return std::ranges::find(requiredFeatures, "avx512bf16") != requiredFeatures.end();
+static bool multiplyBF16(const std::vector<std::string> &features) {
+  return std::ranges::find(features, "avx512bf16") != features.end();
+}
+
+bool CpuTarget::multipliesBF16() const { return multiplyBF16(requiredFeatures); }
+
+std::vector<std::string> CpuTarget::bf16Targets() {
+  std::vector<std::string> names;
+  for (const InstructionSet &set : instructionSets)
+    if (multiplyBF16(featuresUpTo(set)))
+      names.push_back(std::string("cpu:") + set.name);
+  return names;
 }
 
 LoopLimits CpuTarget::loops() {

@@ -32,9 +32,10 @@ struct KernelTraits {
 
 class CpuTarget {
 public:
-  /// `name` is cpu:native|avx2|avx512|avx512-bf16|amx or cpu:FILE.json. Throws Error for an unknown
-  /// name, an unreadable table, or a target whose instruction sets this machine lacks.
-  CpuTarget(const std::string &name, unsigned threads);
+  /// `given` is cpu:native|avx2|avx512|avx512-bf16|amx, cpu:FILE.json or FILE.json. Throws Error
+  /// for an unknown name, an unreadable table, or a target whose instruction sets this machine
+  /// lacks.
+  CpuTarget(const std::string &given, unsigned threads);
 
   const std::string &name() const { return canonicalName; }
   const std::vector<std::string> &features() const { return requiredFeatures; }
@@ -42,6 +43,8 @@ public:
   unsigned vectorBits() const { return vectorWidth; }
   /// True if there are instructions that multiply bf16. Without them oneDNN has slow code only.
   bool multipliesBF16() const;
+  /// Names of the targets that have them.
+  static std::vector<std::string> bf16Targets();
 
   /// What loops of generated kernels are planned with, the same for all instruction sets: a vector
   /// of 16 lanes is two of AVX2.

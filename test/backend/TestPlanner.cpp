@@ -123,6 +123,7 @@ TestPlanner::TestPlanner(const std::string &name)
                   512,
                   {rt::DType::F32, rt::DType::BF16},
                   name == small ? smallLoops : rulesLoops,
+                  name == small ? "none" : "cpu",
                   "",
                   1 << 20,
                   {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked},

@@ -5,7 +5,7 @@
 // last at 1.5 times the cost, or all plain at twice. Pooling: blocked or channels last, plain is
 // refused. Matrix products: plain. Reorders: any. A ReLU is taken but by convolutions of 9 x 9.
 //
-// test:small differs in the limits of loops: all are smaller.
+// test:small differs in the limits of loops, which are smaller, and has no emitter.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"

@@ -47,13 +47,6 @@ bool Compilation::load(const ModelSource &source) {
 
 //===- Lowering -------------------------------------------------------------------------------===//
 
-/// A table of costs is a CPU's.
-static std::optional<std::string> targetOf(const CompileOptions &options) {
-  bool isTable = options.target && llvm::StringRef(*options.target).ends_with(".json") &&
-                 !llvm::StringRef(*options.target).contains(':');
-  return isTable ? "cpu:" + *options.target : options.target;
-}
-
 static std::vector<GivenOption> givenOptions(const CompileOptions &options) {
   std::vector<GivenOption> given;
   auto addText = [&](const char *name, const std::optional<std::string> &value) {
@@ -62,7 +55,7 @@ static std::vector<GivenOption> givenOptions(const CompileOptions &options) {
   };
   addText("precision", options.precision);
   addText("wire", options.wire);
-  addText("target", targetOf(options));
+  addText("target", options.target);
   addText("math", options.math);
   addText("link", options.link);
   if (options.threads)
@@ -79,7 +72,7 @@ static void setOptions(ScheduleOptions &schedule, const CompileOptions &options)
     if (given)
       option = *given;
   };
-  set(schedule.target, targetOf(options));
+  set(schedule.target, options.target);
   set(schedule.math, options.math);
   set(schedule.precision, options.precision);
   set(schedule.link, options.link);
@@ -157,25 +150,29 @@ uint64_t Compilation::plannedBytes() const {
   return bytes;
 }
 
-/// What generated code may use: exactly the instruction sets that the target's artifacts demand of
-/// their host.
-static CodeTarget codeTarget(const rt::PlannerTarget &target) {
-  CodeTarget code;
-  code.cpu = "x86-64";
-  for (const std::string &feature : target.features)
-    code.features += (code.features.empty() ? "+" : ",+") + feature;
-  code.vectorBytes = target.vectorBits / 8;
-  code.loops = target.loops;
-  return code;
-}
+namespace {
+/// Who emits kernels: a folder of passes/codegen/, by which a target's description names it.
+struct Emitter {
+  llvm::StringLiteral name;
+  decltype(&emitCpuKernels) emit;
+};
+} // namespace
+static constexpr Emitter emitters[] = {{"cpu", emitCpuKernels}};
 
 bool Compilation::emitCode(std::string &code, llvm::raw_ostream *linalg,
                            llvm::raw_ostream *llvmText) {
   if (progress)
     progress("code");
   std::shared_ptr<rt::KernelPlanner> planner = openPlanner(loaded);
-  return planner &&
-         succeeded(emitClusters(loaded, codeTarget(planner->target()), code, linalg, llvmText));
+  if (!planner)
+    return false;
+  const rt::PlannerTarget &target = planner->target();
+  const auto *emitter =
+      llvm::find_if(emitters, [&](const Emitter &it) { return it.name == target.emitter; });
+  if (emitter == std::end(emitters))
+    return fail("kernels of target " + target.name + " are emitted by '" + target.emitter +
+                "', which this build does not have");
+  return succeeded(emitter->emit(loaded, target, code, linalg, llvmText));
 }
 
 std::optional<rt::Artifact> Compilation::emitArtifact() {

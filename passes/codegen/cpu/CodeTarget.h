@@ -1,7 +1,7 @@
 // The CPU that code is emitted for.
 #pragma once
 
-#include "runtime/core/LoopLimits.h"
+#include "runtime/core/KernelPlanner.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -16,6 +16,9 @@ struct CodeTarget {
   unsigned vectorBytes = 64;
   rt::LoopLimits loops = {}; // with which the clusters were planned
 
+  /// What generated code may use: exactly the instruction sets that the target's artifacts demand
+  /// of their host.
+  static CodeTarget of(const rt::PlannerTarget &target);
   /// True if the features name one, e.g. "avx512bf16".
   bool has(llvm::StringRef feature) const;
 };

@@ -7,7 +7,7 @@
 #include "passes/codegen/cpu/EmitOperandLoops.h"
 
 #include "passes/codegen/EmitScalars.h"
-#include "passes/codegen/vectorize/VectorMemory.h"
+#include "passes/codegen/cpu/vectorize/VectorMemory.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

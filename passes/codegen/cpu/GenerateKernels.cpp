@@ -15,7 +15,7 @@
 #include "passes/codegen/cpu/LinkModule.h"
 #include "passes/codegen/cpu/LowerKernels.h"
 #include "passes/codegen/cpu/ProductEmitter.h"
-#include "passes/codegen/vectorize/VectorizeStage.h"
+#include "passes/codegen/cpu/vectorize/VectorizeStage.h"
 #include "runtime/artifact/Contract.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -40,10 +40,6 @@ static void registerKernelDialects(DialectRegistry &registry) {
                   memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
-}
-
-bool CodeTarget::has(StringRef feature) const {
-  return llvm::is_contained(llvm::split(features, ','), ("+" + feature).str());
 }
 
 /// Fails if a cluster carries another plan than that of its body: dispatches follow the carried
@@ -148,4 +144,10 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   if (failed(linkSharedObject(*objects, sharedObject, reason)))
     return model.emitError(reason);
   return success();
+}
+
+LogicalResult dlc::emitCpuKernels(nn::ModelOp model, const rt::PlannerTarget &target,
+                                  std::string &sharedObject, llvm::raw_ostream *linalgText,
+                                  llvm::raw_ostream *llvmText) {
+  return emitClusters(model, CodeTarget::of(target), sharedObject, linalgText, llvmText);
 }

@@ -13,4 +13,9 @@ llvm::LogicalResult emitClusters(nn::ModelOp model, const CodeTarget &target,
                                  std::string &sharedObject, llvm::raw_ostream *linalgText = nullptr,
                                  llvm::raw_ostream *llvmText = nullptr);
 
+/// The same for what a model was planned for, a target whose kernels are emitted by "cpu".
+llvm::LogicalResult emitCpuKernels(nn::ModelOp model, const rt::PlannerTarget &target,
+                                   std::string &sharedObject, llvm::raw_ostream *linalgText,
+                                   llvm::raw_ostream *llvmText);
+
 } // namespace dlc

@@ -62,6 +62,7 @@ TEST(CpuTarget, TableFromFileKeepsItsNameForLaterPasses) {
   CpuTarget target = targetWith(R"([{"implementation": "", "other": 1}])");
   EXPECT_EQ(target.name(), "cpu:avx2");
   EXPECT_EQ(target.table(), "cpu:" + testing::TempDir() + "target.json");
+  EXPECT_EQ(CpuTarget(testing::TempDir() + "target.json", 1).table(), target.table());
   EXPECT_EQ(CpuTarget("cpu:avx2", 1).table(), "");
 }
 

@@ -1,4 +1,4 @@
-#include "passes/codegen/vectorize/VectorNest.h"
+#include "passes/codegen/cpu/vectorize/VectorNest.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

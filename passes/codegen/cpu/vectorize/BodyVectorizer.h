@@ -2,8 +2,8 @@
 // on scalars as long as it is the same for all lanes.
 #pragma once
 
-#include "passes/codegen/vectorize/VectorMemory.h"
-#include "passes/codegen/vectorize/VectorPlan.h"
+#include "passes/codegen/cpu/vectorize/VectorMemory.h"
+#include "passes/codegen/cpu/vectorize/VectorPlan.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

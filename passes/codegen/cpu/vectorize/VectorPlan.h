@@ -2,7 +2,7 @@
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"
-#include "passes/codegen/vectorize/SumTerms.h"
+#include "passes/codegen/cpu/vectorize/SumTerms.h"
 
 namespace dlc {
 

@@ -1,4 +1,4 @@
-#include "passes/codegen/vectorize/ReductionVectorizer.h"
+#include "passes/codegen/cpu/vectorize/ReductionVectorizer.h"
 #include "passes/codegen/EmitScalars.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace dlc;
 
-// Additions of one f32 accumulator in a run. Squares of bf16 have 16 bits: up to 256 of one
-// magnitude add up exactly.
+// Additions of one f32 accumulator in a run: a matter of f32, not of the machine. Squares of bf16
+// have 16 bits: up to 256 of one magnitude add up exactly.
 static constexpr int64_t runLength = 32;
 
 ReductionVectorizer::ReductionVectorizer(const VectorPlan &plan, VectorNest &nest,

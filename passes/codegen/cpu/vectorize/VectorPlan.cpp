@@ -1,10 +1,10 @@
-#include "passes/codegen/vectorize/VectorPlan.h"
+#include "passes/codegen/cpu/vectorize/VectorPlan.h"
 #include "passes/codegen/EmitRandom.h"
 
 using namespace mlir;
 using namespace dlc;
 
-// Copies of the body in a reduction: as many additions are under way at once.
+// Copies of the body in a reduction: a CPU has as many additions under way at once.
 static constexpr int64_t mostCopies = 8;
 
 Unrolling::Unrolling(const StagePlan &stage, int64_t lanes) : jammedLoop(stage.loops.size() - 1) {

@@ -1,7 +1,7 @@
 // Indices of all lanes of a vector: affine expressions over the loops of a nest.
 #pragma once
 
-#include "passes/codegen/vectorize/VectorNest.h"
+#include "passes/codegen/cpu/vectorize/VectorNest.h"
 
 #include "mlir/IR/AffineMap.h"
 

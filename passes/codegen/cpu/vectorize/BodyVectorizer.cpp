@@ -1,6 +1,6 @@
-#include "passes/codegen/vectorize/BodyVectorizer.h"
+#include "passes/codegen/cpu/vectorize/BodyVectorizer.h"
 #include "passes/codegen/EmitRandom.h"
-#include "passes/codegen/vectorize/LaneIndices.h"
+#include "passes/codegen/cpu/vectorize/LaneIndices.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -1,6 +1,6 @@
-#include "passes/codegen/vectorize/AccumulatorEmitter.h"
+#include "passes/codegen/cpu/vectorize/AccumulatorEmitter.h"
 #include "passes/codegen/EmitScalars.h"
-#include "passes/codegen/vectorize/LaneIndices.h"
+#include "passes/codegen/cpu/vectorize/LaneIndices.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

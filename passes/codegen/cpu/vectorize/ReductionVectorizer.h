@@ -5,8 +5,8 @@
 // run of few iterations, and the runs in f64: an error does not grow with the number of runs.
 #pragma once
 
-#include "passes/codegen/vectorize/AccumulatorEmitter.h"
-#include "passes/codegen/vectorize/BodyVectorizer.h"
+#include "passes/codegen/cpu/vectorize/AccumulatorEmitter.h"
+#include "passes/codegen/cpu/vectorize/BodyVectorizer.h"
 
 namespace dlc {
 

@@ -1,4 +1,4 @@
-#include "passes/codegen/vectorize/KeptLoops.h"
+#include "passes/codegen/cpu/vectorize/KeptLoops.h"
 
 using namespace mlir;
 using namespace dlc;

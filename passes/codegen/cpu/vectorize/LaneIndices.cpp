@@ -1,4 +1,4 @@
-#include "passes/codegen/vectorize/LaneIndices.h"
+#include "passes/codegen/cpu/vectorize/LaneIndices.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"
-#include "passes/codegen/vectorize/VectorNest.h"
+#include "passes/codegen/cpu/vectorize/VectorNest.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -1,5 +1,5 @@
-#include "passes/codegen/vectorize/VectorizeStage.h"
-#include "passes/codegen/vectorize/KeptLoops.h"
+#include "passes/codegen/cpu/vectorize/VectorizeStage.h"
+#include "passes/codegen/cpu/vectorize/KeptLoops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 

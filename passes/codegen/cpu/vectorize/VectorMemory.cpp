@@ -1,5 +1,5 @@
-#include "passes/codegen/vectorize/VectorMemory.h"
-#include "passes/codegen/vectorize/LaneIndices.h"
+#include "passes/codegen/cpu/vectorize/VectorMemory.h"
+#include "passes/codegen/cpu/vectorize/LaneIndices.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -109,13 +109,16 @@ void VectorMemory::store(Value value, Value memory, ArrayRef<Lanes> indices, boo
   vector::ScatterOp::create(b, Type(), memory, scalars, offsetsOf(memory, indices), where, value);
 }
 
+// Of the cache, in bytes.
+static constexpr int64_t lineBytes = 64;
+
 bool dlc::fillsLines(const StagePlan &plan, const ClusterWrite &write, int64_t lanes) {
   bool aligned = write.address.offset % lanes == 0;
   for (auto [loop, weight] : llvm::enumerate(write.address.weights))
     aligned &= loop + 1 == plan.loops.size() ? weight == 1 : weight % lanes == 0;
   if (!aligned || plan.loops.back().extent % lanes != 0)
     return false;
-  int64_t filled = 1, line = 64 / nn::elementBytes(write.element);
+  int64_t filled = 1, line = lineBytes / nn::elementBytes(write.element);
   for (bool grows = true; grows && filled < line;) {
     grows = false;
     for (auto [loop, weight] : llvm::zip(plan.loops, write.address.weights))

@@ -1,7 +1,7 @@
 // The iterations of the jammed loop that are open at once.
 #pragma once
 
-#include "passes/codegen/vectorize/VectorNest.h"
+#include "passes/codegen/cpu/vectorize/VectorNest.h"
 
 namespace dlc {
 

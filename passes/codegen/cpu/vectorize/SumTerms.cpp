@@ -1,4 +1,4 @@
-#include "passes/codegen/vectorize/SumTerms.h"
+#include "passes/codegen/cpu/vectorize/SumTerms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

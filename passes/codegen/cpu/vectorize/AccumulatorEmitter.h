@@ -2,9 +2,9 @@
 // stores.
 #pragma once
 
-#include "passes/codegen/vectorize/JammedIterations.h"
-#include "passes/codegen/vectorize/VectorMemory.h"
-#include "passes/codegen/vectorize/VectorPlan.h"
+#include "passes/codegen/cpu/vectorize/JammedIterations.h"
+#include "passes/codegen/cpu/vectorize/VectorMemory.h"
+#include "passes/codegen/cpu/vectorize/VectorPlan.h"
 
 namespace dlc {
 

@@ -2,7 +2,7 @@
 // jammed, then one masked copy of the body for a remainder.
 #pragma once
 
-#include "passes/codegen/vectorize/ReductionVectorizer.h"
+#include "passes/codegen/cpu/vectorize/ReductionVectorizer.h"
 
 namespace dlc {
 

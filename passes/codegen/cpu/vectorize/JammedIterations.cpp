@@ -1,4 +1,4 @@
-#include "passes/codegen/vectorize/JammedIterations.h"
+#include "passes/codegen/cpu/vectorize/JammedIterations.h"
 
 using namespace mlir;
 using namespace dlc;
