@@ -1,6 +1,7 @@
 // The stages of a cluster: one nest over the type that is reduced or yielded, a second one that
 // combines the partial results of a reduction, or one per run of inputs of a concatenation. Which
-// nodes a stage has is decided in StageBuilder, how its loops run in LoopPlan.
+// nodes a stage has is decided in StageBuilder, how its loops run in LoopPlan: by the limits of the
+// target, or as a stored plan has it.
 
 #include "passes/codegen/ClusterPlan.h"
 
@@ -14,27 +15,34 @@ double dlc::identityOf(Operation *reduction) {
 }
 
 /// In which a reduction accumulates. Sums of what f32 may not hold are f64 on every machine.
-static Type accumulatorType(Operation *reduction, const rt::LoopLimits &limits) {
+static Type accumulatorType(Operation *reduction, Type sums) {
   Type element = nn::tensorType(reduction->getOperand(0)).getElementType();
-  Type wide = Float64Type::get(element.getContext()),
-       narrow = Float32Type::get(element.getContext());
   bool fitsNarrow = isa<BFloat16Type, Float16Type, Float32Type>(element);
   if (isa<nn::ReduceSumOp>(reduction))
-    return fitsNarrow && limits.sums == artifact::DType::F32 ? narrow : wide;
-  return fitsNarrow ? narrow : element; // 16-bit floats are f32 outside of memory
+    return fitsNarrow ? sums : Type(Float64Type::get(element.getContext()));
+  // 16-bit floats are f32 outside of memory.
+  return fitsNarrow ? Type(Float32Type::get(element.getContext())) : element;
 }
 
 namespace {
 class ClusterPlanner {
 public:
-  ClusterPlanner(Block &cluster, const rt::LoopLimits &limits)
-      : cluster(cluster), limits(limits), yield(cast<nn::YieldOp>(cluster.getTerminator())) {
+  /// Plans by `limits`, or again as `stored`: one of them is given.
+  ClusterPlanner(Block &cluster, const rt::LoopLimits *limits, const GeneratedKernel *stored)
+      : cluster(cluster), limits(limits), stored(stored),
+        yield(cast<nn::YieldOp>(cluster.getTerminator())) {
+    Builder builder(yield.getContext());
+    bool isWide =
+        limits ? limits->sums == artifact::DType::F64 : !(stored->sums && stored->sums.isF32());
+    sums = isWide ? Type(builder.getF64Type()) : Type(builder.getF32Type());
     for (BlockArgument argument : cluster.getArguments())
       plan.buffers.push_back(nn::tensorType(argument));
     for (Value value : yield.getValues())
       plan.buffers.push_back(nn::tensorType(value));
   }
   FailureOr<ClusterPlan> run();
+  /// Of a stored plan: whether it has such loops as the body can have.
+  bool fits() const { return !isOther; }
 
 private:
   unsigned resultBuffer(unsigned result) const { return cluster.getNumArguments() + result; }
@@ -44,9 +52,13 @@ private:
                              unsigned last, ArrayRef<Bound> valid);
   bool writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions);
   void planPartials(StagePlan &stage, ArrayRef<unsigned> reductions);
+  void setLoops(StagePlan &stage, size_t index, bool wholeResults = false);
 
   Block &cluster;
-  const rt::LoopLimits &limits;
+  const rt::LoopLimits *limits;
+  const GeneratedKernel *stored;
+  bool isOther = false; // the stored plan is not the body's
+  Type sums;
   nn::YieldOp yield;
   ClusterPlan plan;
 };
@@ -72,9 +84,19 @@ FailureOr<ClusterPlan> ClusterPlanner::run() {
   auto concat = yield.getValues().front().getDefiningOp<nn::ConcatOp>();
   if (concat && yield.getValues().size() == 1 && succeeded(planConcat(concat)))
     return plan;
+  isOther = false;
   if (failed(planNest(type)))
     return failure();
   return plan;
+}
+
+/// Decides the loops of the plan's stage `index`.
+void ClusterPlanner::setLoops(StagePlan &stage, size_t index, bool wholeResults) {
+  if (limits)
+    planLoops(stage, *limits, wholeResults);
+  else if (index >= stored->stages.size() ||
+           failed(restoreLoops(stage, stored->stages[index], wholeResults)))
+    isOther = true;
 }
 
 /// One stage per run of inputs of one type. Inputs that share a stage are written beside each
@@ -112,7 +134,7 @@ LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
       }
       builder.write(resultBuffer(0), type.getElementType(), *node, *place, valid);
     }
-    planLoops(stage, limits);
+    setLoops(stage, plan.stages.size());
     plan.stages.push_back(std::move(stage));
   }
   return success();
@@ -167,7 +189,7 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
   for (unsigned result : reductions)
     if (failed(addReduction(builder, space, result, reductions.back(), valid)))
       return failure();
-  planLoops(stage, limits);
+  setLoops(stage, /*index=*/0);
   if (!reductions.empty() && !writesDirectly(stage, reductions))
     planPartials(stage, reductions);
   plan.stages.insert(plan.stages.begin(), std::move(stage));
@@ -211,8 +233,10 @@ LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const LoopSpac
     stride *= shape.pop_back_val();
   }
   Type element = nn::tensorType(yield.getValues()[result]).getElementType();
+  if (isa<nn::ReduceSumOp>(op))
+    plan.sums = sums;
   builder.write(resultBuffer(result), element, *node, address, valid, op,
-                accumulatorType(op, limits));
+                accumulatorType(op, sums));
   return success();
 }
 
@@ -277,7 +301,7 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
     plan.buffers.push_back(scratch);
     plan.scratch.push_back(scratch);
   }
-  planLoops(combine, limits, /*wholeResults=*/true);
+  setLoops(combine, /*index=*/1, /*wholeResults=*/true);
   plan.stages.push_back(std::move(combine));
 }
 
@@ -331,5 +355,19 @@ static LogicalResult verifyCluster(Block &cluster) {
 FailureOr<ClusterPlan> dlc::planCluster(Block &cluster, const rt::LoopLimits &limits) {
   if (failed(verifyCluster(cluster)))
     return failure();
-  return ClusterPlanner(cluster, limits).run();
+  return ClusterPlanner(cluster, &limits, nullptr).run();
+}
+
+FailureOr<ClusterPlan> dlc::restoreCluster(Operation *cluster) {
+  Block &body = cluster->getRegion(0).front();
+  if (failed(verifyPlan(cluster)) || failed(verifyCluster(body)))
+    return failure();
+  GeneratedKernel stored = *GeneratedKernel::of(cluster);
+  ClusterPlanner planner(body, nullptr, &stored);
+  FailureOr<ClusterPlan> plan = planner.run();
+  if (failed(plan))
+    return failure();
+  if (!planner.fits() || describe(*plan, body) != stored)
+    return refusePlan(cluster);
+  return plan;
 }

@@ -2,7 +2,8 @@
 // share.
 //
 // Everything a loop touches - addresses, coordinates, bounds - is a linear form over the loops.
-// Invariant: a plan depends on the cluster's body and the target's limits alone.
+// Invariant: a plan depends on the cluster's body and the target's limits alone. What it takes from
+// the limits is stored on the cluster (GeneratedKernel); the rest is the body, written out.
 #pragma once
 
 #include "passes/codegen/GeneratedKernel.h"
@@ -74,6 +75,8 @@ struct StagePlan {
   std::vector<ClusterWrite> writes;
   int64_t items = 1;
   int64_t chunk = 1;
+  /// Iterations that an item has of each loop, as the loops were before they were split.
+  llvm::SmallVector<int64_t> tile;
 
   llvm::SmallVector<int64_t> extents() const;
   /// The kept or the reduced loops inside an item, outermost first.
@@ -87,12 +90,18 @@ struct StagePlan {
 struct ClusterPlan {
   std::vector<StagePlan> stages;
   llvm::SmallVector<mlir::RankedTensorType> scratch;
+  /// In which reductions add up f32 and narrower floats; null if none does.
+  mlir::Type sums;
   /// Types of all buffers: operands, results, scratch.
   llvm::SmallVector<mlir::RankedTensorType> buffers;
 };
 
 /// Plans a cluster. Fails with a diagnostic at an op that no kernel can be generated for.
 mlir::FailureOr<ClusterPlan> planCluster(mlir::Block &cluster, const rt::LoopLimits &limits);
+
+/// The plan that an nn.fused or exec.cluster carries, whose loop nests are written out. Fails with
+/// a diagnostic at one that carries none, or another than one of its body.
+mlir::FailureOr<ClusterPlan> restoreCluster(mlir::Operation *cluster);
 
 /// What other passes see of a plan.
 GeneratedKernel describe(const ClusterPlan &plan, mlir::Block &cluster);
@@ -101,6 +110,10 @@ GeneratedKernel describe(const ClusterPlan &plan, mlir::Block &cluster);
 /// collapses what is contiguous everywhere, splits and marks items, sets the chunk.
 /// `wholeResults`: reductions end inside an item, since there is no stage behind to combine parts.
 void planLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults = false);
+
+/// The loops that a stored plan has for such a stage. Fails if they cannot be that stage's.
+llvm::LogicalResult restoreLoops(StagePlan &stage, const GeneratedStage &planned,
+                                 bool wholeResults = false);
 
 /// Buffers of a stage in its function's order: what it reads, then what it writes.
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,

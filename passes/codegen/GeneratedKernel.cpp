@@ -33,9 +33,9 @@ SmallVector<unsigned> dlc::stageBuffers(const StagePlan &stage, SmallVector<exec
 }
 
 /// One stage; its buffers are the op's operands, then the result.
-static FailureOr<GeneratedKernel> planProductKernel(Block &cluster, nn::MatmulOp op,
-                                                    const rt::ProductLimits &limits) {
-  std::optional<ProductPlan> plan = planProduct(op, limits);
+static FailureOr<GeneratedKernel> describeProduct(const std::optional<ProductPlan> &plan,
+                                                  Block &cluster) {
+  auto op = cast<nn::MatmulOp>(cluster.front());
   auto yield = dyn_cast<nn::YieldOp>(cluster.back());
   if (!plan || &cluster.back() != op->getNextNode() || !yield ||
       !llvm::equal(op->getOperands(), cluster.getArguments()) ||
@@ -45,6 +45,7 @@ static FailureOr<GeneratedKernel> planProductKernel(Block &cluster, nn::MatmulOp
   GeneratedStage &stage = kernel.stages.emplace_back();
   stage.extent = plan->items();
   stage.chunk = plan->chunk;
+  stage.tile = {plan->itemColumns};
   stage.flops = 2 * plan->rows * plan->inner * plan->columns;
   for (Value operand : op->getOperands()) {
     stage.bytes += nn::physicalBytes(nn::tensorType(operand));
@@ -54,6 +55,24 @@ static FailureOr<GeneratedKernel> planProductKernel(Block &cluster, nn::MatmulOp
   stage.access.push_back(exec::Access::Write);
   llvm::append_range(stage.buffers, llvm::seq<unsigned>(0, stage.access.size()));
   return kernel;
+}
+
+FailureOr<ProductPlan> dlc::restoreProduct(Operation *cluster) {
+  if (failed(verifyPlan(cluster)))
+    return failure();
+  GeneratedKernel stored = *GeneratedKernel::of(cluster);
+  if (stored.stages.size() != 1 || stored.stages[0].tile.size() != 1 ||
+      stored.stages[0].tile[0] < 1)
+    return refusePlan(cluster);
+  Block &body = cluster->getRegion(0).front();
+  std::optional<ProductPlan> plan =
+      productWith(productOf(body), stored.stages[0].tile[0], stored.stages[0].chunk);
+  FailureOr<GeneratedKernel> kernel = describeProduct(plan, body);
+  if (failed(kernel))
+    return failure();
+  if (*kernel != stored)
+    return refusePlan(cluster);
+  return *plan;
 }
 
 /// True if each element of the operand is read before the result is written over it.
@@ -83,10 +102,12 @@ static bool isInPlace(const ClusterPlan &plan, unsigned operand, unsigned target
 GeneratedKernel dlc::describe(const ClusterPlan &plan, Block &cluster) {
   GeneratedKernel kernel;
   kernel.scratch.assign(plan.scratch.begin(), plan.scratch.end());
+  kernel.sums = plan.sums;
   for (const StagePlan &stage : plan.stages) {
     GeneratedStage &planned = kernel.stages.emplace_back();
     planned.extent = stage.items;
     planned.chunk = stage.chunk;
+    planned.tile = stage.tile;
     planned.buffers = stageBuffers(stage, &planned.access);
     uint64_t operations = 0;
     for (const ClusterNode &node : stage.nodes)
@@ -110,7 +131,7 @@ GeneratedKernel dlc::describe(const ClusterPlan &plan, Block &cluster) {
 
 FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster, const rt::LoopLimits &limits) {
   if (nn::MatmulOp product = productOf(cluster))
-    return planProductKernel(cluster, product, limits.products);
+    return describeProduct(planProduct(product, limits.products), cluster);
   FailureOr<ClusterPlan> plan = planCluster(cluster, limits);
   if (failed(plan))
     return failure();
@@ -119,12 +140,13 @@ FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster, const rt::Lo
 
 //===- Attribute ------------------------------------------------------------------------------===//
 
-static constexpr StringLiteral planName = "nn.plan";
+static constexpr StringLiteral planName = "nn.plan", tilesName = "nn.tiles", sumsName = "nn.sums";
 
 void GeneratedKernel::writeTo(Operation *cluster) const {
   Builder builder(cluster->getContext());
-  SmallVector<Attribute> list;
+  SmallVector<Attribute> list, tiles;
   for (const GeneratedStage &stage : stages) {
+    tiles.push_back(builder.getDenseI64ArrayAttr(stage.tile));
     SmallVector<int64_t> positions(stage.buffers.begin(), stage.buffers.end());
     list.push_back(nn::StagePlanAttr::get(
         builder.getContext(), stage.extent, stage.chunk, builder.getDenseI64ArrayAttr(positions),
@@ -138,6 +160,9 @@ void GeneratedKernel::writeTo(Operation *cluster) const {
                    nn::ClusterPlanAttr::get(builder.getContext(), builder.getArrayAttr(list),
                                             builder.getTypeArrayAttr(types),
                                             builder.getDenseI64ArrayAttr(pairs)));
+  cluster->setAttr(tilesName, builder.getArrayAttr(tiles));
+  if (sums)
+    cluster->setAttr(sumsName, TypeAttr::get(sums));
 }
 
 SmallVector<int32_t> GeneratedStage::accessNumbers() const {
@@ -167,6 +192,11 @@ std::optional<GeneratedKernel> GeneratedKernel::of(Operation *cluster) {
     stage.bytes = planned.getBytes();
     stage.flops = planned.getFlops();
   }
+  if (auto tiles = cluster->getAttrOfType<ArrayAttr>(tilesName))
+    for (auto [stage, tile] : llvm::zip(kernel.stages, tiles.getAsRange<DenseI64ArrayAttr>()))
+      stage.tile.assign(tile.asArrayRef().begin(), tile.asArrayRef().end());
+  if (auto sums = cluster->getAttrOfType<TypeAttr>(sumsName))
+    kernel.sums = sums.getValue();
   for (Type type : plan.getScratch().getAsValueRange<TypeAttr>())
     kernel.scratch.push_back(cast<RankedTensorType>(type));
   ArrayRef<int64_t> pairs = plan.getShares().asArrayRef();
@@ -182,6 +212,11 @@ bool dlc::canShare(Operation *cluster, unsigned operand, unsigned result) {
     if (pairs[i] == operand && pairs[i + 1] == result)
       return true;
   return false;
+}
+
+LogicalResult dlc::refusePlan(Operation *cluster) {
+  return cluster->emitOpError("carries a plan that its body cannot have; compile from text of a "
+                              "stage before schedule");
 }
 
 LogicalResult dlc::verifyPlan(Operation *cluster) {

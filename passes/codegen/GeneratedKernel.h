@@ -1,7 +1,8 @@
 // A cluster as generated kernels: the view of its plan that other passes build on.
 //
 // A cluster is planned once, by dlc-plan-kernels with the limits of the target, and carries its
-// plan (#nn.plan) from there to the emission, which makes sure that it is the plan of its body.
+// plan (nn.plan, nn.tiles, nn.sums) from there to the emission, which writes that plan's loops and
+// refuses a cluster with none, or with one that its body cannot have.
 #pragma once
 
 #include "dialects/Exec/Exec.h"
@@ -17,6 +18,9 @@ namespace dlc {
 struct GeneratedStage {
   int64_t extent = 1;
   int64_t chunk = 1;
+  /// What decides the loops: an item's iterations of each loop of the nest, once those that are
+  /// contiguous are one; of a product, its columns.
+  llvm::SmallVector<int64_t> tile;
   /// Buffers in the kernel's order: indices into operands, then results, then scratch of the
   /// cluster.
   llvm::SmallVector<unsigned> buffers;
@@ -35,6 +39,8 @@ struct GeneratedStage {
 struct GeneratedKernel {
   llvm::SmallVector<GeneratedStage> stages;
   llvm::SmallVector<mlir::RankedTensorType> scratch;
+  /// In which reductions add up f32 and narrower floats; null if none does.
+  mlir::Type sums;
   /// Operands and results that may lie in their memory: every element is read before it is written.
   llvm::SmallVector<std::pair<unsigned, unsigned>> shares;
 
@@ -55,6 +61,9 @@ bool canShare(mlir::Operation *cluster, unsigned operand, unsigned result);
 /// with a diagnostic if no kernel can be generated for it.
 mlir::FailureOr<GeneratedKernel> planGeneratedKernel(mlir::Block &cluster,
                                                      const rt::LoopLimits &limits);
+
+/// Reports that a cluster carries a plan which its body cannot have; failure.
+llvm::LogicalResult refusePlan(mlir::Operation *cluster);
 
 /// Fails with a diagnostic if a cluster has no plan or one whose buffers are not those of its body.
 llvm::LogicalResult verifyPlan(mlir::Operation *cluster);

@@ -2,7 +2,8 @@
 // linear form is contiguous over them. Then, from the innermost outwards, loops stay inside an item
 // until it holds enough work; the loop that would exceed that is split at a divisor, so that no
 // loop has a remainder but the vector one; a loop without a good divisor has a shorter last item.
-// The item number enumerates the iterations of the loops outside.
+// The item number enumerates the iterations of the loops outside. All that limits decide is the
+// tile, an item's part of each joined loop, and the chunk: a plan that is stored has these.
 
 #include "passes/codegen/ClusterPlan.h"
 
@@ -141,7 +142,9 @@ static int64_t elementsOf(const StagePlan &stage) {
   return elements;
 }
 
-static void splitLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults) {
+/// Elements of an item along each loop.
+static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLimits &limits,
+                                       bool wholeResults) {
   int64_t kept = 1;
   for (const StagePlan::Loop &loop : stage.loops)
     kept *= loop.reduced ? 1 : loop.extent;
@@ -151,54 +154,82 @@ static void splitLoops(StagePlan &stage, const rt::LoopLimits &limits, bool whol
   if (stage.hasReduction() && !keptItems && !wholeResults)
     most = std::clamp(elementsOf(stage) / limits.mostPartials, limits.itemElements,
                       limits.reducedItemElements);
+  SmallVector<int64_t> tile(stage.loops.size(), 1);
   int64_t inside = 1;
-  bool outside = false;
-  SmallVector<Piece> pieces; // innermost first
-  for (int64_t i = stage.loops.size() - 1; i >= 0; --i) {
-    StagePlan::Loop loop = stage.loops[i];
-    unsigned source = i;
-    bool innermost = i == int64_t(stage.loops.size()) - 1;
+  bool isFull = false;
+  for (size_t i = stage.loops.size(); i-- > 0;) {
+    const StagePlan::Loop &loop = stage.loops[i];
+    int64_t limit = most / inside, lanes = i + 1 == stage.loops.size() ? limits.vectorLanes : 1;
     if ((keptItems || wholeResults) && loop.reduced) {
-      pieces.push_back({source, 1, loop});
-      continue;
-    }
-    int64_t limit = most / inside;
-    if (!outside && loop.extent <= limit) {
+      tile[i] = loop.extent;
+    } else if (!isFull && loop.extent <= limit) {
+      tile[i] = loop.extent;
       inside *= loop.extent;
-      pieces.push_back({source, 1, loop});
-      continue;
+    } else if (!isFull) {
+      tile[i] = bestDivisor(loop.extent, limit, lanes);
+      if (inside * tile[i] < limits.leastItemElements)
+        tile[i] = limit / lanes * lanes;
+      isFull = true;
     }
-    int64_t divisor =
-        outside ? 1 : bestDivisor(loop.extent, limit, innermost ? limits.vectorLanes : 1);
-    int64_t last = 0;
-    if (!outside && inside * divisor < limits.leastItemElements) {
-      divisor = innermost ? limit / limits.vectorLanes * limits.vectorLanes : limit;
-      last = loop.extent % divisor;
-    }
-    outside = true;
-    if (divisor > 1)
-      pieces.push_back({source, 1, {divisor, loop.reduced, /*item=*/false, last}});
-    int64_t count = (loop.extent + divisor - 1) / divisor;
-    pieces.push_back({source, divisor, {count, loop.reduced, /*item=*/true}});
   }
-  std::reverse(pieces.begin(), pieces.end());
-  applyPieces(stage, pieces);
+  return tile;
 }
 
-void dlc::planLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults) {
-  collapseLoops(stage);
-  splitLoops(stage, limits, wholeResults);
-  int64_t inside = 1;
+/// Splits the loops into those inside an item and those that its number enumerates.
+static void applyTile(StagePlan &stage, ArrayRef<int64_t> tile) {
+  SmallVector<Piece> pieces;
   stage.items = 1;
+  for (auto [i, loop, part] : llvm::enumerate(stage.loops, tile)) {
+    unsigned source = i;
+    if (part == loop.extent) {
+      pieces.push_back({source, 1, loop});
+      continue;
+    }
+    int64_t count = llvm::divideCeil(loop.extent, part);
+    stage.items *= count;
+    pieces.push_back({source, part, {count, loop.reduced, /*item=*/true}});
+    if (part > 1)
+      pieces.push_back({source, 1, {part, loop.reduced, /*item=*/false, loop.extent % part}});
+  }
+  applyPieces(stage, pieces);
+  stage.tile.assign(tile.begin(), tile.end());
+}
+
+static int64_t chooseChunk(const StagePlan &stage, const rt::LoopLimits &limits) {
+  int64_t inside = 1, width = 0;
   for (const StagePlan::Loop &loop : stage.loops)
-    (loop.item ? stage.items : inside) *= loop.extent;
-  int64_t width = 0;
+    inside *= loop.item ? 1 : loop.extent;
   for (const ClusterNode &node : stage.nodes)
     if (node.kind == ClusterNode::Kind::Read)
       width += nn::elementBytes(node.element);
   for (const ClusterWrite &write : stage.writes)
     width += write.reduction ? 0 : nn::elementBytes(write.element);
-  stage.chunk = std::max({int64_t{1}, limits.chunkBytes / std::max<int64_t>(1, inside * width),
-                          (stage.items + limits.mostChunks - 1) / limits.mostChunks});
-  stage.chunk = std::min(stage.chunk, stage.items);
+  int64_t chunk = std::max({int64_t{1}, limits.chunkBytes / std::max<int64_t>(1, inside * width),
+                            (stage.items + limits.mostChunks - 1) / limits.mostChunks});
+  return std::min(chunk, stage.items);
+}
+
+void dlc::planLoops(StagePlan &stage, const rt::LoopLimits &limits, bool wholeResults) {
+  collapseLoops(stage);
+  applyTile(stage, chooseTile(stage, limits, wholeResults));
+  stage.chunk = chooseChunk(stage, limits);
+}
+
+LogicalResult dlc::restoreLoops(StagePlan &stage, const GeneratedStage &planned,
+                                bool wholeResults) {
+  collapseLoops(stage);
+  if (planned.tile.size() != stage.loops.size())
+    return failure();
+  int64_t shorter = 0;
+  for (auto [loop, part] : llvm::zip(stage.loops, planned.tile)) {
+    if (part < 1 || part > loop.extent || (wholeResults && loop.reduced && part != loop.extent))
+      return failure();
+    shorter += loop.extent % part != 0;
+  }
+  // The innermost loop runs in vectors, and of an item there are two versions at most.
+  if (shorter > 1 || (planned.tile.back() == 1 && stage.loops.back().extent > 1))
+    return failure();
+  applyTile(stage, planned.tile);
+  stage.chunk = planned.chunk;
+  return success();
 }

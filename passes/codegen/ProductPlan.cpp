@@ -7,25 +7,31 @@
 using namespace mlir;
 using namespace dlc;
 
-std::optional<ProductPlan> dlc::planProduct(nn::MatmulOp op, const rt::ProductLimits &limits) {
+std::optional<ProductPlan> dlc::productWith(nn::MatmulOp op, int64_t itemColumns, int64_t chunk) {
   auto isMeant = [](Value value) {
     RankedTensorType type = nn::tensorType(value);
     Type element = type.getElementType();
     return (element.isF32() || element.isBF16()) && nn::layoutOf(type).isRowMajor();
   };
-  if (op.getTransposeA() || !llvm::all_of(op->getOperands(), isMeant) || !isMeant(op.getY()))
-    return std::nullopt;
   RankedTensorType a = nn::tensorType(op.getA()), b = nn::tensorType(op.getB());
-  if (a.getElementType() != b.getElementType() || a.getDimSize(0) > limits.mostRows)
+  if (op.getTransposeA() || !llvm::all_of(op->getOperands(), isMeant) || !isMeant(op.getY()) ||
+      a.getElementType() != b.getElementType())
     return std::nullopt;
-  ProductPlan plan{op,
-                   a.getDimSize(0),
-                   a.getDimSize(1),
-                   nn::tensorType(op.getY()).getDimSize(1),
-                   op.getTransposeB(),
-                   op.getTransposeB() ? limits.dotColumns : limits.sumColumns,
-                   /*chunk=*/1};
-  plan.chunk = llvm::divideCeil(plan.items(), limits.mostChunks);
+  return ProductPlan{op,
+                     a.getDimSize(0),
+                     a.getDimSize(1),
+                     nn::tensorType(op.getY()).getDimSize(1),
+                     op.getTransposeB(),
+                     itemColumns,
+                     chunk};
+}
+
+std::optional<ProductPlan> dlc::planProduct(nn::MatmulOp op, const rt::ProductLimits &limits) {
+  int64_t columns = op.getTransposeB() ? limits.dotColumns : limits.sumColumns;
+  std::optional<ProductPlan> plan = productWith(op, columns, /*chunk=*/1);
+  if (!plan || plan->rows > limits.mostRows)
+    return std::nullopt;
+  plan->chunk = llvm::divideCeil(plan->items(), limits.mostChunks);
   return plan;
 }
 

@@ -29,6 +29,13 @@ struct ProductPlan {
 /// Plans a product; nothing if no kernel can be generated for it.
 std::optional<ProductPlan> planProduct(nn::MatmulOp op, const rt::ProductLimits &limits);
 
+/// The same with items and chunks that are known.
+std::optional<ProductPlan> productWith(nn::MatmulOp op, int64_t itemColumns, int64_t chunk);
+
+/// The plan that the cluster of a product carries. Fails with a diagnostic at one that carries
+/// none, or another than one of its body.
+mlir::FailureOr<ProductPlan> restoreProduct(mlir::Operation *cluster);
+
 /// The product that a cluster consists of, or null.
 nn::MatmulOp productOf(mlir::Block &cluster);
 

@@ -105,8 +105,9 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
   let description = [{
     Precondition: stage schedule, layouts assigned. Effect: attribute `nn.kernel` (implementation, workspace, FLOPs,
     bytes, forecast) on every library op, from the cheapest candidate for its layouts whose workspace raises the peak of
-    the plan (variables and live tensors) by a tenth at most, and on every nn.fused, which also gets its plan,
-    `nn.plan`: stages, memory between them, and what may be written in place. A matrix product whose generated kernel
+    the plan (variables and live tensors) by a tenth at most, and on every nn.fused, which also gets its plan:
+    `nn.plan` (stages, memory between them, and what may be written in place), `nn.tiles` (for each stage, an item's
+    iterations of each of its loops, contiguous ones being one) and `nn.sums` (the type in which reductions add). A matrix product whose generated kernel
     costs less becomes a nn.fused of its own. An op for which the library has only reference code is an error that says
     so.
   }];

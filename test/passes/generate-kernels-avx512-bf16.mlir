@@ -25,9 +25,9 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx512-bf16", threads = 1 
     %5 = nn.relu %4 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
     %6 = nn.cast %5 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
-  }  exec.cluster @stream {
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 16512, flops = 16384>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 128, 32>]}  exec.cluster @stream {
   ^bb0(%0: tensor<2x32x8x8xbf16, #nn.layout<nhwc>>):
     %1 = nn.relu %0 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %1 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
-  } {nontemporal = array<i64: 0>}
+  } {nontemporal = array<i64: 0>, nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 16384, flops = 4096>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 4096>]}
 }

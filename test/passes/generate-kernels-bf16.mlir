@@ -34,7 +34,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %5 = nn.relu %4 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xf32, #nn.layout<nhwc>>
     %6 = nn.cast %5 : (tensor<2x32x8x8xf32, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 16512, flops = 16384>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 128, 32>]}
 
   // Where a ReLU of rounded values is positive, so is what was rounded.
   // CHECK-LABEL: func.func @masked_0
@@ -51,7 +51,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %5 = nn.compare gt %4, %2 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xi1, #nn.layout<nhwc>>
     %6 = nn.select %5, %1, %2 : (tensor<2x32x8x8xi1, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %6 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 24576, flops = 16384>], scratch = [], shares = [0, 0, 1, 0]>, nn.tiles = [array<i64: 4096>]}
 
   // A ReLU of a rounded value is taken before the rounding, which is then the only one.
   // CHECK-LABEL: func.func @rectified_0
@@ -73,5 +73,5 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %2 = nn.add %0, %1 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>, tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     %3 = nn.relu %2 : (tensor<2x32x8x8xbf16, #nn.layout<nhwc>>) -> tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
     nn.yield %3 : tensor<2x32x8x8xbf16, #nn.layout<nhwc>>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 24576, flops = 8192>], scratch = [], shares = [0, 0, 1, 0]>, nn.tiles = [array<i64: 4096>]}
 }

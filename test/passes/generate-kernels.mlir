@@ -58,14 +58,14 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %2 = nn.add %0, %1 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     %3 = nn.relu %2 : (tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     nn.yield %3 : tensor<3x16x64x64xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 24, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 2359296, flops = 393216>], scratch = [], shares = [0, 0, 1, 0]>, nn.tiles = [array<i64: 8192>]}
 
   exec.cluster @factors {
   ^bb0(%0: tensor<2x8x32x32xf32, #nn.layout<nChw8c>>, %1: tensor<8xf32>):
     %2 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<8xf32>) -> tensor<2x8x32x32xf32, #nn.layout<nChw8c>>
     %3 = nn.mul %0, %2 : (tensor<2x8x32x32xf32, #nn.layout<nChw8c>>, tensor<2x8x32x32xf32, #nn.layout<nChw8c>>) -> tensor<2x8x32x32xf32, #nn.layout<nChw8c>>
     nn.yield %3 : tensor<2x8x32x32xf32, #nn.layout<nChw8c>>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 2, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 131104, flops = 16384>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 1024, 8>]}
 
   // A factor per channel keeps the channel blocks apart: images, blocks, pixels, lanes.
   // CHECK-LABEL: func.func @scale_0
@@ -75,7 +75,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %2 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<32xf32>) -> tensor<2x32x8x8xf32, #nn.layout<nChw16c>>
     %3 = nn.mul %0, %2 : (tensor<2x32x8x8xf32, #nn.layout<nChw16c>>, tensor<2x32x8x8xf32, #nn.layout<nChw16c>>) -> tensor<2x32x8x8xf32, #nn.layout<nChw16c>>
     nn.yield %3 : tensor<2x32x8x8xf32, #nn.layout<nChw16c>>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 32896, flops = 4096>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 2, 2, 64, 16>]}
 
   // Lanes past the last channel are written as zero, and the factor is not read for them.
   // CHECK-LABEL: func.func @ragged_0
@@ -91,7 +91,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %2 = nn.broadcast %1 {dims = array<i64: 1>} : (tensor<20xf32>) -> tensor<2x20x8x8xf32, #nn.layout<nChw16c>>
     %3 = nn.mul %0, %2 : (tensor<2x20x8x8xf32, #nn.layout<nChw16c>>, tensor<2x20x8x8xf32, #nn.layout<nChw16c>>) -> tensor<2x20x8x8xf32, #nn.layout<nChw16c>>
     nn.yield %3 : tensor<2x20x8x8xf32, #nn.layout<nChw16c>>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 32848, flops = 4096>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 2, 2, 64, 16>]}
 
   // A sum over images and pixels: f64 partial sums per image and piece of the pixels, then their sum, rounded once.
   // CHECK-LABEL: func.func @sum_0
@@ -110,7 +110,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   ^bb0(%0: tensor<4x3x128x128xf32>):
     %1 = nn.reduce_sum %0 {dims = array<i64: 0, 2, 3>} : (tensor<4x3x128x128xf32>) -> tensor<3xf32>
     nn.yield %1 : tensor<3xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 24, chunk = 4, buffers = [0, 2], reads = 1, bytes = 786624, flops = 196608>, #nn.stage<extent = 1, chunk = 1, buffers = [2, 1], reads = 1, bytes = 204, flops = 24>], scratch = [tensor<8x3xf64>], shares = []>, nn.sums = f64, nn.tiles = [array<i64: 1, 1, 8192>, array<i64: 8, 3>]}
 
   // CHECK-LABEL: func.func @products_0
   // CHECK: iterator_types = ["parallel", "parallel", "parallel", "reduction"]
@@ -122,13 +122,13 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %2 = nn.mul %0, %1 : (tensor<4x3x128x128xf32>, tensor<4x3x128x128xf32>) -> tensor<4x3x128x128xf32>
     %3 = nn.reduce_sum %2 {dims = array<i64: 0, 2, 3>} : (tensor<4x3x128x128xf32>) -> tensor<3xf32>
     nn.yield %3 : tensor<3xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 24, chunk = 4, buffers = [0, 2], reads = 1, bytes = 786624, flops = 589824>, #nn.stage<extent = 1, chunk = 1, buffers = [2, 1], reads = 1, bytes = 204, flops = 24>], scratch = [tensor<8x3xf64>], shares = []>, nn.sums = f64, nn.tiles = [array<i64: 1, 1, 8192>, array<i64: 8, 3>]}
 
   exec.cluster @far {
   ^bb0(%0: tensor<3x16x64x64xf32>):
     %1 = nn.neg %0 : (tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     nn.yield %1 : tensor<3x16x64x64xf32>
-  } {nontemporal = array<i64: 0>}
+  } {nontemporal = array<i64: 0>, nn.plan = #nn.plan<stages = [#nn.stage<extent = 24, chunk = 2, buffers = [0, 1], reads = 1, bytes = 1572864, flops = 196608>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 8192>]}
 
   // CHECK-LABEL: func.func @sum_of_operands_f32_2_2_streams
   exec.cluster @many {
@@ -138,7 +138,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
     %7 = nn.add %6, %3 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     %8 = nn.add %7, %4 : (tensor<3x16x64x64xf32>, tensor<3x16x64x64xf32>) -> tensor<3x16x64x64xf32>
     nn.yield %8 : tensor<3x16x64x64xf32>
-  } {nontemporal = array<i64: 0>}
+  } {nontemporal = array<i64: 0>, nn.plan = #nn.plan<stages = [#nn.stage<extent = 24, chunk = 1, buffers = [0, 1, 2, 3, 4, 5], reads = 5, bytes = 4718592, flops = 786432>], scratch = [], shares = [0, 0, 1, 0, 2, 0, 3, 0, 4, 0]>, nn.tiles = [array<i64: 8192>]}
 
   // Each input of a concatenation is written to its place.
   // CHECK-LABEL: func.func @concat_0
@@ -147,7 +147,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   ^bb0(%0: tensor<2x16x8x8xf32>, %1: tensor<2x3x8x8xf32>):
     %2 = nn.concat %0, %1 {dim = 1 : i64} : (tensor<2x16x8x8xf32>, tensor<2x3x8x8xf32>) -> tensor<2x19x8x8xf32>
     nn.yield %2 : tensor<2x19x8x8xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 2], reads = 1, bytes = 16384, flops = 0>, #nn.stage<extent = 1, chunk = 1, buffers = [1, 2], reads = 1, bytes = 3072, flops = 0>], scratch = [], shares = []>, nn.tiles = [array<i64: 2, 1024>, array<i64: 2, 192>]}
 
   // Random bits stay one call until vectors are made of it: four elements share a counter.
   // CHECK-LABEL: func.func @dropout_0
@@ -161,7 +161,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   ^bb0(%0: tensor<2x64xf32>, %1: tensor<i64>, %2: tensor<i64>, %3: tensor<i64>):
     %4 = nn.dropout %0, %1, %2, %3 {rate = 0.5 : f64, stream = 7 : i64} : (tensor<2x64xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x64xf32>
     nn.yield %4 : tensor<2x64xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1, 2, 3, 4], reads = 4, bytes = 1048, flops = 128>], scratch = [], shares = [0, 0]>, nn.tiles = [array<i64: 128>]}
 }
 
 // LLVM: "target-features"="{{.*}}+avx2

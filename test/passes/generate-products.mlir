@@ -15,7 +15,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx512-bf16", threads = 1 
   ^bb0(%a: tensor<8x4096xf32>, %b: tensor<100x4096xf32>, %c: tensor<100xf32>):
     %y = nn.matmul %a, %b, %c {transpose_b} : (tensor<8x4096xf32>, tensor<100x4096xf32>, tensor<100xf32>) -> tensor<8x100xf32>
     nn.yield %y : tensor<8x100xf32>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 3, chunk = 1, buffers = [0, 1, 2, 3], reads = 3, bytes = 1773072, flops = 6553600>], scratch = [], shares = []>, nn.tiles = [array<i64: 48>]}
 
   // Pairs of two rows of bf16 are interleaved and multiplied at once.
   // LLVM-LABEL: define {{.*}} @sums_0.body
@@ -27,5 +27,5 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx512-bf16", threads = 1 
   ^bb0(%a: tensor<8x64xbf16>, %b: tensor<64x1024xbf16>):
     %y = nn.matmul %a, %b : (tensor<8x64xbf16>, tensor<64x1024xbf16>) -> tensor<8x1024xbf16>
     nn.yield %y : tensor<8x1024xbf16>
-  }
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 2, chunk = 1, buffers = [0, 1, 2], reads = 2, bytes = 148480, flops = 1048576>], scratch = [], shares = []>, nn.tiles = [array<i64: 768>]}
 }

@@ -11,7 +11,6 @@ CodeTarget CodeTarget::of(const rt::PlannerTarget &target) {
   for (const std::string &feature : target.features)
     code.features += (code.features.empty() ? "+" : ",+") + feature;
   code.vectorBytes = target.vectorBits / 8;
-  code.loops = target.loops;
   return code;
 }
 

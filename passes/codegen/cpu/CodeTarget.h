@@ -14,7 +14,6 @@ struct CodeTarget {
   std::string cpu;      // LLVM's name of the CPU, or x86-64-v2/3/4
   std::string features; // LLVM's feature string
   unsigned vectorBytes = 64;
-  rt::LoopLimits loops = {}; // with which the clusters were planned
 
   /// What generated code may use: exactly the instruction sets that the target's artifacts demand
   /// of their host.

@@ -42,16 +42,6 @@ static void registerKernelDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-/// Fails if a cluster carries another plan than that of its body: dispatches follow the carried
-/// one.
-static LogicalResult verifyPlanned(exec::ClusterOp cluster, const GeneratedKernel &plan) {
-  std::optional<GeneratedKernel> planned = GeneratedKernel::of(cluster);
-  if (!planned || *planned == plan)
-    return success();
-  return cluster.emitOpError("carries another plan than its body has on this target; compile from "
-                             "text of a stage before schedule");
-}
-
 /// Marks the writes of a cluster that are non-temporal.
 static void markNonTemporal(ClusterPlan &plan, exec::ClusterOp cluster) {
   ArrayRef<int64_t> results = cluster.getNontemporal().value_or(ArrayRef<int64_t>());
@@ -96,17 +86,19 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   std::vector<std::pair<LinalgStage, StagePlan>> stages;
   std::vector<KernelEntry> entries;
   for (auto cluster : model.getOps<exec::ClusterOp>()) {
-    Block &body = cluster.getBody().front();
-    if (nn::MatmulOp product = productOf(body)) {
-      FailureOr<GeneratedKernel> kernel = planGeneratedKernel(body, target.loops);
-      if (failed(kernel) || failed(verifyPlanned(cluster, *kernel)))
+    if (productOf(cluster.getBody().front())) {
+      FailureOr<ProductPlan> plan = restoreProduct(cluster);
+      if (failed(plan))
         return failure();
-      emitProduct(builder, cluster.getLoc(), (cluster.getSymName() + "_0").str(),
-                  *planProduct(product, target.loops.products), target);
+      if (plan->itemColumns % productUnit(*plan, target) != 0)
+        return cluster.emitOpError("is planned with items of ")
+               << plan->itemColumns << " columns, expected a multiple of "
+               << productUnit(*plan, target);
+      emitProduct(builder, cluster.getLoc(), (cluster.getSymName() + "_0").str(), *plan, target);
       continue;
     }
-    FailureOr<ClusterPlan> plan = planCluster(body, target.loops);
-    if (failed(plan) || failed(verifyPlanned(cluster, describe(*plan, body))))
+    FailureOr<ClusterPlan> plan = restoreCluster(cluster);
+    if (failed(plan))
       return failure();
     markNonTemporal(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {

@@ -8,7 +8,8 @@ namespace dlc {
 
 /// Emits every exec.cluster of the model, one kernel `CLUSTER_STAGE` per stage, into one shared
 /// object. `text` of the stages linalg and llvm is printed to the streams that are given.
-/// Diagnostics go to the context, also where a cluster's plan is not that of its body.
+/// Clusters are emitted as the plans that they carry have it. Diagnostics go to the context, also
+/// at a cluster that carries none, or one that its body cannot have.
 llvm::LogicalResult emitClusters(nn::ModelOp model, const CodeTarget &target,
                                  std::string &sharedObject, llvm::raw_ostream *linalgText = nullptr,
                                  llvm::raw_ostream *llvmText = nullptr);

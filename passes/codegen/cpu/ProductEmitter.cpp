@@ -132,6 +132,11 @@ void ProductEmitter::prefetch(Value row, Value column) {
                              /*localityHint=*/2, /*isDataCache=*/true);
 }
 
+// A tile is 1, 2, 3 or 4 rows of b, or as many vectors of columns.
+int64_t dlc::productUnit(const ProductPlan &plan, const CodeTarget &target) {
+  return 12 * (plan.transposed ? 1 : target.vectorBytes / 4);
+}
+
 void dlc::emitProduct(OpBuilder &builder, Location loc, StringRef name, const ProductPlan &plan,
                       const CodeTarget &target) {
   if (plan.transposed)

@@ -63,6 +63,9 @@ protected:
   Value a, weight, bias, y;
 };
 
+/// What an item's columns must be a multiple of: whole tiles, of whatever size they are.
+int64_t productUnit(const ProductPlan &plan, const CodeTarget &target);
+
 /// Emits a product whose b is transposed.
 void emitDotProducts(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
                      const ProductPlan &plan, const CodeTarget &target);

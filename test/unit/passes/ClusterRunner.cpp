@@ -67,7 +67,7 @@ ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, s
   module = parseSourceString<ModuleOp>(text, ParserConfig(&context)).release().getOperation();
   EXPECT_TRUE(module) << text;
   if (module)
-    compile(std::move(target));
+    compile(target);
 }
 
 ClusterRunner::ClusterRunner(nn::FusedOp op) : limits(rt::CpuTarget::loops()) {
@@ -87,14 +87,20 @@ static nn::ModelOp modelOf(Operation *module) {
   return *cast<ModuleOp>(module).getOps<nn::ModelOp>().begin();
 }
 
-Block &ClusterRunner::cluster() {
-  return modelOf(*module).lookupSymbol<exec::ClusterOp>("c").getBody().front();
+static exec::ClusterOp clusterOf(Operation *module) {
+  return modelOf(module).lookupSymbol<exec::ClusterOp>("c");
 }
 
-GeneratedKernel ClusterRunner::plan() { return *planGeneratedKernel(cluster(), limits); }
+Block &ClusterRunner::cluster() { return clusterOf(*module).getBody().front(); }
 
-void ClusterRunner::compile(CodeTarget target) {
-  target.loops = limits;
+GeneratedKernel ClusterRunner::plan() { return *GeneratedKernel::of(clusterOf(*module)); }
+
+void ClusterRunner::compile(const CodeTarget &target) {
+  for (auto cluster : modelOf(*module).getOps<exec::ClusterOp>()) {
+    FailureOr<GeneratedKernel> plan = planGeneratedKernel(cluster.getBody().front(), limits);
+    ASSERT_TRUE(succeeded(plan));
+    plan->writeTo(cluster);
+  }
   std::string object;
   llvm::raw_string_ostream linalg(linalgText), llvm(llvmText);
   ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, &linalg, &llvm)))

@@ -58,7 +58,7 @@ public:
   std::string linalgText, llvmText;
 
 private:
-  void compile(CodeTarget target);
+  void compile(const CodeTarget &target);
 
   rt::LoopLimits limits;
   mlir::MLIRContext context; // of clusters given as text
