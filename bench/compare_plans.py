@@ -10,7 +10,7 @@ expression matches are left out, and bytes are not compared.
 
     python3 bench/compare_plans.py BEFORE AFTER [MODEL.dl[:NAME=VALUE...]...] [--options="--math=strict"]... [--keep DIR] [--ignore PATTERN] [--show 3]
 
-BEFORE and AFTER are directories with the program dlc in them. Without models: all of models/. Without options: f32 fast
+BEFORE and AFTER are directories with the program dlc in them. Without models: all models of models/. Without options: f32 fast
 and strict, and bf16, each with gradients in f32 and bf16 on the wire.
 """
 
@@ -27,6 +27,11 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REFUSED = b"refused: "  # begins what stands for a plan that a build did not make
 OPTIONS = [f"{kind} --wire={wire}" for kind in ("--math=fast", "--math=strict", "--precision=bf16") for wire in ("f32", "bf16")]
+
+
+def all_models():
+    """The files of models/ that have a model; others hold what several models share."""
+    return sorted(str(path) for path in (ROOT / "models").glob("*.dl") if re.search(r"^model\b", path.read_text(), re.M))
 
 
 def call(*command):
@@ -112,7 +117,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=pathlib.Path)
     parser.add_argument("after", type=pathlib.Path)
-    parser.add_argument("models", nargs="*", default=sorted(str(path) for path in (ROOT / "models").glob("*.dl")))
+    parser.add_argument("models", nargs="*", default=all_models())
     parser.add_argument("--options", action="append")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--ignore", metavar="PATTERN", help="paths in the description to leave out")
