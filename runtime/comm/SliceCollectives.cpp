@@ -58,8 +58,8 @@ DeviceSpan SliceCollectives::allocateShared(size_t bytes) {
   return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
 }
 
-/// After an error messages may still arrive in the memory, so it stays registered then.
-void SliceCollectives::unregisterMemory(DeviceSpan memory) noexcept {
+/// After an error messages may still arrive in the memory, so it stays then.
+void SliceCollectives::releaseShared(DeviceSpan memory) noexcept {
   if (outstanding.empty())
     for (Window &window : windows)
       if (window.contains(memory))

@@ -114,7 +114,6 @@ ResolvedProgram::Collective Resolver::collective(const artifact::Collective &col
   CollectiveOperation &operation = resolved.operation;
   operation.memory = arenas.memory(collective.buffer(), 0)
                          .subspan(0, collective.elements() * sizeOf(operation.type));
-  operation.kind = collective.kind();
   operation.wire = collective.wire();
   if (collective.members())
     for (const flatbuffers::String *member : *collective.members())

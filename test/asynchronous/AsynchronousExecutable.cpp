@@ -184,8 +184,8 @@ void AsynchronousExecutable::depart(uint32_t collective) {
 void AsynchronousExecutable::reduce(uint32_t collective, uint64_t step) {
   const ResolvedProgram::Collective &started = program.collectives[collective];
   std::ranges::copy(inFlight[collective], bytesAt(started.operation.memory).begin());
-  Collectives &collectives = device.cpu.collectives();
-  collectives.wait(collectives.start(started.operation, {collective, step, started.members}));
+  device.collectives.wait(
+      device.collectives.start(started.operation, {collective, step, started.members}));
 }
 
 void AsynchronousExecutable::upload(uint32_t index, const RunArguments &arguments,

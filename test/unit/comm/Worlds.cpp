@@ -4,9 +4,11 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/comm/ControlPlanes.h"
+#include "runtime/core/Pages.h"
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 
 namespace dlc::rt::test {
 namespace {
@@ -76,6 +78,22 @@ TEST(Progress, LeavesNothingThatCanBeDone) {
     c.barrier("barrier");
     collectives.wait(ticket);
   });
+}
+
+TEST(SharedMemory, IsGivenBack) {
+  auto comeAndGo = [](ControlPlane &c) {
+    HostCollectives &collectives = c.hostCollectives();
+    DeviceSpan memory = collectives.allocateShared(64 << 20);
+    std::memset(reinterpret_cast<void *>(memory.address), 1, memory.bytes);
+    c.barrier("barrier"); // all have touched theirs
+    uint64_t before = residentBytes().now;
+    c.barrier("barrier"); // all have looked
+    collectives.releaseShared(memory);
+    c.barrier("barrier");
+    EXPECT_LT(residentBytes().now, before - memory.bytes / 2);
+  };
+  comeAndGo(*makeSingleControlPlane());
+  runInProcess(2, comeAndGo);
 }
 
 } // namespace
