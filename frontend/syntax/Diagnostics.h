@@ -29,7 +29,6 @@ public:
   mlir::Location locationOf(mlir::MLIRContext &context, llvm::SMLoc loc) const;
 
   unsigned errorCount() const { return errors; }
-  llvm::SourceMgr &sourceManager() { return sources; }
 
 private:
   llvm::SMLoc find(mlir::Location location) const;

@@ -12,9 +12,9 @@ static void append(std::string &key, const std::vector<int64_t> &values) {
 
 static std::string keyOf(const rt::KernelRequest &request) {
   std::string key;
-  append(key, {static_cast<int64_t>(request.op), request.groups, request.transposeA,
-               request.transposeB, request.bias, request.relu, request.training,
-               static_cast<int64_t>(request.math), request.threads});
+  append(key,
+         {static_cast<int64_t>(request.op), request.groups, request.transposeA, request.transposeB,
+          request.bias, request.relu, static_cast<int64_t>(request.math), request.threads});
   for (const rt::OperandType &operand : request.operands) {
     append(key, operand.shape);
     key += std::to_string(static_cast<int>(operand.dtype)) +

@@ -4,8 +4,6 @@
 
 #include "passes/planning/Interleaver.h"
 
-#include "passes/planning/PlannedKernel.h"
-
 using namespace mlir;
 using namespace dlc;
 

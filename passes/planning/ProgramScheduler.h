@@ -35,9 +35,6 @@ public:
   /// The most that buckets take at a time, each from its first kernel to its last reader.
   uint64_t gradientBytes(llvm::ArrayRef<mlir::Operation *> order) const;
 
-private:
-  friend class Interleaver;
-
   /// What is asked of an op again and again.
   struct Facts {
     mlir::Operation *op = nullptr;
@@ -50,7 +47,9 @@ private:
     llvm::SmallVector<const Facts *, 4> producers; // of the operands
     llvm::SmallVector<const Facts *, 2> readers;   // of the variable that it assigns
   };
+  const Facts &of(mlir::Operation *op) const { return facts.find(op)->second; }
 
+private:
   /// What is in memory from the first of some ops to the last.
   struct Bucket {
     uint64_t bytes = 0;
@@ -63,7 +62,6 @@ private:
   void findPairs();
   unsigned findUpdate(mlir::Operation *op) const;
   bool findLargeGradient(mlir::Operation *op) const;
-  const Facts &of(mlir::Operation *op) const { return facts.find(op)->second; }
   OrderKey keyOf(mlir::Operation *op, GradientOrder kind) const;
 
   mlir::Block &block;

@@ -37,8 +37,7 @@ enum class KernelOp : uint8_t {
                 // to dx)
   ConvGradFilter, // x, dy -> dw
   Matmul,      // a [M,K] (or [K,M]), b [K,N] (or [N,K]), bias? [N] -> c [M,N]; relu? applies to c
-  MaxPool,     // x -> y, index (U8, shape and layout of y; opaque to all but MaxPoolGrad); index
-               // absent if !training
+  MaxPool,     // x -> y, index (U8, shape and layout of y; opaque to all but MaxPoolGrad)
   MaxPoolGrad, // dy, index -> dx
   Reorder,     // x -> y, same shape and dtype, other layout; both layouts given
 };
@@ -70,7 +69,6 @@ struct KernelRequest {
   bool transposeA = false, transposeB = false;
   bool bias = false;
   bool relu = false;
-  bool training = true;
   Math math = Math::Fast;
   unsigned threads = 1; // the plan serves teams of 1..threads
 };

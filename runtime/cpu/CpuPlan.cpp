@@ -20,7 +20,6 @@ size_t operandCount(const KernelRequest &request) {
   case KernelOp::Matmul:
     return request.bias ? 4 : 3;
   case KernelOp::MaxPool:
-    return request.training ? 3 : 2;
   case KernelOp::ConvGradFilter:
   case KernelOp::MaxPoolGrad:
     return 3;
@@ -41,8 +40,8 @@ std::vector<OperandType> CpuPlan::buffers() const {
 
 /// How the operation uses operand `index`, in KernelOp's order; a workspace is written.
 static artifact::Access accessOf(const KernelRequest &request, size_t index) {
-  bool hasIndex = request.op == KernelOp::MaxPool && request.training;
-  size_t firstResult = request.operands.size() - (hasIndex ? 2 : 1);
+  size_t results = request.op == KernelOp::MaxPool ? 2 : 1; // the maximum and its index
+  size_t firstResult = request.operands.size() - results;
   return index < firstResult ? artifact::Access::Read : artifact::Access::Write;
 }
 
@@ -115,8 +114,8 @@ std::vector<uint8_t> CpuPlan::serialize() const {
           builder.CreateVector(request.kernel), builder.CreateVector(request.strides),
           builder.CreateVector(request.paddingLow), builder.CreateVector(request.paddingHigh),
           builder.CreateVector(request.dilations), request.groups, request.transposeA,
-          request.transposeB, request.bias, request.relu, request.training, winograd,
-          request.threads, builder.CreateString(implementation), workspaceBytes));
+          request.transposeB, request.bias, request.relu, winograd, request.threads,
+          builder.CreateString(implementation), workspaceBytes));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
@@ -156,7 +155,6 @@ CpuPlan CpuPlan::deserialize(std::span<const uint8_t> bytes, const std::string &
   request.transposeB = stored->transpose_b();
   request.bias = stored->bias();
   request.relu = stored->relu();
-  request.training = stored->training();
   request.threads = stored->threads();
   plan.winograd = stored->winograd();
   plan.implementation = stored->implementation()->str();

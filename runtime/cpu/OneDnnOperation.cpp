@@ -167,15 +167,14 @@ void OneDnnOperation::describePool() {
   addOperand(DNNL_ARG_SRC);
   addOperand(DNNL_ARG_DST);
   // The index is the library's workspace, whose format follows y: examine() checks it.
-  if (request.training)
-    addOperand(DNNL_ARG_WORKSPACE);
+  addOperand(DNNL_ARG_WORKSPACE);
   if (!expressible)
     return;
   dnnl_pooling_v2_desc_t pool;
-  check(dnnl_pooling_v2_forward_desc_init(
-            &pool, request.training ? dnnl_forward_training : dnnl_forward_inference,
-            dnnl_pooling_max, &desc(0), &desc(1), request.strides.data(), request.kernel.data(),
-            dilates.data(), request.paddingLow.data(), request.paddingHigh.data()),
+  check(dnnl_pooling_v2_forward_desc_init(&pool, dnnl_forward_training, dnnl_pooling_max, &desc(0),
+                                          &desc(1), request.strides.data(), request.kernel.data(),
+                                          dilates.data(), request.paddingLow.data(),
+                                          request.paddingHigh.data()),
         "describe a pooling");
   descriptor = pool;
 }

@@ -37,8 +37,7 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       .add_option_function<std::string>(
           "--emit", [&options](const std::string &name) { options.output = *outputNamed(name); },
           "what to write")
-      ->check(
-          CLI::IsMember(std::vector<std::string>(std::begin(outputNames), std::end(outputNames))))
+      ->check(CLI::IsMember(outputNames()))
       ->default_str("dlx");
   command
       .add_option("--target", options.target, "cpu:native|avx2|avx512|avx512-bf16|amx|FILE.json")

@@ -7,15 +7,23 @@
 using namespace mlir;
 using namespace dlc;
 
+std::vector<std::string> dlc::outputNames() {
+  static_assert(std::size(nn::stageNames) == static_cast<size_t>(Output::Linalg));
+  std::vector<std::string> names(std::begin(nn::stageNames), std::end(nn::stageNames));
+  names.insert(names.end(), {"linalg", "llvm", "dlx"});
+  return names;
+}
+
 std::optional<Output> dlc::outputNamed(llvm::StringRef name) {
-  auto *found = llvm::find(outputNames, name);
-  if (found == std::end(outputNames))
+  std::vector<std::string> names = outputNames();
+  auto found = llvm::find(names, name);
+  if (found == names.end())
     return std::nullopt;
-  return static_cast<Output>(found - std::begin(outputNames));
+  return static_cast<Output>(found - names.begin());
 }
 
 nn::Stage dlc::stageFor(Output output) {
-  return nn::stageNamed(outputNames[static_cast<size_t>(output)]).value_or(nn::Stage::Exec);
+  return output < Output::Linalg ? static_cast<nn::Stage>(output) : nn::Stage::Exec;
 }
 
 //===- Memory ---------------------------------------------------------------------------------===//

@@ -10,12 +10,12 @@
 
 namespace dlc {
 
-/// What a compilation ends with: text of a stage, text of the generated kernels, or an artifact.
+/// What a compilation ends with: text of a stage, by its number, text of the generated kernels, or
+/// an artifact.
 enum class Output { NN, Train, Schedule, Exec, Linalg, Llvm, Artifact };
 
-/// As `--emit` names them.
-inline constexpr llvm::StringLiteral outputNames[] = {"nn",     "train", "schedule", "exec",
-                                                      "linalg", "llvm",  "dlx"};
+/// As `--emit` names them, in this order.
+std::vector<std::string> outputNames();
 
 /// Nothing for a name that is no output's.
 std::optional<Output> outputNamed(llvm::StringRef name);

@@ -39,7 +39,7 @@ protected:
 
   static void giveOperands(dlc::artifact::KernelT &kernel, const CpuPlan &plan) {
     std::vector<OperandType> buffers = plan.buffers();
-    auto results = plan.request.op == KernelOp::MaxPool && plan.request.training ? 2u : 1u;
+    auto results = plan.request.op == KernelOp::MaxPool ? 2u : 1u;
     for (size_t i = 0; i < buffers.size(); ++i) {
       flatbuffers::FlatBufferBuilder builder;
       builder.Finish(

@@ -186,15 +186,6 @@ TEST_F(CpuKernel, PoolingRoutesGradientsToTheMaximum) {
   }
 }
 
-TEST_F(CpuKernel, InferencePoolingNeedsNoIndex) {
-  KernelRequest request = poolingRequest();
-  request.training = false;
-  Tensor x = Tensor::random({2, 16, 8, 8}, 1);
-  Tensor y = test::maxPool(x).first;
-  request.operands = operandsOf({x, y});
-  expectResult(request, {x}, y, "inference");
-}
-
 static KernelRequest reorderRequest(const Tensor &x, const char *from, const char *to) {
   KernelRequest request;
   request.op = KernelOp::Reorder;
