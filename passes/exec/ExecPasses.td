@@ -59,8 +59,7 @@ def AssignNontemporalStores : Pass<"dlc-assign-nontemporal-stores", "::dlc::nn::
     A result that nothing touches until more bytes have moved than the target's cache holds is gone from it by then.
     Non-temporal stores go past the caches: their lines are not read first, and what is still needed stays. Results that
     take an operand's memory are left alone, since their lines were read anyway; so are clusters of whose dispatches in
-    a training step not all agree. Without a size of the cache in the target's table nothing is changed. Statistics:
-    results.
+    a training step not all agree. Without a size of the cache in the target's table nothing is changed.
   }];
 }
 

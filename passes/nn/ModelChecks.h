@@ -1,5 +1,5 @@
-// Checks of what the passes of several stages expect of a model. A model may come from a file, so
-// each check runs when a stage begins or ends.
+// Checks of a whole model that several stages share. Passes rely on them. A model may be read from
+// a file at any stage, so each stage's verifier runs them.
 #pragma once
 
 #include "dialects/NN/NN.h"

@@ -1,12 +1,13 @@
 // Chooses the physical layout of every tensor of a model.
 //
-// The target's families of activation layouts are each carried through the training program; the
-// cheapest in all, planned kernels and reorders together, wins. Within a family each op takes its
-// cheapest kernel given what its operands have, so an op that refuses the family gets explicit
-// reorders. Then single ops beside reorders are tried in
-// another family, and those that lower the sum stay there. Read-only: the pass writes the plan into
-// the IR. Invariants: arguments and sinks are row-major; every variable has one layout in all
-// programs.
+// A family is one way to lay out activations. The solver plans the training program once for each
+// of the target's families and takes the family with the lowest sum of kernels and reorders. Within
+// a family, each op takes the kernel that is cheapest for the layouts of its operands. An op
+// without a kernel for the family gets reorders. Then the solver tries single ops beside reorders
+// in another family, and leaves them there if the sum falls.
+//
+// The solver does not change the IR: the pass writes the plan. Arguments and sinks are row-major. A
+// variable has the same layout in all programs.
 #pragma once
 
 #include "passes/planning/TargetKernels.h"

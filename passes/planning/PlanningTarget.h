@@ -26,9 +26,9 @@ struct PlanningTarget {
   void writeTo(nn::ModelOp model) const;
 };
 
-/// The planner of a target, or null with `reason` set. `test` is a planner that follows fixed rules
-/// on any machine. All who ask within a context share one and what it has answered: passes ask a
-/// library again for the kernels that those before them chose.
+/// The planner of a target, or null with `reason` set. `test:rules` is a planner that follows fixed
+/// rules on any machine. All who ask within a context share one and what it has answered: passes
+/// ask a library again for the kernels that those before them chose.
 std::shared_ptr<rt::KernelPlanner> openPlanner(mlir::MLIRContext *context,
                                                const std::string &target, unsigned threads,
                                                std::string &reason);

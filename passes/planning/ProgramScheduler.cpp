@@ -117,8 +117,9 @@ void ProgramScheduler::findTail() {
         tail[&op] = std::min(tail.lookup_or(&op, ~0u), tail.lookup(user));
 }
 
-/// Weight gradients and the data gradient of the same dy: another
-/// kernel on one of the operands that comes when both are there (the forward kernel does not).
+/// Pairs each weight gradient with the data gradient of its layer. Both read dy, so that is the
+/// other kernel on an operand of the weight gradient that runs after all operands are computed.
+/// (The forward kernel, which reads x, runs before.)
 void ProgramScheduler::findPairs() {
   llvm::DenseMap<Value, SmallVector<Operation *>> kernels;
   for (Operation &op : block)

@@ -6,11 +6,12 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerComposites : Pass<"dlc-lower-composites", "::dlc::nn::ModelOp"> {
-  let summary = "normalisation, losses, projections as elementwise ops";
+  let summary = "says composite ops by elementwise ops, moves and sums";
   let description = [{
-    Precondition: no layouts yet. Effect: batch_norm, batch_norm_grad, softmax_cross_entropy and its gradient, and
-    convolutions to one channel with windows of one element, become elementwise ops, broadcasts and reductions, which
-    dlc-fuse gathers into clusters. Statistics are formed in f64 and rounded once.
+    Precondition: no layouts yet. Effect: batch_norm, softmax_cross_entropy, avg_pool and upsample, the gradients of
+    these, and convolutions to one channel with windows of one element become elementwise ops, movements of elements
+    and reductions, which dlc-fuse gathers into clusters. A reduce_sum also sums over dimensions of one element, so that
+    equal sums look alike. Statistics are formed in f64 and rounded once.
 
     ```mlir
     %y, %mean, %var = nn.batch_norm %x, ...

@@ -1,4 +1,5 @@
-// Helpers of the artifact verifier: where faults are collected, and the buffers as already judged.
+// What the parts of the artifact verifier share: the list of faults, and what is known of a buffer
+// once it has been checked.
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
