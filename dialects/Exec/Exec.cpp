@@ -61,11 +61,6 @@ int64_t exec::rangeBytes(RankedTensorType type) {
   return rangeElements(type) * nn::elementBytes(type.getElementType());
 }
 
-bool exec::isInstruction(Operation *op) {
-  return isa<DispatchOp, StartOp, WaitOp, RecordOp, WaitEventOp, CopyOp, UploadOp, DownloadOp,
-             AccumulateOp>(op);
-}
-
 Root exec::rootOf(Value buffer) {
   int64_t offset = 0;
   while (auto view = buffer.getDefiningOp<ViewOp>()) {

@@ -11,6 +11,11 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace dlc::exec {
+template <typename ConcreteType>
+class Instruction : public mlir::OpTrait::TraitBase<ConcreteType, Instruction> {};
+} // namespace dlc::exec
+
 #include "dialects/Exec/ExecDialect.h.inc"
 #include "dialects/Exec/ExecEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
@@ -32,9 +37,6 @@ inline int64_t alignUp(int64_t bytes) {
 /// multiple of 32 elements, so that those of 16 bits are aligned, too.
 int64_t rangeElements(mlir::RankedTensorType type);
 int64_t rangeBytes(mlir::RankedTensorType type);
-
-/// True for ops that become an instruction of the artifact; buffers and views do not.
-bool isInstruction(mlir::Operation *op);
 
 /// The exec.buffer that a buffer value lies in, and its byte offset there.
 struct Root {

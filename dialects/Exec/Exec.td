@@ -131,7 +131,10 @@ def Exec_ViewOp : Exec_Op<"view", [Pure]> {
   let hasVerifier = 1;
 }
 
-class Exec_Instruction<string mnemonic, list<Trait> traits = []> : Exec_Op<mnemonic, traits>;
+// Becomes an instruction of the artifact; buffers and views do not.
+def Exec_IsInstruction : NativeOpTrait<"Instruction"> { let cppNamespace = "::dlc::exec"; }
+class Exec_Instruction<string mnemonic, list<Trait> traits = []>
+    : Exec_Op<mnemonic, !listconcat([Exec_IsInstruction], traits)>;
 
 // Of a collective or an event.
 def Exec_Number : ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<1048576>]>;

@@ -64,6 +64,13 @@ std::string RowMask::apply(Value &sum, Value &count) {
 
 //===- Sums -----------------------------------------------------------------------------------===//
 
+/// True if the result is linear in the operands together.
+static bool isLinear(Operation *op) {
+  if (auto cast = dyn_cast<CastOp>(op))
+    return isa<FloatType>(tensorType(cast.getResult()).getElementType());
+  return isa<AddOp, SubOp, NegOp, ReduceSumOp, ReshapeOp, BroadcastOp, TransposeOp>(op);
+}
+
 /// The twin of a value that is linear in sums over rows; null if it is not.
 Value RowMask::maskLinear(Value value) {
   if (kindOf(value) < Kind::Rows)
@@ -76,16 +83,13 @@ Value RowMask::maskLinear(Value value) {
   if (auto reduction = dyn_cast<ReduceSumOp>(op))
     if (Value twin = maskReduction(reduction))
       return twins[value] = twin;
-  bool isLinear = isa<AddOp, SubOp, NegOp, ReduceSumOp, ReshapeOp, BroadcastOp, TransposeOp>(op);
-  if (isa<CastOp>(op))
-    isLinear = isa<FloatType>(tensorType(value).getElementType());
   SmallVector<OpOperand *> factors;
   for (OpOperand &operand : op->getOpOperands())
     if (kindOf(operand.get()) != Kind::Constant)
       factors.push_back(&operand);
   bool isScaling = isa<MulOp>(op) || (isa<DivOp>(op) && factors.front()->getOperandNumber() == 0);
   isScaling &= factors.size() == 1;
-  if (!isLinear && !isScaling)
+  if (!isLinear(op) && !isScaling)
     return {};
   IRMapping mapping;
   for (OpOperand &operand : op->getOpOperands()) {

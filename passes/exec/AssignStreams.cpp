@@ -42,7 +42,7 @@ private:
       WaitEventOp::create(builder, loc, events++, then);
     };
     for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
-      if (!isInstruction(&op) || isa<RecordOp, WaitEventOp>(op))
+      if (!op.hasTrait<Instruction>() || isa<RecordOp, WaitEventOp>(op))
         continue;
       Stream stream = streamOf(&op);
       op.setAttr("stream", StreamAttr::get(op.getContext(), stream));

@@ -8,7 +8,7 @@ using namespace dlc;
 
 Liveness::Liveness(exec::ProgramOp program) {
   for (Operation &op : program.getBody().front())
-    if (exec::isInstruction(&op))
+    if (op.hasTrait<exec::Instruction>())
       order.push_back(&op);
   DenseMap<int64_t, Value> inFlight;
   for (auto [index, op] : llvm::enumerate(order)) {

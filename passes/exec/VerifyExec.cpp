@@ -64,12 +64,12 @@ private:
       if (program.getBody().getNumArguments() != 0)
         return program.emitOpError("takes arguments; inputs are buffers");
       for (Operation &inner : program.getBody().front())
-        if (!isInstruction(&inner) && !isa<BufferOp, ViewOp>(inner))
+        if (!inner.hasTrait<Instruction>() && !isa<BufferOp, ViewOp>(inner))
           return inner.emitOpError("is neither a buffer nor an instruction");
       if (failed(verifyRows(program)) || failed(verifySignature(program)))
         return failure();
       if (llvm::none_of(program.getBody().front(),
-                        [](Operation &inner) { return isInstruction(&inner); }))
+                        [](Operation &inner) { return inner.hasTrait<Instruction>(); }))
         return program.emitOpError("has no instructions");
     }
     return success();

@@ -8,7 +8,6 @@
 #include "passes/nn/Scalars.h"
 
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -79,6 +78,17 @@ LogicalResult dlc::verifyVariables(ModelOp model) {
 
 //===- Programs -------------------------------------------------------------------------------===//
 
+/// Stage schedule makes it: also reads and assignments of some rows.
+static bool isOfSchedule(Operation *op) {
+  bool takesRows = isa<ReadOp, AssignOp>(op) && op->hasAttr("row");
+  return takesRows || isa<FusedOp, ReorderOp, comm::StartOp, comm::WaitOp>(op);
+}
+
+/// What the host reads as sums, and what holds gradients.
+static bool addsUp(Operation *op) {
+  return isa<LossOp, MetricOp, comm::AllReduceOp, comm::StartOp, comm::WaitOp>(op);
+}
+
 namespace {
 class ProgramChecker {
 public:
@@ -146,16 +156,13 @@ private:
       return op->emitOpError("is no nn op; stage nn has only those");
     if (!isa<NNDialect, comm::CommDialect>(op->getDialect()))
       return op->emitOpError("is neither an nn nor a comm op");
-    bool takesRows = isa<ReadOp, AssignOp>(op) && op->hasAttr("row");
-    bool isOfSchedule = takesRows || isa<FusedOp, ReorderOp, comm::StartOp, comm::WaitOp>(op);
-    if (isNN() && (isOfSchedule || isa<GradientOp>(op)))
+    if (isNN() && (isOfSchedule(op) || isa<GradientOp>(op)))
       return op->emitOpError("belongs to a later stage than nn");
-    if (form == ProgramForm::Train && isOfSchedule)
+    if (form == ProgramForm::Train && isOfSchedule(op))
       return op->emitOpError("belongs to a later stage than train");
     if (isa<YieldOp, ModelOp>(op))
       return op->emitOpError("does not belong into a program");
-    // The host reads sums, buckets hold gradients.
-    if (isa<LossOp, MetricOp, comm::AllReduceOp, comm::StartOp, comm::WaitOp>(op))
+    if (addsUp(op))
       for (Type type : llvm::concat<Type>(op->getOperandTypes(), op->getResultTypes()))
         if (auto tensor = dyn_cast<RankedTensorType>(type);
             tensor && !tensor.getElementType().isF32())

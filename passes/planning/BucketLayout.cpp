@@ -2,6 +2,7 @@
 
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/NN.h"
+#include "passes/planning/KernelRequests.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -32,3 +33,5 @@ int64_t BucketLayout::addToRange(RankedTensorType tensor) {
 uint64_t BucketLayout::messageBytes(Type wire) const {
   return static_cast<uint64_t>(elements * nn::elementBytes(wire));
 }
+
+bool dlc::isOwnResult(Value value) { return isKernelResult(value) && value.hasOneUse(); }

@@ -41,4 +41,7 @@ private:
   int64_t elements = 0;
 };
 
+/// True if a tensor can be computed in place in its bucket: by one kernel, and for nobody else.
+bool isOwnResult(mlir::Value value);
+
 } // namespace dlc

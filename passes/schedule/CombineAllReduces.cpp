@@ -50,9 +50,6 @@ struct Member {
   }
 };
 
-/// True if the value can be computed in place in its bucket: by one kernel, and for nobody else.
-bool isOwnResult(Value value) { return isKernelResult(value) && value.hasOneUse(); }
-
 struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReducesPass> {
   using Base::Base;
   using Kernels = std::unique_ptr<TargetKernels>; // opened for the first copy, if there is one

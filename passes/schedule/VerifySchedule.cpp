@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/nn/ModelChecks.h"
+#include "passes/planning/BucketLayout.h"
 #include "passes/planning/KernelRequests.h"
 #include "passes/planning/LayoutSolver.h"
 #include "passes/planning/PlannedKernel.h"
@@ -63,7 +64,7 @@ static LogicalResult verifyStart(comm::StartOp start, int64_t bucket) {
         return user->emitOpError("uses a value behind the start of its all-reduce")
                    .attachNote(start.getLoc())
                << "from here on its memory belongs to bucket " << bucket;
-    if (!isKernelResult(input) || !input.hasOneUse()) // 5.
+    if (!isOwnResult(input)) // 5.
       return start.emitOpError("needs results of kernels that nothing else uses, got ") << input;
   }
   return success();
