@@ -107,7 +107,7 @@ Array readPng(const std::string &path) {
   size_t width = image.bits == 16 ? 2 : 1;
   if (ok) {
     auto channels = static_cast<size_t>(image.channels);
-    auto stored = static_cast<size_t>(image.storedBits * image.storedChannels);
+    auto stored = static_cast<size_t>(image.storedBits) * static_cast<size_t>(image.storedChannels);
     requirePlausible(path, checkedProduct(path, {image.width, image.height, stored}) / 8,
                      std::filesystem::file_size(path), deflateRatio);
     size_t row = checkedProduct(path, {image.width, channels, width});

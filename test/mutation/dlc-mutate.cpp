@@ -78,7 +78,7 @@ std::vector<test::FieldMutation> allMutations(const std::vector<uint8_t> &file) 
     const auto *plan = root.kernels()->Get(i)->plan();
     if (!plan || plan->size() == 0)
       continue;
-    size_t begin = static_cast<size_t>(plan->data() - file.data());
+    auto begin = static_cast<size_t>(plan->data() - file.data());
     for (test::FieldMutation &mutation :
          test::fieldMutations(planSchema, {plan->data(), plan->size()}, 0)) {
       mutation.path = "kernels[" + std::to_string(i) + "].plan." + mutation.path;

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <ostream>
 #include <span>
@@ -57,14 +58,17 @@ public:
     return {reinterpret_cast<uintptr_t>(memory.data()), elements * sizeof(float)};
   }
   void write(DeviceSpan memory, std::span<const float> values) override {
-    std::copy(values.begin(), values.end(), floats(memory));
+    std::ranges::copy(values, floats(memory).begin());
   }
   std::vector<float> read(DeviceSpan memory) override {
-    return {floats(memory), floats(memory) + memory.bytes / sizeof(float)};
+    std::span<const float> values = floats(memory);
+    return {values.begin(), values.end()};
   }
 
 private:
-  static float *floats(DeviceSpan memory) { return reinterpret_cast<float *>(memory.address); }
+  static std::span<float> floats(DeviceSpan memory) {
+    return {reinterpret_cast<float *>(memory.address), memory.bytes / sizeof(float)};
+  }
 
   ControlPlane &plane;
   std::vector<DeviceSpan> shared;

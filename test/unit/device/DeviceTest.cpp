@@ -260,7 +260,7 @@ TEST_P(DeviceTest, MicroBatchesAddUp) {
       [](Bench &bench, ControlPlane &control) {
         Training training(bench, true);
         for (int64_t part = 0; part < 3; ++part) {
-          float input = static_cast<float>(1 + control.rank() * 3 + part); // 1 to 6
+          auto input = static_cast<float>(1 + control.rank() * 3 + part); // 1 to 6
           bench.stageInput(training.input[part % 2], input);
           training.run(part % 2, 0.125f, {part, 3});
           if (part < 2) {

@@ -15,6 +15,11 @@ Record epochRecord(int64_t step, int64_t epoch, double loss) {
   return {{"event", "epoch"}, {"step", step}, {"epoch", epoch}, {"loss", loss}, {"val_loss", NAN}};
 }
 
+/// Cuts a log as a run does that goes on after these steps.
+void resume(const test::TemporaryDirectory &directory, int64_t steps, int64_t wholeEpochs) {
+  RunLog log(directory.path.string(), "", steps, wholeEpochs);
+}
+
 TEST(RunLog, WritesLinesTableAndPicture) {
   test::TemporaryDirectory directory;
   RunLog log(directory.path.string(), directory / "copy.jsonl", 0, 0);
@@ -71,10 +76,10 @@ TEST(RunLog, ResumingDropsPartsAndOverrides) {
     log.step(stepRecord(2));
     log.epoch(part);
   }
-  RunLog(directory.path.string(), "", 2, 1);
+  resume(directory, 2, 1);
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"),
             stepRecord(1).dump() + "\n" + change.dump() + "\n" + stepRecord(2).dump() + "\n");
-  RunLog(directory.path.string(), "", 1, 1);
+  resume(directory, 1, 1);
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"), stepRecord(1).dump() + "\n");
 }
 
@@ -88,7 +93,7 @@ TEST(RunLog, ResumingDropsAnEpochThatIsNotEnded) {
     log.step(stepRecord(2));
     log.epoch(epochRecord(2, 2, 0.4));
   }
-  RunLog(directory.path.string(), "", 2, 1);
+  resume(directory, 2, 1);
   EXPECT_EQ(test::contentOf(directory / "log.jsonl"), stepRecord(1).dump() + "\n" +
                                                           epochRecord(1, 1, 0.5).dump() + "\n" +
                                                           stepRecord(2).dump() + "\n");

@@ -50,7 +50,7 @@ TEST_F(BusErrorTest, MappingsAreKnownWhileTheyLast) {
     begin = file.bytes().data();
     EXPECT_EQ(MappedFile::pathAt(begin), path);
     EXPECT_EQ(MappedFile::pathAt(begin + bytes - 1), path);
-    EXPECT_EQ(MappedFile::pathAt(&begin), nullptr);
+    EXPECT_EQ(MappedFile::pathAt(static_cast<const void *>(&begin)), nullptr);
     std::vector<std::unique_ptr<MappedFile>> many; // more than have a name
     for (int i = 0; i < 50; ++i)
       many.push_back(std::make_unique<MappedFile>(path));

@@ -153,7 +153,7 @@ private:
     root.root.buffers[sum]->alias_of = static_cast<int32_t>(loss);
     result->buffers = {sum, 3};
     program.results.push_back(std::move(result));
-    for (std::vector<uint32_t> buffers : {std::vector{x, loss}, {3u}}) {
+    for (const std::vector<uint32_t> &buffers : {std::vector{x, loss}, {3u}}) {
       UploadT upload;
       upload.buffers = buffers;
       addInstruction(upload);
