@@ -13,7 +13,8 @@ public:
     std::span<std::byte> memory = mappings.emplace_back(Mapping::anonymous(bytes)).bytes();
     return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
   }
-  void releaseShared(DeviceSpan memory) noexcept override {
+  void registerMemory(DeviceSpan) override {}
+  void unregisterMemory(DeviceSpan memory) noexcept override {
     std::erase_if(mappings, [&](const Mapping &mapping) {
       return reinterpret_cast<uintptr_t>(mapping.bytes().data()) == memory.address;
     });

@@ -19,7 +19,10 @@ void createControlBlock(std::span<std::byte> memory) {
   block->pid = getpid();
 }
 
-void requireF32(const CollectiveOperation &operation) {
+void requireSumOfF32(const CollectiveOperation &operation) {
+  if (operation.kind != artifact::CollectiveKind::AllReduceSum)
+    throw Error(ErrorCode::Artifact, "collectives on the host are sums, got kind " +
+                                         std::to_string(static_cast<int>(operation.kind)));
   if (operation.type != artifact::DType::F32)
     throw Error(ErrorCode::Artifact, std::string("all-reduces on the host add f32, got ") +
                                          artifact::EnumNameDType(operation.type));
@@ -58,8 +61,8 @@ DeviceSpan SliceCollectives::allocateShared(size_t bytes) {
   return {reinterpret_cast<uintptr_t>(memory.data()), memory.size()};
 }
 
-/// After an error messages may still arrive in the memory, so it stays then.
-void SliceCollectives::releaseShared(DeviceSpan memory) noexcept {
+/// After an error messages may still arrive in the memory, so it stays registered then.
+void SliceCollectives::unregisterMemory(DeviceSpan memory) noexcept {
   if (outstanding.empty())
     for (Window &window : windows)
       if (window.contains(memory))
@@ -68,7 +71,7 @@ void SliceCollectives::releaseShared(DeviceSpan memory) noexcept {
 
 Collectives::Ticket SliceCollectives::start(const CollectiveOperation &operation,
                                             const CollectiveLabel &label) {
-  requireF32(operation);
+  requireSumOfF32(operation);
   uint64_t sequence = startedCount++;
   if (transport.size() > 1) {
     if (idle.empty())

@@ -24,7 +24,8 @@ public:
   void leave() noexcept;
 
   DeviceSpan allocateShared(size_t bytes) override;
-  void releaseShared(DeviceSpan memory) noexcept override;
+  void registerMemory(DeviceSpan) override {}
+  void unregisterMemory(DeviceSpan memory) noexcept override;
   Ticket start(const CollectiveOperation &operation, const CollectiveLabel &label) override;
   void progress() override;
   bool isComplete(Ticket ticket) const override { return !find(ticket); }

@@ -1,8 +1,9 @@
 // Collectives between the ranks' devices: the gradients of a step.
 //
-// A device takes them of a control plane or makes its own. Results depend on the number of ranks
-// and on what carries the data, never on buckets. All methods are called from the one compute
-// thread, in the same order on every rank. Equivalents: MPI_Iallreduce, ncclAllReduce.
+// A device makes them of a control plane. Memory stays its owner's, who registers it. Results
+// depend on the number of ranks and on what carries the data, never on buckets. All methods are
+// called from the one compute thread, in the same order on every rank. Equivalents: MPI_Iallreduce,
+// ncclCommRegister, ncclAllReduce.
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
@@ -14,12 +15,13 @@
 
 namespace dlc::rt {
 
-/// A sum over the ranks, in place, of whole elements at any address of their alignment. They travel
-/// as `wire`.
+/// Whole elements at any address of their alignment, reduced in place. They travel as `wire`.
 struct CollectiveOperation {
   DeviceSpan memory;
+  artifact::CollectiveKind kind = artifact::CollectiveKind::AllReduceSum;
   artifact::DType type = artifact::DType::F32;
   artifact::DType wire = artifact::DType::F32;
+  artifact::Stream stream = artifact::Stream::Comm; // whose order it joins, on devices with streams
 };
 
 /// Names an operation in messages about faults: "all-reduce of bucket 2 (conv1.weight, ...) in step
@@ -36,6 +38,12 @@ public:
   using Ticket = uint32_t;
 
   virtual ~Collectives() = default;
+
+  /// Announces memory in which operations will lie; they are slower elsewhere. Collective, of equal
+  /// size on all ranks; an operation lies in memory registered together on every rank or on none.
+  virtual void registerMemory(DeviceSpan memory) = 0;
+  /// Before the owner gives registered memory back. Not collective.
+  virtual void unregisterMemory(DeviceSpan memory) noexcept = 0;
 
   /// Starts an operation. Its memory must not be touched until it is complete.
   virtual Ticket start(const CollectiveOperation &operation, const CollectiveLabel &label) = 0;
@@ -56,13 +64,10 @@ public:
 /// one rank alone rounds nothing.
 class HostCollectives : public Collectives {
 public:
-  /// Lends memory that the ranks of this host share, zeroed, 64-byte aligned. Operations are slower
-  /// in any other. An operation lies in memory of the same call on every rank, or in other memory
-  /// on every rank. Collective, of equal size on all ranks.
+  /// Registered memory that the ranks of this host share, zeroed, 64-byte aligned, the caller's
+  /// until unregisterMemory. Collective, of equal size on all ranks. Memory of another origin
+  /// cannot be shared any more: registering it changes nothing.
   virtual DeviceSpan allocateShared(size_t bytes) = 0;
-  /// Takes it back; the process no longer has it, unless an operation is outstanding. Not
-  /// collective.
-  virtual void releaseShared(DeviceSpan memory) noexcept = 0;
 };
 
 } // namespace dlc::rt

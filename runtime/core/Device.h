@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/core/Collectives.h"
 #include "runtime/core/DeviceSpan.h"
 #include "runtime/core/Executable.h"
 #include "runtime/core/ResolvedProgram.h"
@@ -29,8 +30,8 @@ public:
   virtual ~Device() = default;
 
   /// Memory for an arena, with whatever is in it, 64-byte aligned, ready to be used at full speed,
-  /// which lives as long as the device. For gradients this is collective, of equal size on all
-  /// ranks, so that the ranks may share them. Throws Error(Runtime) if there is not as much.
+  /// which lives as long as the device. Gradients are registered with the collectives: collective,
+  /// of equal size on all ranks. Throws Error(Runtime) if there is not as much.
   virtual DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) = 0;
   /// How many bytes of each span lie on huge pages; 0 where there are none.
   virtual void countHugePages(std::span<const DeviceSpan> memory,
@@ -48,6 +49,9 @@ public:
   /// Both wait for all runs, and are done when they return.
   virtual void upload(std::span<const std::byte> from, DeviceSpan to) = 0;
   virtual void download(DeviceSpan from, std::span<std::byte> to) = 0;
+
+  /// Between this device and those of the other ranks.
+  virtual Collectives &collectives() = 0;
 };
 
 } // namespace dlc::rt

@@ -114,6 +114,7 @@ ResolvedProgram::Collective Resolver::collective(const artifact::Collective &col
   CollectiveOperation &operation = resolved.operation;
   operation.memory = arenas.memory(collective.buffer(), 0)
                          .subspan(0, collective.elements() * sizeOf(operation.type));
+  operation.kind = collective.kind();
   operation.wire = collective.wire();
   if (collective.members())
     for (const flatbuffers::String *member : *collective.members())
@@ -132,6 +133,9 @@ ResolvedProgram Resolver::run() const {
   if (program.collectives())
     for (const artifact::Collective *entry : *program.collectives())
       resolved.collectives.push_back(collective(*entry));
+  for (const ResolvedProgram::Instruction &instruction : resolved.instructions)
+    if (const auto *start = std::get_if<ResolvedProgram::Start>(&instruction.operation))
+      resolved.collectives[start->collective].operation.stream = instruction.stream;
   return resolved;
 }
 

@@ -45,7 +45,7 @@ void requireContract(const KernelRecord &record, const artifact::Kernel &kernel)
 } // namespace
 
 CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads, HostCollectives &collectives)
-    : collectives(collectives), threads(threads) {
+    : hostCollectives(collectives), threads(threads) {
   limitInstructionSets(targetOf(target, threads));
   setTeamSize(threads);
   // oneDNN's cache takes reorders for equal whose layouts differ in dimensions of extent 1 alone,
@@ -57,12 +57,12 @@ CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads, HostColle
 
 CpuDevice::~CpuDevice() {
   for (DeviceSpan memory : shared)
-    collectives.releaseShared(memory);
+    hostCollectives.unregisterMemory(memory);
 }
 
 DeviceSpan CpuDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
   if (kind == artifact::ArenaKind::Gradients) {
-    DeviceSpan memory = shared.emplace_back(collectives.allocateShared(bytes));
+    DeviceSpan memory = shared.emplace_back(hostCollectives.allocateShared(bytes));
     prefault(bytesAt(memory)); // no peer writes here before it has done as much for its own
     return memory;
   }
@@ -95,7 +95,7 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
 
 std::unique_ptr<Executable> CpuDevice::prepare(ResolvedProgram program) {
   return std::make_unique<CpuExecutable>(std::move(program), kernels,
-                                         CpuContext{engine, stream, threads, collectives});
+                                         CpuContext{engine, stream, threads, hostCollectives});
 }
 
 /// Nothing is to be done for what was composed in place.

@@ -2,7 +2,6 @@
 // the host's: staged memory is the arena itself.
 #pragma once
 
-#include "runtime/core/Collectives.h"
 #include "runtime/core/Device.h"
 #include "runtime/cpu/CpuLaunch.h"
 #include "runtime/cpu/CpuMemory.h"
@@ -29,11 +28,12 @@ public:
   HostBlock stage(DeviceSpan memory) override { return {bytesAt(memory), nullptr}; }
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
+  Collectives &collectives() override { return hostCollectives; }
 
 private:
   dnnl::engine engine;
   dnnl::stream stream;
-  HostCollectives &collectives;
+  HostCollectives &hostCollectives;
   unsigned threads;
   std::vector<CpuMemory> memories;
   std::vector<DeviceSpan> shared;                             // of the host's ranks: gradients

@@ -2,7 +2,6 @@
 // kernels the outstanding collectives are moved on. Streams and events mean nothing here.
 #pragma once
 
-#include "runtime/core/Collectives.h"
 #include "runtime/core/Executable.h"
 #include "runtime/core/ResolvedProgram.h"
 #include "runtime/cpu/CpuLaunch.h"

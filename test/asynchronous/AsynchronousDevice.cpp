@@ -12,8 +12,8 @@ constexpr std::byte notANumber{0xff}; // every byte, of floats of any size
 
 AsynchronousDevice::AsynchronousDevice(const artifact::Target &target, unsigned threads,
                                        ControlPlane &control, AsynchronousOptions newOptions)
-    : options(std::move(newOptions)), collectives(control.hostCollectives()),
-      cpu(target, threads, control.hostCollectives()), queue(options.seed) {}
+    : options(std::move(newOptions)), cpu(target, threads, control.hostCollectives()),
+      queue(options.seed) {}
 
 DeviceSpan AsynchronousDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
   DeviceSpan actual = cpu.allocate(kind, bytes);

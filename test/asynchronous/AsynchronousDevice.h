@@ -37,6 +37,7 @@ public:
   HostBlock stage(DeviceSpan memory) override;
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
+  Collectives &collectives() override { return translated; }
 
 private:
   friend class AsynchronousExecutable;
@@ -44,10 +45,35 @@ private:
   /// Runs all that is pending.
   void drain();
 
+  /// The CPU's, by the addresses handed out.
+  class TranslatedCollectives final : public Collectives {
+  public:
+    TranslatedCollectives(const HiddenMemory &memory, Collectives &collectives)
+        : memory(memory), collectives(collectives) {}
+    void registerMemory(DeviceSpan span) override {
+      collectives.registerMemory(memory.reveal(span));
+    }
+    void unregisterMemory(DeviceSpan span) noexcept override {
+      collectives.unregisterMemory(memory.reveal(span));
+    }
+    Ticket start(const CollectiveOperation &operation, const CollectiveLabel &label) override {
+      CollectiveOperation revealed = operation;
+      revealed.memory = memory.reveal(operation.memory);
+      return collectives.start(revealed, label);
+    }
+    void progress() override { collectives.progress(); }
+    bool isComplete(Ticket ticket) const override { return collectives.isComplete(ticket); }
+    void wait(Ticket ticket) override { collectives.wait(ticket); }
+
+  private:
+    const HiddenMemory &memory;
+    Collectives &collectives;
+  };
+
   AsynchronousOptions options;
-  Collectives &collectives;
   CpuDevice cpu;
   HiddenMemory memory;
+  TranslatedCollectives translated{memory, cpu.collectives()};
   TaskQueue queue;
   std::map<uintptr_t, std::vector<std::byte>> mirrors;   // of input arenas, by address
   std::vector<TaskQueue::Task> runEnds;                  // of all runs since the last drain

@@ -151,7 +151,7 @@ void AsynchronousExecutable::add(Run &run, uint32_t index) {
 }
 
 void AsynchronousExecutable::addStart(Run &run, uint32_t index, uint32_t collective) {
-  auto stream = static_cast<unsigned>(program.instructions[index].stream);
+  auto stream = static_cast<unsigned>(program.collectives[collective].operation.stream);
   auto begin = std::make_shared<int64_t>();
   Task start = add(run, stream, {}, [this, collective, begin] {
     *begin = now();
@@ -184,8 +184,8 @@ void AsynchronousExecutable::depart(uint32_t collective) {
 void AsynchronousExecutable::reduce(uint32_t collective, uint64_t step) {
   const ResolvedProgram::Collective &started = program.collectives[collective];
   std::ranges::copy(inFlight[collective], bytesAt(started.operation.memory).begin());
-  device.collectives.wait(
-      device.collectives.start(started.operation, {collective, step, started.members}));
+  Collectives &collectives = device.cpu.collectives();
+  collectives.wait(collectives.start(started.operation, {collective, step, started.members}));
 }
 
 void AsynchronousExecutable::upload(uint32_t index, const RunArguments &arguments,

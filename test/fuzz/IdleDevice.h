@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/ControlPlane.h"
 #include "runtime/core/Device.h"
 
 #include <algorithm>
@@ -48,6 +49,8 @@ private:
 
 class IdleDevice : public Device {
 public:
+  explicit IdleDevice(ControlPlane &control) : hostCollectives(control.hostCollectives()) {}
+
   /// Of exactly the size asked for, so that AddressSanitizer sees what goes beyond. No more than
   /// `most` in all: a sound plan may be for a machine of any size.
   DeviceSpan allocate(artifact::ArenaKind, size_t bytes) override {
@@ -75,12 +78,14 @@ public:
   void download(DeviceSpan from, std::span<std::byte> to) override {
     std::memmove(to.data(), bytesAt(from), to.size());
   }
+  Collectives &collectives() override { return hostCollectives; }
 
 private:
   static constexpr std::align_val_t alignment{64};
   struct Release {
     void operator()(std::byte *memory) const { ::operator delete(memory, alignment); }
   };
+  HostCollectives &hostCollectives;
   size_t taken = 0;
   std::vector<std::unique_ptr<std::byte, Release>> memories;
 };

@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   sealArtifact(file);
   SessionOptions options;
   options.threads = 1;
-  options.makeDevice = [](const dlc::artifact::Target &, unsigned, ControlPlane &) {
-    return std::make_unique<test::IdleDevice>();
+  options.makeDevice = [](const dlc::artifact::Target &, unsigned, ControlPlane &control) {
+    return std::make_unique<test::IdleDevice>(control);
   };
   try {
     test::runPrograms(Artifact(std::move(file), "input"), options);

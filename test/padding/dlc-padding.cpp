@@ -11,7 +11,6 @@
 #include "runtime/comm/ControlPlanes.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/Collectives.h"
 #include "runtime/core/Initialize.h"
 #include "runtime/core/Philox.h"
 #include "runtime/core/TensorIo.h"
@@ -155,11 +154,11 @@ void Replay::execute(const artifact::Program &program, const artifact::Instructi
     operation.memory =
         arenas.memory(collective->buffer(), 0).subspan(0, collective->elements() * sizeof(float));
     operation.wire = collective->wire();
-    tickets[index] = control.hostCollectives().start(operation, {index, step, {}});
+    tickets[index] = device.collectives().start(operation, {index, step, {}});
     return;
   }
   case artifact::Operation::CollectiveWait:
-    return control.hostCollectives().wait(
+    return device.collectives().wait(
         tickets[instruction.operation_as_CollectiveWait()->collective()]);
   case artifact::Operation::Copy: {
     const artifact::Copy *copy = instruction.operation_as_Copy();

@@ -80,7 +80,20 @@ TEST_P(CollectivesTest, SumsMemoryOfAnyOrigin) {
   });
 }
 
-TEST_P(CollectivesTest, SumsSharedMemoryAtAnyOffset) {
+TEST_P(CollectivesTest, SumsMemoryThatIsRegisteredLate) {
+  run([](Rank &c) {
+    DeviceSpan data = c.allocatePrivate(5000);
+    for (unsigned step = 0; step < 2; ++step) {
+      c.collectives().registerMemory(data);
+      fill(c, data, step);
+      allReduce(c, data);
+      expectSum(c, data, step);
+      c.collectives().unregisterMemory(data);
+    }
+  });
+}
+
+TEST_P(CollectivesTest, SumsRegisteredMemoryAtAnyOffset) {
   run([](Rank &c) {
     DeviceSpan memory = c.allocate(5000);
     DeviceSpan data = elementsOf(memory, 13, 4001);
@@ -93,7 +106,7 @@ TEST_P(CollectivesTest, SumsSharedMemoryAtAnyOffset) {
   });
 }
 
-// Whoever gives memory back may get other memory in its place, and so again and again.
+// Whoever gives memory back may register other memory in its place, and so again and again.
 TEST_P(CollectivesTest, MemoryComesAndGoes) {
   run([](Rank &c) {
     for (unsigned step = 0; step < 3; ++step) {
@@ -101,7 +114,7 @@ TEST_P(CollectivesTest, MemoryComesAndGoes) {
       fill(c, other, step);
       allReduce(c, other);
       expectSum(c, other, step);
-      c.release(other);
+      c.collectives().unregisterMemory(other);
       fill(c, kept, step + 10);
       allReduce(c, kept);
       expectSum(c, kept, step + 10);

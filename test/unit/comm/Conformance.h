@@ -24,10 +24,9 @@ public:
 
   virtual ControlPlane &control() = 0;
   virtual Collectives &collectives() = 0;
-  /// Zeroed memory of f32 in which operations are fast, the rank's until it releases that.
+  /// Zeroed memory of f32, which the rank owns and has registered.
   virtual DeviceSpan allocate(size_t elements) = 0;
-  virtual void release(DeviceSpan memory) noexcept = 0;
-  /// Zeroed memory of any other origin.
+  /// The same, not registered.
   virtual DeviceSpan allocatePrivate(size_t elements) = 0;
   virtual void write(DeviceSpan memory, std::span<const float> values) = 0;
   virtual std::vector<float> read(DeviceSpan memory) = 0;
@@ -42,16 +41,13 @@ public:
   explicit HostRank(ControlPlane &plane) : plane(plane) {}
   ~HostRank() override {
     for (DeviceSpan memory : shared)
-      release(memory);
+      collectives().unregisterMemory(memory);
   }
 
   ControlPlane &control() override { return plane; }
   Collectives &collectives() override { return plane.hostCollectives(); }
   DeviceSpan allocate(size_t elements) override {
     return shared.emplace_back(plane.hostCollectives().allocateShared(elements * sizeof(float)));
-  }
-  void release(DeviceSpan memory) noexcept override {
-    plane.hostCollectives().releaseShared(memory);
   }
   DeviceSpan allocatePrivate(size_t elements) override {
     std::vector<float> &memory = others.emplace_back(elements);

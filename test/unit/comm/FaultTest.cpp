@@ -106,7 +106,7 @@ TEST(Faults, MemoryOfAnOutstandingOperationStays) {
     *first = 1;
     if (c.rank() == 0)
       collectives.start({memory}, {});
-    collectives.releaseShared(memory); // as the owner does whom an error ends
+    collectives.unregisterMemory(memory); // as the owner does whom an error ends
     c.barrier("barrier");
     if (c.rank() == 0)
       EXPECT_EQ(*first, 1);

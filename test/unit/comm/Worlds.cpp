@@ -88,12 +88,24 @@ TEST(SharedMemory, IsGivenBack) {
     c.barrier("barrier"); // all have touched theirs
     uint64_t before = residentBytes().now;
     c.barrier("barrier"); // all have looked
-    collectives.releaseShared(memory);
+    collectives.unregisterMemory(memory);
     c.barrier("barrier");
     EXPECT_LT(residentBytes().now, before - memory.bytes / 2);
   };
   comeAndGo(*makeSingleControlPlane());
   runInProcess(2, comeAndGo);
+}
+
+TEST(Collectives, OnTheHostAreSumsOfF32) {
+  auto startOthers = [](ControlPlane &c) {
+    CollectiveOperation operation;
+    operation.kind = static_cast<artifact::CollectiveKind>(9);
+    EXPECT_THROW(c.hostCollectives().start(operation, {}), Error);
+    operation = {};
+    operation.type = artifact::DType::BF16;
+    EXPECT_THROW(c.hostCollectives().start(operation, {}), Error);
+  };
+  runInProcess(2, startOthers);
 }
 
 } // namespace

@@ -21,8 +21,8 @@ namespace artifact = dlc::artifact;
 static SessionOptions idle() {
   SessionOptions options;
   options.threads = 1;
-  options.makeDevice = [](const artifact::Target &, unsigned, ControlPlane &) {
-    return std::make_unique<test::IdleDevice>();
+  options.makeDevice = [](const artifact::Target &, unsigned, ControlPlane &control) {
+    return std::make_unique<test::IdleDevice>(control);
   };
   return options;
 }
