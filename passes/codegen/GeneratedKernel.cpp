@@ -140,8 +140,6 @@ FailureOr<GeneratedKernel> dlc::planGeneratedKernel(Block &cluster, const rt::Lo
 
 //===- Attribute ------------------------------------------------------------------------------===//
 
-static constexpr StringLiteral planName = "nn.plan", tilesName = "nn.tiles", sumsName = "nn.sums";
-
 void GeneratedKernel::writeTo(Operation *cluster) const {
   Builder builder(cluster->getContext());
   SmallVector<Attribute> list, tiles;

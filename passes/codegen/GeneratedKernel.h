@@ -13,6 +13,10 @@
 
 namespace dlc {
 
+/// The attributes that hold a cluster's plan.
+inline constexpr llvm::StringLiteral planName = "nn.plan", tilesName = "nn.tiles",
+                                     sumsName = "nn.sums";
+
 /// One kernel of a cluster, run on its buffers for consecutive chunks of [0, extent). Bits depend
 /// on the chunk, which is fixed here from the shape alone, never on the number of threads.
 struct GeneratedStage {

@@ -79,7 +79,7 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     cluster. 12. Events are recorded once, and before they are waited for; instructions whose memory meets, one writing,
     are ordered by streams, events and collectives (runtime/artifact/OrderProof.h), in the micro-batches before the last
     one, too, in which no collective and no update runs. 13. Buckets lie in the arena gradients, their slices where a
-    bucket's layout can place them. 14. An upload writes either inputs or scalars, none twice. 15. A sum is a buffer of
+    bucket's layout can place them, and hold as much as their members. 14. An upload writes either inputs or scalars, none twice. 15. A sum is a buffer of
     the arena of sums that one instruction alone uses, by a generated kernel that works in place, and nothing else uses
     the bucket from there to its start. 16. What the host has taken is not written again.
   }];

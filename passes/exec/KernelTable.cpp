@@ -121,11 +121,21 @@ static exec::KernelOp createStage(OpBuilder &builder, Location location, StringR
       stage.flops, stage.bytes, nanoseconds);
 }
 
+/// Attributes are unique, so their addresses tell them apart.
+static std::string keyOfPlan(nn::FusedOp op) {
+  std::string key;
+  for (StringRef name : {planName, tilesName, sumsName}) {
+    const void *attribute = op->getAttr(name).getAsOpaquePointer();
+    key.append(reinterpret_cast<const char *>(&attribute), sizeof(attribute));
+  }
+  return key;
+}
+
 FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
   std::optional<GeneratedKernel> plan = GeneratedKernel::of(op);
   if (!plan)
     return op.emitOpError("has no plan; run dlc-plan-kernels first");
-  std::string content = ContentKey(op.getBody()).bytes;
+  std::string content = ContentKey(op.getBody()).bytes + keyOfPlan(op);
   FlatSymbolRefAttr cluster =
       insert("cluster:" + content, "cluster", [&](OpBuilder &builder, StringRef name) {
         auto clusterOp = exec::ClusterOp::create(builder, op->getLoc(), builder.getStringAttr(name),

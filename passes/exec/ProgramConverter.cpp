@@ -83,7 +83,7 @@ static Phase phaseOf(Operation *op) {
   llvm_unreachable("no such phase");
 }
 
-/// True if a kernel writes the value and can write it anywhere.
+/// A kernel can write its result anywhere.
 void ProgramConverter::placeBuckets() {
   for (auto start : program.getBody().getOps<comm::StartOp>()) {
     Value bucket =

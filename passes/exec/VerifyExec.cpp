@@ -410,9 +410,33 @@ private:
     return padding;
   }
 
+  /// What is taken for padding may be a slice that nothing writes, so the buckets are as full as
+  /// their members are large.
+  static LogicalResult verifyMembers(exec::ProgramOp program,
+                                     const DenseMap<Operation *, rt::WrittenRanges> &padding,
+                                     SymbolTable &symbols) { // 13.
+    DenseSet<Attribute> members;
+    int64_t carried = 0, wanted = 0;
+    for (auto start : program.getBody().getOps<StartOp>()) {
+      BufferOp bucket = rootOf(start.getBucket()).buffer;
+      carried += nn::physicalBytes(bucket.getType().getTensor()) -
+                 static_cast<int64_t>(padding.lookup(bucket).total());
+      for (Attribute member : start.getMembers())
+        if (auto name = dyn_cast<StringAttr>(member); name && members.insert(name).second)
+          if (auto variable = symbols.lookup<nn::VariableOp>(name))
+            wanted += 4 * cast<RankedTensorType>(variable.getType()).getNumElements();
+    }
+    if (carried < wanted)
+      return program.emitOpError("sums ")
+             << carried << " bytes over ranks for members of " << wanted;
+    return success();
+  }
+
   static LogicalResult verifyOrder(exec::ProgramOp program, const Liveness &liveness,
-                                   SymbolTable &symbols) { // 3. 6. 16.
+                                   SymbolTable &symbols) { // 3. 6. 13. 16.
     DenseMap<Operation *, rt::WrittenRanges> written = findPadding(program);
+    if (failed(verifyMembers(program, written, symbols)))
+      return failure();
     DenseSet<Operation *> taken;
     for (Operation *op : liveness.instructions()) {
       if (!op->getAttr("stream"))

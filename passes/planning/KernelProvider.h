@@ -17,7 +17,7 @@ public:
 
   /// Ways to run `op` with the layouts that its request fixes, cheapest first; any layouts where it
   /// fixes none. The request may differ from the op in layouts and in `bias` and `relu`: that is
-  /// how a provider is asked whether it takes an epilogue.
+  /// how a provider is asked whether it takes an epilogue. A reorder need not have an op yet.
   virtual rt::CandidateList candidates(mlir::Operation *op, const rt::KernelRequest &request) = 0;
 };
 

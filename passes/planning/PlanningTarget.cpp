@@ -50,6 +50,10 @@ public:
       opened = backEnd->makePlanner(target, threads, reason);
     if (!opened)
       return nullptr;
+    if (!opened->target().loops.areConsistent()) {
+      reason = "the limits of loops of target '" + target + "' contradict each other";
+      return nullptr;
+    }
     planner = std::make_shared<CachingPlanner>(std::move(opened));
     // A model names its target by what "native" stands for.
     return planners.try_emplace({PlanningTarget::nameOf(planner->target()), threads}, planner)

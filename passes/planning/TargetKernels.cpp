@@ -68,20 +68,18 @@ nn::KernelAttr dlc::kernelAttr(MLIRContext *context, const rt::KernelCandidate &
                              static_cast<uint64_t>(candidate.nanoseconds));
 }
 
-LogicalResult TargetKernels::planCluster(nn::FusedOp cluster) {
+LogicalResult TargetKernels::planCluster(nn::FusedOp cluster, const rt::KernelCandidate *offer) {
   Block &body = cluster.getBody().front();
   FailureOr<GeneratedKernel> plan = planGeneratedKernel(body, description().loops);
   if (failed(plan))
     return failure();
   plan->writeTo(cluster);
-  if (plannedKernel(cluster)) // an op of its own, chosen by price
-    return success();
   rt::KernelCandidate kernel{{}, generatedName.str()};
   for (const GeneratedStage &stage : plan->stages) {
     kernel.bytes += stage.bytes;
     kernel.flops += stage.flops;
     kernel.nanoseconds += generatedCost(stage.bytes, stage.flops);
   }
-  cluster->setAttr(plannedKernelName, kernelAttr(cluster.getContext(), kernel));
+  cluster->setAttr(plannedKernelName, kernelAttr(cluster.getContext(), offer ? *offer : kernel));
   return success();
 }

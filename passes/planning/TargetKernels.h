@@ -33,9 +33,9 @@ public:
   double generatedCost(uint64_t bytes, uint64_t flops) const {
     return library->generatedCost(bytes, flops);
   }
-  /// Writes on a cluster its plan and, as `nn.kernel` where it has none, what it moves, computes
-  /// and takes. Fails with a diagnostic if no kernel can be generated for it.
-  llvm::LogicalResult planCluster(nn::FusedOp cluster);
+  /// Writes on a cluster its plan and, as `nn.kernel`, what it moves, computes and takes, or what
+  /// was offered for the only op in it. Fails with a diagnostic if no kernel can be generated.
+  llvm::LogicalResult planCluster(nn::FusedOp cluster, const rt::KernelCandidate *offer = nullptr);
 
 private:
   PlanningTarget planned;

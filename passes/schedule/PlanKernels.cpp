@@ -20,7 +20,7 @@ namespace dlc {
 namespace {
 
 /// Makes a cluster of one op, for which code is generated.
-nn::FusedOp enclose(Operation *op, nn::KernelAttr kernel) {
+nn::FusedOp enclose(Operation *op) {
   OpBuilder builder(op);
   auto fused = nn::FusedOp::create(builder, op->getLoc(), op->getResultTypes(), op->getOperands());
   Block &body = fused.getBody().emplaceBlock();
@@ -32,7 +32,6 @@ nn::FusedOp enclose(Operation *op, nn::KernelAttr kernel) {
   copy->removeAttr(nn::roleName);
   nn::setRole(fused, nn::roleOf(op));
   nn::YieldOp::create(inner, op->getLoc(), copy->getResults());
-  fused->setAttr(plannedKernelName, kernel);
   op->replaceAllUsesWith(fused);
   op->erase();
   return fused;
@@ -82,10 +81,9 @@ struct PlanKernelsPass : dlc::impl::PlanKernelsBase<PlanKernelsPass> {
     FailureOr<rt::KernelCandidate> choice = choose(op, kernels, workspace);
     if (failed(choice))
       return failure();
-    nn::KernelAttr kernel = kernelAttr(op->getContext(), *choice);
     if (choice->implementation == generatedName)
-      return kernels.planCluster(enclose(op, kernel));
-    op->setAttr(plannedKernelName, kernel);
+      return kernels.planCluster(enclose(op), &*choice);
+    op->setAttr(plannedKernelName, kernelAttr(op->getContext(), *choice));
     return success();
   }
 

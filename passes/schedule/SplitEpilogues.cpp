@@ -19,7 +19,7 @@ static bool mustSplit(nn::EpilogueOpInterface op, TargetKernels &kernels) {
   rt::KernelRequest request = *kernels.request(op);
   if (!op.getBias() || isOffered(op, request, kernels))
     return false;
-  request.bias = false;
+  request.bias = request.relu = false;
   request.operands.erase(request.operands.begin() +
                          op.getBiasMutable().begin()->getOperandNumber());
   return isOffered(op, request, kernels);
@@ -37,7 +37,12 @@ static void split(nn::EpilogueOpInterface op) {
   Value terms = nn::BroadcastOp::create(builder, op->getLoc(), type, bias, ArrayRef<int64_t>{1});
   auto sum = nn::AddOp::create(builder, op->getLoc(), result, terms);
   op.getBiasMutable().clear();
-  result.replaceAllUsesExcept(sum, sum);
+  Value last = sum;
+  if (op.getRelu()) { // which comes behind the bias
+    op.setRelu(false);
+    last = nn::ReluOp::create(builder, op->getLoc(), sum);
+  }
+  result.replaceAllUsesExcept(last, sum);
 }
 
 void dlc::splitEpilogues(nn::ModelOp model, TargetKernels &kernels) {

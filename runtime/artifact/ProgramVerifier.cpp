@@ -2,6 +2,7 @@
 // ordered, on devices whose streams run side by side, too, is OrderProof's to say.
 
 #include "runtime/artifact/Faults.h"
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
 #include "runtime/artifact/WrittenRanges.h"
@@ -40,6 +41,7 @@ private:
   void verifyDownload(uint32_t result);
   void findHostValues();
   void findPadding();
+  void verifyMembers();
 
   /// Says no if the program has no such buffer; reports that, and one that is not live.
   bool verifyLive(uint32_t buffer);
@@ -87,6 +89,8 @@ private:
   std::map<uint32_t, HostValue> hostValues;
   std::vector<bool> downloaded;              // by result
   std::map<uint32_t, WrittenRanges> written; // by buffers that are no views, bytes of the arena
+  std::map<uint32_t, uint64_t> padding;      // bytes, by bucket
+  uint64_t carried = 0;                      // bytes in collectives, padding apart
   std::set<uint32_t> taken;                  // buffers that are no views, whose value the host has
   std::set<uint32_t> sums;                   // that an instruction has
   std::set<uint32_t> summed;                 // buckets whose collective has not started
@@ -271,6 +275,8 @@ void ProgramVerifier::findPadding() {
   for (auto &[bucket, ranges] : views)
     written[bucket] =
         WrittenRanges::paddingOf({buffers[bucket].begin, buffers[bucket].end}, std::move(ranges));
+  for (const auto &[bucket, ranges] : written)
+    padding[bucket] = ranges.total();
 }
 
 bool ProgramVerifier::verifyContents(uint32_t buffer, artifact::Access access) {
@@ -335,8 +341,10 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
   collectives[collective] = State::Started;
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
   summed.erase(buffer);
-  if (verifyContents(buffer, artifact::Access::ReadWrite))
-    verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
+  if (!verifyContents(buffer, artifact::Access::ReadWrite))
+    return;
+  carried += buffers[buffer].end - buffers[buffer].begin - padding[buffer];
+  verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
 }
 
 void ProgramVerifier::verifyWait(uint32_t collective) {
@@ -348,6 +356,28 @@ void ProgramVerifier::verifyWait(uint32_t collective) {
     return;
   order.finish(collective);
   verifyLive(buffer);
+}
+
+/// What is taken for padding may be a slice that nothing writes, so the buckets are as full as
+/// their members are large.
+void ProgramVerifier::verifyMembers() {
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < countOf(program.collectives()); ++i)
+    for (uint32_t k = 0; k < countOf(program.collectives()->Get(i)->members()); ++k)
+      names.insert(program.collectives()->Get(i)->members()->Get(k)->string_view());
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < countOf(root.variables()); ++i)
+    if (const artifact::Variable *variable = root.variables()->Get(i);
+        names.contains(variable->name()->string_view()) && variable->buffer() < buffers.size() &&
+        buffers[variable->buffer()].valid) {
+      uint64_t elements = 1;
+      for (int64_t extent : readShape(*root.buffers()->Get(variable->buffer())->type()))
+        elements *= static_cast<uint64_t>(extent);
+      bytes += elements * sizeof(float);
+    }
+  if (carried < bytes)
+    faultInSignature("sums " + std::to_string(carried) + " bytes over ranks for members of " +
+                     std::to_string(bytes));
 }
 
 void ProgramVerifier::findHostValues() {
@@ -474,6 +504,7 @@ void ProgramVerifier::run() {
   for (uint32_t i = 0; i < collectives.size(); ++i)
     if (collectives[i] != State::Done)
       faultInSignature("collective " + std::to_string(i) + " is never completed");
+  verifyMembers();
   for (uint32_t bucket : summed)
     faultInSignature("buffer " + std::to_string(bucket) +
                      " is added up, but no collective of it starts afterwards");

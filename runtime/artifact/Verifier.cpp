@@ -131,6 +131,13 @@ void TableVerifier::verifyBuffers() {
                 stored->alias_of(),
                 stored->live_begin(),
                 stored->live_end()};
+    using artifact::ArenaKind;
+    ArenaKind kind = root.arenas()->Get(stored->arena())->kind();
+    if (buffer.valid && buffer.program < 0 && kind != ArenaKind::Variables &&
+        kind != ArenaKind::Slots) {
+      faults.add(where, "belongs to no program, but lies in no arena of variables");
+      buffer.valid = false;
+    }
     if (buffer.valid && buffer.program < 0) {
       buffer.liveBegin = 0;
       buffer.liveEnd = std::numeric_limits<uint32_t>::max();
@@ -201,11 +208,8 @@ void TableVerifier::verifyVariables() {
       faults.add(where, "no buffer " + std::to_string(variable->buffer()));
       continue;
     }
-    artifact::ArenaKind arena = root.arenas()->Get(buffers[variable->buffer()].arena)->kind();
     if (buffers[variable->buffer()].program >= 0)
       faults.add(where, "its buffer belongs to one program");
-    if (arena != artifact::ArenaKind::Variables && arena != artifact::ArenaKind::Slots)
-      faults.add(where, "does not lie in the arena of variables or of slots");
     if (variable->kind() == artifact::VariableKind::Scalar &&
         buffers[variable->buffer()].elements != 1)
       faults.add(where, "is a scalar of several elements");

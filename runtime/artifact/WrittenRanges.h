@@ -36,6 +36,14 @@ public:
            (next != ranges.begin() && std::prev(next)->second >= range.second);
   }
 
+  /// Bytes that have been written.
+  uint64_t total() const {
+    uint64_t bytes = 0;
+    for (auto [begin, end] : ranges)
+      bytes += end - begin;
+    return bytes;
+  }
+
   /// What nothing ever writes of a bucket, between its slices and behind them. Slices are those of
   /// its views that hold no other one.
   static WrittenRanges paddingOf(Range bucket, std::vector<Range> views) {

@@ -4,6 +4,7 @@
 #include "runtime/core/Accumulation.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/OrderProof.h"
 
 #include <set>
 
@@ -25,7 +26,10 @@ public:
     reads.clear();
     writes.clear();
     collect(instruction);
-    bool once = instruction.phase() == artifact::Phase::Optimizer;
+    if (const auto *download = instruction.operation_as_Download())
+      for (uint32_t buffer : *program.results()->Get(download->result())->buffers())
+        reads.insert(rootOf(buffer));
+    bool once = isOncePerStep(instruction);
     for (uint32_t buffer : once ? std::set<uint32_t>() : reads)
       require(!late.contains(buffer));
     for (uint32_t buffer : writes) {
@@ -33,8 +37,6 @@ public:
       require(once || !kept);
       if (once && !kept)
         late.insert(buffer);
-      else if (!once)
-        late.erase(buffer);
     }
   }
 

@@ -23,7 +23,7 @@ std::string modulePath(const std::string &file) {
 
 const BackEnd *findBackEnd(const std::string &target, std::string &reason) noexcept {
   size_t colon = target.find(':');
-  // A name without a colon is wrong. The CPU's planner refuses it and says what was meant.
+  // A name without a colon is a file of the CPU's costs, or wrong: its planner says what was meant.
   std::string kind = colon == std::string::npos ? "cpu" : target.substr(0, colon);
   bool plausible =
       !kind.empty() && kind.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;

@@ -1,8 +1,5 @@
 // What a machine makes of a loop: sizes that the planning of generated kernels takes from the
 // target. No field has a default: a target states them all.
-//
-// Invariant: an item has room for a vector, so vectorLanes <= leastItemElements <= itemElements <=
-// reducedItemElements and vectorLanes <= keptItemElements.
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
@@ -59,6 +56,15 @@ struct LoopLimits {
   double bytesPerFunction;
   /// Bytes: a pass over less memory takes about as long as the arithmetic that would save it.
   int64_t leastSavedBytes;
+
+  /// An item has room for a vector, and what lies beside each other is aligned.
+  bool areConsistent() const {
+    return 0 < vectorLanes && vectorLanes <= leastItemElements &&
+           leastItemElements <= itemElements && itemElements <= reducedItemElements &&
+           vectorLanes <= keptItemElements && mostPartials > 0 && chunkBytes > 0 &&
+           mostChunks > 0 && manyKept > 0 && rangeMultiple > 0 && rangeMultiple % 32 == 0 &&
+           products.dotColumns > 0 && products.sumColumns > 0 && products.mostChunks > 0;
+  }
 };
 
 } // namespace dlc::rt

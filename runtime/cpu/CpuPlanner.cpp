@@ -253,16 +253,21 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
         candidate.flops = flopsOf(request);
         for (size_t i = 0; i < request.operands.size(); ++i)
           candidate.bytes += dnnl_memory_desc_get_size(&found.operands[i]);
-        // A transposed convolution adds bias and ReLU in a second pass over its result, element by
-        // element in generic code.
+        // A transposed convolution adds a bias, and then a ReLU too, in a second pass over its
+        // result, element by element in generic code.
         constexpr uint64_t genericPassCost = 10;
-        if (request.op == KernelOp::ConvGradData && (request.bias || request.relu))
-          candidate.bytes += genericPassCost * dnnl_memory_desc_get_size(&found.operands.back());
+        uint64_t pass = request.op == KernelOp::ConvGradData
+                            ? genericPassCost * dnnl_memory_desc_get_size(&found.operands.back())
+                            : 0;
+        if (request.bias)
+          candidate.bytes += pass;
         candidate.nanoseconds =
             costs.kernelCost(kernelTraits(request, found.layouts, found.name),
                              static_cast<uint64_t>(static_cast<double>(candidate.flops) *
                                                    paddingFactor(request, found.layouts)),
                              candidate.bytes);
+        if (request.relu && !request.bias)
+          candidate.nanoseconds += costs.generatedCost(pass, 0) - costs.generatedCost(0, 0);
         list.add(std::move(candidate));
         return true;
       });

@@ -108,7 +108,7 @@ static constexpr rt::LoopLimits smallLoops{
     .chunkBytes = 4096,
     .mostChunks = 16,
     .manyKept = 128,
-    .rangeMultiple = 16,
+    .rangeMultiple = 64,
     .sums = rt::DType::F32,
     .products = {.mostRows = 8, .dotColumns = 12, .sumColumns = 192, .mostChunks = 2},
     .bytesPerOperation = 1,
@@ -171,7 +171,7 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
   } else if (request.op == KernelOp::Matmul) {
     bool isWide = request.operands.back().shape.back() == 700;
     if (isWide && offer("test_workspace", 0.25, uniformLayouts(request, LayoutFamily::Plain)))
-      list.candidates.back().workspaceBytes = 1 << 30;
+      list.candidates.back().workspaceBytes = 1 << 20;
     offer("test_plain", 1, uniformLayouts(request, LayoutFamily::Plain));
   } else {
     bool isWide = request.op == KernelOp::Conv && request.operands[1].shape.back() == 5;

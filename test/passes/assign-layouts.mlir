@@ -153,7 +153,23 @@ nn.model @bias attributes {stage = "train"} {
     // CHECK: %[[Y:.*]] = nn.conv %{{[^,]*}}, %{{[^,]*}} {
     // CHECK: %[[B:.*]] = nn.broadcast %arg3 {dims = array<i64: 1>}
     // CHECK: nn.add %[[Y]], %[[B]]
+    // CHECK-NOT: nn.relu
     %1 = nn.conv %0, %v, %b {strides = array<i64: 1, 1>, padding_low = array<i64: 5, 5>, padding_high = array<i64: 5, 5>, dilations = array<i64: 1, 1>} : (tensor<1x4x16x16xf32>, tensor<4x4x11x11xf32>, tensor<4xf32>) -> tensor<1x4x16x16xf32>
+    nn.output "y", %1 : tensor<1x4x16x16xf32>
+  }
+}
+
+// -----
+
+// A ReLU stays behind the bias.
+// CHECK-LABEL: nn.model @bias_and_relu
+nn.model @bias_and_relu attributes {stage = "train"} {
+  nn.program @predict(%x: tensor<1x4x16x16xf32> {nn.input = "x"}, %v: tensor<4x4x11x11xf32> {nn.input = "v"}, %b: tensor<4xf32> {nn.input = "b"}) {
+    // CHECK: nn.conv
+    // CHECK-NOT: relu
+    // CHECK: %[[S:.*]] = nn.add
+    // CHECK: nn.relu %[[S]]
+    %1 = nn.conv %x, %v, %b {relu, strides = array<i64: 1, 1>, padding_low = array<i64: 5, 5>, padding_high = array<i64: 5, 5>, dilations = array<i64: 1, 1>} : (tensor<1x4x16x16xf32>, tensor<4x4x11x11xf32>, tensor<4xf32>) -> tensor<1x4x16x16xf32>
     nn.output "y", %1 : tensor<1x4x16x16xf32>
   }
 }

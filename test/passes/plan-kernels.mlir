@@ -182,6 +182,23 @@ nn.model @workspace_then_code attributes {stage = "schedule", target = "test:rul
 
 // -----
 
+// Where there is as much memory for other tensors, the workspace is allowed.
+// CHECK-LABEL: nn.model @workspace
+nn.model @workspace attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<8x1000xf32> {nn.input = "x"}, %w: tensor<700x1000xf32> {nn.input = "w"}, %l: tensor<400000x2048xf32> {nn.input = "l"}) {
+    %a = nn.fused (%b = %l) : (tensor<400000x2048xf32>) -> tensor<400000x2048xf32> {
+      %r = nn.relu %b : (tensor<400000x2048xf32>) -> tensor<400000x2048xf32>
+      nn.yield %r : tensor<400000x2048xf32>
+    }
+    nn.output "a", %a : tensor<400000x2048xf32>
+    // CHECK: nn.matmul {{.*}}#nn.kernel<"test_workspace", workspace = 1048576
+    %y = nn.matmul %x, %w {transpose_b} : (tensor<8x1000xf32>, tensor<700x1000xf32>) -> tensor<8x700xf32>
+    nn.output "y", %y : tensor<8x700xf32>
+  }
+}
+
+// -----
+
 // Limits of loops are the target's: 65536 elements are 8 items of 8192, of which a thread takes two, or 256 of 256 in chunks of 16.
 // CHECK-LABEL: nn.model @rules
 nn.model @rules attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {

@@ -99,6 +99,27 @@ nn.model @slice_unwritten attributes {stage = "exec"} {
 
 // -----
 
+// A slice that nothing writes and nothing names looks like padding.
+nn.model @slice_missing attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 128 : i64}
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 128 : i64}
+  nn.variable @a : tensor<16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  nn.variable @b : tensor<16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>, offset = 64 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  // expected-error @below {{sums 64 bytes over ranks for members of 128}}
+  exec.program @train {
+    %all = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<32xf32>>
+    %0 = exec.view %all[0] : <tensor<32xf32>> -> <tensor<16xf32>>
+    exec.dispatch @write(%0) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
+    exec.start %all {collective = 0 : i64, wire = f32, members = ["a", "b"], stream = #exec<stream comm>} : <tensor<32xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
 nn.model @written_after_download attributes {stage = "exec"} {
   exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
   exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}

@@ -56,6 +56,7 @@ public:
   void runKernels();
 
   size_t refused = 0, accepted = 0;
+  size_t refusedBefore = 0; // in micro-batches before the last one alone
 
 private:
   struct Touch {
@@ -199,6 +200,7 @@ void Mutants::runSums() {
     artifact::Stream compute = std::exchange(steps[at].stream, start->stream);
     program.instructions[at]->stream = start->stream;
     judge(moved, std::to_string(at) + " beside its collective");
+    refusedBefore += isOrdered(moved, true) && !isOrdered(moved, false);
     program.instructions[at]->stream = steps[at].stream = compute;
   }
 }
@@ -332,7 +334,7 @@ TEST_P(CompiledOrder, IsRefusedWhereItIsLost) {
     GTEST_SKIP() << "this build has no compiler";
   Artifact compiled(test::compiledModel(GetParam(), ""));
   std::unique_ptr<artifact::ArtifactT> root(compiled->UnPack());
-  size_t refused = 0, accepted = 0;
+  size_t refused = 0, accepted = 0, refusedBefore = 0;
   for (size_t i = 0; i < root->programs.size(); ++i) {
     Mutants mutants(*root, i);
     mutants.runOrders();
@@ -340,11 +342,14 @@ TEST_P(CompiledOrder, IsRefusedWhereItIsLost) {
     mutants.runKernels();
     refused += mutants.refused;
     accepted += mutants.accepted;
+    refusedBefore += mutants.refusedBefore;
   }
+  RecordProperty("refusedBefore", static_cast<int>(refusedBefore));
   RecordProperty("refused", static_cast<int>(refused));
   RecordProperty("accepted", static_cast<int>(accepted));
   EXPECT_GT(refused, 20u);
   EXPECT_GT(accepted, 20u);
+  EXPECT_GT(refusedBefore, 0u);
 }
 
 } // namespace

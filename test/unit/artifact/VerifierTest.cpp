@@ -261,9 +261,9 @@ static const FaultCase faultCases[] = {
     {"VariableBuffer", [](TinyArtifact &t) { t.root.variables[1]->buffer = 99; }, "no buffer 99"},
     {"VariableOfProgram", [](TinyArtifact &t) { t.root.variables[1]->buffer = 3; },
      "belongs to one program"},
-    {"VariableTransient",
+    {"NoProgramsTransient",
      [](TinyArtifact &t) { t.root.buffers[1]->arena = 2, t.root.buffers[1]->offset = 64; },
-     "does not lie in the arena of variables"},
+     "belongs to no program, but lies in no arena of variables"},
     {"VariablesOverlap",
      [](TinyArtifact &t) {
        t.root.buffers[1]->alias_of = 0;
@@ -496,6 +496,22 @@ static const FaultCase faultCases[] = {
        addCopy(t, artifact::Stream::Compute, whole, copy);
      },
      "reads buffer 7, which nothing has written"},
+    {"ViewInsideOfAMember",
+     [](TinyArtifact &t) {
+       uint32_t first = t.addBuffer("", 3, 0, {}, 0, 0, 20);
+       t.root.buffers[first]->alias_of = 5;
+       artifact::CopyT copy;
+       copy.source = 1;
+       copy.destination = first;
+       t.program().instructions[6]->operation.Set(copy);
+     },
+     "sums 4 bytes over ranks for members of 400"},
+    {"NoVariablesBuffer",
+     [](TinyArtifact &t) {
+       t.root.buffers[5]->program = -1;
+       t.program().instructions.erase(t.program().instructions.begin() + 6);
+     },
+     "belongs to no program, but lies in no arena of variables"},
     {"SumOverRanksOfNothing",
      [](TinyArtifact &t) {
        auto &list = t.program().instructions;

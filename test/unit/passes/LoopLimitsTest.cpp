@@ -193,3 +193,13 @@ TEST(LoopLimits, JoinedOperands) {
   EXPECT_GT(runner.plan().stages[0].extent, 1);
   runner.check(0);
 }
+
+TEST(LoopLimits, ContradictionsAreFound) {
+  EXPECT_TRUE(smallLimits().areConsistent());
+  rt::LoopLimits narrow = smallLimits(), crooked = smallLimits(), none = smallLimits();
+  narrow.leastItemElements = narrow.vectorLanes - 1;
+  crooked.rangeMultiple = 48;
+  none.mostChunks = 0;
+  for (const rt::LoopLimits &limits : {narrow, crooked, none})
+    EXPECT_FALSE(limits.areConsistent());
+}

@@ -93,6 +93,17 @@ TEST_F(SessionOfTiny, MicroBatchesNeedASumForEveryAllReduce) {
       "compile the model again");
 }
 
+// A result is taken in each micro-batch, so it cannot be of what runs in the last one alone.
+TEST_F(SessionOfTiny, MicroBatchesNeedResultsOfTheirOwn) {
+  TinyArtifact late = tinyWithCode();
+  for (size_t copy : {2, 3})
+    late.program().instructions[copy]->phase = artifact::Phase::Optimizer;
+  Artifact other = load(late);
+  Session session(other, *single, {});
+  EXPECT_NE(errorOf([&] { session.accumulate("train"); }).find("--accumulate cannot train"),
+            std::string::npos);
+}
+
 TEST_F(SessionOfTiny, ThreadsDoNotChangeBits) {
   std::vector<std::vector<float>> results;
   for (unsigned threads : {1u, 2u}) {
