@@ -34,6 +34,7 @@ private:
   void verifyCollectives();
   void verifyInstruction(uint32_t at, const artifact::Instruction &instruction);
   void verifyDispatch(const artifact::Dispatch &dispatch);
+  void verifyApart(const artifact::Kernel &kernel, uint32_t written, uint32_t other);
   void verifyStart(uint32_t collective);
   void verifyWait(uint32_t collective);
   void verifyAccumulate(const artifact::Accumulate &accumulate);
@@ -313,6 +314,21 @@ bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
   return true;
 }
 
+/// A kernel writes over nothing else that it uses. A generated one may work in place, on the same
+/// bytes.
+void ProgramVerifier::verifyApart(const artifact::Kernel &kernel, uint32_t written,
+                                  uint32_t other) {
+  if (!isVisible(written) || !isVisible(other))
+    return; // which has been reported
+  ArenaRange a = rangeOf(written), b = rangeOf(other);
+  bool meet = a.arena == b.arena && a.begin < b.end && b.begin < a.end;
+  bool isInPlace =
+      kernel.kind() == artifact::KernelKind::Generated && a.begin == b.begin && a.end == b.end;
+  if (meet && !isInPlace)
+    fault("kernel '" + kernel.name()->str() + "' writes buffer " + std::to_string(written) +
+          " over buffer " + std::to_string(other) + ", which it uses otherwise");
+}
+
 void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
   if (dispatch.kernel() >= countOf(root.kernels()))
     return fault("no kernel " + std::to_string(dispatch.kernel()));
@@ -321,15 +337,23 @@ void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
     return fault("kernel '" + kernel->name()->str() + "' takes " +
                  std::to_string(countOf(kernel->operands())) + " buffers, got " +
                  std::to_string(countOf(dispatch.buffers())));
-  for (uint32_t i = 0; i < countOf(dispatch.buffers()); ++i) {
-    uint32_t buffer = dispatch.buffers()->Get(i);
-    // A kernel whose accesses are fewer has been reported.
-    bool known = i < countOf(kernel->access());
-    if (verifyUse(buffer, known ? kernel->access()->Get(i) : artifact::Access::ReadWrite) &&
-        !sameType(*root.buffers()->Get(buffer)->type(), *kernel->operands()->Get(i)))
-      fault("buffer " + std::to_string(buffer) + " is not of the type of operand " +
-            std::to_string(i) + " of kernel '" + kernel->name()->str() + "'");
-  }
+  // A kernel whose accesses are fewer has been reported.
+  auto accessOf = [&](uint32_t operand) {
+    return operand < countOf(kernel->access()) ? kernel->access()->Get(operand)
+                                               : artifact::Access::ReadWrite;
+  };
+  for (bool writes : {false, true}) // what it reads was there before
+    for (uint32_t i = 0; i < countOf(dispatch.buffers()); ++i) {
+      uint32_t buffer = dispatch.buffers()->Get(i);
+      if ((accessOf(i) == artifact::Access::Write) == writes && verifyUse(buffer, accessOf(i)) &&
+          !sameType(*root.buffers()->Get(buffer)->type(), *kernel->operands()->Get(i)))
+        fault("buffer " + std::to_string(buffer) + " is not of the type of operand " +
+              std::to_string(i) + " of kernel '" + kernel->name()->str() + "'");
+    }
+  for (uint32_t i = 0; i < countOf(dispatch.buffers()); ++i)
+    for (uint32_t k = 0; k < countOf(dispatch.buffers()); ++k)
+      if (i != k && accessOf(i) != artifact::Access::Read)
+        verifyApart(*kernel, dispatch.buffers()->Get(i), dispatch.buffers()->Get(k));
   for (uint32_t i = 0; i < countOf(dispatch.variables()); ++i)
     if (uint32_t variable = dispatch.variables()->Get(i); variable >= countOf(root.variables()))
       fault("computes for variable " + std::to_string(variable) + ", which there is not");

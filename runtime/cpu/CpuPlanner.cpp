@@ -202,19 +202,19 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
   limitInstructionSets(costs);
   engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   const dnnl_version_t *version = dnnl_version();
-  description = {costs.name(),
-                 costs.features(),
-                 "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
-                     "." + std::to_string(version->patch),
-                 costs.vectorBits(),
-                 {DType::F32},
-                 CpuTarget::loops(),
-                 "cpu",
-                 costs.table(),
-                 costs.cacheBytes(),
-                 {std::begin(families), std::end(families)},
-                 costs.vectorBits() / 32,
-                 CpuTarget::bf16Targets()};
+  description = {.name = costs.name(),
+                 .features = costs.features(),
+                 .library = "oneDNN " + std::to_string(version->major) + "." +
+                            std::to_string(version->minor) + "." + std::to_string(version->patch),
+                 .vectorBits = costs.vectorBits(),
+                 .dtypes = {DType::F32},
+                 .loops = CpuTarget::loops(),
+                 .emitter = "cpu",
+                 .table = costs.table(),
+                 .cacheBytes = costs.cacheBytes(),
+                 .families = {std::begin(families), std::end(families)},
+                 .channelBlock = costs.vectorBits() / 32,
+                 .bf16Targets = CpuTarget::bf16Targets()};
   if (costs.multipliesBF16())
     description.dtypes.push_back(DType::BF16);
 }

@@ -117,17 +117,18 @@ static constexpr rt::LoopLimits smallLoops{
 };
 
 TestPlanner::TestPlanner(const std::string &name)
-    : description{name,
-                  {},
-                  "rules",
-                  512,
-                  {rt::DType::F32, rt::DType::BF16},
-                  name == small ? smallLoops : rulesLoops,
-                  name == small ? "none" : "cpu",
-                  "",
-                  1 << 20,
-                  {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked},
-                  lanes} {}
+    : description{
+          .name = name,
+          .features = {},
+          .library = "rules",
+          .vectorBits = 512,
+          .dtypes = {rt::DType::F32, rt::DType::BF16},
+          .loops = name == small ? smallLoops : rulesLoops,
+          .emitter = name == small ? "none" : "cpu",
+          .table = "",
+          .cacheBytes = 1 << 20,
+          .families = {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked},
+          .channelBlock = lanes} {}
 
 double TestPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept {
   return 1000 + std::max(static_cast<double>(bytes) / 32, static_cast<double>(flops) / 256);

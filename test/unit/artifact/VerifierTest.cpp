@@ -496,6 +496,32 @@ static const FaultCase faultCases[] = {
        addCopy(t, artifact::Stream::Compute, whole, copy);
      },
      "reads buffer 7, which nothing has written"},
+    {"LibraryInPlace",
+     [](TinyArtifact &t) {
+       t.root.kernels[0]->kind = artifact::KernelKind::Library;
+       t.root.kernels[0]->plan = {1};
+       t.addDispatch(0, {0, 5, 5});
+     },
+     "kernel 'gradient' writes buffer 5 over buffer 5, which it uses otherwise"},
+    {"PartlyInPlace",
+     [](TinyArtifact &t) {
+       uint32_t first = t.addBuffer("", 3, 0, {50}, 0, 0, 20);
+       uint32_t shifted = t.addBuffer("", 3, 100, {50}, 0, 0, 20);
+       t.root.buffers[first]->alias_of = t.root.buffers[shifted]->alias_of = 5;
+       t.addKernel("shift", "shift", {first, shifted},
+                   {artifact::Access::Read, artifact::Access::Write});
+       t.addDispatch(3, {first, shifted});
+     },
+     "writes buffer 8 over buffer 7, which it uses otherwise"},
+    {"ReadsWhatItWrites",
+     [](TinyArtifact &t) {
+       uint32_t fresh = t.addBuffer("", 3, 448, {tinyElements}, 0, 0, 20);
+       t.root.arenas[3]->bytes = 896;
+       t.addKernel("late", "late", {fresh, fresh},
+                   {artifact::Access::Write, artifact::Access::Read});
+       t.addDispatch(3, {fresh, fresh});
+     },
+     "reads buffer 7, which nothing has written"},
     {"ViewInsideOfAMember",
      [](TinyArtifact &t) {
        uint32_t first = t.addBuffer("", 3, 0, {}, 0, 0, 20);
