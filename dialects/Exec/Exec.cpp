@@ -82,6 +82,12 @@ LogicalResult KernelOp::verify() {
   for (int32_t access : getAccess())
     if (access < 1 || access > 3)
       return emitOpError("access ") << access << " is none of 1 (read), 2 (write), 3 (both)";
+  auto isRead = [](int32_t access) { return access == static_cast<int32_t>(exec::Access::Read); };
+  auto isWrite = [](int32_t access) { return access == static_cast<int32_t>(exec::Access::Write); };
+  bool writesOne = llvm::count_if(getAccess(), isWrite) == 1 &&
+                   llvm::count_if(getAccess(), isRead) + 1 == std::ssize(getAccess());
+  if (getPart() != 0 && (getPlan() || !writesOne))
+    return emitOpError("writes a part, but not of one buffer");
   if (static_cast<int64_t>(getExtent()) < 1 || static_cast<int64_t>(getChunk()) < 1)
     return emitOpError("extent and chunk must be at least 1");
   return success();

@@ -85,8 +85,9 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol]> {
   let summary = "what a dispatch runs";
   let description = [{
     A library kernel has a `plan`, the bytes from which the device rebuilds it. A generated one is stage `stage` of
-    `cluster`: function `function`, called for consecutive chunks of `chunk` iterations of [0, extent). 1. Exactly one
-    of plan and cluster. 2. One access per operand. 3. Operands are tensors that a buffer can hold.
+    `cluster`: function `function`, called for consecutive chunks of `chunk` iterations of [0, extent). Kernels that
+    write a buffer together each say of how many elements, `part`; 0 where a kernel writes all that it writes. 1.
+    Exactly one of plan and cluster. 2. One access per operand. 3. Operands are tensors that a buffer can hold.
 
     ```mlir
     exec.kernel @k [tensor<8xf32>, tensor<8xf32>] access [1, 2] {category = "pointwise", plan = array<i8: 1, 2>,
@@ -96,7 +97,8 @@ def Exec_KernelOp : Exec_Op<"kernel", [Symbol]> {
   let arguments = (ins SymbolNameAttr:$sym_name, TypeArrayAttr:$types, DenseI32ArrayAttr:$access, StrAttr:$category,
       StrAttr:$implementation, OptionalAttr<DenseI8ArrayAttr>:$plan, OptionalAttr<FlatSymbolRefAttr>:$cluster,
       DefaultValuedAttr<I64Attr, "0">:$stage, OptionalAttr<StrAttr>:$function, DefaultValuedAttr<I64Attr, "1">:$extent,
-      DefaultValuedAttr<I64Attr, "1">:$chunk, I64Attr:$flops, I64Attr:$bytes, I64Attr:$nanoseconds);
+      DefaultValuedAttr<I64Attr, "1">:$chunk, DefaultValuedAttr<I64Attr, "0">:$part, I64Attr:$flops, I64Attr:$bytes,
+      I64Attr:$nanoseconds);
   let assemblyFormat = "$sym_name $types `access` $access attr-dict";
   let hasVerifier = 1;
 }

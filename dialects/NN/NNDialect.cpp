@@ -85,7 +85,7 @@ void LayoutAttr::print(AsmPrinter &printer) const { printer << '<' << getText() 
 
 LogicalResult StagePlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                                     int64_t extent, int64_t chunk, DenseI64ArrayAttr buffers,
-                                    int64_t reads, uint64_t, uint64_t) {
+                                    int64_t reads, uint64_t, uint64_t, uint64_t) {
   if (extent < 1 || chunk < 1)
     return emitError() << "a stage of " << extent << " iterations in chunks of " << chunk;
   auto isNegative = [](int64_t buffer) { return buffer < 0; };

@@ -105,9 +105,10 @@ def NN_StagePlanAttr : NN_Attr<"StagePlan", "stage"> {
   let description = [{
     A function that is called for consecutive chunks of `chunk` iterations of [0, extent). `buffers` are its operands,
     as positions among the cluster's operands, results and scratch: the first `reads` are read, the others written.
+    Of a result that several stages write together, this one writes `part` elements; 0 where it writes all.
   }];
   let parameters = (ins "int64_t":$extent, "int64_t":$chunk, "::mlir::DenseI64ArrayAttr":$buffers, "int64_t":$reads,
-                        "uint64_t":$bytes, "uint64_t":$flops);
+                        "uint64_t":$bytes, "uint64_t":$flops, DefaultValuedParameter<"uint64_t", "0">:$part);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

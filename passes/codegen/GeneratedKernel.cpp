@@ -6,14 +6,25 @@
 using namespace mlir;
 using namespace dlc;
 
+static int64_t writesOf(const StagePlan &stage, unsigned buffer) {
+  return llvm::count_if(stage.writes, [&](auto &write) { return write.buffer == buffer; });
+}
+
 /// Elements of a buffer that a stage touches at most.
 static int64_t touchedElements(const StagePlan &stage, unsigned buffer, RankedTensorType type) {
-  int64_t iterations = 0, once = stage.iterations();
+  int64_t times = writesOf(stage, buffer);
   for (const ClusterNode &node : stage.nodes)
-    iterations += node.kind == ClusterNode::Kind::Read && node.buffer == buffer ? once : 0;
+    times += node.kind == ClusterNode::Kind::Read && node.buffer == buffer;
+  return std::min(times * stage.iterations(),
+                  nn::layoutOf(type).physicalElements(type.getShape().vec()));
+}
+
+/// Elements that a stage writes of a buffer which others write, too; 0 if there is none.
+static uint64_t writtenPart(const ClusterPlan &plan, const StagePlan &stage) {
   for (const ClusterWrite &write : stage.writes)
-    iterations += write.buffer == buffer ? once : 0;
-  return std::min(iterations, nn::layoutOf(type).physicalElements(type.getShape().vec()));
+    if (llvm::count_if(plan.stages, [&](auto &s) { return writesOf(s, write.buffer) > 0; }) > 1)
+      return writesOf(stage, write.buffer) * stage.iterations();
+  return 0;
 }
 
 SmallVector<unsigned> dlc::stageBuffers(const StagePlan &stage, SmallVector<exec::Access> *access) {
@@ -109,6 +120,7 @@ GeneratedKernel dlc::describe(const ClusterPlan &plan, Block &cluster) {
     planned.chunk = stage.chunk;
     planned.tile = stage.tile;
     planned.buffers = stageBuffers(stage, &planned.access);
+    planned.part = writtenPart(plan, stage);
     uint64_t operations = 0;
     for (const ClusterNode &node : stage.nodes)
       operations += node.kind == ClusterNode::Kind::Op;
@@ -148,7 +160,7 @@ void GeneratedKernel::writeTo(Operation *cluster) const {
     SmallVector<int64_t> positions(stage.buffers.begin(), stage.buffers.end());
     list.push_back(nn::StagePlanAttr::get(
         builder.getContext(), stage.extent, stage.chunk, builder.getDenseI64ArrayAttr(positions),
-        llvm::count(stage.access, exec::Access::Read), stage.bytes, stage.flops));
+        llvm::count(stage.access, exec::Access::Read), stage.bytes, stage.flops, stage.part));
   }
   SmallVector<int64_t> pairs;
   for (auto [operand, result] : shares)
@@ -189,6 +201,7 @@ std::optional<GeneratedKernel> GeneratedKernel::of(Operation *cluster) {
     stage.access.resize(buffers.size(), exec::Access::Write);
     stage.bytes = planned.getBytes();
     stage.flops = planned.getFlops();
+    stage.part = planned.getPart();
   }
   if (auto tiles = cluster->getAttrOfType<ArrayAttr>(tilesName))
     for (auto [stage, tile] : llvm::zip(kernel.stages, tiles.getAsRange<DenseI64ArrayAttr>()))

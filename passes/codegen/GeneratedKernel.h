@@ -31,6 +31,7 @@ struct GeneratedStage {
   llvm::SmallVector<exec::Access> access; // reads first
   uint64_t bytes = 0;                     // read + written
   uint64_t flops = 0;
+  uint64_t part = 0; // elements written of a result that other stages write, too; 0: all
 
   /// As exec.kernel has them.
   llvm::SmallVector<int32_t> accessNumbers() const;

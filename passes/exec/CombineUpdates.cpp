@@ -68,14 +68,6 @@ struct BucketUse {
   StartOp start;
 };
 
-/// The bucket that a view is a slice of, or null.
-Value bucketOf(Value buffer) {
-  auto view = buffer.getDefiningOp<ViewOp>();
-  auto root = view ? view.getSource().getDefiningOp<BufferOp>() : BufferOp();
-  bool isBucket = root && root.getArena() == ArenaKind::Gradients;
-  return isBucket && BucketUse(root.getBuffer()).isNamed() ? root.getBuffer() : Value();
-}
-
 /// Kernels over ranges, shared by what they compute.
 class RangeKernels {
 public:
@@ -127,6 +119,7 @@ public:
   void replace(Group &group, KernelOp kernel);
 
 private:
+  Value bucketOf(Value buffer);
   std::optional<Group> describe(DispatchOp dispatch);
   void add(Group &&own);
   bool isInterrupted(const Group &group);
@@ -138,11 +131,24 @@ private:
   const rt::LoopLimits &limits;
   SmallVector<Group> groups;
   DenseSet<Value> seen;                     // variables and slices of groups
+  DenseMap<Value, bool> named;              // by bucket: BucketUse::isNamed
   DenseMap<Operation *, std::string> codes; // by cluster; empty if it is not flat
 };
 } // namespace
 
 //===- Groups ---------------------------------------------------------------------------------===//
+
+/// The bucket that a view is a slice of, or null.
+Value UpdateCombiner::bucketOf(Value buffer) {
+  auto view = buffer.getDefiningOp<ViewOp>();
+  auto root = view ? view.getSource().getDefiningOp<BufferOp>() : BufferOp();
+  if (!root || root.getArena() != ArenaKind::Gradients)
+    return Value();
+  auto [known, isNew] = named.try_emplace(root.getBuffer());
+  if (isNew)
+    known->second = BucketUse(root.getBuffer()).isNamed();
+  return known->second ? root.getBuffer() : Value();
+}
 
 std::optional<Group> UpdateCombiner::describe(DispatchOp dispatch) {
   auto kernel = symbols.lookup<KernelOp>(dispatch.getKernel());
@@ -205,9 +211,10 @@ bool UpdateCombiner::isInterrupted(const Group &group) {
       bool isVariable = isTensor(buffer) && group.operands[i].second != group.slice;
       (isVariable ? updated : read).insert(rootOf(buffer).buffer);
     }
+  DenseSet<Operation *> members(group.members.begin(), group.members.end());
   Operation *last = group.members.back();
   for (Operation *op = group.members.front(); op != last; op = op->getNextNode()) {
-    if (llvm::is_contained(group.members, op))
+    if (members.contains(op))
       continue;
     for (auto [buffer, access] : llvm::zip(op->getOperands(), accessesOf(op, symbols))) {
       Value root = rootOf(buffer).buffer;

@@ -146,7 +146,7 @@ void Exporter::exportKernels() {
     kernels.push_back(artifact::CreateKernel(
         builder, name, kind, implementation, planBytes, /*module=*/0, symbol, kernel.getExtent(),
         kernel.getChunk(), operands, accesses, kernel.getFlops(), kernel.getBytes(),
-        kernel.getNanoseconds(), category));
+        kernel.getNanoseconds(), category, kernel.getPart()));
   }
 }
 

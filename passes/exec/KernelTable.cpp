@@ -96,7 +96,7 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
             builder.getDenseI32ArrayAttr(access), builder.getStringAttr(categoryOf(op)),
             builder.getStringAttr(choice->implementation),
             builder.getDenseI8ArrayAttr({bytes, plan.size()}), FlatSymbolRefAttr(),
-            /*stage=*/0, StringAttr(), /*extent=*/1, /*chunk=*/1, planned.getFlops(),
+            /*stage=*/0, StringAttr(), /*extent=*/1, /*chunk=*/1, /*part=*/0, planned.getFlops(),
             planned.getBytes(), planned.getNanoseconds());
       });
   use.stages.push_back({symbol, llvm::to_vector(llvm::seq<unsigned>(0, types.size()))});
@@ -118,7 +118,7 @@ static exec::KernelOp createStage(OpBuilder &builder, Location location, StringR
       builder.getStringAttr(generatedName), DenseI8ArrayAttr(),
       FlatSymbolRefAttr::get(cluster.getSymNameAttr()), index,
       builder.getStringAttr(cluster.getSymName() + "_" + Twine(index)), stage.extent, stage.chunk,
-      stage.flops, stage.bytes, nanoseconds);
+      stage.part, stage.flops, stage.bytes, nanoseconds);
 }
 
 /// Attributes are unique, so their addresses tell them apart.

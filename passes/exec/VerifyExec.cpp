@@ -38,7 +38,7 @@ public:
       return signalPassFailure();
     for (auto program : model.getBody().getOps<exec::ProgramOp>()) {
       Liveness liveness(program);
-      if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program)) ||
+      if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program, symbols)) ||
           failed(verifyOverlap(liveness)) || failed(verifyUploads(program, symbols)) ||
           failed(verifySums(liveness, symbols)) ||
           failed(verifyOrder(program, liveness, symbols)) || failed(verifyCollectives(liveness)) ||
@@ -77,7 +77,7 @@ private:
 
   /// Each input and output is there once; losses and metrics are pairs of numbers.
   static LogicalResult verifySignature(exec::ProgramOp program) { // 8.
-    DenseSet<StringRef> inputs, outputs;
+    DenseSet<StringRef> inputs, outputs, metrics;
     for (auto buffer : program.getBody().getOps<BufferOp>())
       if (buffer.getInput() && !inputs.insert(*buffer.getInput()).second)
         return buffer.emitOpError("holds input '")
@@ -89,6 +89,13 @@ private:
                  << download.getResult() << "' a second time";
         continue;
       }
+      bool isLoss = download.getKind() == ResultKind::Loss;
+      if (isLoss != (download.getResult() == "loss"))
+        return download.emitOpError("gives ")
+               << stringifyResultKind(download.getKind()) << " '" << download.getResult()
+               << "'; 'loss' is the name of losses and of nothing else";
+      if (!isLoss && !metrics.insert(download.getResult()).second)
+        return download.emitOpError("gives metric '") << download.getResult() << "' a second time";
       for (Type type : download.getBuffers().getTypes()) {
         RankedTensorType tensor = cast<exec::BufferType>(type).getTensor();
         if (!tensor.getElementType().isF32() || tensor.getNumElements() != 1)
@@ -245,7 +252,7 @@ private:
              << kernel.getExtent() << " iterations in chunks of " << kernel.getChunk() << ", but @"
              << cluster.getSymName() << " has " << stage.extent << " in chunks of " << stage.chunk;
     if (!llvm::equal(kernel.getTypes().getAsValueRange<TypeAttr>(), types) ||
-        kernel.getAccess() != ArrayRef<int32_t>(access))
+        kernel.getAccess() != ArrayRef<int32_t>(access) || kernel.getPart() != stage.part)
       return kernel.emitOpError("takes other buffers than stage ")
              << kernel.getStage() << " of @" << cluster.getSymName() << ": expected "
              << ArrayRef<Type>(types) << " access [" << access << "]";
@@ -309,14 +316,40 @@ private:
   }
 
   /// A view of a view counts from the buffer.
-  static LogicalResult verifyViews(exec::ProgramOp program) { // 1.
+  static LogicalResult verifyViews(exec::ProgramOp program, SymbolTable &symbols) { // 1. 7.
     for (auto view : program.getBody().getOps<ViewOp>()) {
-      int64_t bytes = nn::elementBytes(view.getType().getTensor().getElementType());
-      if (int64_t begin = rootOf(view.getView()).offset; begin % bytes != 0)
+      RankedTensorType type = view.getType().getTensor();
+      int64_t bytes = nn::elementBytes(type.getElementType());
+      auto [root, begin] = rootOf(view.getView());
+      if (begin % bytes != 0)
         return view.emitOpError("begins at byte ")
                << begin << " of its buffer, expected a multiple of " << bytes;
+      if (root.getVariables() && !isPartOfVariables(type, begin, root, symbols))
+        return view.emitOpError("at byte ")
+               << begin << " of its buffer is none of the variables there, nor a part or range of "
+               << "them";
     }
     return success();
+  }
+
+  /// True for one of a buffer's variables, for rows of one, and for several, taken as a vector.
+  static bool isPartOfVariables(RankedTensorType type, int64_t begin, BufferOp root,
+                                SymbolTable &symbols) {
+    int64_t place = 0, end = begin + nn::physicalBytes(type);
+    for (auto name : root.getVariables()->getAsRange<FlatSymbolRefAttr>()) {
+      auto variable = symbols.lookup<nn::VariableOp>(name.getValue());
+      auto whole = cast<RankedTensorType>(variable.getType());
+      int64_t wholeEnd = place + nn::physicalBytes(whole);
+      bool isRange = type.getRank() == 1 && begin == place && end > wholeEnd;
+      bool areRows = begin >= place && end <= wholeEnd && type.getRank() == whole.getRank() &&
+                     type.getRank() > 0 &&
+                     type.getShape().drop_front() == whole.getShape().drop_front() &&
+                     type.getShape() != whole.getShape();
+      if ((begin == place && type == whole) || isRange || areRows)
+        return true;
+      place += rangeBytes(whole);
+    }
+    return false;
   }
 
   /// Walks the buffers by the begin of their lives, with those that are still live by their places:
@@ -364,6 +397,15 @@ private:
   static bool isScalar(BufferOp buffer, SymbolTable &symbols) {
     auto variable = symbols.lookup<nn::VariableOp>(buffer.getVariable().value_or(""));
     return variable && variable.getKind() == nn::VariableKind::Scalar;
+  }
+
+  /// True for scalars, which the host brings, and states like running statistics.
+  static bool isChangedAnywhere(Value operand, SymbolTable &symbols) {
+    auto buffer = operand.getDefiningOp<BufferOp>();
+    auto variable = buffer ? symbols.lookup<nn::VariableOp>(buffer.getVariable().value_or(""))
+                           : nn::VariableOp();
+    return variable && (variable.getKind() == nn::VariableKind::Scalar ||
+                        variable.getKind() == nn::VariableKind::State);
   }
 
   static LogicalResult verifyUploads(exec::ProgramOp program, SymbolTable &symbols) { // 14.
@@ -422,14 +464,26 @@ private:
       carried += nn::physicalBytes(bucket.getType().getTensor()) -
                  static_cast<int64_t>(padding.lookup(bucket).total());
       for (Attribute member : start.getMembers())
-        if (auto name = dyn_cast<StringAttr>(member); name && members.insert(name).second)
-          if (auto variable = symbols.lookup<nn::VariableOp>(name))
-            wanted += 4 * cast<RankedTensorType>(variable.getType()).getNumElements();
+        if (auto name = dyn_cast<FlatSymbolRefAttr>(member); name && members.insert(name).second)
+          if (auto variable = symbols.lookup<nn::VariableOp>(name.getValue()))
+            wanted += nn::physicalBytes(cast<RankedTensorType>(variable.getType()));
     }
     if (carried < wanted)
       return program.emitOpError("sums ")
              << carried << " bytes over ranks for members of " << wanted;
     return success();
+  }
+
+  /// Of what several kernels write together, each writes its part.
+  static void write(rt::WrittenRanges &written, Value operand, Operation *op,
+                    SymbolTable &symbols) {
+    auto dispatch = dyn_cast<DispatchOp>(op);
+    auto kernel = dispatch ? symbols.lookup<KernelOp>(dispatch.getKernel()) : KernelOp();
+    if (!kernel || kernel.getPart() == 0)
+      return written.add(bytesOf(operand));
+    auto type = cast<exec::BufferType>(operand.getType()).getTensor();
+    uint64_t bytes = kernel.getPart() * nn::elementBytes(type.getElementType());
+    written.addPart(bytesOf(operand), {reinterpret_cast<uintptr_t>(kernel.getOperation()), bytes});
   }
 
   static LogicalResult verifyOrder(exec::ProgramOp program, const Liveness &liveness,
@@ -450,11 +504,17 @@ private:
           return op->emitOpError("reads a buffer that nothing has written");
         if (access != Access::Read && taken.contains(root))
           return op->emitOpError("writes a buffer that the host has taken");
+        bool isVariables = root.getVariables() || root.getVariable();
+        if (access != Access::Read && isVariables && !isOncePerStep(op) &&
+            !isChangedAnywhere(operand, symbols))
+          return op->emitOpError("writes a variable that the optimizer alone may change");
+        if (access != Access::Read && isVariables && written[root].meets(bytesOf(operand)))
+          return op->emitOpError("writes a variable a second time in a step");
       }
       for (auto [operand, access] : llvm::zip(op->getOperands(), accesses)) {
         BufferOp root = rootOf(operand).buffer;
         if (access != Access::Read)
-          written[root].add(bytesOf(operand));
+          write(written[root], operand, op, symbols);
         if (isa<DownloadOp>(op))
           taken.insert(root);
       }
@@ -486,6 +546,9 @@ private:
               slice && !BucketLayout::canBegin(static_cast<int64_t>(slice.getOffset())))
             return slice.emitOpError("begins at byte ")
                    << slice.getOffset() << " of a bucket, where no slice can";
+        if (auto wire = bucket->getParentOfType<nn::ModelOp>()->getAttrOfType<StringAttr>("wire");
+            !start.getWire().isF32() && !(wire && wire.getValue() == "bf16"))
+          return start.emitOpError("sends ") << start.getWire() << ", which the model does not";
         inFlight[start.getCollective()] = bucket;
       }
       if (auto wait = dyn_cast<exec::WaitOp>(op))

@@ -47,9 +47,11 @@ private:
   /// Says no if the program has no such buffer; reports that, and one that is not live.
   bool verifyLive(uint32_t buffer);
   /// The same, and reports what the buffer does not hold yet, or holds no longer.
-  bool verifyContents(uint32_t buffer, artifact::Access access);
+  bool verifyContents(uint32_t buffer, artifact::Access access,
+                      std::optional<WrittenRanges::Part> part = std::nullopt);
   /// The same, and reports what nothing orders before the access.
-  bool verifyUse(uint32_t buffer, artifact::Access access);
+  bool verifyUse(uint32_t buffer, artifact::Access access,
+                 std::optional<WrittenRanges::Part> part = std::nullopt);
   /// Reports an earlier instruction that nothing orders before this one.
   void verifyOrder(uint32_t buffer, std::optional<uint32_t> earlier);
   ArenaRange rangeOf(uint32_t buffer) const {
@@ -88,6 +90,7 @@ private:
     bool isInput = false, isThere = false;
   };
   std::map<uint32_t, HostValue> hostValues;
+  std::set<uint32_t> states;                 // buffers of variables that any phase may change
   std::vector<bool> downloaded;              // by result
   std::map<uint32_t, WrittenRanges> written; // by buffers that are no views, bytes of the arena
   std::map<uint32_t, uint64_t> padding;      // bytes, by bucket
@@ -138,7 +141,7 @@ void ProgramVerifier::verifyInputs() {
 }
 
 void ProgramVerifier::verifyResults() {
-  std::set<std::string_view> outputs;
+  std::set<std::string_view> outputs, metrics;
   bool hasLoss = false;
   for (uint32_t i = 0; i < countOf(program.results()); ++i) {
     const artifact::Result *result = program.results()->Get(i);
@@ -148,7 +151,12 @@ void ProgramVerifier::verifyResults() {
       continue;
     }
     bool output = result->kind() == artifact::ResultKind::Output;
-    hasLoss |= result->kind() == artifact::ResultKind::Loss;
+    bool isLoss = result->kind() == artifact::ResultKind::Loss;
+    hasLoss |= isLoss;
+    if (!output && isLoss != (result->name()->string_view() == "loss"))
+      faultInSignature(name + (isLoss ? " is a loss" : " is none, but a loss's name"));
+    if (!output && !isLoss && !metrics.insert(result->name()->string_view()).second)
+      faultInSignature(name + " is defined twice");
     if (countOf(result->buffers()) != (output ? 1u : 2u)) {
       faultInSignature(name + " has the wrong number of buffers");
       continue;
@@ -280,7 +288,8 @@ void ProgramVerifier::findPadding() {
     padding[bucket] = ranges.total();
 }
 
-bool ProgramVerifier::verifyContents(uint32_t buffer, artifact::Access access) {
+bool ProgramVerifier::verifyContents(uint32_t buffer, artifact::Access access,
+                                     std::optional<WrittenRanges::Part> part) {
   if (!verifyLive(buffer))
     return false;
   if (isSum(buffer))
@@ -299,15 +308,25 @@ bool ProgramVerifier::verifyContents(uint32_t buffer, artifact::Access access) {
   if (access != artifact::Access::Write && !isKept && !before.covers({range.begin, range.end}))
     fault("reads buffer " + std::to_string(buffer) + ", which nothing has written");
   if (access != artifact::Access::Read) {
-    before.add({range.begin, range.end});
+    if (isKept && !isOncePerStep(*program.instructions()->Get(position)) &&
+        !hostValues.contains(buffer) && !states.contains(buffer))
+      fault("writes buffer " + std::to_string(buffer) +
+            ", a variable's that the optimizer alone may change");
+    if (isKept && before.meets({range.begin, range.end}))
+      fault("writes buffer " + std::to_string(buffer) + ", a variable's, a second time in a step");
+    if (part)
+      before.addPart({range.begin, range.end}, *part);
+    else
+      before.add({range.begin, range.end});
     if (taken.contains(rootOf(buffer)))
       fault("writes buffer " + std::to_string(buffer) + ", which the host has taken");
   }
   return true;
 }
 
-bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access) {
-  if (!verifyContents(buffer, access))
+bool ProgramVerifier::verifyUse(uint32_t buffer, artifact::Access access,
+                                std::optional<WrittenRanges::Part> part) {
+  if (!verifyContents(buffer, access, part))
     return false;
   verifyOrder(buffer, access == artifact::Access::Read ? order.read(rangeOf(buffer))
                                                        : order.write(rangeOf(buffer)));
@@ -342,10 +361,17 @@ void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
     return operand < countOf(kernel->access()) ? kernel->access()->Get(operand)
                                                : artifact::Access::ReadWrite;
   };
+  auto partOf = [&](uint32_t buffer) -> std::optional<WrittenRanges::Part> {
+    if (kernel->part() == 0 || !isVisible(buffer) || kernel->part() > buffers[buffer].elements)
+      return std::nullopt; // which the types refuse
+    uint64_t element = sizeOf(root.buffers()->Get(buffer)->type()->dtype());
+    return WrittenRanges::Part{dispatch.kernel(), kernel->part() * element};
+  };
   for (bool writes : {false, true}) // what it reads was there before
     for (uint32_t i = 0; i < countOf(dispatch.buffers()); ++i) {
       uint32_t buffer = dispatch.buffers()->Get(i);
-      if ((accessOf(i) == artifact::Access::Write) == writes && verifyUse(buffer, accessOf(i)) &&
+      if ((accessOf(i) == artifact::Access::Write) == writes &&
+          verifyUse(buffer, accessOf(i), partOf(buffer)) &&
           !sameType(*root.buffers()->Get(buffer)->type(), *kernel->operands()->Get(i)))
         fault("buffer " + std::to_string(buffer) + " is not of the type of operand " +
               std::to_string(i) + " of kernel '" + kernel->name()->str() + "'");
@@ -393,12 +419,8 @@ void ProgramVerifier::verifyMembers() {
   for (uint32_t i = 0; i < countOf(root.variables()); ++i)
     if (const artifact::Variable *variable = root.variables()->Get(i);
         names.contains(variable->name()->string_view()) && variable->buffer() < buffers.size() &&
-        buffers[variable->buffer()].valid) {
-      uint64_t elements = 1;
-      for (int64_t extent : readShape(*root.buffers()->Get(variable->buffer())->type()))
-        elements *= static_cast<uint64_t>(extent);
-      bytes += elements * sizeof(float);
-    }
+        buffers[variable->buffer()].valid)
+      bytes += buffers[variable->buffer()].elements * sizeof(float);
   if (carried < bytes)
     faultInSignature("sums " + std::to_string(carried) + " bytes over ranks for members of " +
                      std::to_string(bytes));
@@ -411,6 +433,8 @@ void ProgramVerifier::findHostValues() {
     if (const artifact::Variable *variable = root.variables()->Get(i);
         variable->kind() == artifact::VariableKind::Scalar)
       hostValues[variable->buffer()] = {false};
+    else if (variable->kind() == artifact::VariableKind::State)
+      states.insert(variable->buffer());
 }
 
 void ProgramVerifier::verifyAccumulate(const artifact::Accumulate &accumulate) {

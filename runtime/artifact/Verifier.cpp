@@ -56,6 +56,7 @@ private:
   bool isCopy(const artifact::Variable &copy) const;
   void verifyModules();
   void verifyKernels();
+  void verifyPart(const artifact::Kernel &kernel, const std::string &where);
   void verifyInputs();
   void verifyMonitor();
   void verifySizes();
@@ -282,7 +283,24 @@ void TableVerifier::verifyKernels() {
       if (access < 1 || access > 3)
         faults.add(where, "operand " + std::to_string(k) + " has an unknown access");
     }
+    verifyPart(*kernel, where);
   }
+}
+
+/// A kernel writes a part of one buffer alone, and reads what else it takes.
+void TableVerifier::verifyPart(const artifact::Kernel &kernel, const std::string &where) {
+  if (kernel.part() == 0)
+    return;
+  bool fits = kernel.kind() == artifact::KernelKind::Generated;
+  uint32_t written = 0;
+  for (uint32_t k = 0; k < std::min(countOf(kernel.access()), countOf(kernel.operands())); ++k)
+    if (kernel.access()->Get(k) != artifact::Access::Read) {
+      std::optional<uint64_t> elements = elementsOf(*kernel.operands()->Get(k));
+      fits &= kernel.access()->Get(k) == artifact::Access::Write && elements &&
+              kernel.part() < *elements && ++written == 1;
+    }
+  if (!fits || written == 0)
+    faults.add(where, "writes a part, but not of one buffer");
 }
 
 void TableVerifier::verifyInputs() {

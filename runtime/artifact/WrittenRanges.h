@@ -30,10 +30,30 @@ public:
       end = std::max(end, next->second);
     ranges[begin] = end;
   }
+  /// What one kernel writes of a range that several write together.
+  struct Part {
+    uint64_t kernel = 0, bytes = 0;
+  };
+  /// The range counts as written once its parts, each kernel's once, are as large as it is.
+  void addPart(Range range, Part part) {
+    std::map<uint64_t, uint64_t> &known = parts[range];
+    known[part.kernel] = part.bytes;
+    uint64_t total = 0;
+    for (auto [kernel, bytes] : known)
+      total += bytes;
+    if (total >= range.second - range.first)
+      add(range);
+  }
   bool covers(Range range) const {
     auto next = ranges.upper_bound(range.first);
     return range.first >= range.second ||
            (next != ranges.begin() && std::prev(next)->second >= range.second);
+  }
+
+  bool meets(Range range) const {
+    auto next = ranges.lower_bound(range.second); // the first behind it
+    return range.first < range.second && next != ranges.begin() &&
+           std::prev(next)->second > range.first;
   }
 
   /// Bytes that have been written.
@@ -67,7 +87,8 @@ public:
   }
 
 private:
-  std::map<uint64_t, uint64_t> ranges; // ends by begins; apart
+  std::map<uint64_t, uint64_t> ranges;                 // ends by begins; apart
+  std::map<Range, std::map<uint64_t, uint64_t>> parts; // bytes by kernel
 };
 
 } // namespace dlc::rt

@@ -147,7 +147,7 @@ nn.model @m attributes {stage = "exec", target = "cpu:avx2", threads = 1 : i64, 
   ^bb0(%0: tensor<2x16x8x8xf32>, %1: tensor<2x3x8x8xf32>):
     %2 = nn.concat %0, %1 {dim = 1 : i64} : (tensor<2x16x8x8xf32>, tensor<2x3x8x8xf32>) -> tensor<2x19x8x8xf32>
     nn.yield %2 : tensor<2x19x8x8xf32>
-  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 2], reads = 1, bytes = 16384, flops = 0>, #nn.stage<extent = 1, chunk = 1, buffers = [1, 2], reads = 1, bytes = 3072, flops = 0>], scratch = [], shares = []>, nn.tiles = [array<i64: 2, 1024>, array<i64: 2, 192>]}
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 2], reads = 1, bytes = 16384, flops = 0, part = 2048>, #nn.stage<extent = 1, chunk = 1, buffers = [1, 2], reads = 1, bytes = 3072, flops = 0, part = 384>], scratch = [], shares = []>, nn.tiles = [array<i64: 2, 1024>, array<i64: 2, 192>]}
 
   // Random bits stay one call until vectors are made of it: four elements share a counter.
   // CHECK-LABEL: func.func @dropout_0

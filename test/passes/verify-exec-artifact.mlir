@@ -122,7 +122,7 @@ nn.model @output_twice attributes {stage = "exec"} {
 nn.model @vector_loss attributes {stage = "exec"} {
   exec.program @eval {
     %a = exec.buffer {arena = #exec<arena_kind inputs>, offset = 0 : i64, input = "a"} : <tensor<2x4xf32>>
-    // expected-error @below {{gives loss 'l' of type 'tensor<2x4xf32>', expected one f32 each for sum and count}}
-    exec.download "l"(%a, %a) {kind = #exec<result loss>, stream = #exec<stream compute>} : !exec.buffer<tensor<2x4xf32>>, !exec.buffer<tensor<2x4xf32>>
+    // expected-error @below {{gives loss 'loss' of type 'tensor<2x4xf32>', expected one f32 each for sum and count}}
+    exec.download "loss"(%a, %a) {kind = #exec<result loss>, stream = #exec<stream compute>} : !exec.buffer<tensor<2x4xf32>>, !exec.buffer<tensor<2x4xf32>>
   }
 }

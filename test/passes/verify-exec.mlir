@@ -113,7 +113,56 @@ nn.model @slice_missing attributes {stage = "exec"} {
     exec.dispatch @write(%0) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
     exec.record 0 {stream = #exec<stream compute>}
     exec.wait_event 0 {stream = #exec<stream comm>}
-    exec.start %all {collective = 0 : i64, wire = f32, members = ["a", "b"], stream = #exec<stream comm>} : <tensor<32xf32>>
+    exec.start %all {collective = 0 : i64, wire = f32, members = [@a, @b], stream = #exec<stream comm>} : <tensor<32xf32>>
+    exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
+nn.model @updated_twice attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  nn.variable @a : tensor<16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.kernel @update [tensor<16xf32>] access [3] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @a} : <tensor<16xf32>>
+    exec.dispatch @update(%a) {phase = #exec<phase optimizer>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    // expected-error @below {{writes a variable a second time in a step}}
+    exec.dispatch @update(%a) {phase = #exec<phase optimizer>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
+// A view of a buffer of variables is one of them, or several as a vector.
+nn.model @view_of_variables attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 256 : i64}
+  nn.variable @a : tensor<10xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  nn.variable @b : tensor<4x8xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>, offset = 128 : i64}
+  exec.kernel @read [tensor<64xf32>, tensor<4x8xf32>, tensor<2x8xf32>, tensor<4x8xf32>] access [1, 1, 1, 1] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %all = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variables = [@a, @b]} : <tensor<64xf32>>
+    %range = exec.view %all[0] : <tensor<64xf32>> -> <tensor<64xf32>>
+    %b = exec.view %all[128] : <tensor<64xf32>> -> <tensor<4x8xf32>>
+    %rows = exec.view %b[64] : <tensor<4x8xf32>> -> <tensor<2x8xf32>>
+    // expected-error @below {{at byte 0 of its buffer is none of the variables there, nor a part or range of them}}
+    %wrong = exec.view %all[0] : <tensor<64xf32>> -> <tensor<4x8xf32>>
+    exec.dispatch @read(%range, %b, %rows, %wrong) {phase = #exec<phase optimizer>, stream = #exec<stream compute>} : !exec.buffer<tensor<64xf32>>, !exec.buffer<tensor<4x8xf32>>, !exec.buffer<tensor<2x8xf32>>, !exec.buffer<tensor<4x8xf32>>
+  }
+}
+
+// -----
+
+nn.model @other_wire attributes {stage = "exec", wire = "f32"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.kernel @write [tensor<16xf32>] access [2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    exec.dispatch @write(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+    exec.record 0 {stream = #exec<stream compute>}
+    exec.wait_event 0 {stream = #exec<stream comm>}
+    // expected-error @below {{sends 'bf16', which the model does not}}
+    exec.start %a {collective = 0 : i64, wire = bf16, members = ["a"], stream = #exec<stream comm>} : <tensor<16xf32>>
     exec.wait 0 {stream = #exec<stream compute>}
   }
 }
@@ -718,5 +767,116 @@ nn.model @slice_between attributes {stage = "exec"} {
     exec.wait_event 0 {stream = #exec<stream comm>}
     exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], stream = #exec<stream comm>} : <tensor<32xf32>>
     exec.wait 0 {stream = #exec<stream compute>}
+  }
+}
+
+// -----
+
+// Two kernels write a buffer together.
+nn.model @parts attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 192 : i64}
+  exec.cluster @c {
+  ^bb0(%a: tensor<1x2xf32>, %b: tensor<1x14xf32>):
+    %0 = nn.concat %a, %b {dim = 1 : i64} : (tensor<1x2xf32>, tensor<1x14xf32>) -> tensor<1x16xf32>
+    nn.yield %0 : tensor<1x16xf32>
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 2], reads = 1, bytes = 16, flops = 0, part = 2>, #nn.stage<extent = 1, chunk = 1, buffers = [1, 2], reads = 1, bytes = 112, flops = 0, part = 14>], scratch = [], shares = []>, nn.tiles = [array<i64: 2>, array<i64: 14>]}
+  exec.kernel @first [tensor<1x2xf32>, tensor<1x16xf32>] access [1, 2] {category = "pointwise", implementation = "generated", cluster = @c, function = "c_0", part = 2 : i64, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @second [tensor<1x14xf32>, tensor<1x16xf32>] access [1, 2] {category = "pointwise", implementation = "generated", cluster = @c, stage = 1 : i64, function = "c_1", part = 14 : i64, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @write [tensor<1x2xf32>, tensor<1x14xf32>] access [2, 2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @read [tensor<1x16xf32>] access [1] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<1x2xf32>>
+    %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<1x14xf32>>
+    %ab = exec.buffer {arena = #exec<arena_kind transient>, offset = 128 : i64} : <tensor<1x16xf32>>
+    exec.dispatch @write(%a, %b) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x2xf32>>, !exec.buffer<tensor<1x14xf32>>
+    exec.dispatch @first(%a, %ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x2xf32>>, !exec.buffer<tensor<1x16xf32>>
+    exec.dispatch @second(%b, %ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x14xf32>>, !exec.buffer<tensor<1x16xf32>>
+    exec.dispatch @read(%ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x16xf32>>
+  }
+}
+
+// -----
+
+nn.model @part_missing attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 192 : i64}
+  exec.cluster @c {
+  ^bb0(%a: tensor<1x2xf32>, %b: tensor<1x14xf32>):
+    %0 = nn.concat %a, %b {dim = 1 : i64} : (tensor<1x2xf32>, tensor<1x14xf32>) -> tensor<1x16xf32>
+    nn.yield %0 : tensor<1x16xf32>
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 2], reads = 1, bytes = 16, flops = 0, part = 2>, #nn.stage<extent = 1, chunk = 1, buffers = [1, 2], reads = 1, bytes = 112, flops = 0, part = 14>], scratch = [], shares = []>, nn.tiles = [array<i64: 2>, array<i64: 14>]}
+  exec.kernel @first [tensor<1x2xf32>, tensor<1x16xf32>] access [1, 2] {category = "pointwise", implementation = "generated", cluster = @c, function = "c_0", part = 2 : i64, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @second [tensor<1x14xf32>, tensor<1x16xf32>] access [1, 2] {category = "pointwise", implementation = "generated", cluster = @c, stage = 1 : i64, function = "c_1", part = 14 : i64, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @write [tensor<1x2xf32>, tensor<1x14xf32>] access [2, 2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @read [tensor<1x16xf32>] access [1] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<1x2xf32>>
+    %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<1x14xf32>>
+    %ab = exec.buffer {arena = #exec<arena_kind transient>, offset = 128 : i64} : <tensor<1x16xf32>>
+    exec.dispatch @write(%a, %b) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x2xf32>>, !exec.buffer<tensor<1x14xf32>>
+    exec.dispatch @first(%a, %ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x2xf32>>, !exec.buffer<tensor<1x16xf32>>
+    // expected-error @below {{reads a buffer that nothing has written}}
+    exec.dispatch @read(%ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x16xf32>>
+    exec.dispatch @second(%b, %ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x14xf32>>, !exec.buffer<tensor<1x16xf32>>
+  }
+}
+
+// -----
+
+nn.model @part_unsaid attributes {stage = "exec"} {
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 192 : i64}
+  exec.cluster @c {
+  ^bb0(%a: tensor<1x2xf32>, %b: tensor<1x14xf32>):
+    %0 = nn.concat %a, %b {dim = 1 : i64} : (tensor<1x2xf32>, tensor<1x14xf32>) -> tensor<1x16xf32>
+    nn.yield %0 : tensor<1x16xf32>
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 2], reads = 1, bytes = 16, flops = 0, part = 2>, #nn.stage<extent = 1, chunk = 1, buffers = [1, 2], reads = 1, bytes = 112, flops = 0, part = 14>], scratch = [], shares = []>, nn.tiles = [array<i64: 2>, array<i64: 14>]}
+  // expected-error @below {{takes other buffers than stage 0 of @c}}
+  exec.kernel @first [tensor<1x2xf32>, tensor<1x16xf32>] access [1, 2] {category = "pointwise", implementation = "generated", cluster = @c, function = "c_0", flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @second [tensor<1x14xf32>, tensor<1x16xf32>] access [1, 2] {category = "pointwise", implementation = "generated", cluster = @c, stage = 1 : i64, function = "c_1", part = 14 : i64, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @write [tensor<1x2xf32>, tensor<1x14xf32>] access [2, 2] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.kernel @read [tensor<1x16xf32>] access [1] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<1x2xf32>>
+    %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<1x14xf32>>
+    %ab = exec.buffer {arena = #exec<arena_kind transient>, offset = 128 : i64} : <tensor<1x16xf32>>
+    exec.dispatch @write(%a, %b) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x2xf32>>, !exec.buffer<tensor<1x14xf32>>
+    exec.dispatch @first(%a, %ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x2xf32>>, !exec.buffer<tensor<1x16xf32>>
+    exec.dispatch @second(%b, %ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x14xf32>>, !exec.buffer<tensor<1x16xf32>>
+    exec.dispatch @read(%ab) {phase = #exec<phase forward>, stream = #exec<stream compute>} : !exec.buffer<tensor<1x16xf32>>
+  }
+}
+
+// -----
+
+nn.model @updated_in_backward attributes {stage = "exec"} {
+  exec.arena @v {kind = #exec<arena_kind variables>, bytes = 64 : i64}
+  nn.variable @a : tensor<16xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>, offset = 0 : i64}
+  exec.kernel @update [tensor<16xf32>] access [3] {category = "pointwise", implementation = "any", plan = array<i8: 1>, flops = 0 : i64, bytes = 0 : i64, nanoseconds = 0 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind variables>, offset = 0 : i64, variable = @a} : <tensor<16xf32>>
+    // expected-error @below {{writes a variable that the optimizer alone may change}}
+    exec.dispatch @update(%a) {phase = #exec<phase backward>, stream = #exec<stream compute>} : !exec.buffer<tensor<16xf32>>
+  }
+}
+
+// -----
+
+nn.model @loss_by_another_name attributes {stage = "exec"} {
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<f32>>
+    %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<f32>>
+    // expected-error @below {{gives metric 'loss'; 'loss' is the name of losses and of nothing else}}
+    exec.download "loss"(%a, %b) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
+  }
+}
+
+// -----
+
+nn.model @metric_twice attributes {stage = "exec"} {
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<f32>>
+    %b = exec.buffer {arena = #exec<arena_kind transient>, offset = 64 : i64} : <tensor<f32>>
+    exec.download "iou"(%a, %b) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
+    // expected-error @below {{gives metric 'iou' a second time}}
+    exec.download "iou"(%a, %b) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
   }
 }

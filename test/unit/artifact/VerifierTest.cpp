@@ -195,6 +195,25 @@ static void addCopy(TinyArtifact &t, artifact::Stream stream, uint32_t source,
   t.addInstruction(stream, copy);
 }
 
+/// Buffer 7, which kernels 3 and 4 write together, by these of the two; then it is copied.
+static void writeInParts(TinyArtifact &t, const std::vector<uint32_t> &kernels) {
+  t.root.arenas[2]->bytes = 1024;
+  uint32_t whole = t.addBuffer("", 2, 128, {tinyElements}, 0, 0, 40);
+  uint32_t copy = t.addBuffer("", 2, 576, {tinyElements}, 0, 0, 40);
+  for (uint64_t part : {30, 70}) {
+    t.addKernel("part", "tiny_part", {whole}, {artifact::Access::Write});
+    t.root.kernels.back()->part = part;
+  }
+  for (uint32_t kernel : kernels)
+    t.addDispatch(kernel, {whole});
+  addCopy(t, artifact::Stream::Compute, whole, copy);
+}
+
+TEST(Artifact, TakesABufferThatKernelsWriteTogether) {
+  EXPECT_EQ(messageAfter([](TinyArtifact &t) { writeInParts(t, {3, 4}); }), "");
+  EXPECT_EQ(messageAfter([](TinyArtifact &t) { writeInParts(t, {4, 3}); }), "");
+}
+
 static const FaultCase faultCases[] = {
     {"Version", [](TinyArtifact &t) { t.root.version = 1; }, "compile the model again"},
     {"MonitorWithoutGoal",
@@ -412,7 +431,11 @@ static const FaultCase faultCases[] = {
      },
      "before it is recorded"},
     {"EventUnknown", [](TinyArtifact &t) { t.program().events = 0; }, "records event 1"},
-    {"CopyTypes", [](TinyArtifact &t) { addCopy(t, artifact::Stream::Compute, 2, 1); },
+    {"CopyTypes",
+     [](TinyArtifact &t) {
+       t.root.arenas[2]->bytes = 192;
+       addCopy(t, artifact::Stream::Compute, 2, t.addBuffer("scalar", 2, 128, {}, 0, 0, 20));
+     },
      "different types"},
     {"CopyBesideItsReader", [](TinyArtifact &t) { addCopy(t, artifact::Stream::Copy, 2, 2); },
      "buffer 2 meets memory of instruction 6, and nothing orders the two"},
@@ -458,11 +481,11 @@ static const FaultCase faultCases[] = {
     {"SumInAnotherArena",
      [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->sum = 2; },
      "adds up in buffer 2, which is no sum of its own"},
-    {"SumOfNoBucket", [](TinyArtifact &t) { t.addAccumulate(2, 0, 6); },
-     "adds up buffer 0, which is no bucket"},
+    {"SumOfNoBucket", [](TinyArtifact &t) { t.addAccumulate(2, 2, 6); },
+     "adds up buffer 2, which is no bucket"},
     {"SumOfTwo", [](TinyArtifact &t) { t.addAccumulate(2, 5, 6); },
      "adds up in buffer 6, which is no sum of its own"},
-    {"SumUsedOtherwise", [](TinyArtifact &t) { t.addDispatch(1, {0, 6, 1}); },
+    {"SumUsedOtherwise", [](TinyArtifact &t) { t.addDispatch(0, {0, 6, 5}); },
      "buffer 6 is a sum's, of which not every run has one"},
     {"SumByAnotherKernel",
      [](TinyArtifact &t) { t.program().instructions[7]->operation.AsAccumulate()->kernel = 1; },
@@ -496,6 +519,30 @@ static const FaultCase faultCases[] = {
        addCopy(t, artifact::Stream::Compute, whole, copy);
      },
      "reads buffer 7, which nothing has written"},
+    {"APartIsMissing", [](TinyArtifact &t) { writeInParts(t, {3}); },
+     "reads buffer 7, which nothing has written"},
+    {"APartIsWrittenTwice", [](TinyArtifact &t) { writeInParts(t, {3, 3}); },
+     "reads buffer 7, which nothing has written"},
+    {"PartOfALibraryKernel",
+     [](TinyArtifact &t) {
+       t.root.kernels[0]->kind = artifact::KernelKind::Library;
+       t.root.kernels[0]->plan = {1};
+       t.root.kernels[0]->part = 1;
+     },
+     "writes a part, but not of one buffer"},
+    {"PartBeyondTheBuffer", [](TinyArtifact &t) { t.root.kernels[0]->part = tinyElements; },
+     "writes a part, but not of one buffer"},
+    {"PartInPlace", [](TinyArtifact &t) { t.root.kernels[1]->part = 1; },
+     "writes a part, but not of one buffer"},
+    {"UpdateInBackward",
+     [](TinyArtifact &t) { t.program().instructions[12]->phase = artifact::Phase::Backward; },
+     "writes buffer 0, a variable's that the optimizer alone may change"},
+    {"UpdatedTwice",
+     [](TinyArtifact &t) {
+       t.addDispatch(1, {0, 5, 1});
+       t.program().instructions.back()->phase = artifact::Phase::Optimizer;
+     },
+     "writes buffer 0, a variable's, a second time in a step"},
     {"LibraryInPlace",
      [](TinyArtifact &t) {
        t.root.kernels[0]->kind = artifact::KernelKind::Library;
@@ -578,7 +625,26 @@ static const FaultCase faultCases[] = {
     {"DownloadTwice",
      [](TinyArtifact &t) { t.addInstruction(artifact::Stream::Compute, artifact::DownloadT()); },
      "downloads result 0 a second time"},
-    {"NoLoss", [](TinyArtifact &t) { t.program().results[0]->kind = artifact::ResultKind::Metric; },
+    {"LossOfAnotherName", [](TinyArtifact &t) { t.program().results[0]->name = "l"; },
+     "result 'l' is a loss"},
+    {"MetricCalledLoss",
+     [](TinyArtifact &t) { t.program().results[0]->kind = artifact::ResultKind::Metric; },
+     "result 'loss' is none, but a loss's name"},
+    {"MetricTwice",
+     [](TinyArtifact &t) {
+       for (int times = 0; times < 2; ++times) {
+         auto metric = std::make_unique<artifact::ResultT>(*t.program().results[0]);
+         metric->name = "m";
+         metric->kind = artifact::ResultKind::Metric;
+         t.program().results.push_back(std::move(metric));
+       }
+     },
+     "result 'm' is defined twice"},
+    {"NoLoss",
+     [](TinyArtifact &t) {
+       t.program().results[0]->kind = artifact::ResultKind::Metric;
+       t.program().results[0]->name = "m";
+     },
      "has no loss, which training watches"},
     {"NeverDownloaded", [](TinyArtifact &t) { t.program().instructions.pop_back(); },
      "result 0 is never downloaded"},

@@ -23,7 +23,12 @@ InstructionBound boundOf(const std::string &kind, double bytes, const char *leve
 /// and 14.
 KernelTable table() {
   test::TinyArtifact tiny;
-  tiny.addDispatch(1, {0, 5, 1});
+  tiny.root.arenas[0]->bytes = tiny.root.arenas[0]->lower_bound = 960;
+  uint32_t other = tiny.addBuffer("other", 0, 512, {test::tinyElements}, -1, 0, 0);
+  tiny.addVariable("other", dlc::artifact::VariableKind::Parameter, other,
+                   dlc::artifact::InitializerKind::Constant, 0, 0);
+  tiny.addDispatch(1, {other, 5, 1});
+  tiny.program().instructions.back()->phase = dlc::artifact::Phase::Optimizer;
   Artifact artifact(tiny.pack(), "tiny.dlx");
   constexpr size_t count = 15;
   std::vector<InstructionBound> bounds(count);

@@ -53,10 +53,12 @@ public:
     content.training = std::make_unique<TrainingT>();
     content.training->epochs = 2;
     addProgram("train");
-    if (how == Copying::Diverging)
+    if (how == Copying::Diverging) {
       addCopy(4, 0);
-    else
+      content.programs.back()->instructions.back()->phase = Phase::Optimizer;
+    } else {
       addReducingCopy(how == Copying::Accumulated);
+    }
     addInstruction(DownloadT());
     if (how == Copying::Counted)
       content.programs.back()->results.back()->buffers[1] =
