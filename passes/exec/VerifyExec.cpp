@@ -3,12 +3,12 @@
 #include "passes/Passes.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/exec/AliasVerifier.h"
+#include "passes/exec/ContentsVerifier.h"
 #include "passes/exec/Liveness.h"
 #include "passes/nn/ModelChecks.h"
 #include "passes/planning/BucketLayout.h"
 #include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
-#include "runtime/artifact/WrittenRanges.h"
 
 #include <map>
 
@@ -40,9 +40,9 @@ public:
       Liveness liveness(program);
       if (failed(verifyPlaces(liveness, symbols)) || failed(verifyViews(program, symbols)) ||
           failed(verifyOverlap(liveness)) || failed(verifyUploads(program, symbols)) ||
-          failed(verifySums(liveness, symbols)) ||
-          failed(verifyOrder(program, liveness, symbols)) || failed(verifyCollectives(liveness)) ||
-          failed(verifyStreams(liveness, symbols)))
+          failed(verifySums(liveness, symbols)) || failed(verifyStreams(liveness)) ||
+          failed(ContentsVerifier(program, symbols).verify(liveness)) || // 3. 13. 16.
+          failed(verifyCollectives(liveness)) || failed(verifyOrder(liveness, symbols)))
         return signalPassFailure();
       AliasVerifier aliases(symbols);
       for (Operation *instruction : liveness.instructions())
@@ -394,20 +394,6 @@ private:
     return success();
   }
 
-  static bool isScalar(BufferOp buffer, SymbolTable &symbols) {
-    auto variable = symbols.lookup<nn::VariableOp>(buffer.getVariable().value_or(""));
-    return variable && variable.getKind() == nn::VariableKind::Scalar;
-  }
-
-  /// True for scalars, which the host brings, and states like running statistics.
-  static bool isChangedAnywhere(Value operand, SymbolTable &symbols) {
-    auto buffer = operand.getDefiningOp<BufferOp>();
-    auto variable = buffer ? symbols.lookup<nn::VariableOp>(buffer.getVariable().value_or(""))
-                           : nn::VariableOp();
-    return variable && (variable.getKind() == nn::VariableKind::Scalar ||
-                        variable.getKind() == nn::VariableKind::State);
-  }
-
   static LogicalResult verifyUploads(exec::ProgramOp program, SymbolTable &symbols) { // 14.
     DenseSet<StringRef> seen;
     for (auto upload : program.getBody().getOps<UploadOp>()) {
@@ -415,7 +401,7 @@ private:
       for (Value place : upload.getBuffers()) {
         auto buffer = place.getDefiningOp<BufferOp>();
         bool isInput = buffer && buffer.getInput();
-        if (!isInput && !(buffer && isScalar(buffer, symbols)))
+        if (!isInput && !(buffer && isHostScalar(buffer, symbols)))
           return upload.emitOpError("writes what is neither an input nor a scalar");
         if (!seen.insert(isInput ? *buffer.getInput() : *buffer.getVariable()).second)
           return upload.emitOpError("brings a value a second time");
@@ -427,98 +413,10 @@ private:
     return success();
   }
 
-  static rt::ArenaRange rangeOf(Value value) {
-    Root root = rootOf(value);
-    auto begin = static_cast<uint64_t>(*root.buffer.getOffset()) + root.offset;
-    int64_t bytes = nn::physicalBytes(cast<exec::BufferType>(value.getType()).getTensor());
-    return {static_cast<uint32_t>(root.buffer.getArena()), begin, begin + bytes};
-  }
-
-  static rt::WrittenRanges::Range bytesOf(Value value) {
-    rt::ArenaRange range = rangeOf(value);
-    return {range.begin, range.end};
-  }
-
-  /// Between the slices of a bucket and behind them, nothing is ever written.
-  static DenseMap<Operation *, rt::WrittenRanges> findPadding(exec::ProgramOp program) {
-    DenseMap<Operation *, std::vector<rt::WrittenRanges::Range>> views;
-    for (auto view : program.getBody().getOps<ViewOp>())
-      if (BufferOp root = rootOf(view.getView()).buffer; root.getArena() == ArenaKind::Gradients)
-        views[root].push_back(bytesOf(view.getView()));
-    DenseMap<Operation *, rt::WrittenRanges> padding;
-    for (auto &[bucket, ranges] : views)
-      padding[bucket] = rt::WrittenRanges::paddingOf(bytesOf(cast<BufferOp>(bucket).getBuffer()),
-                                                     std::move(ranges));
-    return padding;
-  }
-
-  /// What is taken for padding may be a slice that nothing writes, so the buckets are as full as
-  /// their members are large.
-  static LogicalResult verifyMembers(exec::ProgramOp program,
-                                     const DenseMap<Operation *, rt::WrittenRanges> &padding,
-                                     SymbolTable &symbols) { // 13.
-    DenseSet<Attribute> members;
-    int64_t carried = 0, wanted = 0;
-    for (auto start : program.getBody().getOps<StartOp>()) {
-      BufferOp bucket = rootOf(start.getBucket()).buffer;
-      carried += nn::physicalBytes(bucket.getType().getTensor()) -
-                 static_cast<int64_t>(padding.lookup(bucket).total());
-      for (Attribute member : start.getMembers())
-        if (auto name = dyn_cast<FlatSymbolRefAttr>(member); name && members.insert(name).second)
-          if (auto variable = symbols.lookup<nn::VariableOp>(name.getValue()))
-            wanted += nn::physicalBytes(cast<RankedTensorType>(variable.getType()));
-    }
-    if (carried < wanted)
-      return program.emitOpError("sums ")
-             << carried << " bytes over ranks for members of " << wanted;
-    return success();
-  }
-
-  /// Of what several kernels write together, each writes its part.
-  static void write(rt::WrittenRanges &written, Value operand, Operation *op,
-                    SymbolTable &symbols) {
-    auto dispatch = dyn_cast<DispatchOp>(op);
-    auto kernel = dispatch ? symbols.lookup<KernelOp>(dispatch.getKernel()) : KernelOp();
-    if (!kernel || kernel.getPart() == 0)
-      return written.add(bytesOf(operand));
-    auto type = cast<exec::BufferType>(operand.getType()).getTensor();
-    uint64_t bytes = kernel.getPart() * nn::elementBytes(type.getElementType());
-    written.addPart(bytesOf(operand), {reinterpret_cast<uintptr_t>(kernel.getOperation()), bytes});
-  }
-
-  static LogicalResult verifyOrder(exec::ProgramOp program, const Liveness &liveness,
-                                   SymbolTable &symbols) { // 3. 6. 13. 16.
-    DenseMap<Operation *, rt::WrittenRanges> written = findPadding(program);
-    if (failed(verifyMembers(program, written, symbols)))
-      return failure();
-    DenseSet<Operation *> taken;
-    for (Operation *op : liveness.instructions()) {
+  static LogicalResult verifyStreams(const Liveness &liveness) { // 6.
+    for (Operation *op : liveness.instructions())
       if (!op->getAttr("stream"))
         return op->emitOpError("has no stream; run dlc-assign-streams first");
-      SmallVector<Access> accesses = accessesOf(op, symbols);
-      for (auto [operand, access] : llvm::zip(op->getOperands(), accesses)) {
-        BufferOp root = rootOf(operand).buffer;
-        bool isKept = root.getVariables() || (root.getVariable() && !isScalar(root, symbols));
-        isKept |= root.getArena() == ArenaKind::Sums; // over micro-batches
-        if (access != Access::Write && !isKept && !written[root].covers(bytesOf(operand)))
-          return op->emitOpError("reads a buffer that nothing has written");
-        if (access != Access::Read && taken.contains(root))
-          return op->emitOpError("writes a buffer that the host has taken");
-        bool isVariables = root.getVariables() || root.getVariable();
-        if (access != Access::Read && isVariables && !isOncePerStep(op) &&
-            !isChangedAnywhere(operand, symbols))
-          return op->emitOpError("writes a variable that the optimizer alone may change");
-        if (access != Access::Read && isVariables && written[root].meets(bytesOf(operand)))
-          return op->emitOpError("writes a variable a second time in a step");
-      }
-      for (auto [operand, access] : llvm::zip(op->getOperands(), accesses)) {
-        BufferOp root = rootOf(operand).buffer;
-        if (access != Access::Read)
-          write(written[root], operand, op, symbols);
-        if (isa<DownloadOp>(op))
-          taken.insert(root);
-      }
-    }
     return success();
   }
 
@@ -626,16 +524,8 @@ private:
     return std::nullopt;
   }
 
-  /// Means the same as rt::isOncePerStep of the artifact.
-  static bool isOncePerStep(Operation *op) {
-    auto phase = op->getAttrOfType<PhaseAttr>("phase");
-    bool computes = isa<DispatchOp, CopyOp>(op);
-    return isa<StartOp, exec::WaitOp>(op) ||
-           (computes && phase && phase.getValue() == Phase::Optimizer);
-  }
-
   /// What meets in memory, one writing, is ordered by streams, events and collectives.
-  static LogicalResult verifyStreams(const Liveness &liveness, SymbolTable &symbols) { // 12.
+  static LogicalResult verifyOrder(const Liveness &liveness, SymbolTable &symbols) { // 12.
     rt::StepOrderProof proof;
     DenseSet<int64_t> recorded;
     for (auto [number, op] : llvm::enumerate(liveness.instructions())) {
