@@ -269,3 +269,35 @@ SmallVector<Value> UpsampleGradOp::decompose(OpBuilder &builder) {
     dx = reduced(ops, dx, d + 2, scale, getLinear());
   return {ops.cast(dx, tensorType(getDx()).getElementType())};
 }
+
+//===- Pixel shuffle --------------------------------------------------------------------------===//
+
+/// Moves the minor part of the channels behind the spatial dimension `dim`, or back.
+static Value shuffled(OpChain &ops, Value x, size_t dim, int64_t factor, bool inverse) {
+  SmallVector<int64_t> shape(tensorType(x).getShape());
+  shape[1] = inverse ? shape[1] * factor : shape[1] / factor;
+  shape[dim] = inverse ? shape[dim] / factor : shape[dim] * factor;
+  int64_t channels = inverse ? tensorType(x).getDimSize(1) : shape[1];
+  int64_t between = inverse ? shape[dim] : tensorType(x).getDimSize(static_cast<unsigned>(dim));
+  for (int64_t extent : ArrayRef(shape).slice(2, dim - 2))
+    between *= extent;
+  int64_t lead = shape[0] * channels, trail = 1;
+  for (int64_t extent : ArrayRef(shape).drop_front(dim + 1))
+    trail *= extent;
+  SmallVector<int64_t> apart{lead, factor, between, trail};
+  if (inverse)
+    std::swap(apart[1], apart[2]);
+  Value moved = TransposeOp::create(ops.builder, ops.loc, ops.reshaped(x, apart),
+                                    ops.builder.getDenseI64ArrayAttr({0, 2, 1, 3}));
+  return ops.reshaped(moved, shape);
+}
+
+SmallVector<Value> PixelShuffleOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value y = getX();
+  auto factor = static_cast<int64_t>(getFactor());
+  size_t rank = tensorType(y).getRank();
+  for (size_t i = 2; i < rank; ++i)
+    y = shuffled(ops, y, getInverse() ? i : rank + 1 - i, factor, getInverse());
+  return {y};
+}

@@ -135,6 +135,13 @@ void UpsampleOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRe
                                                  gradients[0], getScale(), getLinear());
 }
 
+void PixelShuffleOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
+                                   MutableArrayRef<Value> operandGradients) {
+  if (wanted[0])
+    operandGradients[0] =
+        PixelShuffleOp::create(builder, getLoc(), gradients[0], getFactor(), !getInverse());
+}
+
 /// In inference the statistics are constants and the op is affine in x, scale and bias.
 static void affineGradient(ImplicitLocOpBuilder &g, BatchNormOp op, Value dy, ArrayRef<bool> wanted,
                            MutableArrayRef<Value> operandGradients) {

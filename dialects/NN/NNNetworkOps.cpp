@@ -284,6 +284,27 @@ LogicalResult UpsampleGradOp::verify() {
   return success();
 }
 
+LogicalResult PixelShuffleOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                               Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX());
+  SmallVector<int64_t> shape(x.getShape());
+  auto factor = static_cast<int64_t>(adaptor.getFactor());
+  if (shape.size() < 3 || factor < 1 || factor > maxElements)
+    return emitOptionalError(loc, "shuffles the channels of an image by a factor from 1 on, got ",
+                             x, " and ", factor);
+  for (int64_t &extent : MutableArrayRef(shape).drop_front(2)) {
+    bool divides = (adaptor.getInverse() ? extent : shape[1]) % factor == 0;
+    if (!divides || (adaptor.getInverse() && shape[1] > maxElements / factor))
+      return emitOptionalError(loc, "the factor ", factor, " does not divide ", x);
+    shape[1] = adaptor.getInverse() ? shape[1] * factor : shape[1] / factor;
+    extent = adaptor.getInverse() ? extent / factor : extent * factor;
+  }
+  types.push_back(RankedTensorType::get(shape, x.getElementType()));
+  return success();
+}
+
+LogicalResult PixelShuffleOp::verify() { return success(); }
+
 //===- Normalisation --------------------------------------------------------------------------===//
 
 static bool isPerChannel(Value value, RankedTensorType x) {
@@ -396,6 +417,7 @@ bool ConvTransposeOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, ha
 bool MaxPoolOp::keepsRows(HasRows) { return true; }
 bool AvgPoolOp::keepsRows(HasRows) { return true; }
 bool UpsampleOp::keepsRows(HasRows) { return true; }
+bool PixelShuffleOp::keepsRows(HasRows) { return true; }
 /// Evaluation normalises by the running statistics.
 bool BatchNormOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
 bool SoftmaxCrossEntropyOp::keepsRows(HasRows) { return true; }

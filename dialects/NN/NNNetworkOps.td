@@ -155,6 +155,23 @@ def NN_UpsampleGradOp : NN_TypedOp<"upsample_grad", [NN_Composite]> {
   let hasVerifier = 1;
 }
 
+def NN_PixelShuffleOp : NN_InferredOp<"pixel_shuffle", [NN_Differentiable, NN_Layer, NN_MovesElements, NN_Rows,
+                                                        NN_Windows, NN_Composite]> {
+  let summary = "channels as the pixels of an image larger by a whole factor";
+  let description = [{
+    x [N, C f^d, S...] -> y [N, C, S f...] for d spatial dimensions: the places within a pixel, row-major, are the minor
+    part of x's channels. `inverse` goes back. The gradient is the inverse on dy. Source: Shi et al. 2016;
+    torch.nn.PixelShuffle, PixelUnshuffle.
+
+    ```mlir
+    %y = nn.pixel_shuffle %x {factor = 2 : i64} : (tensor<8x16x4x4xf32>) -> tensor<8x4x8x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x, I64Attr:$factor, UnitAttr:$inverse);
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+
 def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_KindComposite]> {
   let summary = "normalisation per channel";
   let description = [{

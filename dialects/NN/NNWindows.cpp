@@ -139,6 +139,26 @@ Result UpsampleOp::followWindows(WindowQuery &windows) {
   return axes;
 }
 
+/// Element q f + r comes from element q, as from repetition; the inverse takes f neighbours.
+Result PixelShuffleOp::followWindows(WindowQuery &windows) {
+  if (windows(getX())[1].follows())
+    return windows.refuse("takes an axis of the image for its channels");
+  Axes axes(windows(getX()));
+  auto factor = static_cast<int64_t>(getFactor());
+  for (Axis &axis : MutableArrayRef(axes).drop_front(2)) {
+    axis.kind = axis.follows() ? Axis::Follows : Axis::Other;
+    if (getInverse()) {
+      axis.high = axis.high + axis.step * (factor - 1);
+      axis.step = axis.step * factor;
+    } else {
+      axis.low = axis.low - axis.step * Fraction(factor - 1, factor);
+      axis.step = axis.step / factor;
+    }
+  }
+  axes[1].kind = Axis::Other;
+  return axes;
+}
+
 Result BatchNormOp::followWindows(WindowQuery &windows) {
   if (getTraining())
     return windows.refuse("takes statistics over the whole image");

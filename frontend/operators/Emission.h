@@ -8,6 +8,9 @@
 
 namespace dlc::fe {
 
+/// More than any layer has.
+inline constexpr int64_t maxChannels = 1 << 24;
+
 class Emission {
 public:
   Emission(Graph &graph, Diagnostics &diags, const CallSpec &spec,
@@ -111,6 +114,16 @@ Result emitMean(Emission &call);
 Result emitLen(Emission &call);
 Result emitEnumerate(Emission &call);
 Result emitReversed(Emission &call);
+// EmitMoves.cpp
+Result emitSlice(Emission &call);
+Result emitTranspose(Emission &call);
+Result emitPad(Emission &call);
+Result emitPixelShuffle(Emission &call);
+Result emitBroadcast(Emission &call);
+// EmitResampling.cpp
+Result emitAdaptiveAvgPool(Emission &call);
+Result emitResize(Emission &call);
+Result emitBlurPool(Emission &call);
 // EmitLosses.cpp
 Result emitSoftmaxCrossEntropy(Emission &call);
 Result emitBceWithLogits(Emission &call);

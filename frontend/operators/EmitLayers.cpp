@@ -145,8 +145,6 @@ static FailureOr<int64_t> groupsOf(const Emission &call, int64_t inputs, int64_t
   return *groups;
 }
 
-constexpr int64_t maxChannels = 1 << 24;
-
 namespace {
 /// What conv and conv_transpose have in common.
 struct Convolution {

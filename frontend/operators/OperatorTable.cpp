@@ -69,6 +69,23 @@ static constexpr ArgumentSpec upsampleArguments[] = {
      "repeats elements, or interpolates between their centres (in 1-D to 3-D)"},
 };
 
+static constexpr ArgumentSpec adaptivePoolArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"size", Int | IntList, "", "", "extent of the result, for all spatial axes or one per axis"},
+};
+
+static constexpr ArgumentSpec resizeArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"size", Int | IntList, "", "", "extent of the result, for all spatial axes or one per axis"},
+    {"mode", Word, "nearest", "nearest linear",
+     "the element that lies there, or a mixture of those around"},
+};
+
+static constexpr ArgumentSpec blurPoolArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"stride", Int | IntList, "2", "", windowDoc},
+};
+
 static constexpr ArgumentSpec batchNormArguments[] = {
     {"x", Tensor, "", "", "tensor [N, C, spatial...]"},
     {"eps", Float, "1e-5", "", "added to the variance"},
@@ -108,6 +125,36 @@ static constexpr ArgumentSpec flattenArguments[] = {
 static constexpr ArgumentSpec reshapeArguments[] = {
     {"x", Tensor, "", "", "tensor"},
     {"shape", IntList, "", "", "extents; one may be -1"},
+};
+
+static constexpr ArgumentSpec sliceArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"axis", Int, "", "", "axis, negative from the last"},
+    {"from", Int, "", "", "first element, negative from the end"},
+    {"to", Int, "=end", "", "element behind the last one, negative from the end"},
+    {"step", Int, "1", "", "takes every so many-th element"},
+};
+
+static constexpr ArgumentSpec transposeArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"order", IntList, "", "", "for each axis of the result, the axis of x"},
+};
+
+static constexpr ArgumentSpec padArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"pads", Anything, "", "", "pairs [low, high], one per spatial axis"},
+    {"mode", Word, "zero", "zero reflect edge",
+     "zeros, the image mirrored about its outermost elements, or these repeated"},
+};
+
+static constexpr ArgumentSpec pixelShuffleArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"factor", Int, "", "", "whole factor of the spatial axes"},
+};
+
+static constexpr ArgumentSpec broadcastArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"shape", IntList, "", "", "extents, as many; axes of size 1 repeat"},
 };
 
 static constexpr ArgumentSpec reduceArguments[] = {
@@ -173,6 +220,19 @@ static constexpr CallSpec operators[] = {
      "Linear interpolation has half-pixel centres (align_corners = false in torch.nn.Upsample) and "
      "repeats the outermost elements beyond them.",
      emitUpsample},
+    {"adaptive_avg_pool", op, "mean over as many parts as wanted", adaptivePoolArguments,
+     "Part i of n of an axis of S elements is [floor(i S / n), ceil((i + 1) S / n)). Source: "
+     "torch.nn.AdaptiveAvgPool2d.",
+     emitAdaptiveAvgPool},
+    {"resize", op, "images of another size", resizeArguments,
+     "Element i comes from floor(i S / size), or with linear from around (i + 1/2) S / size - 1/2; "
+     "beyond the outermost elements these repeat, and nothing is averaged where an image becomes "
+     "smaller. Source: torch.nn.functional.interpolate (align_corners = false).",
+     emitResize},
+    {"blur_pool", op, "low-pass filter and every other element", blurPoolArguments,
+     "[1 2 1] / 4 along each spatial axis, zeros outside; each extent becomes ceil(S / stride). "
+     "Source: Zhang 2019.",
+     emitBlurPool},
     {"batch_norm", op, "normalisation per channel", batchNormArguments,
      "Parameters weight and bias, states running_mean and running_var, all [C]. Training uses the "
      "statistics of the rank's own batch and updates the running ones (variance over n - 1); "
@@ -195,6 +255,17 @@ static constexpr CallSpec operators[] = {
     {"concat", op, "joins tensors", concatArguments, "", emitConcat},
     {"flatten", op, "[N, ...] to [N, features]", flattenArguments, "", emitFlatten},
     {"reshape", op, "same elements in another shape", reshapeArguments, "", emitReshape},
+    {"slice", op, "a part of a tensor", sliceArguments,
+     "Elements from, from + step, ... below to, as x[from:to:step] of that axis.", emitSlice},
+    {"transpose", op, "axes in another order", transposeArguments, "Source: torch.permute.",
+     emitTranspose},
+    {"pad", op, "a larger image around an image", padArguments,
+     "Source: torch.nn.functional.pad (constant, reflect, replicate).", emitPad},
+    {"pixel_shuffle", op, "channels as pixels of a larger image", pixelShuffleArguments,
+     "[N, C factor^d, S...] to [N, C, factor S...] for d spatial axes. Source: Shi et al. 2016; "
+     "torch.nn.PixelShuffle.",
+     emitPixelShuffle},
+    {"broadcast", op, "repeats axes of size 1", broadcastArguments, "", emitBroadcast},
     {"sum", op, "sum over axes", reduceArguments, "", emitSum},
     {"mean", op, "mean over axes", reduceArguments,
      "The mean of everything can be a loss or a metric; it is then taken over all rows of all "

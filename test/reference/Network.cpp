@@ -293,6 +293,25 @@ static Tensor upsampleGrad(UpsampleGradOp op, const Tensor &dy) {
   return dx;
 }
 
+/// Place r of pixel q along each dimension is channel c f^d + (r row-major) of the small image.
+static Tensor pixelShuffle(PixelShuffleOp op, const Tensor &x) {
+  Tensor y = zerosFor(op.getY());
+  auto factor = int64_t(op.getFactor());
+  const Tensor &large = op.getInverse() ? x : y;
+  forEachIndex(large.shape, [&](ArrayRef<int64_t> place) {
+    Shape small(place);
+    for (size_t d = 2; d < place.size(); ++d) {
+      small[1] = small[1] * factor + place[d] % factor;
+      small[d] = place[d] / factor;
+    }
+    if (op.getInverse())
+      y.at(small) = x.at(place);
+    else
+      y.at(place) = x.at(small);
+  });
+  return y;
+}
+
 //===- Normalisation --------------------------------------------------------------------------===//
 
 /// Calls body(channel, position) for all elements.
@@ -408,6 +427,7 @@ Results reference::evaluateNetwork(Operation *op, Operands x) {
       .Case([&](AvgPoolGradOp op) { return one(avgPoolGrad(op, *x[0])); })
       .Case([&](UpsampleOp op) { return one(upsample(op, *x[0])); })
       .Case([&](UpsampleGradOp op) { return one(upsampleGrad(op, *x[0])); })
+      .Case([&](PixelShuffleOp op) { return one(pixelShuffle(op, *x[0])); })
       .Case([&](BatchNormOp op) { return batchNorm(op, x); })
       .Case([&](BatchNormGradOp op) { return batchNormGrad(op, x); })
       .Case([&](SoftmaxCrossEntropyOp op) { return one(crossEntropy(op, *x[0], *x[1])); })

@@ -376,6 +376,13 @@ std::vector<Case> poolingCases() {
        "scale = array<i64: 1, 4, 2>, linear",
        {"1x2x2x3x1xf64"},
        {"1x2x2x12x2xf64"}},
+      {"pixel_shuffle", "nn.pixel_shuffle", "factor = 2", {"2x8x3x2xf64"}, {"2x2x6x4xf64"}},
+      {"pixel_shuffle_3d", "nn.pixel_shuffle", "factor = 2", {"1x8x2x1x3xf64"}, {"1x1x4x2x6xf64"}},
+      {"pixel_unshuffle",
+       "nn.pixel_shuffle",
+       "factor = 3, inverse",
+       {"1x2x3x6xf64"},
+       {"1x18x1x2xf64"}},
   };
 }
 

@@ -125,6 +125,14 @@ const Network networks[] = {
      "a = avg_pool(conv(image, 2, kernel = 3, padding = 1, name = \"a\"), kernel = 2)\n"
      "  y = upsample(conv(a, 1, kernel = 3, padding = 1, name = \"b\"), 2)",
      4, 2},
+    {"PixelShuffle",
+     "a = conv(image, 8, kernel = 3, stride = 2, padding = 1, name = \"a\")\n"
+     "  y = conv(pixel_shuffle(a, 2), 1, kernel = 3, padding = 1, name = \"b\")",
+     4, 2},
+    {"BlurAndEveryOther",
+     "a = slice(blur_pool(image), axis = -1, from = 0, step = 2)\n"
+     "  y = upsample(a, 4)",
+     4, 4},
     {"OverlappingAverages", "y = avg_pool(image, kernel = 3, stride = 1, padding = 1)", 1, 1},
     {"Linear",
      "a = conv(image, 2, kernel = 2, stride = 2, name = \"a\")\n"

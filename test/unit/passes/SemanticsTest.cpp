@@ -67,6 +67,27 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
 
+const char *const moves = R"(
+model m(batch = 2) {
+  input image : f32[batch, 3, 9, 8]
+  input target : f32[batch, 4, 9, 8]
+  x = relu(conv(image, 16, kernel = 3, padding = 1, name = "a"))
+  large = pixel_shuffle(x, 2)
+  small = blur_pool(conv(large, 4, kernel = 1, name = "b"))
+  parts = concat(slice(x, axis = 1, from = 0, to = 7, step = 2),
+                 slice(slice(pad(x, [[1, 0], [2, 3]], mode = reflect), axis = 2, from = 0, to = -1),
+                       axis = 3, from = 1, to = -4))
+  y = conv(pad(parts, [[1, 1], [1, 1]], mode = edge), 4, kernel = 3, padding = valid, name = "c")
+  z = transpose(resize(transpose(y, [0, 1, 3, 2]), [6, 12], mode = linear), [0, 1, 3, 2])
+  w = resize(adaptive_avg_pool(z, [3, 4]), [9, 8])
+  level = slice(adaptive_avg_pool(x, 1), axis = 1, from = -4)
+  out = small + y + w + 0.1 * broadcast(level, [batch, 4, 9, 8])
+  output result = out
+  loss = mse(out, target)
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
+)";
+
 constexpr size_t ranks = 2;
 
 struct Case {
@@ -270,6 +291,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest,
                                          Case{"segmentationBf16", segmentation, "bf16"},
                                          Case{"resampling", resampling, "f32"},
                                          Case{"resamplingBf16", resampling, "bf16"},
+                                         Case{"moves", moves, "f32"},
+                                         Case{"movesBf16", moves, "bf16"},
                                          Case{"classificationBf16", classification, "bf16"}),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,
