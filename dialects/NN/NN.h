@@ -58,6 +58,10 @@ class Exact : public mlir::OpTrait::TraitBase<ConcreteType, Exact> {};
 template <typename ConcreteType>
 class SumsInF32 : public mlir::OpTrait::TraitBase<ConcreteType, SumsInF32> {};
 
+/// Differentiation takes the results for constants.
+template <typename ConcreteType>
+class ConstantToGradient : public mlir::OpTrait::TraitBase<ConcreteType, ConstantToGradient> {};
+
 /// A layer of the network, as reports list them.
 template <typename ConcreteType>
 class Layer : public mlir::OpTrait::TraitBase<ConcreteType, Layer> {};

@@ -49,6 +49,8 @@ DLC_INFER_SAME_AS(TanhOp, getX)
 DLC_INFER_SAME_AS(ReluOp, getX)
 DLC_INFER_SAME_AS(SigmoidOp, getX)
 DLC_INFER_SAME_AS(SoftplusOp, getX)
+DLC_INFER_SAME_AS(ErfOp, getX)
+DLC_INFER_SAME_AS(StopGradientOp, getX)
 DLC_INFER_SAME_AS(AddOp, getA)
 DLC_INFER_SAME_AS(SubOp, getA)
 DLC_INFER_SAME_AS(MulOp, getA)
@@ -95,6 +97,10 @@ LogicalResult DropoutOp::verify() {
     return emitOpError("stream must fit in 32 bits");
   return success();
 }
+
+//===- Decomposition --------------------------------------------------------------------------===//
+
+SmallVector<Value> StopGradientOp::decompose(OpBuilder &) { return {getX()}; }
 
 //===- Folding --------------------------------------------------------------------------------===//
 

@@ -25,6 +25,14 @@ def NN_TanhOp : NN_UnaryOp<"tanh", "hyperbolic tangent", [NN_Layer, NN_FunctionP
 def NN_ReluOp : NN_UnaryOp<"relu", "max(x, 0); gradient 0 at 0; NaN stays NaN", [NN_Layer, NN_Exact]>;
 def NN_SigmoidOp : NN_UnaryOp<"sigmoid", "1 / (1 + e^-x)", [NN_Layer, NN_FunctionPerElement]>;
 def NN_SoftplusOp : NN_UnaryOp<"softplus", "log(1 + e^x) = max(x, 0) + log1p(e^-|x|)", [NN_FunctionPerElement]>;
+def NN_ErfOp : NN_UnaryOp<"erf", "error function, 2 / sqrt(pi) times the integral of e^-t^2", [NN_FunctionPerElement]>;
+
+def NN_StopGradientOp : NN_ElementwiseOp<"stop_gradient", [NN_Exact, NN_Composite, NN_ConstantToGradient]> {
+  let summary = "x, a constant to differentiation";
+  let description = "Lowering composites leaves the operand.";
+  let arguments = (ins NN_FloatTensor:$x);
+  let results = (outs NN_FloatTensor:$y);
+}
 
 class NN_BinaryOp<string mnemonic, string text, list<Trait> traits = []>
     : NN_ElementwiseOp<mnemonic, !listconcat([NN_Differentiable], traits)> {

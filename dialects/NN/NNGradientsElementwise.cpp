@@ -7,6 +7,8 @@
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
@@ -41,6 +43,7 @@ Term select(Value condition, Term a, Term b) {
 Term select(Value condition, Term a, double b) { return select(condition, a, a.like(b)); }
 Term select(Value condition, double a, Term b) { return select(condition, b.like(a), b); }
 Term sigmoid(Term x) { return {x.g, SigmoidOp::create(x.g, x.value)}; }
+Term exp(Term x) { return {x.g, ExpOp::create(x.g, x.value)}; }
 Term pow(Term a, Term b) { return {a.g, PowOp::create(a.g, a.value, b.value)}; }
 } // namespace
 
@@ -67,6 +70,7 @@ DLC_UNARY_GRADIENT(TanhOp, dy * (1 - y * y))
 DLC_UNARY_GRADIENT(ReluOp, select(holds(y, Comparison::GT, 0), dy, 0))
 DLC_UNARY_GRADIENT(SigmoidOp, dy * y * (1 - y))
 DLC_UNARY_GRADIENT(SoftplusOp, dy * sigmoid(x))
+DLC_UNARY_GRADIENT(ErfOp, dy * exp(-(x * x)) * (2 / std::sqrt(M_PI)))
 // clang-format on
 #undef DLC_UNARY_GRADIENT
 

@@ -107,6 +107,9 @@ def NN_Exact : NativeOpTrait<"Exact"> { let cppNamespace = "::dlc::nn"; }
 // Sums up products of the elements of the first two operands in f32, also where these are of 16 bits.
 def NN_SumsInF32 : NativeOpTrait<"SumsInF32"> { let cppNamespace = "::dlc::nn"; }
 
+// Differentiation takes the results for constants.
+def NN_ConstantToGradient : NativeOpTrait<"ConstantToGradient"> { let cppNamespace = "::dlc::nn"; }
+
 // A layer of the network, as reports list them.
 def NN_Layer : NativeOpTrait<"Layer"> { let cppNamespace = "::dlc::nn"; }
 

@@ -63,14 +63,16 @@ private:
     }
   }
 
-  /// Fills `origin` and `elements`. Integers, booleans and batch statistics are constants to the
-  /// gradient.
+  /// Fills `origin` and `elements`. Integers, booleans, batch statistics and what asks for it are
+  /// constants to the gradient.
   void markDependants(ModelOp model, ArrayRef<Operation *> forward) {
     origin.clear();
     elements.clear();
     gradients.clear();
     SymbolTable symbols(model);
     for (Operation *op : forward) {
+      if (op->hasTrait<ConstantToGradient>())
+        continue;
       auto read = dyn_cast<ReadOp>(op);
       if (read && !isTrained(symbols.lookup<VariableOp>(read.getVariable())))
         continue;

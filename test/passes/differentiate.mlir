@@ -100,6 +100,25 @@ nn.model @wanted attributes {stage = "nn"} {
 
 // -----
 
+// What asks for it is a constant: of w * stop_gradient(w) the gradient is w.
+// CHECK-LABEL: nn.model @constant_to_gradient
+// CHECK: %[[STOPPED:.*]] = nn.stop_gradient
+// CHECK: nn.loss
+// CHECK: %[[DW:.*]] = nn.mul %{{.*}}, %[[STOPPED]] :
+// CHECK-NEXT: nn.gradient @w, %[[DW]]
+nn.model @constant_to_gradient attributes {stage = "nn"} {
+  nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train() {
+    %w = nn.read @w : tensor<f32>
+    %stopped = nn.stop_gradient %w : (tensor<f32>) -> tensor<f32>
+    %sum = nn.mul %w, %stopped : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %count = nn.constant dense<1.0> : tensor<f32>
+    nn.loss %sum, %count : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
 // CHECK-LABEL: nn.model @unused_parameter
 nn.model @unused_parameter attributes {stage = "nn"} {
   nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}

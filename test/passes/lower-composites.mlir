@@ -128,3 +128,16 @@ nn.model @sums attributes {stage = "train"} {
     nn.output "rows", %r : tensor<2xf32>
   }
 }
+
+// -----
+
+// What only differentiation asks for leaves nothing.
+// CHECK-LABEL: nn.model @stop_gradient
+// CHECK: nn.program @train(%[[X:.*]]: tensor<4xf32>
+// CHECK-NEXT: nn.output "y", %[[X]]
+nn.model @stop_gradient attributes {stage = "train"} {
+  nn.program @train(%x: tensor<4xf32> {nn.input = "x"}) {
+    %y = nn.stop_gradient %x : (tensor<4xf32>) -> tensor<4xf32>
+    nn.output "y", %y : tensor<4xf32>
+  }
+}

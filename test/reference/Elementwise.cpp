@@ -70,12 +70,14 @@ Results reference::evaluateElementwise(Operation *op, Operands x) {
       .Case([&](SoftplusOp) {
         return map(x, [](D x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); });
       })
+      .Case([&](ErfOp) { return map(x, [](D x) { return std::erf(x); }); })
+      .Case([&](StopGradientOp) { return map(x, [](D x) { return x; }); })
       .Case([&](AddOp) { return map(x, [](D a, D b) { return a + b; }); })
       .Case([&](SubOp) { return map(x, [](D a, D b) { return a - b; }); })
       .Case([&](MulOp) { return map(x, [](D a, D b) { return a * b; }); })
       .Case([&](DivOp) { return map(x, [](D a, D b) { return a / b; }); })
-      .Case([&](MaxOp) { return map(x, [](D a, D b) { return a >= b ? a : b; }); })
-      .Case([&](MinOp) { return map(x, [](D a, D b) { return a <= b ? a : b; }); })
+      .Case([&](MaxOp) { return map(x, [](D a, D b) { return a >= b || a != a ? a : b; }); })
+      .Case([&](MinOp) { return map(x, [](D a, D b) { return a <= b || a != a ? a : b; }); })
       .Case([&](PowOp) { return map(x, [](D a, D b) { return std::pow(a, b); }); })
       .Case([&](CompareOp compare) {
         return map(x, [&](D a, D b) -> D { return holds(compare.getPredicate(), a, b); });

@@ -118,7 +118,8 @@ Results reference::evaluateShape(Operation *op, Operands x) {
       })
       .Case([&](ReduceMaxOp op) {
         double lowest = -std::numeric_limits<double>::infinity();
-        return one(reduce(op, *x[0], lowest, [](double a, double b) { return a >= b ? a : b; }));
+        return one(
+            reduce(op, *x[0], lowest, [](double a, double b) { return a >= b || a != a ? a : b; }));
       })
       .Case([&](ReshapeOp op) { return one(reshaped(op.getY(), *x[0])); })
       .Case([&](TransposeOp op) { return one(transpose(op, *x[0])); })

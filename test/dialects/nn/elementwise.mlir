@@ -11,6 +11,8 @@
 // CHECK: nn.relu
 // CHECK: nn.sigmoid
 // CHECK: nn.softplus
+// CHECK: nn.erf
+// CHECK: nn.stop_gradient
 %x = nn.constant dense<1.0> : tensor<2x3xf32>
 %neg = nn.neg %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
 %abs = nn.abs %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -22,6 +24,8 @@
 %relu = nn.relu %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
 %sigmoid = nn.sigmoid %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
 %softplus = nn.softplus %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+%erf = nn.erf %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+%stopped = nn.stop_gradient %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
 
 // Binary ops, in any float type.
 // CHECK: nn.add %{{.*}}, %{{.*}} : (tensor<4xbf16>, tensor<4xbf16>) -> tensor<4xbf16>

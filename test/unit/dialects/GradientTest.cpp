@@ -169,7 +169,7 @@ TEST_P(GradientTest, MatchesCentralDifferences) {
 
 std::vector<Case> unaryCases() {
   std::vector<Case> cases;
-  for (const char *op : {"neg", "abs", "exp", "tanh", "relu", "sigmoid", "softplus"})
+  for (const char *op : {"neg", "abs", "exp", "tanh", "relu", "sigmoid", "softplus", "erf"})
     cases.push_back({op, std::string("nn.") + op, "", {"3x4xf64"}, {"3x4xf64"}});
   for (const char *op : {"log", "sqrt", "rsqrt"})
     cases.push_back({op, std::string("nn.") + op, "", {{"3x4xf64", 0.2, 3}}, {"3x4xf64"}});

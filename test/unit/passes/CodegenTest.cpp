@@ -68,12 +68,22 @@ TEST(Codegen, EveryUnaryOp) {
   struct {
     const char *op;
     double low, high, ulps, absolute;
-  } cases[] = {
-      {"neg", -2, 2, 0, 0},           {"abs", -2, 2, 0, 0},       {"exp", -80, 80, 3, 1e-37},
-      {"exp", -1, 1, 3, 0},           {"log", 0, 1e6, 3, 1e-7},   {"log", 0.5, 2, 4, 1e-7},
-      {"sqrt", 0, 100, 1, 0},         {"rsqrt", 1e-6, 100, 2, 0}, {"tanh", -10, 10, 5, 1e-7},
-      {"tanh", -0.1, 0.1, 5, 0},      {"relu", -2, 2, 0, 0},      {"sigmoid", -20, 20, 5, 0},
-      {"softplus", -50, 50, 5, 1e-30}};
+  } cases[] = {{"neg", -2, 2, 0, 0},
+               {"abs", -2, 2, 0, 0},
+               {"exp", -80, 80, 3, 1e-37},
+               {"exp", -1, 1, 3, 0},
+               {"log", 0, 1e6, 3, 1e-7},
+               {"log", 0.5, 2, 4, 1e-7},
+               {"sqrt", 0, 100, 1, 0},
+               {"rsqrt", 1e-6, 100, 2, 0},
+               {"tanh", -10, 10, 5, 1e-7},
+               {"tanh", -0.1, 0.1, 5, 0},
+               {"relu", -2, 2, 0, 0},
+               {"sigmoid", -20, 20, 5, 0},
+               {"softplus", -50, 50, 5, 1e-30},
+               {"erf", -7, 7, 2, 0},
+               {"erf", -1.5, 1.5, 2, 0},
+               {"erf", -1e-3, 1e-3, 2, 0}};
   for (auto &test : cases)
     for (const char *element : {"f32", "f64"}) {
       SCOPED_TRACE(std::string(test.op) + " " + element);
@@ -93,6 +103,12 @@ TEST(Codegen, EveryBinaryOp) {
   ClusterRunner pow({{"!t", tensor("7x13", "f32")}}, {{"!t", 0.01, 4}, {"!t", -3, 3}},
                     "%y = nn.pow %0, %1 : (!t, !t) -> !t", {{"%y", "!t"}});
   pow.check(1);
+  // Negative bases have powers of whole exponents.
+  ClusterRunner whole({{"!t", tensor("7x13", "f32")}}, {{"!t", -4, 4}},
+                      R"(%p = nn.constant dense<9.0> : !t
+                         %y = nn.pow %0, %p : (!t, !t) -> !t)",
+                      {{"%y", "!t"}});
+  whole.check(1);
   // A bias correction: the power of a number near one.
   ClusterRunner decay({{"!s", "tensor<f32>"}}, {{"!s", 0.999, 0.9999}, {"!s", 5000, 20000}},
                       "%y = nn.pow %0, %1 : (!s, !s) -> !s", {{"%y", "!s"}});
@@ -100,20 +116,26 @@ TEST(Codegen, EveryBinaryOp) {
 }
 
 TEST(Codegen, SpecialValues) {
-  ClusterRunner runner(
-      {{"!t", "tensor<6xf32>"}, {"!b", "tensor<6xi1>"}}, {{"!t"}},
-      R"(%r = nn.relu %0 : (!t) -> !t
+  ClusterRunner runner({{"!t", "tensor<6xf32>"}, {"!b", "tensor<6xi1>"}}, {{"!t"}},
+                       R"(%r = nn.relu %0 : (!t) -> !t
                           %e = nn.exp %0 : (!t) -> !t
                           %s = nn.sigmoid %0 : (!t) -> !t
                           %t = nn.tanh %0 : (!t) -> !t
                           %p = nn.softplus %0 : (!t) -> !t
+                          %g = nn.erf %0 : (!t) -> !t
                           %n = nn.compare ne %0, %0 : (!t, !t) -> !b)",
-      {{"%r", "!t"}, {"%e", "!t"}, {"%s", "!t"}, {"%t", "!t"}, {"%p", "!t"}, {"%n", "!b"}});
+                       {{"%r", "!t"},
+                        {"%e", "!t"},
+                        {"%s", "!t"},
+                        {"%t", "!t"},
+                        {"%p", "!t"},
+                        {"%g", "!t"},
+                        {"%n", "!b"}});
   double inf = std::numeric_limits<double>::infinity();
   reference::Tensor x({6});
   x.data = {std::nan(""), inf, -inf, 100, -110, 0};
   std::vector<reference::Tensor> y = runner.run({x});
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < 6; ++i)
     EXPECT_TRUE(std::isnan(y[i].data[0])) << i;
   EXPECT_EQ(y[0].data[1], inf);
   EXPECT_EQ(y[0].data[2], 0);
@@ -126,7 +148,10 @@ TEST(Codegen, SpecialValues) {
   EXPECT_EQ(y[3].data[2], -1);
   EXPECT_EQ(y[4].data[1], inf);
   EXPECT_EQ(y[4].data[3], 100);
-  EXPECT_EQ(y[5].data, std::vector<double>({1, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(y[5].data[1], 1);
+  EXPECT_EQ(y[5].data[2], -1);
+  EXPECT_EQ(y[5].data[5], 0);
+  EXPECT_EQ(y[6].data, std::vector<double>({1, 0, 0, 0, 0, 0}));
 }
 
 TEST(Codegen, MasksAndCasts) {
