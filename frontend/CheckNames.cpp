@@ -49,6 +49,10 @@ static void forEachName(const Expr &expr, NameVisitor visit) {
   case Expr::Kind::Binary:
     forEachName(*cast<BinaryExpr>(expr).left, visit);
     return forEachName(*cast<BinaryExpr>(expr).right, visit);
+  case Expr::Kind::Conditional:
+    forEachName(*cast<ConditionalExpr>(expr).chosen, visit);
+    forEachName(*cast<ConditionalExpr>(expr).condition, visit);
+    return forEachName(*cast<ConditionalExpr>(expr).other, visit);
   }
 }
 
@@ -84,7 +88,7 @@ struct Definitions {
 
 void Definitions::visit(const Stmt &statement) {
   if (const auto *assign = dyn_cast<AssignStmt>(&statement)) {
-    defined.push_back(assign->name);
+    forEachName(assign->target, [&](StringRef name) { defined.push_back(name); });
     read(*assign->value);
   } else if (const auto *loop = dyn_cast<ForStmt>(&statement)) {
     forEachName(loop->pattern, [&](StringRef name) { defined.push_back(name); });
@@ -97,6 +101,8 @@ void Definitions::visit(const Stmt &statement) {
   } else if (const auto *require = dyn_cast<RequireStmt>(&statement)) {
     read(*require->condition);
     read(*require->message);
+  } else if (const auto *print = dyn_cast<PrintStmt>(&statement)) {
+    read(*print->message);
   } else if (const auto *result = dyn_cast<ReturnStmt>(&statement)) {
     read(*result->value);
   } else if (const auto *input = dyn_cast<InputStmt>(&statement)) {
@@ -157,9 +163,16 @@ private:
   void visit(const Stmt &statement, Names &live);
   void visitFor(const ForStmt &loop, Names &live);
 
-  void define(SMLoc loc, StringRef name, Names &live) {
-    if (!live.erase(name) && recording)
-      findings.push_back({loc, name});
+  /// Of a list that is taken apart, one value at least is used.
+  void define(const Pattern &target, Names &live) {
+    bool isUsed = false;
+    StringRef first;
+    forEachName(target, [&](StringRef name) {
+      isUsed |= live.erase(name);
+      first = first.empty() ? name : first;
+    });
+    if (!isUsed && recording)
+      findings.push_back({target.loc, first});
   }
 
   bool recording = true;
@@ -184,7 +197,7 @@ void Liveness::visit(const Stmt &statement, Names &live) {
   switch (statement.kind) {
   case Stmt::Kind::Assign: {
     const auto &assign = cast<AssignStmt>(statement);
-    define(assign.loc, assign.name, live);
+    define(assign.target, live);
     return addReads(*assign.value, live);
   }
   case Stmt::Kind::For:
@@ -200,12 +213,14 @@ void Liveness::visit(const Stmt &statement, Names &live) {
   case Stmt::Kind::Require:
     addReads(*cast<RequireStmt>(statement).condition, live);
     return addReads(*cast<RequireStmt>(statement).message, live);
+  case Stmt::Kind::Print:
+    return addReads(*cast<PrintStmt>(statement).message, live);
   case Stmt::Kind::Return:
     // Code after a return never runs, but it is no typo, so names that it reads count as used.
     return addReads(*cast<ReturnStmt>(statement).value, live);
   case Stmt::Kind::Input: {
     const auto &input = cast<InputStmt>(statement);
-    define(input.loc, input.name, live);
+    define(Pattern{input.loc, input.name, {}}, live);
     for (const Dimension &dimension : input.dimensions)
       addReads(*dimension.value, live);
     return;

@@ -179,8 +179,7 @@ LogicalResult Elaborator::execute(const Stmt &statement) {
     FailureOr<Value> value = evaluate(*assign.value);
     if (failed(value))
       return failure();
-    frame->variables[assign.name] = std::move(*value);
-    return success();
+    return bindPattern(assign.target, *value);
   }
   case Stmt::Kind::For:
     return executeFor(cast<ForStmt>(statement));
@@ -188,6 +187,8 @@ LogicalResult Elaborator::execute(const Stmt &statement) {
     return executeIf(cast<IfStmt>(statement));
   case Stmt::Kind::Require:
     return executeRequire(cast<RequireStmt>(statement));
+  case Stmt::Kind::Print:
+    return executePrint(cast<PrintStmt>(statement));
   case Stmt::Kind::Return:
     return executeReturn(cast<ReturnStmt>(statement));
   default:
@@ -266,6 +267,15 @@ LogicalResult Elaborator::executeRequire(const RequireStmt &require) {
     return error(require.message->loc,
                  "the message of 'require' is a string, got " + describe(*message));
   return *condition ? success() : error(require.loc, message->asString());
+}
+
+LogicalResult Elaborator::executePrint(const PrintStmt &print) {
+  FailureOr<Value> message = evaluate(*print.message);
+  if (failed(message))
+    return failure();
+  if (printed.emplace(print.loc.getPointer(), message->asString()).second)
+    diags.remark(print.loc, message->asString());
+  return success();
 }
 
 LogicalResult Elaborator::executeReturn(const ReturnStmt &result) {

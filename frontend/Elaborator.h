@@ -7,6 +7,8 @@
 #include "frontend/operators/Operators.h"
 #include "frontend/syntax/AST.h"
 
+#include <set>
+
 namespace dlc::fe {
 
 /// `--set name=value` as an expression: text of a buffer of the SourceMgr.
@@ -74,6 +76,7 @@ private:
   mlir::FailureOr<bool> evaluateCondition(llvm::StringRef keyword, const Expr &expr);
   llvm::LogicalResult executeIf(const IfStmt &branch);
   llvm::LogicalResult executeRequire(const RequireStmt &require);
+  llvm::LogicalResult executePrint(const PrintStmt &print);
   llvm::LogicalResult executeReturn(const ReturnStmt &result);
   llvm::LogicalResult executeInput(const InputStmt &input);
   mlir::FailureOr<mlir::RankedTensorType> evaluateType(const InputStmt &input);
@@ -92,6 +95,7 @@ private:
   mlir::FailureOr<Value> evaluateIndex(const IndexExpr &expr);
   mlir::FailureOr<Value> evaluateUnary(const UnaryExpr &expr);
   mlir::FailureOr<Value> evaluateBinary(const BinaryExpr &expr);
+  mlir::FailureOr<Value> evaluateConditional(const ConditionalExpr &expr);
 
   // Calls (Calls.cpp).
   mlir::FailureOr<Value> evaluateCall(const CallExpr &expr);
@@ -123,6 +127,8 @@ private:
   unsigned calls = 0; // frames of functions
   size_t spent = 0;
   size_t emitted = 0;
+  /// What `print` said where: most programs of a model say the same.
+  std::set<std::pair<const char *, std::string>> printed;
   std::vector<InputInfo> inputInfos;
   std::vector<llvm::StringRef> outputNames;
   std::vector<MetricInfo> metricInfos;

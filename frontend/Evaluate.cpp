@@ -43,6 +43,8 @@ FailureOr<Value> Elaborator::evaluate(const Expr &expr) {
     return evaluateUnary(cast<UnaryExpr>(expr));
   case Expr::Kind::Binary:
     return evaluateBinary(cast<BinaryExpr>(expr));
+  case Expr::Kind::Conditional:
+    return evaluateConditional(cast<ConditionalExpr>(expr));
   }
   llvm_unreachable("all kinds are evaluated");
 }
@@ -169,6 +171,13 @@ FailureOr<Value> Elaborator::evaluateBinary(const BinaryExpr &expr) {
       failed(charge(expr.loc, workOn(*result))))
     return failure();
   return result;
+}
+
+FailureOr<Value> Elaborator::evaluateConditional(const ConditionalExpr &expr) {
+  FailureOr<bool> condition = evaluateCondition("if", *expr.condition);
+  if (failed(condition))
+    return failure();
+  return evaluate(*condition ? *expr.chosen : *expr.other);
 }
 
 } // namespace dlc::fe

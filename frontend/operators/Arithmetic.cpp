@@ -1,5 +1,6 @@
 // By kind of operands: compile-time ints, floats and bools, strings, lists; means, which stay sums
-// of terms under + - and multiplication by numbers; all else is elementwise on tensors.
+// of terms under + - and multiplication by numbers; all else is elementwise on tensors, whose
+// powers have constant exponents.
 #include "frontend/operators/Arithmetic.h"
 
 #include <cmath>
@@ -30,6 +31,8 @@ struct Operation {
   FailureOr<Value> lists(const Value &a, const Value &b) const;
   FailureOr<Value> means(const Value &a, const Value &b) const;
   FailureOr<Value> tensors(const Value &a, const Value &b) const;
+  FailureOr<Value> powers(const Value &a, const Value &b) const;
+  LogicalResult checkOperands(const Value &a, const Value &b) const;
 };
 } // namespace
 
@@ -54,6 +57,18 @@ template <typename T> static bool compare(Op op, const T &a, const T &b) {
 }
 
 //===- Compile-time values --------------------------------------------------------------------===//
+
+/// base^exponent by squaring; false if it is too large.
+static bool raise(int64_t base, int64_t exponent, int64_t &result) {
+  result = 1;
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 && __builtin_mul_overflow(result, base, &result))
+      return false;
+    if (exponent > 1 && __builtin_mul_overflow(base, base, &base))
+      return false;
+  }
+  return true;
+}
 
 FailureOr<Value> Operation::ints(int64_t a, int64_t b) const {
   int64_t result = 0;
@@ -83,6 +98,11 @@ FailureOr<Value> Operation::ints(int64_t a, int64_t b) const {
     result = op == Op::Mod ? a % b + (down ? b : 0) : a / b - down;
     break;
   }
+  case Op::Power:
+    if (b < 0)
+      return floats(static_cast<double>(a), static_cast<double>(b));
+    overflow = !raise(a, b, result);
+    break;
   case Op::ShiftLeft:
   case Op::ShiftRight:
     if (b < 0 || b > 62)
@@ -116,6 +136,11 @@ FailureOr<Value> Operation::floats(double a, double b) const {
     if (b == 0)
       return error("division by zero");
     result = a / b;
+    break;
+  case Op::Power:
+    result = std::pow(a, b);
+    if (!std::isfinite(result))
+      return error(toText(Value(a)) + " ** " + toText(Value(b)) + " is no finite number");
     break;
   default:
     return Value(compare(op, a, b));
@@ -264,12 +289,8 @@ static mlir::Value convert(Graph &graph, const Value &value, bool logical, bool 
   return graph.toFloat(value);
 }
 
-FailureOr<Value> Operation::tensors(const Value &a, const Value &b) const {
-  auto isOperand = [](const Value &value) { return value.isGraph() || value.isNumber(); };
-  bool logical = op == Op::Or || op == Op::And;
-  if (!isOperand(a) || !isOperand(b) || (!logical && !isArithmetic(op) && !isComparison(op)) ||
-      (logical && !(isBoolTensor(a) && isBoolTensor(b))))
-    return mismatch(a, b);
+/// Of elementwise arithmetic.
+LogicalResult Operation::checkOperands(const Value &a, const Value &b) const {
   for (const Value *value : {&a, &b})
     if (value->isMean() && !value->asMean().differentiable)
       return error(value->asMean().origin + " makes a metric; it can be scaled by a number but "
@@ -277,6 +298,17 @@ FailureOr<Value> Operation::tensors(const Value &a, const Value &b) const {
   for (const Value *value : {&a, &b})
     if (value->isNumber() && !fitsF32(value->asDouble()))
       return error(toText(*value) + " is too large for a tensor of f32");
+  return success();
+}
+
+FailureOr<Value> Operation::tensors(const Value &a, const Value &b) const {
+  auto isOperand = [](const Value &value) { return value.isGraph() || value.isNumber(); };
+  bool logical = op == Op::Or || op == Op::And;
+  if (!isOperand(a) || !isOperand(b) || (!logical && !isArithmetic(op) && !isComparison(op)) ||
+      (logical && !(isBoolTensor(a) && isBoolTensor(b))))
+    return mismatch(a, b);
+  if (failed(checkOperands(a, b)))
+    return failure();
   auto isInt32 = [](const Value &value) {
     return isIntTensor(value) || (value.isInt() && isInt<32>(value.asInt()));
   };
@@ -292,11 +324,60 @@ FailureOr<Value> Operation::tensors(const Value &a, const Value &b) const {
       makeBinary(graph, op, graph.broadcast(left, *shape), graph.broadcast(right, *shape)));
 }
 
+/// x^n by squaring, for n from 1 on.
+static mlir::Value raise(Graph &graph, mlir::Value x, int64_t n) {
+  auto times = [&](mlir::Value a, mlir::Value b) -> mlir::Value {
+    return nn::MulOp::create(graph.builder, graph.loc, a, b);
+  };
+  mlir::Value result;
+  for (; n > 0; n /= 2) {
+    if (n % 2)
+      result = result ? times(result, x) : x;
+    if (n > 1)
+      x = times(x, x);
+  }
+  return result;
+}
+
+/// A tensor to a power that is known. Few products and roots are cheaper than a power, as exact,
+/// and have the same derivative at 0.
+FailureOr<Value> Operation::powers(const Value &a, const Value &b) const {
+  if (a.isNumber() && b.isGraph())
+    return error("the exponent of '**' is a number known when compiling; write exp(x * log(" +
+                 toText(a) + "))");
+  if (b.isGraph())
+    return error("the exponent of '**' is a number known when compiling; write exp(p * log(x)) for "
+                 "a positive x");
+  if (!a.isGraph() || !b.isNumber())
+    return mismatch(a, b);
+  if (failed(checkOperands(a, b)))
+    return failure();
+  constexpr double maxProducts = 8;
+  mlir::OpBuilder &builder = graph.builder;
+  mlir::Value x = graph.toFloat(a);
+  mlir::RankedTensorType type = nn::tensorType(x);
+  double p = b.asDouble();
+  if (p == 0)
+    return Value(graph.constant(type, 1));
+  if (p == 0.5)
+    return Value(mlir::Value(nn::SqrtOp::create(builder, graph.loc, x)));
+  if (p == -0.5)
+    return Value(mlir::Value(nn::RsqrtOp::create(builder, graph.loc, x)));
+  if (p != std::trunc(p) || std::fabs(p) > maxProducts)
+    return Value(mlir::Value(nn::PowOp::create(builder, graph.loc, x, graph.constant(type, p))));
+  mlir::Value power = raise(graph, x, std::abs(static_cast<int64_t>(p)));
+  if (p > 0)
+    return Value(power);
+  return Value(mlir::Value(nn::DivOp::create(builder, graph.loc, graph.constant(type, 1), power)));
+}
+
 //===- Entry points ---------------------------------------------------------------------------===//
 
 FailureOr<Value> applyBinary(Graph &graph, Diagnostics &diags, SMLoc loc, BinaryOperator op,
                              const Value &a, const Value &b) {
   Operation operation{graph, diags, loc, op};
+  if (op == Op::Power && (a.isGraph() || b.isGraph()))
+    return operation.powers(a, b);
   if (a.isMean() || b.isMean())
     return operation.means(a, b);
   if (a.isTensor() || b.isTensor())
@@ -310,7 +391,7 @@ FailureOr<Value> applyBinary(Graph &graph, Diagnostics &diags, SMLoc loc, Binary
   }
   if (a.isIntegral() && b.isIntegral())
     return operation.ints(a.asIntegral(), b.asIntegral());
-  if (a.isNumber() && b.isNumber() && (isArithmetic(op) || isComparison(op)))
+  if (a.isNumber() && b.isNumber() && (isArithmetic(op) || isComparison(op) || op == Op::Power))
     return operation.floats(a.asDouble(), b.asDouble());
   if (op == Op::Equal || op == Op::NotEqual)
     return Value(areEqual(a, b) == (op == Op::Equal));

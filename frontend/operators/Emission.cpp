@@ -190,10 +190,10 @@ FailureOr<mlir::Value> Emission::sameShape(StringRef a, StringRef b) const {
                       typeText(x.getType()) + " and " + typeText(y.getType()));
 }
 
-FailureOr<SmallVector<int64_t>> Emission::commonShape(StringRef argument, mlir::Value a,
-                                                      mlir::Value b) const {
+FailureOr<SmallVector<int64_t>> Emission::commonShape(StringRef argument, mlir::Type a,
+                                                      mlir::Type b) const {
   SMLoc where = bound(argument).loc;
-  return broadcastShape(diags, where.isValid() ? where : call, name(), a.getType(), b.getType());
+  return broadcastShape(diags, where.isValid() ? where : call, name(), a, b);
 }
 
 } // namespace dlc::fe

@@ -64,8 +64,8 @@ public:
   /// Argument `b` as f32 in the shape of the tensor `a`; a number is repeated.
   mlir::FailureOr<mlir::Value> sameShape(llvm::StringRef a, llvm::StringRef b) const;
   /// The shape that two values have in common when axes of size 1 repeat.
-  mlir::FailureOr<llvm::SmallVector<int64_t>> commonShape(llvm::StringRef argument, mlir::Value a,
-                                                          mlir::Value b) const;
+  mlir::FailureOr<llvm::SmallVector<int64_t>> commonShape(llvm::StringRef argument, mlir::Type a,
+                                                          mlir::Type b) const;
   mlir::Location loc() const { return graph.loc; }
   llvm::StringRef name() const { return spec.name; }
   Better better() const { return spec.better; }
@@ -102,7 +102,18 @@ Result emitLog(Emission &call);
 Result emitAbs(Emission &call);
 Result emitSqrt(Emission &call);
 Result emitTanh(Emission &call);
+Result emitSilu(Emission &call);
+Result emitGelu(Emission &call);
+Result emitLeakyRelu(Emission &call);
+Result emitElu(Emission &call);
+Result emitSoftplus(Emission &call);
+Result emitHardswish(Emission &call);
+Result emitLog10(Emission &call);
+Result emitWhere(Emission &call);
+Result emitClamp(Emission &call);
+Result emitStopGradient(Emission &call);
 Result emitSoftmax(Emission &call);
+Result emitLogSoftmax(Emission &call);
 Result emitMax(Emission &call);
 Result emitMin(Emission &call);
 // EmitShapes.cpp
@@ -111,6 +122,9 @@ Result emitFlatten(Emission &call);
 Result emitReshape(Emission &call);
 Result emitSum(Emission &call);
 Result emitMean(Emission &call);
+Result emitAmax(Emission &call);
+Result emitVar(Emission &call);
+Result emitArgmax(Emission &call);
 Result emitLen(Emission &call);
 Result emitEnumerate(Emission &call);
 Result emitReversed(Emission &call);
@@ -124,6 +138,10 @@ Result emitBroadcast(Emission &call);
 Result emitAdaptiveAvgPool(Emission &call);
 Result emitResize(Emission &call);
 Result emitBlurPool(Emission &call);
+// EmitNumbers.cpp
+Result emitInt(Emission &call);
+Result emitRound(Emission &call);
+Result emitFloor(Emission &call);
 // EmitLosses.cpp
 Result emitSoftmaxCrossEntropy(Emission &call);
 Result emitBceWithLogits(Emission &call);

@@ -80,26 +80,48 @@ Result emitReshape(Emission &call) {
   return Value(call.graph.reshape(x, shape));
 }
 
-/// Sums over the given axes, which stay as axes of size 1 with `keep`.
-static mlir::Value reduce(const Emission &call, mlir::Value x, ArrayRef<int64_t> axes) {
-  mlir::Value sum = call.graph.sum(x, axes);
-  if (!call.flag("keep"))
-    return sum;
+//===- Reductions -----------------------------------------------------------------------------===//
+
+/// The argument `axes` of a reduction of `x`, all by default.
+static FailureOr<SmallVector<int64_t>> reducedAxes(const Emission &call, mlir::Value x) {
+  size_t rank = shapeOf(x).size();
+  if (call["axes"].isAbsent())
+    return to_vector(seq<int64_t>(0, rank));
+  return call.axes("axes", rank);
+}
+
+/// Shape of `x` with extent 1 along the axes.
+static SmallVector<int64_t> keptShape(mlir::Value x, ArrayRef<int64_t> axes) {
   SmallVector<int64_t> shape(shapeOf(x));
   for (int64_t axis : axes)
     shape[axis] = 1;
-  return call.graph.reshape(sum, shape);
+  return shape;
+}
+
+/// A result that lacks the axes, which become axes of size 1 with `keep`.
+static Value reduced(const Emission &call, mlir::Value result, mlir::Value x,
+                     ArrayRef<int64_t> axes) {
+  return Value(call.flag("keep") ? call.graph.reshape(result, keptShape(x, axes)) : result);
+}
+
+static mlir::Value scaled(Graph &graph, mlir::Value x, double factor) {
+  mlir::Value constant = graph.constant(nn::tensorType(x), factor);
+  return nn::MulOp::create(graph.builder, graph.loc, x, constant);
+}
+
+static int64_t elementsAlong(mlir::Value x, ArrayRef<int64_t> axes) {
+  int64_t count = 1;
+  for (int64_t axis : axes)
+    count *= shapeOf(x)[axis];
+  return count;
 }
 
 Result emitSum(Emission &call) {
   mlir::Value x = call.tensor("x");
-  size_t rank = shapeOf(x).size();
-  if (call["axes"].isAbsent())
-    return Value(reduce(call, x, to_vector(seq<int64_t>(0, rank))));
-  FailureOr<SmallVector<int64_t>> axes = call.axes("axes", rank);
+  FailureOr<SmallVector<int64_t>> axes = reducedAxes(call, x);
   if (failed(axes))
     return failure();
-  return Value(reduce(call, x, *axes));
+  return reduced(call, call.graph.sum(x, *axes), x, *axes);
 }
 
 Result emitMean(Emission &call) {
@@ -110,18 +132,77 @@ Result emitMean(Emission &call) {
     mean.origin = "mean";
     return Value(std::move(mean));
   }
-  size_t rank = shapeOf(x).size();
-  FailureOr<SmallVector<int64_t>> axes = to_vector(seq<int64_t>(0, rank));
-  if (!call["axes"].isAbsent())
-    axes = call.axes("axes", rank);
+  FailureOr<SmallVector<int64_t>> axes = reducedAxes(call, x);
   if (failed(axes))
     return failure();
-  double count = 1;
-  for (int64_t axis : *axes)
-    count *= shapeOf(x)[axis];
-  mlir::Value sum = reduce(call, x, *axes);
-  mlir::Value share = call.graph.constant(nn::tensorType(sum), 1 / count);
-  return Value(mlir::Value(nn::MulOp::create(call.graph.builder, call.loc(), sum, share)));
+  mlir::Value sum = call.graph.sum(x, *axes);
+  auto count = static_cast<double>(elementsAlong(x, *axes));
+  return reduced(call, scaled(call.graph, sum, 1 / count), x, *axes);
+}
+
+static mlir::Value largest(Graph &graph, mlir::Value x, ArrayRef<int64_t> axes) {
+  return axes.empty() ? x : mlir::Value(nn::ReduceMaxOp::create(graph.builder, graph.loc, x, axes));
+}
+
+Result emitAmax(Emission &call) {
+  mlir::Value x = call.tensor("x");
+  FailureOr<SmallVector<int64_t>> axes = reducedAxes(call, x);
+  if (failed(axes))
+    return failure();
+  return reduced(call, largest(call.graph, x, *axes), x, *axes);
+}
+
+/// In two passes, so that nothing cancels where the mean is large. The mean is a constant to the
+/// gradient: its own share is the sum of the deviations, which is 0.
+Result emitVar(Emission &call) {
+  Graph &graph = call.graph;
+  mlir::Value x = call.tensor("x");
+  FailureOr<SmallVector<int64_t>> axes = reducedAxes(call, x);
+  FailureOr<int64_t> correction = call.integer("correction", 0, nn::maxElements);
+  if (failed(axes) || failed(correction))
+    return failure();
+  int64_t count = elementsAlong(x, *axes);
+  if (count <= *correction)
+    return call.error("x", "var of " + Twine(count) + (count == 1 ? " element" : " elements") +
+                               " with correction = " + Twine(*correction) +
+                               " divides by what is not positive; correction = 0 divides by their "
+                               "number");
+  mlir::Value mean = scaled(graph, graph.sum(x, *axes), 1 / static_cast<double>(count));
+  mean = graph.reshape(graph.stopGradient(mean), keptShape(x, *axes));
+  mlir::Value deviation = nn::SubOp::create(
+      graph.builder, graph.loc, x, graph.broadcast(mean, SmallVector<int64_t>(shapeOf(x))));
+  mlir::Value square = nn::MulOp::create(graph.builder, graph.loc, deviation, deviation);
+  mlir::Value var =
+      scaled(graph, graph.sum(square, *axes), 1 / static_cast<double>(count - *correction));
+  return reduced(call, var, x, *axes);
+}
+
+/// The smallest index of an element that equals the maximum, or is no number: then the maximum is
+/// none, either, and nothing equals it. Indices are f32, which hold these exactly.
+Result emitArgmax(Emission &call) {
+  Graph &graph = call.graph;
+  mlir::OpBuilder &builder = graph.builder;
+  mlir::Value x = call.tensor("x");
+  SmallVector<int64_t> shape(shapeOf(x));
+  FailureOr<SmallVector<int64_t>> axis = call.axes("axis", shape.size());
+  if (failed(axis))
+    return failure();
+  constexpr int64_t limit = 1 << 24;
+  int64_t extent = shape[axis->front()];
+  if (extent > limit)
+    return call.error("axis",
+                      "argmax expects at most 2^24 elements along its axis, got " + Twine(extent));
+  mlir::Value maximum = graph.reshape(largest(graph, x, *axis), keptShape(x, *axis));
+  mlir::Value isLargest = graph.compare(nn::Comparison::EQ, x, graph.broadcast(maximum, shape));
+  mlir::Value isNaN = graph.compare(nn::Comparison::NE, x, x);
+  mlir::Value wins = nn::OrOp::create(builder, graph.loc, isLargest, isNaN);
+  mlir::Value index = nn::IotaOp::create(builder, graph.loc, graph.i32(shape), axis->front());
+  mlir::Value candidate =
+      nn::SelectOp::create(builder, graph.loc, wins,
+                           nn::NegOp::create(builder, graph.loc, graph.toFloat(index)).getResult(),
+                           graph.constant(graph.f32(shape), static_cast<double>(-extent)));
+  mlir::Value first = nn::NegOp::create(builder, graph.loc, largest(graph, candidate, *axis));
+  return Value(graph.cast(first, builder.getI32Type()));
 }
 
 //===- Lists ----------------------------------------------------------------------------------===//

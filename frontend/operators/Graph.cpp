@@ -308,6 +308,12 @@ mlir::Value Graph::compare(nn::Comparison predicate, mlir::Value a, mlir::Value 
   return nn::CompareOp::create(builder, loc, predicate, a, b);
 }
 
+mlir::Value Graph::stopGradient(mlir::Value value) {
+  if (!isTraining())
+    return value;
+  return nn::StopGradientOp::create(builder, loc, value);
+}
+
 /// Where padding cannot be left out, a loss or metric of the result reports that.
 mlir::Value Graph::materialise(const Mean &mean) {
   mlir::Value total;

@@ -86,6 +86,8 @@ public:
   mlir::Value toFloat(mlir::Value value);
   /// Numbers and means too. Numbers give scalars.
   mlir::Value toFloat(const Value &value);
+  /// The same value, a constant to differentiation.
+  mlir::Value stopGradient(mlir::Value value);
   /// Repeats a scalar or axes of size 1.
   mlir::Value broadcast(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   /// Axis i of the value is axis `axes[i]` of the result; it repeats along all others.

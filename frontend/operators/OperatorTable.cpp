@@ -105,6 +105,23 @@ static constexpr ArgumentSpec pointwiseArguments[] = {
     {"x", Tensor | Float, "", "", "tensor, or a number at compile time"},
 };
 
+static constexpr ArgumentSpec leakyReluArguments[] = {
+    {"x", Tensor | Float, "", "", "tensor, or a number at compile time"},
+    {"slope", Float, "0.01", "", "factor of what is not positive"},
+};
+
+static constexpr ArgumentSpec clampArguments[] = {
+    {"x", Tensor | Float, "", "", "tensor, or a number at compile time"},
+    {"low", Float, "", "", "the smallest result"},
+    {"high", Float, "", "", "the largest result"},
+};
+
+static constexpr ArgumentSpec whereArguments[] = {
+    {"condition", Tensor | Bool, "", "", "bool tensor, such as x > 0.0"},
+    {"a", Tensor | Float, "", "", "the result where it holds"},
+    {"b", Tensor | Float, "", "", "the result elsewhere"},
+};
+
 static constexpr ArgumentSpec softmaxArguments[] = {
     {"x", Tensor, "", "", "tensor [N, C, ...]"},
 };
@@ -163,6 +180,18 @@ static constexpr ArgumentSpec reduceArguments[] = {
     {"keep", Bool, "false", "", "whether they stay as axes of size 1"},
 };
 
+static constexpr ArgumentSpec varArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"axes", Int | IntList, "=all", "", "axes to reduce"},
+    {"keep", Bool, "false", "", "whether they stay as axes of size 1"},
+    {"correction", Int, "1", "", "taken off the number of elements that the sum is divided by"},
+};
+
+static constexpr ArgumentSpec argmaxArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"axis", Int, "", "", "axis along which indices count"},
+};
+
 //===- Losses and metrics ---------------------------------------------------------------------===//
 
 static constexpr ArgumentSpec softmaxCrossEntropyArguments[] = {
@@ -193,8 +222,11 @@ static constexpr ArgumentSpec iouArguments[] = {
     {"truth", Tensor, "", "", "bool tensor of the same shape"},
 };
 
-//===- Lists ----------------------------------------------------------------------------------===//
+//===- Numbers and lists ----------------------------------------------------------------------===//
 
+static constexpr ArgumentSpec numberArguments[] = {
+    {"x", Float | Bool, "", "", "number at compile time"},
+};
 static constexpr ArgumentSpec lenArguments[] = {{"x", Anything, "", "", "list or string"}};
 static constexpr ArgumentSpec listArguments[] = {{"list", Anything, "", "", "list or range"}};
 
@@ -244,13 +276,36 @@ static constexpr CallSpec operators[] = {
     {"relu", op, "max(x, 0)", pointwiseArguments, "", emitRelu},
     {"sigmoid", op, "1 / (1 + e^-x)", pointwiseArguments, "", emitSigmoid},
     {"tanh", op, "hyperbolic tangent", pointwiseArguments, "", emitTanh},
+    {"silu", op, "x sigmoid(x)", pointwiseArguments, "Source: torch.nn.SiLU.", emitSilu},
+    {"gelu", op, "x times the share of a normal distribution below x", pointwiseArguments,
+     "x / 2 (1 + erf(x / sqrt(2))). Source: torch.nn.GELU.", emitGelu},
+    {"leaky_relu", op, "x where it is positive, else slope x", leakyReluArguments,
+     "Source: torch.nn.LeakyReLU.", emitLeakyRelu},
+    {"elu", op, "x where it is positive, else e^x - 1", pointwiseArguments,
+     "Source: torch.nn.ELU with alpha = 1.", emitElu},
+    {"softplus", op, "log(1 + e^x)", pointwiseArguments, "Source: torch.nn.Softplus.",
+     emitSoftplus},
+    {"hardswish", op, "x min(max(x + 3, 0), 6) / 6", pointwiseArguments,
+     "Source: torch.nn.Hardswish.", emitHardswish},
     {"exp", op, "e^x", pointwiseArguments, "", emitExp},
     {"log", op, "natural logarithm", pointwiseArguments, "", emitLog},
+    {"log10", op, "logarithm to base 10", pointwiseArguments, "", emitLog10},
     {"sqrt", op, "square root", pointwiseArguments, "", emitSqrt},
     {"abs", op, "absolute value", pointwiseArguments, "", emitAbs},
     {"max", op, "the largest, elementwise", extremumArguments, "", emitMax},
     {"min", op, "the smallest, elementwise", extremumArguments, "", emitMin},
+    {"clamp", op, "x, but no less than low and no more than high", clampArguments,
+     "The gradient passes where low <= x <= high.", emitClamp},
+    {"where", op, "a where a condition holds, else b", whereArguments,
+     "All three are repeated along axes of size 1. What is not chosen has gradient 0; as in torch, "
+     "a function whose own derivative is infinite there still makes NaN of it: write "
+     "where(x > 0, log(max(x, 1e-6)), 0.0).",
+     emitWhere},
+    {"stop_gradient", op, "x, which differentiation takes for a constant", pointwiseArguments, "",
+     emitStopGradient},
     {"softmax", op, "e^x, scaled to a sum of 1 along axis 1", softmaxArguments, "", emitSoftmax},
+    {"log_softmax", op, "logarithm of softmax(x), without its overflow", softmaxArguments, "",
+     emitLogSoftmax},
 
     {"concat", op, "joins tensors", concatArguments, "", emitConcat},
     {"flatten", op, "[N, ...] to [N, features]", flattenArguments, "", emitFlatten},
@@ -271,6 +326,15 @@ static constexpr CallSpec operators[] = {
      "The mean of everything can be a loss or a metric; it is then taken over all rows of all "
      "ranks.",
      emitMean},
+    {"amax", op, "maximum over axes", reduceArguments, "Equal elements share the gradient.",
+     emitAmax},
+    {"var", op, "variance over axes", varArguments,
+     "The sum of squared deviations from the mean, divided by the number of elements less "
+     "correction. Source: torch.var.",
+     emitVar},
+    {"argmax", op, "index of the maximum along an axis, as i32", argmaxArguments,
+     "Of equal elements the first; one that is NaN counts as the largest. It has no gradient.",
+     emitArgmax},
 
     {"softmax_cross_entropy", op, "cross entropy of softmax(logits) and a class",
      softmaxCrossEntropyArguments, "A loss: the mean over rows.", emitSoftmaxCrossEntropy,
@@ -286,6 +350,10 @@ static constexpr CallSpec operators[] = {
     {"iou", op, "intersection over union", iouArguments,
      "A metric: pooled over the whole evaluation and all ranks.", emitIou, Better::Higher},
 
+    {"int", op, "a number without its digits behind the point", numberArguments, "", emitInt},
+    {"round", op, "the nearest int", numberArguments,
+     "Of two as near the even one, as in Python: round(2.5) is 2.", emitRound},
+    {"floor", op, "the largest int that is not above a number", numberArguments, "", emitFloor},
     {"len", op, "number of values of a list", lenArguments, "", emitLen},
     {"enumerate", op, "pairs [index, value] of a list", listArguments, "", emitEnumerate},
     {"reversed", op, "a list from its end", listArguments, "", emitReversed},

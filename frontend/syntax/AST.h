@@ -38,12 +38,26 @@ enum class BinaryOperator {
   Divide,
   Div,
   Mod,
+  Power,
   Range,
 };
 llvm::StringRef spelling(BinaryOperator op);
 
 struct Expr {
-  enum class Kind { Integer, Float, Bool, String, List, Name, Member, Index, Call, Unary, Binary };
+  enum class Kind {
+    Integer,
+    Float,
+    Bool,
+    String,
+    List,
+    Name,
+    Member,
+    Index,
+    Call,
+    Unary,
+    Binary,
+    Conditional
+  };
 
   Expr(Kind kind, llvm::SMLoc loc) : kind(kind), loc(loc) {}
   virtual ~Expr() = default;
@@ -128,10 +142,18 @@ struct BinaryExpr : ExprOf<Expr::Kind::Binary> {
   ExprPtr right;
 };
 
+/// `chosen if condition else other`.
+struct ConditionalExpr : ExprOf<Expr::Kind::Conditional> {
+  using ExprOf::ExprOf;
+  ExprPtr chosen;
+  ExprPtr condition;
+  ExprPtr other;
+};
+
 //===- Statements -----------------------------------------------------------------------------===//
 
 struct Stmt {
-  enum class Kind { Assign, For, If, Require, Return, Input, Output, Loss, Metric };
+  enum class Kind { Assign, For, If, Require, Print, Return, Input, Output, Loss, Metric };
 
   Stmt(Kind kind, llvm::SMLoc loc) : kind(kind), loc(loc) {}
   virtual ~Stmt() = default;
@@ -146,17 +168,17 @@ template <Stmt::Kind K> struct StmtOf : Stmt {
   static bool classof(const Stmt *s) { return s->kind == K; }
 };
 
-struct AssignStmt : StmtOf<Stmt::Kind::Assign> {
-  using StmtOf::StmtOf;
-  llvm::StringRef name;
-  ExprPtr value; // of `x += e` the sum x + e
-};
-
-/// What a `for` binds: one name, or a list of patterns that takes a list apart.
+/// What a `for` or an assignment binds: one name, or a list of patterns that takes a list apart.
 struct Pattern {
   llvm::SMLoc loc;
   llvm::StringRef name; // empty: a list pattern
   std::vector<Pattern> items;
+};
+
+struct AssignStmt : StmtOf<Stmt::Kind::Assign> {
+  using StmtOf::StmtOf;
+  Pattern target;
+  ExprPtr value; // of `x += e` the sum x + e
 };
 
 struct ForStmt : StmtOf<Stmt::Kind::For> {
@@ -176,6 +198,11 @@ struct IfStmt : StmtOf<Stmt::Kind::If> {
 struct RequireStmt : StmtOf<Stmt::Kind::Require> {
   using StmtOf::StmtOf;
   ExprPtr condition;
+  ExprPtr message;
+};
+
+struct PrintStmt : StmtOf<Stmt::Kind::Print> {
+  using StmtOf::StmtOf;
   ExprPtr message;
 };
 

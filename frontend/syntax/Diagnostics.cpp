@@ -15,6 +15,10 @@ LogicalResult Diagnostics::error(SMLoc loc, const Twine &message) {
 
 void Diagnostics::note(SMLoc loc, const Twine &message) { print(loc, SourceMgr::DK_Note, message); }
 
+void Diagnostics::remark(SMLoc loc, const Twine &message) {
+  print(loc, SourceMgr::DK_Remark, message);
+}
+
 void Diagnostics::report(mlir::Diagnostic &diagnostic) {
   (void)error(find(diagnostic.getLocation()), diagnostic.str());
   for (mlir::Diagnostic &attached : diagnostic.getNotes())

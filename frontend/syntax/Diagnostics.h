@@ -23,6 +23,7 @@ public:
   /// location prints the message alone.
   llvm::LogicalResult error(llvm::SMLoc loc, const llvm::Twine &message);
   void note(llvm::SMLoc loc, const llvm::Twine &message);
+  void remark(llvm::SMLoc loc, const llvm::Twine &message);
   /// Reports what a context says of a place that locationOf gave, with its notes.
   void report(mlir::Diagnostic &diagnostic);
 

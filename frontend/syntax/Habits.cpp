@@ -18,7 +18,7 @@ static constexpr Hint syntax[] = {
     {"or", "write '||'"},
     {"is", "write '=='"},
     {"in", "compare with each: x == a || x == b"},
-    {"if", "choose by statements: if c { x = a } else { x = b }"},
+    {"if", "a choice is a if c else b"},
     {"for", "a list grows in a loop: for i in 0..n { list += [i] }"},
     {"elif", "write 'else if'"},
     {"while", "loops are over lists: for i in 0..n { ... }"},
@@ -30,15 +30,14 @@ static constexpr Hint syntax[] = {
     {"class", "a network is a 'model', a part of it a function, 'fn'"},
     {"lambda", "functions have names: fn at the top of the file"},
     {"from", "functions of another file come by import \"file.dl\""},
-    {"print", "'dlc compile FILE --emit=nn -o -' shows what comes out"},
+    {"print",
+     "write print \"text {expr}\"; 'dlc compile FILE --emit=nn -o -' shows what comes out"},
 };
 
 static constexpr Hint names[] = {
     {"range", "write 0..n"},
-    {"int", "write 'div' to round a quotient down"},
-    {"floor", "write 'div' to round a quotient down"},
     {"zip", "count the places: for i in 0..len(a) { ... a[i], b[i] ... }"},
-    {"pow", "write x * x, or exp(p * log(x)) for a positive x"},
+    {"pow", "write x ** p"},
     {"True", "write 'true'"},
     {"False", "write 'false'"},
     {"None", "leave the argument out"},
@@ -85,10 +84,7 @@ std::string nameHint(StringRef name, ArrayRef<StringRef> known) {
 static constexpr std::pair<StringLiteral, const char *> signs[] = {
     {"#", "a comment begins with '//'"},
     {"/*", "a comment begins with '//' and ends with its line"},
-    {"**", "'**' is no operator; write x * x, or exp(p * log(x)) for a positive x, or 1 << n for 2 "
-           "to the n"},
-    {"^", "'^' is no operator; a power is x * x, or 1 << n for 2 to the n, and that one of two "
-          "bools is true is a != b"},
+    {"^", "'^' is no operator; a power is x ** p, and that one of two bools is true is a != b"},
     {"++", "'++' is no operator; write i += 1"},
     {"<>", "'<>' is no operator; write '!='"},
     {"&", "'&' is no operator; of bools write '&&'"},
@@ -97,7 +93,7 @@ static constexpr std::pair<StringLiteral, const char *> signs[] = {
     {"%", "'%' is no operator; write 'mod'"},
     {"@", "'@' is no operator; dense(x, channels) multiplies by a matrix of parameters"},
     {"?", "'?' has no meaning here: an extent is an int known when compiling, and a choice is "
-          "if c { x = a } else { x = b }"},
+          "a if c else b"},
     {"'", "a string stands in double quotes"},
     {"\\", "a statement goes on in the next line inside of brackets only"},
 };

@@ -19,12 +19,13 @@ static constexpr std::pair<StringLiteral, Kind> spellings[] = {
     {"/=", Kind::SlashAssign}, {"<<", Kind::ShiftLeft},    {">>", Kind::ShiftRight},
     {"<=", Kind::LessEqual},   {">=", Kind::GreaterEqual}, {"==", Kind::Equal},
     {"!=", Kind::NotEqual},    {"&&", Kind::AndAnd},       {"||", Kind::OrOr},
-    {"(", Kind::LeftParen},    {")", Kind::RightParen},    {"[", Kind::LeftBracket},
-    {"]", Kind::RightBracket}, {"{", Kind::LeftBrace},     {"}", Kind::RightBrace},
-    {",", Kind::Comma},        {";", Kind::Semicolon},     {":", Kind::Colon},
-    {".", Kind::Dot},          {"=", Kind::Assign},        {"+", Kind::Plus},
-    {"-", Kind::Minus},        {"*", Kind::Star},          {"/", Kind::Slash},
-    {"<", Kind::Less},         {">", Kind::Greater},       {"!", Kind::Not},
+    {"**", Kind::StarStar},    {"(", Kind::LeftParen},     {")", Kind::RightParen},
+    {"[", Kind::LeftBracket},  {"]", Kind::RightBracket},  {"{", Kind::LeftBrace},
+    {"}", Kind::RightBrace},   {",", Kind::Comma},         {";", Kind::Semicolon},
+    {":", Kind::Colon},        {".", Kind::Dot},           {"=", Kind::Assign},
+    {"+", Kind::Plus},         {"-", Kind::Minus},         {"*", Kind::Star},
+    {"/", Kind::Slash},        {"<", Kind::Less},          {">", Kind::Greater},
+    {"!", Kind::Not},
 };
 
 std::string describe(const Token &token) {
@@ -124,7 +125,7 @@ Token Lexer::punctuation() {
     return error(1, "digits precede the point of a float: 0.5");
   const auto *own = find_if(spellings, [&](const auto &s) { return rest.starts_with(s.first); });
   size_t ownLength = own == std::end(spellings) ? 0 : own->first.size(), foreignLength = 0;
-  // "**" is foreign, but "||" is not.
+  // "/*" is foreign, but "||" is not.
   if (const char *message = foreignSign(rest, foreignLength); foreignLength > ownLength)
     return error(foreignLength, message);
   return ownLength > 0 ? take(own->second, ownLength)

@@ -38,6 +38,7 @@ struct Token {
     Plus,
     Minus,
     Star,
+    StarStar,
     Slash,
     ShiftLeft,
     ShiftRight,

@@ -1,4 +1,6 @@
-// Expressions by precedence climbing, with C's precedences; `..` binds weakest.
+// Expressions by precedence climbing, with C's precedences; `..` binds weaker than these, and
+// `a if c else b` weakest. `**` binds tighter than a sign before it, and its right operand may have
+// one.
 #include "frontend/syntax/Habits.h"
 #include "frontend/syntax/Parser.h"
 
@@ -38,6 +40,7 @@ static constexpr BinaryInfo binaryOperators[] = {
     {BinaryOperator::Divide, "/", Kind::Slash, 8},
     {BinaryOperator::Div, "div", Kind::Identifier, 8},
     {BinaryOperator::Mod, "mod", Kind::Identifier, 8},
+    {BinaryOperator::Power, "**", Kind::StarStar, 9}, // parsed by parsePower
 };
 
 static const BinaryInfo &info(BinaryOperator op) {
@@ -80,7 +83,36 @@ ExprPtr Parser::parseWholeExpression() {
   return expr;
 }
 
-ExprPtr Parser::parseExpression() { return parseBinary(1); }
+ExprPtr Parser::parseExpression() {
+  ExprPtr expr = parseBinary(1);
+  bool isChoice = isPunctuation(Kind::Identifier) && token.text == "if";
+  return expr && isChoice ? parseConditional(std::move(expr)) : std::move(expr);
+}
+
+/// Behind the value of `value if condition else other`.
+ExprPtr Parser::parseConditional(ExprPtr chosen) {
+  auto choice = std::make_unique<ConditionalExpr>(token.loc());
+  if (nesting >= maxHeight) {
+    (void)diags.error(token.loc(), "nested deeper than " + Twine(maxHeight) + " levels");
+    return nullptr;
+  }
+  ++nesting;
+  scope_exit leave([&] { --nesting; });
+  advance();
+  choice->chosen = std::move(chosen);
+  if (!(choice->condition = parseBinary(1)))
+    return nullptr;
+  if (!isPunctuation(Kind::Identifier) || token.text != "else") {
+    (void)errorExpected("'else' and the other value", "; a choice has both: a if c else b");
+    return nullptr;
+  }
+  advance();
+  if (!(choice->other = parseExpression()))
+    return nullptr;
+  unsigned height =
+      std::max({choice->chosen->height, choice->condition->height, choice->other->height});
+  return finish(std::move(choice), height);
+}
 
 ExprPtr Parser::parseBinary(unsigned minPrecedence) {
   ExprPtr left = parseUnary();
@@ -106,7 +138,7 @@ ExprPtr Parser::parseUnary() {
   ++nesting;
   scope_exit leave([&] { --nesting; });
   if (!token.is(Kind::Minus) && !token.is(Kind::Not))
-    return parsePostfix();
+    return parsePower();
   auto unary = std::make_unique<UnaryExpr>(token.loc());
   unary->op = token.is(Kind::Minus) ? UnaryOperator::Negate : UnaryOperator::Not;
   advance();
@@ -114,6 +146,17 @@ ExprPtr Parser::parseUnary() {
     return nullptr;
   unsigned height = unary->operand->height;
   return finish(std::move(unary), height);
+}
+
+ExprPtr Parser::parsePower() {
+  ExprPtr base = parsePostfix();
+  if (!base || !isPunctuation(Kind::StarStar))
+    return base;
+  SMLoc loc = token.loc();
+  advance();
+  ExprPtr exponent = parseUnary();
+  return exponent ? makeBinary(loc, BinaryOperator::Power, std::move(base), std::move(exponent))
+                  : nullptr;
 }
 
 ExprPtr Parser::parsePostfix() {

@@ -30,11 +30,10 @@ LogicalResult Parser::parseBlock(Block &block) {
 }
 
 std::unique_ptr<Stmt> Parser::parseStatement() {
+  if (token.is(Kind::LeftBracket))
+    return parseAssign();
   if (!token.is(Kind::Identifier)) {
-    (void)errorExpected("a statement or '}'",
-                        token.is(Kind::LeftBracket)
-                            ? "; only 'for' takes a list apart; its values are list[0], list[1]"
-                            : "");
+    (void)errorExpected("a statement or '}'");
     return nullptr;
   }
   Token following = peek();
@@ -45,6 +44,8 @@ std::unique_ptr<Stmt> Parser::parseStatement() {
     return parseIf();
   if (token.text == "require")
     return parseRequire();
+  if (token.text == "print" && following.is(Kind::String) && !following.afterNewline)
+    return parsePrint();
   if (token.text == "return")
     return parseReturn();
   if (token.text == "input" && named)
@@ -68,7 +69,7 @@ std::string Parser::assignHint(StringRef name) const {
   if (!hint.empty())
     return hint;
   if (token.is(Kind::Comma))
-    return "; it assigns one: p = f(x), then a = p[0]";
+    return "; a list is taken apart in brackets: [a, b] = [1, 2]";
   if (token.is(Kind::LeftBracket))
     return "; lists do not change: make a new one";
   return "";
@@ -76,9 +77,16 @@ std::string Parser::assignHint(StringRef name) const {
 
 std::unique_ptr<Stmt> Parser::parseAssign() {
   auto assign = std::make_unique<AssignStmt>(token.loc());
-  if (failed(expectName("a statement", assign->name)))
+  Pattern &target = assign->target;
+  target.loc = assign->loc;
+  if (failed(token.is(Kind::LeftBracket) ? parsePattern(target, 0)
+                                         : expectName("a statement", target.name)))
     return nullptr;
   SMLoc opLoc = token.loc();
+  if (target.name.empty() && !token.is(Kind::Assign)) {
+    (void)errorExpected("'=' and the list to take apart");
+    return nullptr;
+  }
   std::optional<BinaryOperator> op;
   switch (token.kind) {
   case Kind::Assign:
@@ -96,15 +104,15 @@ std::unique_ptr<Stmt> Parser::parseAssign() {
     op = BinaryOperator::Divide;
     break;
   default:
-    (void)errorExpected(("'=' after '" + assign->name + "' (a statement assigns a value)").str(),
-                        assignHint(assign->name));
+    (void)errorExpected(("'=' after '" + target.name + "' (a statement assigns a value)").str(),
+                        assignHint(target.name));
     return nullptr;
   }
   advance();
   assign->value = parseExpression();
   if (op && assign->value) {
     auto old = std::make_unique<NameExpr>(assign->loc);
-    old->name = assign->name;
+    old->name = target.name;
     assign->value = makeBinary(opLoc, *op, std::move(old), std::move(assign->value));
   }
   return assign->value ? std::move(assign) : nullptr;
@@ -170,6 +178,12 @@ std::unique_ptr<Stmt> Parser::parseRequire() {
       !(require->message = parseExpression()))
     return nullptr;
   return require;
+}
+
+std::unique_ptr<Stmt> Parser::parsePrint() {
+  auto print = std::make_unique<PrintStmt>(token.loc());
+  advance();
+  return (print->message = parseString()) ? std::move(print) : nullptr;
 }
 
 std::unique_ptr<Stmt> Parser::parseReturn() {

@@ -60,6 +60,7 @@ private:
   std::unique_ptr<Stmt> parseFor();
   std::unique_ptr<Stmt> parseIf();
   std::unique_ptr<Stmt> parseRequire();
+  std::unique_ptr<Stmt> parsePrint();
   std::unique_ptr<Stmt> parseReturn();
   std::unique_ptr<Stmt> parseInput();
   template <typename Sink> std::unique_ptr<Stmt> parseSink(bool named);
@@ -67,8 +68,10 @@ private:
 
   // Expressions; null after an error.
   ExprPtr parseExpression();
+  ExprPtr parseConditional(ExprPtr chosen);
   ExprPtr parseBinary(unsigned minPrecedence);
   ExprPtr parseUnary();
+  ExprPtr parsePower();
   ExprPtr parsePostfix();
   ExprPtr parsePrimary();
   ExprPtr parseNumber();

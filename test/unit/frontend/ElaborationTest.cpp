@@ -279,7 +279,55 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("sum(b, axes = 2)", "[2, 4, 8]"),
         std::pair("mean(c, axes = [2, 3, 4], keep = true)", "[2, 4, 1, 1, 1]"),
         std::pair("b - mean(b, axes = [-1, -2], keep = true)", "[2, 4, 9, 8]"),
-        std::pair("softmax(b)", "[2, 4, 9, 8]"), std::pair("max(b, 0.5)", "[2, 4, 9, 8]")));
+        std::pair("softmax(b)", "[2, 4, 9, 8]"), std::pair("max(b, 0.5)", "[2, 4, 9, 8]"),
+        std::pair("log_softmax(a)", "[2, 4, 9]"), std::pair("clamp(a, 0, 1)", "[2, 4, 9]"),
+        std::pair("where(b > 0.0, mean(b, axes = 1, keep = true), 0)", "[2, 4, 9, 8]"),
+        std::pair("where(mean(b, axes = 1, keep = true) > 0.0, 1, b)", "[2, 4, 9, 8]"),
+        std::pair("where(mean(b, axes = 1, keep = true) > 0.0, 1, 2)", "[2, 1, 9, 8]"),
+        std::pair("where(true, mean(b, axes = 1, keep = true), b)", "[2, 4, 9, 8]"),
+        std::pair("mean(a, axes = [1, 2]) ** 3", "[2]"), std::pair("a ** 0", "[2, 4, 9]"),
+        std::pair("amax(b, axes = [1, -1])", "[2, 9]"),
+        std::pair("amax(b, axes = 1, keep = true)", "[2, 1, 9, 8]"),
+        std::pair("var(b, axes = [2, 3])", "[2, 4]"),
+        std::pair("var(b, axes = 2, keep = true, correction = 0)", "[2, 4, 1, 8]"),
+        std::pair("argmax(b, 1)", "[2, 9, 8]"), std::pair("argmax(a, axis = -1)", "[2, 4]")));
+
+//===- Pointwise ------------------------------------------------------------------------------===//
+
+/// The ops that a function of x, or i, becomes in prediction, without constants.
+class OpsOf : public testing::TestWithParam<std::pair<const char *, const char *>> {};
+TEST_P(OpsOf, AreFew) {
+  auto [expression, expected] = GetParam();
+  Elaborated result("model m() {\n  input x : f32[2, 4]\n  input i : i32[2, 4]\n  y = " +
+                    std::string(expression) + "\n  output p = y\n  loss = mean(x) + mean(i) }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  std::string ops;
+  for (mlir::Operation &op : result.program("predict").getBody().front())
+    if (!mlir::isa<nn::ConstantOp, nn::OutputOp>(op))
+      ops += (ops.empty() ? "" : " ") + op.getName().stripDialect().str();
+  EXPECT_EQ(ops, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Powers, OpsOf,
+    testing::Values(std::pair("x ** 1", ""), std::pair("x ** 2", "mul"),
+                    std::pair("x ** 3.0", "mul mul"), std::pair("x ** 8", "mul mul mul"),
+                    std::pair("x ** 9", "pow"), std::pair("x ** -2", "mul div"),
+                    std::pair("x ** 0.5", "sqrt"), std::pair("x ** -0.5", "rsqrt"),
+                    std::pair("x ** 1.5", "pow"), std::pair("-x ** 2", "mul neg")));
+
+INSTANTIATE_TEST_SUITE_P(
+    Others, OpsOf,
+    testing::Values(std::pair("stop_gradient(x)", ""), std::pair("clamp(x, 0, 1)", "max min"),
+                    std::pair("where(i == 3, 0, i)", "broadcast compare broadcast select"),
+                    std::pair("where(i > 3, x, i)", "broadcast compare cast select")));
+
+TEST(Elaboration, StopGradientIsForTrainingAlone) {
+  Elaborated result(withBody("  y = stop_gradient(image) * image"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<nn::StopGradientOp>("train"), 1u);
+  EXPECT_EQ(result.count<nn::StopGradientOp>("eval"), 0u);
+}
 
 //===- Configuration --------------------------------------------------------------------------===//
 

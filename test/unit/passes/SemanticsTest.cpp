@@ -88,6 +88,25 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
 
+const char *const pointwise = R"(
+model m(batch = 2) {
+  input image : f32[batch, 3, 7, 8]
+  input target : f32[batch, 16, 7, 8]
+  x = conv(image, 16, kernel = 3, padding = 1, name = "a")
+  y = silu(x) + leaky_relu(x, slope = 0.2) * elu(x) - softplus(x) * hardswish(4 * x) + gelu(x)
+  y = conv(y, 16, kernel = 1, name = "b")
+  z = where(y > 0.1, log10(1.0 + abs(y)), y ** 3) + clamp(y, -0.5, 0.5) ** 2
+  z = z - (1.0 + y ** 2) ** -0.7 * stop_gradient(tanh(y))
+  spread = 0.1 + var(y, axes = [2, 3], keep = true) + var(y, axes = 1, keep = true, correction = 0)
+  out = conv(z / spread - amax(y, axes = [1, 2], keep = true), 16, kernel = 1, name = "c")
+  output best = argmax(out, 1)
+  output scores = log_softmax(out)
+  loss = mse(log_softmax(out), target) + 0.1 * mean(softmax(out) ** 0.5)
+  metric first = mean(argmax(out, 1) == 0)
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
+)";
+
 constexpr size_t ranks = 2;
 
 struct Case {
@@ -293,6 +312,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest,
                                          Case{"resamplingBf16", resampling, "bf16"},
                                          Case{"moves", moves, "f32"},
                                          Case{"movesBf16", moves, "bf16"},
+                                         Case{"pointwise", pointwise, "f32"},
+                                         Case{"pointwiseBf16", pointwise, "bf16"},
                                          Case{"classificationBf16", classification, "bf16"}),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,
