@@ -22,21 +22,19 @@ static bool isPath(StringRef name) {
 }
 
 /// The path of a call: the caller's, then `name = "..."` or the callee's name and number; an empty
-/// name adds nothing. Takes `name` out of the arguments.
+/// name adds nothing.
 FailureOr<std::string> Elaborator::callPath(const CallExpr &expr, StringRef callee,
-                                            std::vector<GivenArgument> &arguments) {
+                                            const GivenArgument *name) {
   std::string own;
-  auto given = find_if(arguments, [](const auto &argument) { return argument.keyword == "name"; });
-  if (given != arguments.end()) {
-    bool isName = given->value.isString() &&
-                  (given->value.asString().empty() || isPath(given->value.asString()));
+  if (name) {
+    bool isName = name->value.isString() &&
+                  (name->value.asString().empty() || isPath(name->value.asString()));
     if (!isName)
-      return error(given->valueLoc,
+      return error(name->valueLoc,
                    "a name consists of letters, digits, '_' and '-', with dots between "
                    "components, or is \"\", which adds no component, got " +
-                       describe(given->value));
-    own = given->value.asString();
-    arguments.erase(given);
+                       describe(name->value));
+    own = name->value.asString();
   } else {
     own = (callee + "." + Twine((*frame->counters)[callee]++)).str();
   }
@@ -46,6 +44,39 @@ FailureOr<std::string> Elaborator::callPath(const CallExpr &expr, StringRef call
   if (path.size() > maxPath)
     return error(expr.loc, "the layer's name is longer than " + Twine(maxPath) + " letters");
   return path;
+}
+
+/// Takes `name`, `reuse` and `trainable` out of the arguments.
+FailureOr<Elaborator::CallSettings>
+Elaborator::callSettings(const CallExpr &expr, StringRef callee,
+                         std::vector<GivenArgument> &arguments) {
+  StringMap<const GivenArgument *> common;
+  for (const GivenArgument &argument : arguments)
+    if (is_contained(commonArguments(), argument.keyword) &&
+        !common.try_emplace(argument.keyword, &argument).second)
+      return error(argument.loc, "argument '" + argument.keyword + "' is given twice");
+  const GivenArgument *name = common.lookup("name"), *reuse = common.lookup("reuse"),
+                      *trainable = common.lookup("trainable");
+  for (const GivenArgument *flag : {reuse, trainable})
+    if (flag && !flag->value.isBool())
+      return error(flag->valueLoc,
+                   "'" + flag->keyword + "' is true or false, got " + describe(flag->value));
+  FailureOr<std::string> path = callPath(expr, callee, name);
+  if (failed(path))
+    return failure();
+  CallSettings settings{std::move(*path), frame->reuse, frame->trainable};
+  if (trainable)
+    settings.trainable &= trainable->value.asBool();
+  if (reuse && reuse->value.asBool()) {
+    if (!name || name->value.asString().empty())
+      return error(reuse->loc, "'reuse' needs the name under which the parameters were made: name "
+                               "= \"...\"");
+    settings.reuse = true;
+  }
+  erase_if(arguments, [](const GivenArgument &argument) {
+    return is_contained(commonArguments(), argument.keyword);
+  });
+  return settings;
 }
 
 FailureOr<Value> Elaborator::evaluateCall(const CallExpr &expr) {
@@ -68,11 +99,11 @@ FailureOr<Value> Elaborator::evaluateCall(const CallExpr &expr) {
                                "or 'for i in 0..n { x = f(x) }' repeats a call");
   Callable target = callee->asCallable();
   StringRef name = target.op ? StringRef(target.op->name) : target.function->name;
-  FailureOr<std::string> path = callPath(expr, name, given);
-  if (failed(path))
+  FailureOr<CallSettings> settings = callSettings(expr, name, given);
+  if (failed(settings))
     return failure();
-  return target.op ? callOperator(*target.op, expr, std::move(*path), given)
-                   : callFunction(*target.function, expr, std::move(*path), given);
+  return target.op ? callOperator(*target.op, expr, *settings, given)
+                   : callFunction(*target.function, expr, std::move(*settings), given);
 }
 
 LogicalResult Elaborator::bindParameters(const Function &function, const CallExpr &expr,
@@ -109,12 +140,14 @@ LogicalResult Elaborator::bindParameters(const Function &function, const CallExp
 }
 
 FailureOr<Value> Elaborator::callFunction(const Function &function, const CallExpr &expr,
-                                          std::string path, ArrayRef<GivenArgument> given) {
+                                          CallSettings settings, ArrayRef<GivenArgument> given) {
   Frame callee;
   callee.function = &function;
-  if (path == frame->path)
+  if (settings.path == frame->path)
     callee.counters = frame->counters;
-  callee.path = std::move(path);
+  callee.path = std::move(settings.path);
+  callee.reuse = settings.reuse;
+  callee.trainable = settings.trainable;
   callee.site = hash_combine(frame->site, expr.loc.getPointer());
   unsigned errorsBefore = diags.errorCount();
   if (failed(bindParameters(function, expr, given, callee)))
@@ -134,7 +167,8 @@ FailureOr<Value> Elaborator::callFunction(const Function &function, const CallEx
 }
 
 FailureOr<Value> Elaborator::callOperator(const CallSpec &spec, const CallExpr &expr,
-                                          std::string path, ArrayRef<GivenArgument> given) {
+                                          const CallSettings &settings,
+                                          ArrayRef<GivenArgument> given) {
   constexpr size_t maxOperators = 50'000;
   SmallVector<BoundArgument, 8> bound;
   if (failed(bindArguments(spec, expr.loc, given, diags, bound)))
@@ -144,9 +178,9 @@ FailureOr<Value> Elaborator::callOperator(const CallSpec &spec, const CallExpr &
       return failure();
   if (++emitted > maxOperators)
     return error(expr.loc, "a model of more than " + Twine(maxOperators) + " operators");
-  setLocation(expr.loc, path);
-  Graph::Site site{locationOf(expr.loc), frame->site};
-  Emission call(graph, diags, spec, bound, path, site, expr.loc);
+  setLocation(expr.loc, settings.path);
+  Graph::Site site{locationOf(expr.loc), frame->site, settings.reuse, settings.trainable};
+  Emission call(graph, diags, spec, bound, settings.path, site, expr.loc);
   return spec.emit(call);
 }
 

@@ -36,8 +36,9 @@ struct MetricInfo {
 /// One activation of the model or of a function.
 struct Frame {
   const Function *function = nullptr;
-  std::string path; // of the layers made in it; empty in the model
-  size_t site = 0;  // hash of the calls that led here
+  std::string path;                     // of the layers made in it; empty in the model
+  size_t site = 0;                      // hash of the calls that led here
+  bool reuse = false, trainable = true; // as the calls that led here say
   /// Unnamed calls so far, per callee. A call that adds nothing to the path shares its caller's.
   using Counters = llvm::StringMap<unsigned>;
   std::shared_ptr<Counters> counters = std::make_shared<Counters>();
@@ -99,13 +100,21 @@ private:
 
   // Calls (Calls.cpp).
   mlir::FailureOr<Value> evaluateCall(const CallExpr &expr);
+  /// What every call may say, apart from what its callee takes.
+  struct CallSettings {
+    std::string path;
+    bool reuse = false, trainable = true;
+  };
+  mlir::FailureOr<CallSettings> callSettings(const CallExpr &expr, llvm::StringRef callee,
+                                             std::vector<GivenArgument> &arguments);
   mlir::FailureOr<std::string> callPath(const CallExpr &expr, llvm::StringRef callee,
-                                        std::vector<GivenArgument> &arguments);
+                                        const GivenArgument *name);
   mlir::FailureOr<Value> callFunction(const Function &function, const CallExpr &expr,
-                                      std::string path, llvm::ArrayRef<GivenArgument> given);
+                                      CallSettings settings, llvm::ArrayRef<GivenArgument> given);
   llvm::LogicalResult bindParameters(const Function &function, const CallExpr &expr,
                                      llvm::ArrayRef<GivenArgument> given, Frame &callee);
-  mlir::FailureOr<Value> callOperator(const CallSpec &spec, const CallExpr &expr, std::string path,
+  mlir::FailureOr<Value> callOperator(const CallSpec &spec, const CallExpr &expr,
+                                      const CallSettings &settings,
                                       llvm::ArrayRef<GivenArgument> given);
 
   llvm::LogicalResult error(llvm::SMLoc loc, const llvm::Twine &message) {

@@ -57,8 +57,9 @@ static LogicalResult checkDefinitions(const ModelFile &file, SMLoc start, Diagno
       return failure();
     }
     for (const Parameter &parameter : function->parameters)
-      if (parameter.name == "name")
-        return diags.error(parameter.loc, "every call has a 'name' already: that of the layer");
+      if (is_contained(commonArguments(), parameter.name))
+        return diags.error(parameter.loc,
+                           "every call has a '" + parameter.name + "' already: that of its layer");
   }
   return checkNames(file, diags);
 }

@@ -7,10 +7,10 @@
 
 namespace dlc::nn {
 
-/// Operands of an elementwise op that have its shape: not the scalars of a dropout (seed, step,
+/// Operands of an elementwise op that have its shape: not the scalars of a random one (seed, step,
 /// first_row).
 inline mlir::OperandRange fullOperands(mlir::Operation *op) {
-  return isa<DropoutOp>(op) ? op->getOperands().take_front() : op->getOperands();
+  return isa<RandomOpInterface>(op) ? op->getOperands().drop_back(3) : op->getOperands();
 }
 
 /// The value in another element type; itself if it has that type. Row-major.

@@ -14,6 +14,8 @@ def NN_Rows : DeclareOpInterfaceMethods<NN_RowsOpInterface>;
 def NN_Windows : DeclareOpInterfaceMethods<NN_WindowsOpInterface>;
 // Of ops with `bias` and `relu`, whose accessors are the methods.
 defvar NN_Epilogue = NN_EpilogueOpInterface;
+// Of ops with `stream`, whose accessor is the method.
+defvar NN_Random = NN_RandomOpInterface;
 def NN_Blocks : DeclareOpInterfaceMethods<NN_BlocksOpInterface>;
 def NN_Composite : DeclareOpInterfaceMethods<NN_CompositeOpInterface>;
 // With layerKind, too.

@@ -136,6 +136,145 @@ SmallVector<Value> BatchNormGradOp::decompose(OpBuilder &builder) {
           ops.cast(sumDy, parameter)};
 }
 
+//===- Group norm -----------------------------------------------------------------------------===//
+
+// Sums over the spatial dimensions come first, one for each sample and channel: those run in any
+// layout, since groups cut channels of small tensors alone. These are [N, groups, C / groups], or
+// [N, C] where channels are groups, from the sums until they are spread over the elements.
+
+namespace {
+class Grouping {
+public:
+  Grouping(OpChain &ops, Value x, int64_t groups)
+      : ops(ops), x(x), samples(tensorType(x).getDimSize(0)), channels(tensorType(x).getDimSize(1)),
+        groups(groups), shape{samples, channels} {
+    if (groups != channels)
+      shape = {samples, groups, channels / groups};
+  }
+
+  double elements() const {
+    return static_cast<double>(tensorType(x).getNumElements()) /
+           static_cast<double>(samples * groups);
+  }
+  /// The sum of each channel of each sample.
+  Value perChannel(Value value) {
+    auto dims = llvm::to_vector(llvm::seq<int64_t>(2, tensorType(value).getRank()));
+    return inShape(dims.empty() ? value : ops.sum(value, dims), shape);
+  }
+  /// The sums of channels over each group's, [N, groups].
+  Value perGroup(Value value) { return groups == channels ? value : ops.sum(value, {2}); }
+  /// The sums of channels over all samples, [C].
+  Value overSamples(Value value) { return inShape(ops.sum(value, {0}), channels); }
+  /// A group's number for each of its channels.
+  Value toChannels(Value value) {
+    return groups == channels ? value : spread(value, shape, {0, 1});
+  }
+  /// A channel's number for each sample.
+  Value toSamples(Value value) {
+    return spread(inShape(value, ArrayRef(shape).drop_front()), shape,
+                  llvm::to_vector(llvm::seq<int64_t>(1, static_cast<int64_t>(shape.size()))));
+  }
+  /// A channel's number for each element.
+  Value toElements(Value value) {
+    return spread(inShape(value, {samples, channels}), tensorType(x).getShape(), {0, 1});
+  }
+  /// What belongs to the elements of a sample, for each sample.
+  Value ofSample(Value value) {
+    return spread(value, tensorType(x).getShape(),
+                  llvm::to_vector(llvm::seq<int64_t>(1, tensorType(x).getRank())));
+  }
+
+private:
+  Value inShape(Value value, ArrayRef<int64_t> wanted) {
+    return tensorType(value).getShape() == wanted ? value : ops.reshaped(value, wanted);
+  }
+  Value spread(Value value, ArrayRef<int64_t> to, ArrayRef<int64_t> dims) {
+    auto type = RankedTensorType::get(to, tensorType(value).getElementType());
+    return BroadcastOp::create(ops.builder, ops.loc, type, value,
+                               ops.builder.getDenseI64ArrayAttr(dims));
+  }
+
+  OpChain &ops;
+  Value x;
+  int64_t samples, channels, groups;
+  SmallVector<int64_t> shape; // of channels
+};
+} // namespace
+
+SmallVector<Value> GroupNormOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value x = ops.atLeastF32(getX());
+  Type element = tensorType(x).getElementType();
+  Grouping grouping(ops, x, static_cast<int64_t>(getGroups()));
+  double share = 1.0 / grouping.elements();
+  Value wide = ops.wide(x);
+  Value mean = ops.scaled(grouping.perGroup(grouping.perChannel(wide)), share);
+  Value squares = grouping.perGroup(grouping.perChannel(ops.make<MulOp>(wide, wide)));
+  Value difference = ops.make<SubOp>(ops.scaled(squares, share), ops.make<MulOp>(mean, mean));
+  Value var = ops.make<MaxOp>(difference, ops.constant(difference, 0));
+  Value inverse = grouping.toChannels(inverseDeviation(ops, var, getEpsilon().convertToDouble()));
+  Value centre = grouping.toChannels(mean);
+  auto toElements = [&](Value value) { return grouping.toElements(ops.cast(value, element)); };
+  Value y;
+  if (tensorType(getScale()).getRank() == 1) {
+    Value a = ops.make<MulOp>(ops.wide(grouping.toSamples(getScale())), inverse);
+    Value b = ops.make<SubOp>(ops.wide(grouping.toSamples(getBias())), ops.make<MulOp>(centre, a));
+    y = ops.make<AddOp>(ops.make<MulOp>(x, toElements(a)), toElements(b));
+  } else {
+    Value normal = ops.make<SubOp>(ops.make<MulOp>(x, toElements(inverse)),
+                                   toElements(ops.make<MulOp>(centre, inverse)));
+    Value scale = grouping.ofSample(ops.cast(getScale(), element));
+    y = ops.make<AddOp>(ops.make<MulOp>(normal, scale),
+                        grouping.ofSample(ops.cast(getBias(), element)));
+  }
+  Type statistics = tensorType(getMean()).getElementType();
+  return {ops.cast(y, tensorType(getY()).getElementType()), ops.cast(mean, statistics),
+          ops.cast(var, statistics)};
+}
+
+// With g = scale dy and sums over a group of m elements: dx = (g - sum(g) / m - (x - mean) sum(g (x
+// - mean)) / (m (var + epsilon))) / sqrt(var + epsilon). As for batch norm, products may be rounded
+// to f32 before they are added up.
+SmallVector<Value> GroupNormGradOp::decompose(OpBuilder &builder) {
+  OpChain ops(builder, *this);
+  Value x = ops.atLeastF32(getX()), dy = ops.atLeastF32(getDy());
+  Type element = tensorType(x).getElementType();
+  Type parameter = tensorType(getScale()).getElementType();
+  Grouping grouping(ops, x, tensorType(getMean()).getDimSize(1));
+  auto toElements = [&](Value value) { return grouping.toElements(ops.cast(value, element)); };
+  Value inverse = inverseDeviation(ops, ops.wide(getVar()), getEpsilon().convertToDouble());
+  Value ofChannels = grouping.toChannels(inverse);
+  Value deviation = ops.make<SubOp>(x, toElements(grouping.toChannels(getMean())));
+  bool isPerChannel = tensorType(getScale()).getRank() == 1;
+  Value weighted = dy, factor = ofChannels, dscale, dbias;
+  if (!isPerChannel)
+    weighted = ops.make<MulOp>(dy, grouping.ofSample(ops.cast(getScale(), element)));
+  Value sum = grouping.perChannel(ops.wide(weighted));
+  Value product = grouping.perChannel(ops.wide(ops.make<MulOp>(weighted, deviation)));
+  if (isPerChannel) {
+    dscale = grouping.overSamples(ops.make<MulOp>(product, ofChannels));
+    dbias = grouping.overSamples(sum);
+    Value scale = ops.wide(grouping.toSamples(getScale()));
+    sum = ops.make<MulOp>(sum, scale);
+    product = ops.make<MulOp>(product, scale);
+    factor = ops.make<MulOp>(ofChannels, scale);
+  } else {
+    Value normal = ops.make<MulOp>(deviation, toElements(ofChannels));
+    dscale = ops.sum(ops.wide(ops.make<MulOp>(dy, normal)), {0});
+    dbias = ops.sum(ops.wide(dy), {0});
+  }
+  double share = -1.0 / grouping.elements();
+  Value square = ops.make<MulOp>(inverse, inverse);
+  Value b = ops.make<MulOp>(ops.make<MulOp>(inverse, square), grouping.perGroup(product));
+  Value c = ops.make<MulOp>(inverse, grouping.perGroup(sum));
+  Value correction = ops.make<AddOp>(
+      ops.make<MulOp>(deviation, toElements(grouping.toChannels(ops.scaled(b, share)))),
+      toElements(grouping.toChannels(ops.scaled(c, share))));
+  Value dx = ops.make<AddOp>(ops.make<MulOp>(weighted, toElements(factor)), correction);
+  return {ops.cast(dx, tensorType(getDx()).getElementType()), ops.cast(dscale, parameter),
+          ops.cast(dbias, parameter)};
+}
+
 //===- Softmax cross entropy ------------------------------------------------------------------===//
 
 /// One value per row, repeated for each class of `like`.
@@ -191,6 +330,8 @@ SmallVector<Value> SoftmaxCrossEntropyGradOp::decompose(OpBuilder &builder) {
 
 LayerKind BatchNormOp::layerKind() { return LayerKind::Norm; }
 LayerKind BatchNormGradOp::layerKind() { return LayerKind::Norm; }
+LayerKind GroupNormOp::layerKind() { return LayerKind::Norm; }
+LayerKind GroupNormGradOp::layerKind() { return LayerKind::Norm; }
 LayerKind SoftmaxCrossEntropyOp::layerKind() { return LayerKind::Loss; }
 LayerKind SoftmaxCrossEntropyGradOp::layerKind() { return LayerKind::Loss; }
 

@@ -86,21 +86,29 @@ LogicalResult CastOp::verify() {
   return success();
 }
 
+static LogicalResult verifyRandom(RandomOpInterface op) {
+  for (Value scalar : op->getOperands().take_back(3))
+    if (tensorType(scalar).getRank() != 0 || !tensorType(scalar).getElementType().isInteger(64))
+      return op->emitOpError("takes seed, step and first_row as tensor<i64>, got ")
+             << scalar.getType();
+  if (op.getStream() > UINT32_MAX)
+    return op->emitOpError("stream must fit in 32 bits");
+  return success();
+}
+
 LogicalResult DropoutOp::verify() {
   double rate = getRate().convertToDouble();
   if (!(rate >= 0 && rate < 1))
     return emitOpError("rate is ") << rate << ", expected 0 <= rate < 1";
-  for (Value scalar : {getSeed(), getStep(), getFirstRow()})
-    if (tensorType(scalar).getRank() != 0 || !tensorType(scalar).getElementType().isInteger(64))
-      return emitOpError("takes seed, step and first_row as tensor<i64>, got ") << scalar.getType();
-  if (getStream() < 0 || getStream() > int64_t{UINT32_MAX})
-    return emitOpError("stream must fit in 32 bits");
-  return success();
+  return verifyRandom(*this);
 }
 
 //===- Decomposition --------------------------------------------------------------------------===//
 
 SmallVector<Value> StopGradientOp::decompose(OpBuilder &) { return {getX()}; }
+LogicalResult UniformOp::verify() { return verifyRandom(*this); }
+
+LogicalResult NormalOp::verify() { return verifyRandom(*this); }
 
 //===- Folding --------------------------------------------------------------------------------===//
 

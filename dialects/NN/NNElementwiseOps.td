@@ -87,18 +87,47 @@ def NN_CastOp : NN_TypedOp<"cast", [NN_Elementwise, NN_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def NN_DropoutOp : NN_ElementwiseOp<"dropout", [NN_Differentiable, NN_Layer, NN_FunctionPerElement]> {
+def NN_DropoutOp : NN_ElementwiseOp<"dropout", [NN_Differentiable, NN_Layer, NN_Random, NN_FunctionPerElement]> {
   let summary = "x / (1 - rate) where kept, else 0";
   let description = [{
-    An element is kept iff uniform01(philoxBits(seed, stream, step, element)) >= rate (runtime/core/Philox.h), where
-    element is the logical row-major index in the global batch: `first_row` rows come before this rank's. The gradient
-    is the same op on dy, so the mask is recomputed. `seed`, `step`, `first_row` are i64 scalars; `stream` is the hash
-    of the op's name path.
+    An element is kept iff its uniform number (nn.uniform) is >= rate. The gradient is the same op on dy, so the mask is
+    recomputed.
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_IntTensor:$seed, NN_IntTensor:$step, NN_IntTensor:$first_row,
                        F64Attr:$rate, I64Attr:$stream);
   let results = (outs NN_FloatTensor:$y);
   let hasVerifier = 1;
+}
+
+class NN_RandomTensorOp<string mnemonic, string text>
+    : NN_TypedOp<mnemonic, [NN_Elementwise, NN_Random, NN_FunctionPerElement]> {
+  let summary = text;
+  let arguments = (ins NN_IntTensor:$seed, NN_IntTensor:$step, NN_IntTensor:$first_row, I64Attr:$stream);
+  let results = (outs NN_FloatTensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_UniformOp : NN_RandomTensorOp<"uniform", "random numbers from 0 to below 1"> {
+  let description = [{
+    An element is uniform01(philoxBits(seed, stream, step, element)) (runtime/core/Philox.h), where element is the
+    logical row-major index in the global batch: `first_row` rows come before this rank's. `seed`, `step`, `first_row`
+    are i64 scalars; `stream` is the hash of the op's name path.
+
+    ```mlir
+    %u = nn.uniform %seed, %step, %row {stream = 7 : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<8x16xf32>
+    ```
+  }];
+}
+
+def NN_NormalOp : NN_RandomTensorOp<"normal", "random numbers of the standard normal distribution"> {
+  let description = [{
+    An element is the normal distribution's quantile of u + 2^-25, computed in f32, where u is the element of nn.uniform.
+    So no number lies further than 5.42 from 0.
+
+    ```mlir
+    %z = nn.normal %seed, %step, %row {stream = 7 : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<8x16xf32>
+    ```
+  }];
 }
 
 #endif // DLC_NN_ELEMENTWISE_OPS

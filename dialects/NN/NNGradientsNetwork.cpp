@@ -185,6 +185,17 @@ void BatchNormOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayR
       operandGradients[i] = value;
 }
 
+void GroupNormOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayRef<bool> wanted,
+                                MutableArrayRef<Value> operandGradients) {
+  if (!gradients[0]) // the statistics are stop-gradient
+    return;
+  auto grad = GroupNormGradOp::create(builder, getLoc(), gradients[0], getX(), getScale(),
+                                      getMean(), getVar(), getEpsilonAttr());
+  for (auto [i, value] : llvm::enumerate(grad.getResults()))
+    if (wanted[i])
+      operandGradients[i] = value;
+}
+
 void SoftmaxCrossEntropyOp::buildGradient(OpBuilder &builder, ValueRange gradients,
                                           ArrayRef<bool> wanted,
                                           MutableArrayRef<Value> operandGradients) {

@@ -85,6 +85,15 @@ def NN_EpilogueOpInterface : OpInterface<"EpilogueOpInterface"> {
   ];
 }
 
+def NN_RandomOpInterface : OpInterface<"RandomOpInterface"> {
+  let cppNamespace = "::dlc::nn";
+  let description = [{
+    Elementwise ops that draw a number for each element of the result. The last three operands are the i64 scalars seed,
+    step and first_row, the rows of the global batch before this rank's.
+  }];
+  let methods = [InterfaceMethod<"Distinguishes the op from others of the model; 32 bits.", "uint64_t", "getStream">];
+}
+
 // Implementers, as a library's kernels, are asked what they offer for the op (passes/planning/KernelRequests.h).
 def NN_HasKernelRequest : NativeOpTrait<"HasKernelRequest"> { let cppNamespace = "::dlc::nn"; }
 

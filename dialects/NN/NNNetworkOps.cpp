@@ -347,6 +347,57 @@ LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
   return success();
 }
 
+/// One element per channel, or the shape of a sample.
+static LogicalResult checkScale(std::optional<Location> loc, Value scale, RankedTensorType x,
+                                int64_t groups) {
+  bool isSample = groups == 1 && tensorType(scale).getShape() == x.getShape().drop_front(); // 2.
+  if (isPerChannel(scale, x) || isSample)
+    return success();
+  return emitOptionalError(loc, "scale and bias need ", x.getDimSize(1),
+                           " elements, or with one group the shape of a sample of ", x, ", got ",
+                           scale.getType());
+}
+
+LogicalResult GroupNormOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX()), scale = tensorType(adaptor.getScale());
+  auto groups = static_cast<int64_t>(adaptor.getGroups());
+  if (x.getRank() < 2 || groups < 1 || x.getDimSize(1) % groups != 0) // 1.
+    return emitOptionalError(loc, "cannot divide the channels of ", x, " into ", groups, " groups");
+  for (Value value : {adaptor.getScale(), adaptor.getBias()})
+    if (failed(checkScale(loc, value, x, groups)))
+      return failure();
+  if (adaptor.getBias().getType() != scale)
+    return emitOptionalError(loc, "scale and bias differ: ", scale, " and ",
+                             adaptor.getBias().getType());
+  types.push_back(logicalType(x));
+  types.append(2, RankedTensorType::get({x.getDimSize(0), groups}, scale.getElementType()));
+  return success();
+}
+
+LogicalResult GroupNormOp::verify() {
+  if (!(getEpsilon().convertToDouble() > 0))
+    return emitOpError("epsilon must be positive");
+  return success();
+}
+
+LogicalResult GroupNormGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                                Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto x = tensorType(adaptor.getX()), dy = tensorType(adaptor.getDy());
+  auto mean = tensorType(adaptor.getMean());
+  if (x.getRank() < 2 || x.getShape() != dy.getShape() || x.getElementType() != dy.getElementType())
+    return emitOptionalError(loc, "dy and x differ: ", dy, " and ", x);
+  if (mean.getShape() != tensorType(adaptor.getVar()).getShape() || mean.getRank() != 2 ||
+      mean.getDimSize(0) != x.getDimSize(0) || x.getDimSize(1) % mean.getDimSize(1) != 0)
+    return emitOptionalError(loc, "mean and var need one element per sample and group of ", x,
+                             ", got ", mean, " and ", adaptor.getVar().getType());
+  if (failed(checkScale(loc, adaptor.getScale(), x, mean.getDimSize(1))))
+    return failure();
+  types.push_back(logicalType(x));
+  types.append(2, logicalType(tensorType(adaptor.getScale())));
+  return success();
+}
+
 //===- Losses ---------------------------------------------------------------------------------===//
 
 /// Checks the operands of the loss and of its gradient.
@@ -420,4 +471,5 @@ bool UpsampleOp::keepsRows(HasRows) { return true; }
 bool PixelShuffleOp::keepsRows(HasRows) { return true; }
 /// Evaluation normalises by the running statistics.
 bool BatchNormOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
+bool GroupNormOp::keepsRows(HasRows hasRows) { return hasRowsAlone(*this, hasRows); }
 bool SoftmaxCrossEntropyOp::keepsRows(HasRows) { return true; }

@@ -198,6 +198,31 @@ def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad", [NN_KindComposite]> {
   let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale, NN_FloatTensor:$dbias);
 }
 
+def NN_GroupNormOp : NN_InferredOp<"group_norm", [NN_Differentiable, NN_Layer, NN_Rows, NN_Windows, NN_KindComposite]> {
+  let summary = "normalisation of a sample's groups of channels";
+  let description = [{
+    y = scale (x - mean) / sqrt(var + epsilon) + bias; mean and (biased) var [N, groups] are those of the C / groups
+    channels of a group in one sample, also results, and stop-gradient. 1. groups divides C. 2. scale and bias have one
+    element per channel, or, with one group, the shape of a sample. Sources: Wu, He 2018; torch.nn.GroupNorm,
+    InstanceNormNd (groups = C), LayerNorm (one group, scale of a sample's shape).
+
+    ```mlir
+    %y, %mean, %var = nn.group_norm %x, %scale, %bias {groups = 4 : i64, epsilon = 1.0e-5}
+      : (tensor<8x16x4x4xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<8x16x4x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$bias, I64Attr:$groups, F64Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$y, NN_FloatTensor:$mean, NN_FloatTensor:$var);
+  let hasVerifier = 1;
+}
+
+def NN_GroupNormGradOp : NN_InferredOp<"group_norm_grad", [NN_KindComposite]> {
+  let summary = "gradients of group_norm";
+  let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$mean,
+                       NN_FloatTensor:$var, F64Attr:$epsilon);
+  let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale, NN_FloatTensor:$dbias);
+}
+
 def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable, NN_Rows, NN_KindComposite]> {
   let summary = "cross entropy of softmax(logits) and a class";
   let description = [{

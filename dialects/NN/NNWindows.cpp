@@ -167,6 +167,10 @@ Result BatchNormOp::followWindows(WindowQuery &windows) {
   return Axes(windows(getX()));
 }
 
+Result GroupNormOp::followWindows(WindowQuery &windows) {
+  return windows.refuse("takes statistics over the whole image");
+}
+
 //===- Movements and reductions ---------------------------------------------------------------===//
 
 Result ConstantOp::followWindows(WindowQuery &) {

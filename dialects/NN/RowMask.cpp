@@ -24,7 +24,7 @@ RowMask::RowMask(Block &program, int64_t batch, std::function<Value(OpBuilder &)
 }
 
 RowMask::Kind RowMask::kindAfter(Operation *op) const {
-  Kind most = Kind::Constant;
+  Kind most = isa<RandomOpInterface>(op) ? Kind::Rows : Kind::Constant; // each row draws its own
   for (Value operand : op->getOperands())
     most = std::max(most, kindOf(operand));
   return most == Kind::Rows && !keepsRows(op) ? Kind::Mixed : most;

@@ -116,6 +116,21 @@ nn::InitializerAttr Emission::constantInit(double value) const {
                                   0);
 }
 
+FailureOr<RandomDraw> Emission::draw(StringRef argument, ArrayRef<int64_t> shape) const {
+  if (shape.empty() || shape.front() != graph.batch())
+    return error(argument, name() + " expects " + (argument == "shape" ? "a shape" : "a tensor") +
+                               " whose first axis is the batch, got " +
+                               describe((*this)[argument]));
+  RandomDraw draw;
+  if (!graph.claimRandomStream(path, site, draw.stream))
+    return error("", "a second " + name() + " named '" + path +
+                         "'; it would draw the same numbers, give it another name");
+  draw.seed = graph.hostScalar("seed");
+  draw.step = graph.hostScalar("step");
+  draw.firstRow = graph.hostScalar("first_row");
+  return draw;
+}
+
 /// Sources: He et al. 2015 (he_*), Glorot and Bengio 2010 (glorot_*); fans as torch.nn.init counts
 /// them.
 FailureOr<nn::InitializerAttr> Emission::weightInit(ArrayRef<int64_t> shape) const {

@@ -10,6 +10,11 @@ namespace dlc::fe {
 
 /// More than any layer has.
 inline constexpr int64_t maxChannels = 1 << 24;
+/// From what a layer's random numbers are drawn: i64 scalars and the layer's stream.
+struct RandomDraw {
+  mlir::Value seed, step, firstRow;
+  int64_t stream = 0;
+};
 
 class Emission {
 public:
@@ -44,12 +49,15 @@ public:
 
   //===- Variables ----------------------------------------------------------------------------===//
 
+  /// Named by the path, then the leaf; of an empty leaf by the path alone.
   mlir::FailureOr<mlir::Value> parameter(llvm::StringRef leaf, llvm::ArrayRef<int64_t> shape,
                                          nn::InitializerAttr init) const;
   mlir::FailureOr<mlir::Value> state(llvm::StringRef leaf, llvm::ArrayRef<int64_t> shape,
                                      double init) const;
   void assign(llvm::StringRef leaf, mlir::Value value) const;
   nn::InitializerAttr constantInit(double value) const;
+  /// What the ops of a layer that draws random numbers take; refuses tensors without rows.
+  mlir::FailureOr<RandomDraw> draw(llvm::StringRef argument, llvm::ArrayRef<int64_t> shape) const;
   /// The initialiser that argument `init` names, for a weight [out, in, k...].
   mlir::FailureOr<nn::InitializerAttr> weightInit(llvm::ArrayRef<int64_t> shape) const;
 
@@ -73,7 +81,7 @@ public:
 private:
   const BoundArgument &bound(llvm::StringRef argument) const;
   std::string variableName(llvm::StringRef leaf) const {
-    return (path + (path.empty() ? "" : ".") + leaf).str();
+    return (path + (path.empty() || leaf.empty() ? "" : ".") + leaf).str();
   }
 
   Diagnostics &diags;
@@ -92,8 +100,17 @@ Result emitDense(Emission &call);
 Result emitMaxPool(Emission &call);
 Result emitAvgPool(Emission &call);
 Result emitUpsample(Emission &call);
+// EmitNorms.cpp
 Result emitBatchNorm(Emission &call);
+Result emitGroupNorm(Emission &call);
+Result emitInstanceNorm(Emission &call);
+Result emitLayerNorm(Emission &call);
+// EmitTensors.cpp
 Result emitDropout(Emission &call);
+Result emitUniform(Emission &call);
+Result emitNormal(Emission &call);
+Result emitBernoulli(Emission &call);
+Result emitParameter(Emission &call);
 // EmitPointwise.cpp
 Result emitRelu(Emission &call);
 Result emitSigmoid(Emission &call);

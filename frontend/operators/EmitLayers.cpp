@@ -1,4 +1,4 @@
-// Layers with parameters or state: convolutions, dense, pooling, batch norm, dropout.
+// Convolutions, dense layers, pooling and upsampling.
 #include "frontend/operators/Emission.h"
 
 using namespace llvm;
@@ -297,89 +297,6 @@ Result emitUpsample(Emission &call) {
   auto large = nn::UpsampleOp::create(call.graph.builder, call.loc(), *x, *scale,
                                       call["mode"].asString() == "linear");
   return Value(mlir::Value(large));
-}
-
-/// running = (1 - momentum) running + momentum * observed, torch.nn's momentum.
-static void updateRunning(const Emission &call, StringRef leaf, mlir::Value running,
-                          mlir::Value observed, double momentum) {
-  Graph &graph = call.graph;
-  mlir::RankedTensorType type = nn::tensorType(running);
-  mlir::Value kept =
-      nn::MulOp::create(graph.builder, graph.loc, running, graph.constant(type, 1 - momentum));
-  mlir::Value added =
-      nn::MulOp::create(graph.builder, graph.loc, observed, graph.constant(type, momentum));
-  call.assign(leaf, nn::AddOp::create(graph.builder, graph.loc, kept, added));
-}
-
-Result emitBatchNorm(Emission &call) {
-  const Value &operand = call["x"];
-  if (!operand.isTensor() || shapeOf(operand.asTensor()).size() < 2)
-    return call.error("x",
-                      "batch_norm expects a tensor [N, C, spatial...], got " + describe(operand));
-  mlir::Value x = call.tensor("x");
-  int64_t channels = shapeOf(x)[1];
-  int64_t perChannel = elementCount(shapeOf(x)) / channels;
-  FailureOr<double> epsilon = call.real("eps", 1e-12, 1);
-  FailureOr<double> momentum = call.real("momentum", 0, 1);
-  FailureOr<double> initScale = call.real("init_scale", -1e6, 1e6);
-  if (failed(epsilon) || failed(momentum) || failed(initScale))
-    return failure();
-  if (call.graph.isTraining() && perChannel < 2)
-    return call.error("x", "batch_norm needs more than one value per channel to train, got " +
-                               describe(operand));
-  Graph &graph = call.graph;
-  mlir::Value scale = nullptr;
-  if (call.flag("scale")) {
-    FailureOr<mlir::Value> made =
-        call.parameter("weight", {channels}, call.constantInit(*initScale));
-    if (failed(made))
-      return failure();
-    scale = *made;
-  } else {
-    scale = graph.constant(graph.f32({channels}), 1);
-  }
-  FailureOr<mlir::Value> bias = call.parameter("bias", {channels}, call.constantInit(0));
-  if (failed(bias))
-    return failure();
-  FailureOr<mlir::Value> mean = call.state("running_mean", {channels}, 0);
-  FailureOr<mlir::Value> variance = call.state("running_var", {channels}, 1);
-  if (failed(mean) || failed(variance))
-    return failure();
-  auto norm = nn::BatchNormOp::create(graph.builder, graph.loc, x, scale, *bias, *mean, *variance,
-                                      graph.builder.getF64FloatAttr(*epsilon),
-                                      graph.builder.getBoolAttr(graph.isTraining()));
-  if (graph.isTraining()) {
-    updateRunning(call, "running_mean", *mean, norm.getMean(), *momentum);
-    double unbiased = static_cast<double>(perChannel) / (perChannel - 1);
-    mlir::Value factor = graph.constant(graph.f32({channels}), unbiased);
-    mlir::Value observed = nn::MulOp::create(graph.builder, graph.loc, norm.getVar(), factor);
-    updateRunning(call, "running_var", *variance, observed, *momentum);
-  }
-  return Value(mlir::Value(norm.getY()));
-}
-
-Result emitDropout(Emission &call) {
-  mlir::Value x = call.tensor("x");
-  FailureOr<double> rate = call.real("rate", 0, 1);
-  if (failed(rate))
-    return failure();
-  Graph &graph = call.graph;
-  if (!graph.isTraining() || *rate == 0)
-    return Value(x);
-  if (shapeOf(x).empty() || shapeOf(x).front() != graph.batch())
-    return call.error("x", "dropout expects a tensor whose first axis is the batch, got " +
-                               describe(call["x"]));
-  int64_t stream = 0;
-  if (!graph.claimRandomStream(call.path, stream))
-    return call.error("", "a second dropout named '" + call.path +
-                              "'; it would drop the same elements, give it another name");
-  mlir::Value seed = graph.hostScalar("seed");
-  mlir::Value step = graph.hostScalar("step");
-  mlir::Value firstRow = graph.hostScalar("first_row");
-  auto dropout = nn::DropoutOp::create(graph.builder, graph.loc, x, seed, step, firstRow,
-                                       graph.builder.getF64FloatAttr(*rate),
-                                       graph.builder.getI64IntegerAttr(stream));
-  return Value(mlir::Value(dropout));
 }
 
 } // namespace dlc::fe

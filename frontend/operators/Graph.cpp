@@ -50,7 +50,8 @@ void Graph::beginProgram(ProgramKind which) {
   if (!firstProgram)
     firstProgram = programOp;
   builder.setInsertionPointToEnd(&programOp.getBody().emplaceBlock());
-  hostScalars.clear();
+  values.clear();
+  assigned.clear();
   masked.clear();
   randomLayers.clear();
   rows = 0;
@@ -182,23 +183,35 @@ nn::VariableOp Graph::declare(StringRef name, RankedTensorType type, nn::Variabl
   return nn::VariableOp::create(builder, loc, name, type, variableKind, init, nullptr, nullptr);
 }
 
+/// Variables that the host writes.
+static constexpr StringLiteral hostScalarNames[] = {
+    "lr", "step", "seed", "inverse_world", "first_row", "valid_rows"};
+
 FailureOr<mlir::Value> Graph::variable(StringRef name, ArrayRef<int64_t> shape,
                                        nn::VariableKind variableKind, nn::InitializerAttr init,
                                        Site site) {
   RankedTensorType type = f32(shape);
+  if (is_contained(hostScalarNames, name))
+    return emitError(site.loc, "'") << name << "' is a number of the run; give this another name";
+  if (site.reuse)
+    return reuse(name, type, variableKind, site);
   auto found = variables.find(name);
   if (found == variables.end()) {
     if (!isTraining())
       return emitError(site.loc, "'") << name << "' appears in @" << programName(kind)
                                       << " but not in @train, so it would never be trained";
     nn::VariableOp op = declare(name, type, variableKind, init);
+    if (variableKind == nn::VariableKind::Parameter && !site.trainable)
+      op->setAttr("trainable", builder.getBoolAttr(false));
     variables.try_emplace(name, Variable{op, site, kind});
-    return mlir::Value(nn::ReadOp::create(builder, loc, type, name));
+    return valueOf(name, type);
   }
   Variable &known = found->second;
   if (known.lastProgram == kind) {
     InFlightDiagnostic error = emitError(site.loc, "a second variable named '")
-                               << name << "'; give one of the calls another name = \"...\"";
+                               << name
+                               << "'; give one of the calls another name = \"...\", or "
+                                  "let it take the first one's parameters by reuse = true";
     error.attachNote(known.site.loc) << "the first one";
     return error;
   }
@@ -215,30 +228,65 @@ FailureOr<mlir::Value> Graph::variable(StringRef name, ArrayRef<int64_t> shape,
            << name << "' has shape " << typeText(type) << " in @" << programName(kind) << " and "
            << typeText(known.op.getType()) << " in @train";
   known.lastProgram = kind;
-  return mlir::Value(nn::ReadOp::create(builder, loc, type, name));
+  return valueOf(name, type);
+}
+
+/// What the program has made of a variable so far: a reused state as the use before left it.
+mlir::Value Graph::valueOf(StringRef name, RankedTensorType type) {
+  mlir::Value &value = values[name];
+  if (!value)
+    value = nn::ReadOp::create(builder, loc, type, name);
+  return value;
+}
+
+FailureOr<mlir::Value> Graph::reuse(StringRef name, RankedTensorType type,
+                                    nn::VariableKind variableKind, const Site &site) {
+  auto found = variables.find(name);
+  if (found == variables.end())
+    return emitError(site.loc, "there is no '") << name << "' yet that this call could reuse";
+  Variable &known = found->second;
+  std::string reason;
+  if (known.op.getType() != type)
+    reason =
+        "has shape " + typeText(known.op.getType()) + ", but this call needs " + typeText(type);
+  else if (known.op.getKind() != variableKind)
+    reason = "is " + std::string(nn::stringifyVariableKind(known.op.getKind())) +
+             ", but this call needs a " + std::string(nn::stringifyVariableKind(variableKind));
+  else if (variableKind == nn::VariableKind::Parameter && !site.trainable && known.site.trainable)
+    reason = "is trained; 'trainable = false' belongs to the call that makes it";
+  if (reason.empty()) {
+    known.lastProgram = kind;
+    return valueOf(name, type);
+  }
+  InFlightDiagnostic error = emitError(site.loc, "'")
+                             << name << "' cannot be reused: it " << reason;
+  error.attachNote(known.site.loc) << "what makes it";
+  return error;
 }
 
 void Graph::assign(StringRef name, mlir::Value value) {
-  nn::AssignOp::create(builder, loc, name, value);
+  nn::AssignOp &op = assigned[name];
+  if (op)
+    op.erase();
+  op = nn::AssignOp::create(builder, loc, name, value);
+  values[name] = value;
 }
 
-bool Graph::claimRandomStream(StringRef path, int64_t &stream) {
-  stream = rt::randomStream({path.data(), path.size()});
-  return randomLayers.insert(path).second;
+bool Graph::claimRandomStream(StringRef path, const Site &site, int64_t &stream) {
+  unsigned use = randomLayers[path]++;
+  std::string text = use == 0 ? path.str() : (path + "@" + Twine(use)).str();
+  stream = rt::randomStream(text);
+  return use == 0 || site.reuse;
 }
 
 mlir::Value Graph::hostScalar(StringRef role) {
-  if (mlir::Value known = hostScalars.lookup(role))
-    return known;
   auto type = RankedTensorType::get({}, builder.getI64Type());
   if (!variables.contains(role)) {
     auto zero = nn::InitializerAttr::get(builder.getContext(), nn::InitializerKind::Constant, 0, 0);
     nn::VariableOp op = declare(role, type, nn::VariableKind::Scalar, zero);
     variables.try_emplace(role, Variable{op, {builder.getUnknownLoc()}, kind});
   }
-  mlir::Value value = nn::ReadOp::create(builder, loc, type, role);
-  hostScalars[role] = value;
-  return value;
+  return valueOf(role, type);
 }
 
 //===- Ops ------------------------------------------------------------------------------------===//

@@ -10,7 +10,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 #include <limits>
@@ -59,17 +58,22 @@ public:
 
   //===- Variables ----------------------------------------------------------------------------===//
 
-  /// The place of a variable: where it is declared, and a hash of the calls that led there.
+  /// The place of a variable: where it is declared, and a hash of the calls that led there. `reuse`
+  /// takes the variable that another place has made; `trainable` is false for a frozen parameter.
   struct Site {
     mlir::Location loc;
     size_t path = 0;
+    bool reuse = false;
+    bool trainable = true;
   };
-  /// Reads the variable, declaring it in the first program. Two of one name are an error.
+  /// The variable's value, declaring it in the first program. Two of one name are an error.
   mlir::FailureOr<mlir::Value> variable(llvm::StringRef name, llvm::ArrayRef<int64_t> shape,
                                         nn::VariableKind kind, nn::InitializerAttr init, Site site);
+  /// The value of the variable after the step, and for what reuses it.
   void assign(llvm::StringRef name, mlir::Value value);
-  /// The stream of random numbers of a layer; false if the program has one of that name already.
-  bool claimRandomStream(llvm::StringRef path, int64_t &stream);
+  /// The stream of random numbers of a layer; false if the program has one of that name already,
+  /// unless each reuse of it gets a stream of its own.
+  bool claimRandomStream(llvm::StringRef path, const Site &site, int64_t &stream);
   /// Reads a scalar that the host writes: seed, step, first_row, valid_rows (all i64).
   mlir::Value hostScalar(llvm::StringRef role);
 
@@ -108,6 +112,9 @@ private:
     bool influential = false;
   };
 
+  mlir::FailureOr<mlir::Value> reuse(llvm::StringRef name, mlir::RankedTensorType type,
+                                     nn::VariableKind kind, const Site &site);
+  mlir::Value valueOf(llvm::StringRef name, mlir::RankedTensorType type);
   std::pair<mlir::Value, mlir::Value> sumAndCount(const Term &term);
   std::string leaveOutPadding(mlir::Value &sum, mlir::Value &count);
   mlir::FailureOr<std::pair<mlir::Value, mlir::Value>> validSumAndCount(const Term &term,
@@ -123,9 +130,10 @@ private:
   ProgramKind kind = ProgramKind::Train;
   int64_t rows = 0;
   llvm::StringMap<Variable> variables;
-  llvm::StringMap<mlir::Value> hostScalars; // read in this program
-  llvm::StringSet<> randomLayers;           // of this program
-  llvm::DenseSet<mlir::Value> masked;       // of this program: sums and counts of valid rows
+  llvm::StringMap<mlir::Value> values;    // of variables in this program
+  llvm::StringMap<nn::AssignOp> assigned; // in this program
+  llvm::StringMap<unsigned> randomLayers; // how often this program has each
+  llvm::DenseSet<mlir::Value> masked;     // of this program: sums and counts of valid rows
 };
 
 } // namespace dlc::fe

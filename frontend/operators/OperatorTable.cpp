@@ -9,6 +9,7 @@ namespace dlc::fe {
 static constexpr StringLiteral initDoc =
     "start of the weight; a number is the deviation of a normal distribution";
 static constexpr StringLiteral imageDoc = "tensor [N, C, spatial...], one to three spatial axes";
+static constexpr StringLiteral epsDoc = "added to the variance";
 static constexpr StringLiteral windowDoc = "int for all spatial axes, or a list";
 
 //===- Layers ---------------------------------------------------------------------------------===//
@@ -88,10 +89,50 @@ static constexpr ArgumentSpec blurPoolArguments[] = {
 
 static constexpr ArgumentSpec batchNormArguments[] = {
     {"x", Tensor, "", "", "tensor [N, C, spatial...]"},
-    {"eps", Float, "1e-5", "", "added to the variance"},
+    {"eps", Float, "1e-5", "", epsDoc},
     {"momentum", Float, "0.1", "", "share of the new value in the running statistics"},
     {"scale", Bool, "true", "", "whether the result is scaled by a parameter (weight)"},
     {"init_scale", Float, "1.0", "", "start of that parameter"},
+};
+
+static constexpr ArgumentSpec groupNormArguments[] = {
+    {"x", Tensor, "", "", "tensor [N, C, spatial...]"},
+    {"groups", Int, "", "", "equal parts of the channels, each normalised alone"},
+    {"eps", Float, "1e-5", "", epsDoc},
+};
+
+static constexpr ArgumentSpec instanceNormArguments[] = {
+    {"x", Tensor, "", "", imageDoc},
+    {"eps", Float, "1e-5", "", epsDoc},
+};
+
+static constexpr ArgumentSpec layerNormArguments[] = {
+    {"x", Tensor, "", "", "tensor [N, C, spatial...]"},
+    {"eps", Float, "1e-5", "", epsDoc},
+};
+
+static constexpr ArgumentSpec parameterArguments[] = {
+    {"shape", IntList, "", "", "extents"},
+    {"init", Float, "zeros", DLC_INITIALISERS, "start; a number fills the tensor"},
+};
+
+static constexpr StringLiteral randomShapeDoc = "extents; the first is the batch";
+
+static constexpr ArgumentSpec uniformArguments[] = {
+    {"shape", IntList, "", "", randomShapeDoc},
+    {"low", Float, "0.0", "", "the least number"},
+    {"high", Float, "1.0", "", "above all numbers, but for rounding"},
+};
+
+static constexpr ArgumentSpec normalArguments[] = {
+    {"shape", IntList, "", "", randomShapeDoc},
+    {"mean", Float, "0.0", "", "of the distribution"},
+    {"std", Float, "1.0", "", "its standard deviation"},
+};
+
+static constexpr ArgumentSpec bernoulliArguments[] = {
+    {"shape", IntList, "", "", randomShapeDoc},
+    {"p", Float, "", "", "probability of true, 0 to 1"},
 };
 
 static constexpr ArgumentSpec dropoutArguments[] = {
@@ -234,6 +275,11 @@ static constexpr ArgumentSpec listArguments[] = {{"list", Anything, "", "", "lis
 
 static constexpr CallKind op = CallKind::Operator;
 
+#define DLC_RANDOM_DOC                                                                             \
+  "Training draws by seed, step, name and the row's place in the batch of all ranks; evaluation "  \
+  "and prediction by the row's place in all that is evaluated, so every evaluation draws the "     \
+  "same."
+
 static constexpr CallSpec operators[] = {
     {"conv", op, "convolution in 1-D to 3-D", convArguments,
      "Parameters weight [channels, C / groups, kernel...] and bias [channels]. Each spatial extent "
@@ -270,8 +316,31 @@ static constexpr CallSpec operators[] = {
      "statistics of the rank's own batch and updates the running ones (variance over n - 1); "
      "evaluation uses the running ones. Source: Ioffe and Szegedy 2015.",
      emitBatchNorm},
+    {"group_norm", op, "normalisation of groups of channels, sample by sample", groupNormArguments,
+     "Parameters weight and bias, both [C]. Mean and variance (over n) are those of a sample, in "
+     "training and evaluation alike. Sources: Wu and He 2018, torch.nn.GroupNorm.",
+     emitGroupNorm},
+    {"instance_norm", op, "normalisation of each channel of each sample", instanceNormArguments,
+     "Parameters weight and bias, both [C]. As group_norm with as many groups as channels. "
+     "Sources: "
+     "Ulyanov et al. 2016, torch.nn.InstanceNorm2d with affine = true.",
+     emitInstanceNorm},
+    {"layer_norm", op, "normalisation of each sample", layerNormArguments,
+     "Parameters weight and bias of a sample's shape [C, spatial...]. As group_norm with one "
+     "group, "
+     "but for the parameters. Sources: Ba et al. 2016, torch.nn.LayerNorm over all axes but N.",
+     emitLayerNorm},
     {"dropout", op, "zeroes a random share while training", dropoutArguments,
      "What is kept is divided by 1 - rate. Source: Srivastava et al. 2014.", emitDropout},
+    {"parameter", op, "a trained tensor", parameterArguments,
+     "Named by its path, so by name = \"...\" in a function that was called under a name.",
+     emitParameter},
+    {"uniform", op, "random numbers, all equally likely", uniformArguments, DLC_RANDOM_DOC,
+     emitUniform},
+    {"normal", op, "random numbers of a normal distribution", normalArguments,
+     DLC_RANDOM_DOC " Numbers lie within 5.42 std of the mean.", emitNormal},
+    {"bernoulli", op, "bool tensor, true with a probability", bernoulliArguments, DLC_RANDOM_DOC,
+     emitBernoulli},
 
     {"relu", op, "max(x, 0)", pointwiseArguments, "", emitRelu},
     {"sigmoid", op, "1 / (1 + e^-x)", pointwiseArguments, "", emitSigmoid},

@@ -9,6 +9,8 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <array>
+
 namespace dlc::fe {
 
 class Emission;
@@ -70,6 +72,12 @@ std::vector<llvm::StringRef> callNames(CallKind kind);
 llvm::StringRef kindName(CallKind kind);
 /// The words that some argument takes, such as `same` of padding; elsewhere they are strings.
 llvm::ArrayRef<llvm::StringRef> argumentWords();
+
+/// What every call takes beside the arguments of its entry, by keyword: the layer's name, whether
+/// it takes the parameters of another call, whether its parameters are trained.
+inline std::array<llvm::StringLiteral, 3> commonArguments() {
+  return {"name", "reuse", "trainable"};
+}
 
 struct GivenArgument {
   llvm::SMLoc loc;

@@ -34,7 +34,8 @@ struct ClusterNode {
   llvm::SmallVector<unsigned> operands = {};
   mlir::Type element = {};
   unsigned buffer = 0;
-  /// Read, Table: the address if it is linear; Index: the coordinate; dropout: the logical index.
+  /// Read, Table: the address if it is linear; Index: the coordinate; what is
+  /// drawn: the logical index.
   std::optional<LinearForm> form = std::nullopt;
   /// Read, Table: the address where it is not linear, over the loops.
   mlir::AffineExpr address = {};

@@ -202,8 +202,9 @@ LinalgStage LinalgBuilder::build(StringRef name) {
   function = func::FuncOp::create(b, name, b.getFunctionType(types, {}));
   LocBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(function.addEntryBlock());
-  if (llvm::any_of(stage.nodes,
-                   [](const ClusterNode &node) { return isa_and_present<nn::DropoutOp>(node.op); }))
+  if (llvm::any_of(stage.nodes, [](const ClusterNode &node) {
+        return isa_and_present<nn::RandomOpInterface>(node.op);
+      }))
     declareRandomBits(function->getParentOfType<ModuleOp>());
   SmallVector<Value> ins, outs;
   SmallVector<AffineMap> maps;

@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace dlc;
 
-int64_t dlc::elementsOfRow(nn::DropoutOp op) {
-  auto type = nn::tensorType(op.getX());
+int64_t dlc::elementsOfRow(nn::RandomOpInterface op) {
+  auto type = nn::tensorType(op->getResult(0));
   return type.getRank() == 0 ? 1 : type.getNumElements() / type.getDimSize(0);
 }
 

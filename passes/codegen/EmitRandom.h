@@ -21,7 +21,7 @@ struct RandomStream {
 };
 
 /// Logical elements of one row of the batch.
-int64_t elementsOfRow(nn::DropoutOp op);
+int64_t elementsOfRow(nn::RandomOpInterface op);
 
 /// The four words of a group of elements, each in 64 bits. Scalars or vectors.
 std::array<mlir::Value, 4> emitPhilox(mlir::ImplicitLocOpBuilder &builder,

@@ -10,6 +10,8 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <numbers>
+
 using namespace mlir;
 using namespace dlc;
 
@@ -47,29 +49,68 @@ Value dlc::emitRounded(LocBuilder &b, Value x, Type type) {
   return emitResize(b, emitResize(b, x, type), computeType(type));
 }
 
-//===- Dropout --------------------------------------------------------------------------------===//
+//===- Random numbers -------------------------------------------------------------------------===//
+
+/// The 24 bits of an element, of i32: 2^24 times its uniform number.
+static Value emitDraw(LocBuilder &b, nn::RandomOpInterface op, ValueRange in, Value index) {
+  auto constant = [&](int64_t value) {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  };
+  ValueRange scalars = in.take_back(3);
+  Value first = arith::MulIOp::create(b, scalars[2], constant(elementsOfRow(op)));
+  Value stream = constant(static_cast<int64_t>(op.getStream()));
+  Value bits = func::CallOp::create(b, randomBitsName, b.getI32Type(),
+                                    ValueRange{scalars[0], scalars[1], stream, first, index})
+                   .getResult(0);
+  return arith::ShRUIOp::create(b, bits, emitConstant(b, b.getI32Type(), 8));
+}
 
 static Value emitDropout(LocBuilder &b, nn::DropoutOp op, ValueRange in, Value index) {
   auto type = nn::tensorType(op.getX());
-  auto constant = [&](Type integer, int64_t value) {
-    return arith::ConstantOp::create(b, b.getIntegerAttr(integer, value));
-  };
-  Value row = constant(b.getI64Type(), elementsOfRow(op));
-  Value first = arith::MulIOp::create(b, in[3], row);
-  Value stream = constant(b.getI64Type(), op.getStream());
-  Value bits = func::CallOp::create(b, randomBitsName, b.getI32Type(),
-                                    ValueRange{in[1], in[2], stream, first, index})
-                   .getResult(0);
-  // (bits >> 8) * 2^-24 >= rate, in integers.
+  // The uniform number >= rate, in integers.
   double rate = op.getRate().convertToDouble();
-  auto least = static_cast<int64_t>(std::ceil(rate * 0x1.0p24));
-  Value uniform = arith::ShRUIOp::create(b, bits, constant(b.getI32Type(), 8));
+  Value least = emitConstant(b, b.getI32Type(), std::ceil(rate * 0x1.0p24));
   Value kept =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, uniform, constant(b.getI32Type(), least));
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, emitDraw(b, op, in, index), least);
   Type compute = in[0].getType();
   Value scaled = arith::MulFOp::create(b, in[0], emitConstant(b, compute, 1 / (1 - rate)));
   Value y = arith::SelectOp::create(b, kept, scaled, emitConstant(b, compute, 0));
   return emitRounded(b, y, type.getElementType());
+}
+
+static Value emitUniform(LocBuilder &b, Value draw) {
+  Value wide = arith::SIToFPOp::create(b, b.getF32Type(), draw);
+  return arith::MulFOp::create(b, wide, emitConstant(b, b.getF32Type(), 0x1.0p-24));
+}
+
+/// sqrt(2) times the inverse error function of x = 2 u - 1 with u = (draw + 1/2) 2^-24; 2^24 x is
+/// odd, so x is exact. Source: Giles 2010, "Approximating the erfinv function", table 5.
+static Value emitNormal(LocBuilder &b, Value draw) {
+  Type single = b.getF32Type();
+  auto constant = [&](double value) { return emitConstant(b, single, value); };
+  auto add = [&](Value x, Value y) -> Value { return arith::AddFOp::create(b, x, y); };
+  auto times = [&](Value x, Value y) -> Value { return arith::MulFOp::create(b, x, y); };
+  auto polynomial = [&](Value w, ArrayRef<double> coefficients) {
+    Value y = constant(coefficients.front());
+    for (double coefficient : coefficients.drop_front())
+      y = add(times(y, w), constant(coefficient));
+    return y;
+  };
+  Value odd = arith::AddIOp::create(b, arith::AddIOp::create(b, draw, draw),
+                                    emitConstant(b, b.getI32Type(), 1 - 0x1.0p24));
+  Value x = times(arith::SIToFPOp::create(b, single, odd), constant(0x1.0p-24));
+  Value one = constant(1);
+  Value complement = times(arith::SubFOp::create(b, one, x), add(one, x));
+  Value w = arith::NegFOp::create(b, math::LogOp::create(b, complement));
+  Value centre = polynomial(add(w, constant(-2.5)), {2.81022636e-08, 3.43273939e-07, -3.5233877e-06,
+                                                     -4.39150654e-06, 0.00021858087, -0.00125372503,
+                                                     -0.00417768164, 0.246640727, 1.50140941});
+  Value tail = polynomial(add(math::SqrtOp::create(b, w), constant(-3)),
+                          {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
+                           0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682});
+  Value isCentral = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, w, constant(5));
+  Value factor = arith::SelectOp::create(b, isCentral, centre, tail);
+  return times(times(factor, x), constant(std::numbers::sqrt2));
 }
 
 //===- Arithmetic -----------------------------------------------------------------------------===//
@@ -277,6 +318,12 @@ Value dlc::emitScalar(LocBuilder &b, const ClusterNode &node, ValueRange in, Val
       .Case([&](nn::SelectOp) { return arith::SelectOp::create(b, in[0], in[1], in[2]); })
       .Case([&](nn::CastOp) { return emitCast(b, in[0], node.element); })
       .Case([&](nn::DropoutOp op) { return emitDropout(b, op, in, index); })
+      .Case([&](nn::UniformOp op) {
+        return emitRounded(b, emitUniform(b, emitDraw(b, op, in, index)), node.element);
+      })
+      .Case([&](nn::NormalOp op) {
+        return emitRounded(b, emitNormal(b, emitDraw(b, op, in, index)), node.element);
+      })
       .Default([&](Operation *op) {
         Value y = emitFloat(b, op, in);
         return op->hasTrait<nn::Exact>() ? y : emitRounded(b, y, node.element);

@@ -11,7 +11,7 @@ namespace dlc {
 mlir::Type computeType(mlir::Type element);
 
 /// Computes an elementwise nn op on scalars of the compute types with arith and math. `index` is
-/// the logical index of the element, which dropout needs.
+/// the logical index of the element, which random numbers need.
 mlir::Value emitScalar(mlir::ImplicitLocOpBuilder &builder, const ClusterNode &node,
                        mlir::ValueRange operands, mlir::Value index);
 

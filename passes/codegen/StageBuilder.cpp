@@ -130,7 +130,7 @@ FailureOr<unsigned> StageBuilder::evaluateElementwise(Operation *op, const Coord
       return failure();
     node.operands.push_back(*inner);
   }
-  if (isa<nn::DropoutOp>(op)) {
+  if (isa<nn::RandomOpInterface>(op)) {
     node.form = LinearForm::constant(extents.size(), 0);
     int64_t stride = 1;
     for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {

@@ -5,6 +5,8 @@
 
 #include "passes/nn/ReceptiveField.h"
 
+#include "dialects/NN/Elementwise.h"
+
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
@@ -79,7 +81,7 @@ std::optional<Axes> Walk::visit(Operation *op) {
 }
 
 std::optional<Axes> Walk::convert(Operation *op, WindowQuery &windows) {
-  if (op->hasTrait<nn::Elementwise>())
+  if (op->hasTrait<nn::Elementwise>() && !fullOperands(op).empty())
     return mergeAxes(op->getOperands(), windows);
   bool depends =
       llvm::any_of(op->getOperands(), [&](Value v) { return llvm::any_of(windows(v), follows); });

@@ -79,7 +79,7 @@ bool dlc::isFlatUpdate(Block &cluster) {
     return false;
   for (Operation &op : cluster.without_terminator()) {
     auto broadcast = dyn_cast<nn::BroadcastOp>(op);
-    bool isPointwise = (op.hasTrait<nn::Elementwise>() && !isa<nn::DropoutOp>(op)) ||
+    bool isPointwise = (op.hasTrait<nn::Elementwise>() && !isa<nn::RandomOpInterface>(op)) ||
                        (broadcast && !hasRank(broadcast.getX())) ||
                        (isa<nn::ConstantOp>(op) && nn::splatValue(op.getResult(0)));
     if (!isPointwise || !llvm::all_of(op.getResults(), isCommon))

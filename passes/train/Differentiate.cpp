@@ -83,7 +83,7 @@ private:
         continue;
       for (OpResult result : op->getResults())
         if (isa<FloatType>(tensorType(result).getElementType()) &&
-            !(isa<BatchNormOp>(op) && result.getResultNumber() != 0))
+            !(isa<BatchNormOp, GroupNormOp>(op) && result.getResultNumber() != 0))
           origin[result] = read;
       markElements(op);
     }

@@ -15,6 +15,13 @@ void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch
   session.setScalar("valid_rows", valid);
 }
 
+void setEvaluationScalars(Session &session, uint64_t seed, int64_t number, int64_t batch,
+                          int64_t valid) {
+  setStepScalars(session, seed, 0, batch, valid);
+  const ControlPlane &control = session.control();
+  session.setScalar("first_row", (number * control.size() + control.rank()) * batch);
+}
+
 Totals evaluate(Session &session, const std::string &programName, const Dataset &dataset,
                 const std::vector<int64_t> &samples, uint64_t seed) {
   ControlPlane &control = session.control();
@@ -28,7 +35,7 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
   try {
     for (int64_t step = 0; step < plan.steps(); ++step) {
       BatchLoader::Loaded loaded = loader.acquire();
-      setStepScalars(session, seed, step, program.batch(), loaded.batch.valid);
+      setEvaluationScalars(session, seed, step, program.batch(), loaded.batch.valid);
       session.run(programName, loaded.slot, static_cast<uint64_t>(step));
       totals.add(session.results(programName));
       loader.release();

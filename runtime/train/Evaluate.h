@@ -13,6 +13,11 @@ namespace dlc::rt {
 void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid,
                     MicroBatch part = {});
 
+/// The same for batch `number` of an evaluation or prediction: a row's random numbers depend on its
+/// position in that alone, as if it were the first step's batch.
+void setEvaluationScalars(Session &session, uint64_t seed, int64_t number, int64_t batch,
+                          int64_t valid);
+
 /// Throws CollectiveError with the first rank's error, that of a batch which cannot be loaded.
 Totals evaluate(Session &session, const std::string &program, const Dataset &dataset,
                 const std::vector<int64_t> &samples, uint64_t seed);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""--accumulate K: K batches on one rank give the bits of K ranks, batch norm and dropout included; resuming; what
-cannot be summed."""
+"""--accumulate K: K batches on one rank give the bits of K ranks, batch norm, dropout and random tensors included;
+resuming; what cannot be summed."""
 import os
 
 from support import MODELS, check, digits, read_safetensors, run, same_file, without_data, workspace
@@ -53,6 +53,19 @@ def main():
     # Adam's first steps take the sign of a gradient, so rounding may show where it is all but zero; it is rare.
     far = sum((~(np.abs(four[name] - two[name]) <= 1e-4)).sum() for name in four) / sum(value.size for value in four.values())
     check(far < 0.01, f"2 ranks x 2 batches: {far:.1%} of the numbers differ from those of 4 ranks")
+
+    noisy = directory / "noisy.dl"
+    noisy.write_text("""fn layer(x) { return batch_norm(conv(x, 1, kernel = 3, padding = 1, name = "a"), name = "n") }
+model noisy(batch = 2) {
+  input image : f32[batch, 1, 32, 32]
+  input mask : f32[batch, 1, 32, 32]
+  y = layer(image + normal(image.shape, std = 0.5, name = "noise"), name = "l")
+  y = layer(group_norm(y, 1, name = "group") * uniform(y.shape, name = "scale"), name = "l", reuse = true)
+  loss = mse(y, mask) + mean(y * bernoulli(y.shape, 0.3, name = "some"))
+}
+""")
+    same_file(trained([noisy], cells, "noisy-2", "--steps", 5, ranks=2)[0], trained([noisy], cells, "noisy-1", "--steps", 5, "--accumulate", 2)[0],
+              "2 batches on one rank and 2 ranks, with random tensors and a layer that is used twice")
 
     masked = directory / "masked.dl"
     masked.write_text("""model masked(batch = 4) {

@@ -65,7 +65,7 @@ INTEGERS = """model integers(batch = 4) {
 train { optimizer = sgd(lr = 1) }
 """
 
-# Batch norm and an activation without a corner: two roundings after another of what is not exact.
+# A norm and an activation without a corner: two roundings after another of what is not exact.
 NORM = """model norm(batch = 4) {
   input image : f32[batch, 1, 16, 16]
   input target : f32[batch, 1, 16, 16]
@@ -109,9 +109,11 @@ def near_evaluator_in_integers(random):
 def near_evaluator_with_norm(random):
     """One element that is rounded to the other side moves a gradient by up to 8e-5, a rounding more or less by 5e-4 to
     2e-3."""
-    case = IntegerCase("batch norm", NORM, random, random.standard_normal((4, 1, 16, 16), np.float32), lambda value: value)
-    case.tolerance = 3e-5
-    case.step(1)
+    for norm, groups in (("batch_norm", ""), ("group_norm", ", 5"), ("instance_norm", ""), ("layer_norm", "")):
+        text = NORM.replace("batch_norm(", f"{norm}(").replace('"a")', f'"a"){groups}')
+        case = IntegerCase(norm, text, random, random.standard_normal((4, 1, 16, 16), np.float32), lambda value: value)
+        case.tolerance = 3e-5
+        case.step(1)
 
 
 def bits(directory):

@@ -6,6 +6,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
+#include <numbers>
 
 using namespace mlir;
 using namespace dlc;
@@ -41,17 +42,42 @@ static bool holds(Comparison predicate, double a, double b) {
   }
 }
 
+/// The uniform numbers of an op's elements, in [0, 1) with 24 bits.
+static Tensor uniform(RandomOpInterface op, Operands operands) {
+  Operands scalars = operands.take_back(3);
+  auto seed = static_cast<uint64_t>(scalars[0]->scalar());
+  auto step = static_cast<uint32_t>(scalars[1]->scalar());
+  auto stream = static_cast<uint32_t>(op.getStream());
+  Tensor y = zerosFor(op->getResult(0));
+  int64_t before = static_cast<int64_t>(scalars[2]->scalar()) * (y.size() / y.shape[0]);
+  for (int64_t i = 0; i < y.size(); ++i)
+    y.data[i] = rt::uniform01(rt::philoxBits(seed, stream, step, before + i));
+  return y;
+}
+
 static std::vector<Tensor> dropout(DropoutOp op, Operands operands) {
   const Tensor &x = *operands[0];
-  auto seed = static_cast<uint64_t>(operands[1]->scalar());
-  auto step = static_cast<uint32_t>(operands[2]->scalar());
-  auto stream = static_cast<uint32_t>(op.getStream());
   double rate = op.getRate().convertToDouble();
-  int64_t before = static_cast<int64_t>(operands[3]->scalar()) * (x.size() / x.shape[0]);
-  Tensor y(x.shape);
+  Tensor y = uniform(op, operands);
   for (int64_t i = 0; i < y.size(); ++i)
-    if (rt::uniform01(rt::philoxBits(seed, stream, step, before + i)) >= rate)
-      y.data[i] = x.data[i] / (1 - rate);
+    y.data[i] = y.data[i] >= rate ? x.data[i] / (1 - rate) : 0;
+  return {std::move(y)};
+}
+
+/// The z with Phi(z) = p, found by halving an interval.
+static double normalQuantile(double p) {
+  double low = -8, high = 8;
+  for (int i = 0; i < 60; ++i) {
+    double z = (low + high) / 2;
+    (0.5 * std::erfc(-z / std::numbers::sqrt2) < p ? low : high) = z;
+  }
+  return low;
+}
+
+static std::vector<Tensor> normal(NormalOp op, Operands operands) {
+  Tensor y = uniform(op, operands);
+  for (double &value : y.data)
+    value = normalQuantile(value + 0x1.0p-25);
   return {std::move(y)};
 }
 
@@ -91,5 +117,7 @@ Results reference::evaluateElementwise(Operation *op, Operands x) {
         return map(x, [&](D x) { return toInteger ? std::trunc(x) : x; });
       })
       .Case([&](DropoutOp dropout) { return ::dropout(dropout, x); })
+      .Case([&](UniformOp op) { return std::vector<Tensor>{uniform(op, x)}; })
+      .Case([&](NormalOp op) { return normal(op, x); })
       .Default(Results());
 }

@@ -125,9 +125,9 @@ private:
   }
 
   void addNoise(Operation &op, Tensor &tensor) {
-    bool sums =
-        isa<ConvOp, ConvTransposeOp, ConvGradDataOp, ConvGradFilterOp, MatmulOp, ReduceSumOp,
-            AvgPoolOp, AvgPoolGradOp, UpsampleOp, UpsampleGradOp, BatchNormOp, BatchNormGradOp>(op);
+    bool sums = isa<ConvOp, ConvTransposeOp, ConvGradDataOp, ConvGradFilterOp, MatmulOp,
+                    ReduceSumOp, AvgPoolOp, AvgPoolGradOp, UpsampleOp, UpsampleGradOp, BatchNormOp,
+                    BatchNormGradOp, GroupNormOp, GroupNormGradOp>(op);
     double squares = 0;
     for (double value : tensor.data)
       squares += value * value;

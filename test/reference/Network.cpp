@@ -361,6 +361,60 @@ static std::vector<Tensor> batchNormGrad(BatchNormGradOp op, Operands operands) 
   return {std::move(dx), std::move(dscale), std::move(dbias)};
 }
 
+/// Calls body(group, channel, position) for all elements; groups are those of all samples.
+template <typename Body>
+static void forEachGroupElement(const Tensor &x, int64_t groups, Body body) {
+  int64_t perGroup = x.size() / (x.shape[0] * groups);
+  forEachChannelElement(x, [&](int64_t c, int64_t i) { body(i / perGroup, c, i); });
+}
+
+/// Where scale and bias have what belongs to an element: per channel, or per element of a sample.
+static int64_t placeInScale(const Tensor &x, const Tensor &scale, int64_t channel, int64_t i) {
+  return scale.rank() == 1 ? channel : i % scale.size();
+}
+
+static std::vector<Tensor> groupNorm(GroupNormOp op, Operands operands) {
+  const Tensor &x = *operands[0], &scale = *operands[1], &bias = *operands[2];
+  auto groups = static_cast<int64_t>(op.getGroups());
+  Tensor y(x.shape), mean = zerosFor(op.getMean()), var = mean;
+  double count = double(x.size()) / double(mean.size()),
+         epsilon = op.getEpsilon().convertToDouble();
+  forEachGroupElement(x, groups,
+                      [&](int64_t g, int64_t, int64_t i) { mean.data[g] += x.data[i] / count; });
+  forEachGroupElement(x, groups, [&](int64_t g, int64_t, int64_t i) {
+    var.data[g] += (x.data[i] - mean.data[g]) * (x.data[i] - mean.data[g]) / count;
+  });
+  forEachGroupElement(x, groups, [&](int64_t g, int64_t c, int64_t i) {
+    int64_t place = placeInScale(x, scale, c, i);
+    double normalised = (x.data[i] - mean.data[g]) / std::sqrt(var.data[g] + epsilon);
+    y.data[i] = scale.data[place] * normalised + bias.data[place];
+  });
+  return {std::move(y), std::move(mean), std::move(var)};
+}
+
+static std::vector<Tensor> groupNormGrad(GroupNormGradOp op, Operands operands) {
+  const Tensor &dy = *operands[0], &x = *operands[1], &scale = *operands[2];
+  const Tensor &mean = *operands[3], &var = *operands[4];
+  Tensor dx(x.shape), dscale(scale.shape), dbias(scale.shape), sum(mean.shape), product(mean.shape);
+  double epsilon = op.getEpsilon().convertToDouble(),
+         count = double(x.size()) / double(mean.size());
+  auto deviation = [&](int64_t g) { return std::sqrt(var.data[g] + epsilon); };
+  auto normalised = [&](int64_t g, int64_t i) { return (x.data[i] - mean.data[g]) / deviation(g); };
+  forEachGroupElement(x, mean.shape[1], [&](int64_t g, int64_t c, int64_t i) {
+    int64_t place = placeInScale(x, scale, c, i);
+    dscale.data[place] += dy.data[i] * normalised(g, i);
+    dbias.data[place] += dy.data[i];
+    sum.data[g] += scale.data[place] * dy.data[i];
+    product.data[g] += scale.data[place] * dy.data[i] * normalised(g, i);
+  });
+  forEachGroupElement(x, mean.shape[1], [&](int64_t g, int64_t c, int64_t i) {
+    double scaled = scale.data[placeInScale(x, scale, c, i)] * dy.data[i];
+    dx.data[i] =
+        (scaled - sum.data[g] / count - normalised(g, i) * product.data[g] / count) / deviation(g);
+  });
+  return {std::move(dx), std::move(dscale), std::move(dbias)};
+}
+
 //===- Loss -----------------------------------------------------------------------------------===//
 
 /// Elements of a row (image and pixel) are this far apart, and where the first one is.
@@ -430,6 +484,8 @@ Results reference::evaluateNetwork(Operation *op, Operands x) {
       .Case([&](PixelShuffleOp op) { return one(pixelShuffle(op, *x[0])); })
       .Case([&](BatchNormOp op) { return batchNorm(op, x); })
       .Case([&](BatchNormGradOp op) { return batchNormGrad(op, x); })
+      .Case([&](GroupNormOp op) { return groupNorm(op, x); })
+      .Case([&](GroupNormGradOp op) { return groupNormGrad(op, x); })
       .Case([&](SoftmaxCrossEntropyOp op) { return one(crossEntropy(op, *x[0], *x[1])); })
       .Case([&](SoftmaxCrossEntropyGradOp op) {
         return one(crossEntropyGrad(op, *x[0], *x[1], *x[2]));

@@ -71,3 +71,9 @@
 %b = nn.constant dense<1.0> : tensor<3xf64>
 // expected-error @below {{computes in one element type, but an operand has type 'tensor<3xf64>' and the result 'tensor<3xf32>'; convert by nn.cast}}
 %y = nn.add %a, %b : (tensor<3xf32>, tensor<3xf64>) -> tensor<3xf32>
+
+// -----
+
+%s = nn.constant dense<1> : tensor<i32>
+// expected-error @below {{takes seed, step and first_row as tensor<i64>, got 'tensor<i32>'}}
+%y = nn.normal %s, %s, %s {stream = 7 : i64} : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3xf32>

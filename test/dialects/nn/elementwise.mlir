@@ -63,7 +63,11 @@
 // CHECK: nn.dropout %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {rate = 5.000000e-01 : f64, stream = 7 : i64}
 %cast = nn.cast %a : (tensor<4xbf16>) -> tensor<4xi32>
 %seed = nn.constant dense<1> : tensor<i64>
+// CHECK: nn.uniform %{{.*}}, %{{.*}}, %{{.*}} {stream = 7 : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x3xf32>
+// CHECK: nn.normal %{{.*}}, %{{.*}}, %{{.*}} {stream = 7 : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x3xf32>
 %dropout = nn.dropout %x, %seed, %seed, %seed {rate = 0.5, stream = 7 : i64} : (tensor<2x3xf32>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x3xf32>
+%uniform = nn.uniform %seed, %seed, %seed {stream = 7 : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x3xf32>
+%normal = nn.normal %seed, %seed, %seed {stream = 7 : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<2x3xf32>
 
 // A layout is kept through an elementwise op.
 // CHECK: nn.relu %{{.*}} : (tensor<2x16x4x4xf32, #nn.layout<nChw16c>>) -> tensor<2x16x4x4xf32, #nn.layout<nChw16c>>

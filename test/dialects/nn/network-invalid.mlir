@@ -76,6 +76,38 @@
 
 // -----
 
+%x = nn.constant dense<1.0> : tensor<2x4xf32>
+%c = nn.constant dense<1.0> : tensor<4xf32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{cannot divide the channels of 'tensor<2x4xf32>' into 3 groups}}
+%y:3 = nn.group_norm %x, %c, %c {epsilon = 1.0e-5, groups = 3 : i64} : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<2x4x3xf32>
+%c = nn.constant dense<1.0> : tensor<4x3xf32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{scale and bias need 4 elements, or with one group the shape of a sample of 'tensor<2x4x3xf32>', got 'tensor<4x3xf32>'}}
+%y:3 = nn.group_norm %x, %c, %c {epsilon = 1.0e-5, groups = 2 : i64} : (tensor<2x4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>) -> (tensor<2x4x3xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<2x4xf32>
+%c = nn.constant dense<1.0> : tensor<4xf32>
+// expected-error @below {{epsilon must be positive}}
+%y:3 = nn.group_norm %x, %c, %c {epsilon = 0.0, groups = 2 : i64} : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<2x4xf32>
+%c = nn.constant dense<1.0> : tensor<4xf32>
+%m = nn.constant dense<1.0> : tensor<4x2xf32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{mean and var need one element per sample and group of 'tensor<2x4xf32>', got 'tensor<4x2xf32>' and 'tensor<4x2xf32>'}}
+%y:3 = nn.group_norm_grad %x, %x, %c, %m, %m {epsilon = 1.0e-5} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<4x2xf32>, tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>)
+
+// -----
+
 %logits = nn.constant dense<1.0> : tensor<5x3xf32>
 %label = nn.constant dense<1> : tensor<4xi32>
 // expected-error @below {{failed to infer returned types}}

@@ -44,6 +44,15 @@
 // CHECK: nn.batch_norm_grad %{{.*}} {epsilon = 1.000000e-05 : f64} : (tensor<2x4x8xbf16>, tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>)
 %dh, %dscale, %dbias = nn.batch_norm_grad %norm, %h, %c, %mean, %var {epsilon = 1.0e-5} : (tensor<2x4x8xbf16>, tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>)
 
+// Statistics belong to a sample's groups of channels; scale to channels, or to the elements of a sample.
+// CHECK: nn.group_norm %{{.*}} {epsilon = 1.000000e-05 : f64, groups = 2 : i64} : (tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4x8xbf16>, tensor<2x2xf32>, tensor<2x2xf32>)
+%group, %gmean, %gvar = nn.group_norm %h, %c, %c {epsilon = 1.0e-5, groups = 2 : i64} : (tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4x8xbf16>, tensor<2x2xf32>, tensor<2x2xf32>)
+// CHECK: nn.group_norm_grad %{{.*}} {epsilon = 1.000000e-05 : f64} : (tensor<2x4x8xbf16>, tensor<2x4x8xbf16>, tensor<4xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> (tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>)
+%gdh, %gdscale, %gdbias = nn.group_norm_grad %group, %h, %c, %gmean, %gvar {epsilon = 1.0e-5} : (tensor<2x4x8xbf16>, tensor<2x4x8xbf16>, tensor<4xf32>, tensor<2x2xf32>, tensor<2x2xf32>) -> (tensor<2x4x8xbf16>, tensor<4xf32>, tensor<4xf32>)
+// CHECK: nn.group_norm %{{.*}} {epsilon = 1.000000e-05 : f64, groups = 1 : i64} : (tensor<2x4x8xbf16>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<2x4x8xbf16>, tensor<2x1xf32>, tensor<2x1xf32>)
+%e = nn.constant dense<1.0> : tensor<4x8xf32>
+%layer, %lmean, %lvar = nn.group_norm %h, %e, %e {epsilon = 1.0e-5, groups = 1 : i64} : (tensor<2x4x8xbf16>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<2x4x8xbf16>, tensor<2x1xf32>, tensor<2x1xf32>)
+
 %label = nn.constant dense<1> : tensor<5xi32>
 // CHECK: nn.softmax_cross_entropy %{{.*}}, %{{.*}} : (tensor<5x3xf32>, tensor<5xi32>) -> tensor<5xf32>
 %loss = nn.softmax_cross_entropy %a, %label : (tensor<5x3xf32>, tensor<5xi32>) -> tensor<5xf32>

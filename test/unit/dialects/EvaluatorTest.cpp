@@ -123,6 +123,113 @@ TEST_F(EvaluatorTest, DropoutIsThatOfTheGlobalBatch) {
   EXPECT_TRUE(llvm::is_contained(parts, 0) && llvm::is_contained(parts, 2));
 }
 
+//===- Norms ----------------------------------------------------------------------------------===//
+
+/// A norm of x [2, 4, 2], and what torch.nn.functional of PyTorch 2.15 computes of the same in f64:
+/// y, and the gradients of sum(y dy) in x, weight and bias.
+struct Norm {
+  const char *groups, *statistics, *shape, *weight, *bias; // groups and types' extents; elements
+  Values y, dx, dw, db;
+};
+
+TEST_F(EvaluatorTest, NormsAreTorchs) {
+  const char *const channels = "[0.5, 1.0, 1.5, -2.0]", *const shifts = "[0.25, -0.5, 0.0, 1.0]";
+  Tensor x = tensor({2, 4, 2}, {-2.25, 2.75, -1.75, 0.75, -0.75, -0.75, 0.75, -1.75, //
+                                -3, 0, 1.5, 1.5, 0, -3, -1, -0.5});
+  const std::string dy = "[[[-2.5, 0.5], [3.5, -0.5], [2.5, -1.5], [1.5, -2.5]], "
+                         "[[-4.0, 1.0], [-3.0, 2.0], [-2.0, 3.0], [-1.0, 4.0]]]";
+  const Norm norms[] = {
+      // group_norm(x, 2, weight, bias)
+      {"2",
+       "2x2",
+       "4",
+       channels,
+       shifts,
+       {-0.2781636485, 0.964574348, -1.307779698, -0.0650417012, -0.2100406947, -0.2100406947,
+        -2.080596856, 3.520488336, -0.5664953713, 0.25, 0.3164953713, 0.3164953713, 1.481811797,
+        -2.469686328, 0.7804723264, -0.09763836805},
+       {-1.04936944, 0.1185153403, 1.354056952, -0.4232028517, 2.784074294, -3.937227936,
+        0.4612055784, 0.6919480635, -0.2041254557, 0.6123715285, -1.564948655, 1.156702582,
+        1.507575366, -0.3173488739, 3.094544022, -4.284770514},
+       {9.887355561, -3.861203463, -7.055148848, 7.546570962},
+       {-5, 2, 2, 2}},
+      // instance_norm(x, weight, bias)
+      {"4",
+       "2x4",
+       "4",
+       channels,
+       shifts,
+       {-0.2499996, 0.7499996, -1.4999968, 0.4999968, 0, 0, -0.9999936, 2.9999936, -0.2499988889,
+        0.7499988889, -0.5, -0.5, 1.499996667, -1.499996667, 2.999840019, -0.9998400192},
+       {-4.79998848e-07, 4.79998848e-07, 1.02399017e-05, -1.02399017e-05, 948.6832981, -948.6832981,
+        -2.047980339e-05, 2.047980339e-05, -3.703679012e-06, 3.703679012e-06, -790.569415,
+        790.569415, -1.111103704e-05, 1.111103704e-05, 0.003199232154, -0.003199232154},
+       {7.999986489, -3.9999872, -4.999988889, 8.999587248},
+       {-5, 2, 2, 2}},
+      // layer_norm(x, (4, 2), weight, bias)
+      {"1",
+       "2x1",
+       "4x2",
+       "[[0.5, 1.0], [1.5, -2.0], [0.75, -0.25], [1.25, 3.0]]",
+       "[[-0.25, 0.0], [0.25, -1.5], [-0.125, -0.625], [0.125, 1.0]]",
+       {-0.8447874922, 1.982624974, -1.058532483, -2.927489981, -0.3034362477, -0.5655212508,
+        1.017181238, -1.617064966, -0.9983399068, 0.3453876493, 2.149632071, -4.032842762,
+        0.134040737, -0.2508300466, -0.2107935479, 1.115129216},
+       {-0.3995198986, -0.7880584833, 3.57445919, 0.1286849406, 1.133462504, 0.1818025169,
+        0.6838199334, -4.514650704, -1.84342131, 0.8504974091, -2.100700645, -1.793689401,
+        -0.6845588101, -1.0758932, -0.8150036067, 7.462769564},
+       {8.960656716, 1.336700136, -6.852506602, 2.175970266, -1.285562791, -4.133166946,
+        1.339252324, 2.334393093},
+       {-6.5, 1.5, 0.5, 1.5, 0.5, 1.5, 0.5, 1.5}},
+  };
+  for (const Norm &norm : norms) {
+    SCOPED_TRACE(norm.groups);
+    auto type = [](const std::string &shape) { return "tensor<" + shape + "xf64>"; };
+    std::string t = type("2x4x2"), w = type(norm.shape), m = type(norm.statistics);
+    std::string body =
+        "%w = nn.constant dense<" + std::string(norm.weight) + "> : " + w +
+        "\n%b = nn.constant dense<" + norm.bias + "> : " + w + "\n%d = nn.constant dense<" + dy +
+        "> : " + t +
+        "\n%y, %m, %v = nn.group_norm %x, %w, %b {epsilon = 1.0e-5 : f64, groups = " + norm.groups +
+        " : i64} : (" + t + ", " + w + ", " + w + ") -> (" + t + ", " + m + ", " + m +
+        ")\n%dx, %dw, %db = nn.group_norm_grad %d, %x, %w, %m, %v {epsilon = 1.0e-5 : f64} : (" +
+        t + ", " + t + ", " + w + ", " + m + ", " + m + ") -> (" + t + ", " + w + ", " + w + ")";
+    for (auto [name, element] :
+         {std::pair("y", t), std::pair("dx", t), std::pair("dw", w), std::pair("db", w)})
+      body += "\nnn.output \"" + std::string(name) + "\", %" + name + " : " + element;
+    std::vector<Outcome> outcomes = run("2x4x2xf64", body, x);
+    ASSERT_EQ(outcomes.size(), 1u);
+    Tensors &outputs = outcomes.front().outputs;
+    for (auto [name, expected] : {std::pair("y", norm.y), std::pair("dx", norm.dx),
+                                  std::pair("dw", norm.dw), std::pair("db", norm.db)}) {
+      ASSERT_EQ(outputs[name].data.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) // ten digits are written down
+        EXPECT_NEAR(outputs[name].data[i], expected[i], 1e-9 * std::max(1.0, std::abs(expected[i])))
+            << name << " " << i;
+    }
+  }
+}
+
+//===- Random numbers -------------------------------------------------------------------------===//
+
+TEST_F(EvaluatorTest, RandomTensorsAreThoseOfTheGlobalBatch) {
+  for (const char *op : {"nn.uniform", "nn.normal"}) {
+    auto body = [&](const std::string &type) {
+      return "%s = nn.read @seed : tensor<i64>\n%r = nn.read @first_row : tensor<i64>\n%y = " +
+             std::string(op) +
+             " %s, %s, %r {stream = 3 : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> " + type +
+             "\nnn.output \"y\", %y : " + type;
+    };
+    Tensor half({2, 5}, 1), whole({4, 5}, 1);
+    std::vector<Outcome> two = run("2x5xf32", body("tensor<2x5xf32>"), {half, half}, scalars);
+    std::vector<Outcome> one = run("4x5xf32", body("tensor<4x5xf32>"), whole, scalars);
+    Values parts = two[0].outputs["y"].data;
+    llvm::append_range(parts, two[1].outputs["y"].data);
+    EXPECT_EQ(parts, one[0].outputs["y"].data) << op;
+    EXPECT_NE(parts[0], parts[10]) << op;
+  }
+}
+
 TEST_F(EvaluatorTest, LossDividesSumsOverRanksByCountsOverRanks) {
   std::vector<Outcome> outcomes =
       run("f32",

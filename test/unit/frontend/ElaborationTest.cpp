@@ -223,6 +223,90 @@ TEST(Elaboration, AnEmptyNameAddsNoComponent) {
       << twice.diagnostics;
 }
 
+TEST(Elaboration, ParametersHaveTheNameOfTheCall) {
+  Elaborated result(
+      "fn gain(x) { return x * parameter([1, 1, 1, 1], init = 0.5, name = \"g\") }\n" +
+      withBody("  y = gain(gain(image), name = \"b\") + parameter([1, 1, 8, 8], init = zeros)"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  for (const char *name : {"gain.0.g", "b.g", "parameter.0"})
+    ASSERT_TRUE(result.variable(name)) << name;
+  EXPECT_EQ(result.variable("b.g").getInit().getA(), 0.5);
+  EXPECT_EQ(result.variable("b.g").getKind(), nn::VariableKind::Parameter);
+  EXPECT_EQ(result.variable("parameter.0").getInit().getA(), 0);
+}
+
+/// One parameter, read once; statistics go through both updates; masks differ.
+TEST(Elaboration, ReusedCallsTakeTheFirstOnesParameters) {
+  Elaborated result(
+      "fn f(x) { return dropout(batch_norm(conv(x, 1, kernel = 1), name = \"n\"), 0.5) }\n" +
+      withBody("  y = f(image, name = \"a\")\n  y = f(y, name = \"a\", reuse = true)"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_TRUE(result.variable("a.conv.0.weight"));
+  size_t reads = 0;
+  for (auto read : result.program("train").getBody().getOps<nn::ReadOp>())
+    reads += read.getVariable() == "a.conv.0.weight";
+  EXPECT_EQ(reads, 1u);
+  EXPECT_EQ(result.count<nn::ConvOp>("train"), 2u);
+  EXPECT_EQ(result.count<nn::AssignOp>("train"), 2u);
+  for (auto assign : result.program("train").getBody().getOps<nn::AssignOp>()) {
+    // kept + momentum * observed, where what is kept is the first use's sum.
+    auto sum = assign.getValue().getDefiningOp<nn::AddOp>();
+    auto kept = sum.getA().getDefiningOp<nn::MulOp>();
+    EXPECT_TRUE(kept.getA().getDefiningOp<nn::AddOp>()) << assign.getVariable().str();
+  }
+  auto dropouts = llvm::to_vector(result.program("train").getBody().getOps<nn::DropoutOp>());
+  ASSERT_EQ(dropouts.size(), 2u);
+  EXPECT_NE(dropouts[0].getStream(), dropouts[1].getStream());
+  // Evaluation reads the same statistics twice.
+  auto norms = llvm::to_vector(result.program("eval").getBody().getOps<nn::BatchNormOp>());
+  EXPECT_EQ(norms[0].getRunningMean(), norms[1].getRunningMean());
+}
+
+TEST(Elaboration, FrozenCallsAreNotTrained) {
+  Elaborated result(
+      "fn f(x) { return batch_norm(conv(x, 1, kernel = 1, name = \"c\"), name = \"n\") }\n" +
+      withBody("  y = f(f(image, name = \"a\", trainable = false), name = \"b\")"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  auto isFrozen = [&](const char *name) {
+    auto flag = result.variable(name)->getAttrOfType<mlir::BoolAttr>("trainable");
+    return flag && !flag.getValue();
+  };
+  EXPECT_TRUE(isFrozen("a.c.weight") && isFrozen("a.n.bias"));
+  EXPECT_FALSE(isFrozen("b.c.weight") || isFrozen("a.n.running_mean"));
+  EXPECT_EQ(result.count<nn::AssignOp>("train"), 4u);
+}
+
+/// In evaluation, too; the rows of a purely random loss are counted.
+TEST(Elaboration, RandomTensorsAreDrawnInAllPrograms) {
+  Elaborated result(withBody("  y = image + normal(image.shape, std = 0.5)\n"
+                             "  metric share = mean(bernoulli([batch, 3], 0.25))"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  for (const char *program : {"train", "eval", "predict"})
+    EXPECT_EQ(result.count<nn::NormalOp>(program), 1u) << program;
+  EXPECT_EQ(result.count<nn::UniformOp>("eval"), 1u);
+  EXPECT_EQ(result.count<nn::SelectOp>("eval"), 2u); // of both means
+}
+
+TEST(Elaboration, NormsOfSamplesHaveNoState) {
+  Elaborated result(
+      withBody("  x = conv(image, 6, kernel = 1)\n"
+               "  x = layer_norm(instance_norm(group_norm(x, 3, name = \"g\"), name = "
+               "\"i\"), name = \"l\")\n  y = conv(x, 1, kernel = 1)"));
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<nn::GroupNormOp>("train"), 3u);
+  EXPECT_EQ(result.count<nn::AssignOp>("train"), 0u);
+  auto shapeOfVariable = [&](const char *name) {
+    return llvm::to_vector(
+        mlir::cast<mlir::RankedTensorType>(result.variable(name).getType()).getShape());
+  };
+  EXPECT_EQ(shapeOfVariable("g.weight"), (llvm::SmallVector<int64_t>{6}));
+  EXPECT_EQ(shapeOfVariable("i.bias"), (llvm::SmallVector<int64_t>{6}));
+  EXPECT_EQ(shapeOfVariable("l.weight"), (llvm::SmallVector<int64_t>{6, 8, 8}));
+  auto groups = llvm::map_to_vector(result.program("train").getBody().getOps<nn::GroupNormOp>(),
+                                    [](nn::GroupNormOp norm) { return norm.getGroups(); });
+  EXPECT_EQ(groups, (llvm::SmallVector<uint64_t>{3, 6, 1}));
+}
+
 TEST(Elaboration, LocationsNameTheLayer) {
   Elaborated result("fn block(x) { return conv(x, 1, kernel = 1) }\n" +
                     withBody("  y = block(image, name = \"down\")"));

@@ -250,6 +250,25 @@ TEST(Codegen, Dropout) {
   quarter.check(2);
 }
 
+// Uniform numbers have exactly the bits of runtime/core/Philox.h, normal ones are the quantiles of
+// those.
+TEST(Codegen, RandomTensors) {
+  for (const char *shape : {"2x36x6x8", "2x20x16x33", "3x20x5x7", "3x5x3x7"})
+    for (const char *layout : {"", "nhwc", "nChw16c"})
+      for (const char *element : {"f32", "bf16"})
+        for (const char *op : {"uniform", "normal"}) {
+          SCOPED_TRACE(std::string(shape) + " " + layout + " " + element + " " + op);
+          bool isExact = std::string(op) == "uniform" && std::string(element) == "f32";
+          ClusterRunner runner({{"!t", tensor(shape, element, layout)}, {"!s", "tensor<i64>"}},
+                               {{"!s", 0, 1e15}, {"!s", 0, 100000}, {"!s", 0, 1e9}},
+                               std::string("%y = nn.") + op +
+                                   " %0, %1, %2 {stream = 3735928559 : i64} : (!s, !s, !s) -> !t",
+                               {{"%y", "!t"}});
+          // Giles gives 3.5e-7 for his polynomial in exact arithmetic.
+          runner.check(isExact ? 0 : std::string(element) == "f32" ? 12 : 1 << 16);
+        }
+}
+
 TEST(Codegen, Movement) {
   struct {
     const char *from, *to, *op;

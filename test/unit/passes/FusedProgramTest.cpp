@@ -72,6 +72,11 @@ protected:
         outputs[output.getOutput().str()] = values[output.getValue()];
         continue;
       }
+      if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) { // the same memory
+        Tensor &tensor = values[reshape.getY()] = values[reshape.getX()];
+        tensor.shape = reference::Shape(reshape.getType().getShape());
+        continue;
+      }
       auto fused = dyn_cast<nn::FusedOp>(op);
       EXPECT_TRUE(fused) << op.getName().getStringRef().str() << " is in no cluster";
       if (!fused)
@@ -142,6 +147,51 @@ TEST_F(FusedProgram, BatchNormOfShiftedData) {
              : (tensor<4x3x8x8xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
              -> (tensor<4x3x8x8xf32>, tensor<3xf32>, tensor<3xf32>)
            nn.output "var", %var : tensor<3xf32>)");
+  for (double &element : inputs["x"].data)
+    element = static_cast<float>(element + 1000);
+  // 1e6 times the variance, in f64.
+  check(1e-8);
+}
+
+// Groups of channels, single channels, whole samples with parameters of channels and of elements.
+TEST_F(FusedProgram, GroupNorm) {
+  for (auto [groups, scale] : {std::pair("4", "20"), std::pair("20", "20"), std::pair("1", "20"),
+                               std::pair("1", "20x6x5")}) {
+    SCOPED_TRACE(std::string(groups) + " groups, scale " + scale);
+    inputs.clear();
+    std::string
+        ops =
+            R"(%y, %mean, %var = nn.group_norm %x, %s, %b {epsilon = 1.0e-5 : f64, groups = GROUPS : i64}
+             : (!x, !s, !s) -> (!x, !m, !m)
+           %dx, %ds, %db = nn.group_norm_grad %dy, %x, %s, %mean, %var {epsilon = 1.0e-5 : f64}
+             : (!x, !x, !s, !m, !m) -> (!x, !s, !s)
+           nn.output "y", %y : !x
+           nn.output "mean", %mean : !m
+           nn.output "var", %var : !m
+           nn.output "dx", %dx : !x
+           nn.output "ds", %ds : !s
+           nn.output "db", %db : !s)",
+        arguments = R"(%x: !x {nn.input = "x"}, %dy: !x {nn.input = "dy"},
+           %s: !s {nn.input = "s"}, %b: !s {nn.input = "b"})";
+    for (std::string *text : {&ops, &arguments})
+      for (auto [alias, type] : {std::pair("GROUPS", std::string(groups)),
+                                 std::pair("!x", std::string("tensor<4x20x6x5xf32>")),
+                                 std::pair("!s", "tensor<" + std::string(scale) + "xf32>"),
+                                 std::pair("!m", "tensor<4x" + std::string(groups) + "xf32>")})
+        for (size_t at; (at = text->find(alias)) != std::string::npos;)
+          text->replace(at, StringRef(alias).size(), type);
+    parse(arguments, ops);
+    check();
+  }
+}
+
+// The variance survives a mean that is large against it.
+TEST_F(FusedProgram, GroupNormOfShiftedData) {
+  parse(R"(%x: tensor<4x6x8x8xf32> {nn.input = "x"}, %s: tensor<6xf32> {nn.input = "s"})",
+        R"(%y, %mean, %var = nn.group_norm %x, %s, %s {epsilon = 1.0e-5 : f64, groups = 2 : i64}
+             : (tensor<4x6x8x8xf32>, tensor<6xf32>, tensor<6xf32>)
+             -> (tensor<4x6x8x8xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+           nn.output "var", %var : tensor<4x2xf32>)");
   for (double &element : inputs["x"].data)
     element = static_cast<float>(element + 1000);
   // 1e6 times the variance, in f64.

@@ -160,4 +160,28 @@ const Network networks[] = {
 INSTANTIATE_TEST_SUITE_P(All, ReceptiveFieldTest, testing::ValuesIn(networks),
                          [](const auto &info) { return info.param.name; });
 
+//===- Obstacles ------------------------------------------------------------------------------===//
+
+TEST(ReceptiveField, NormsOfSamplesReadTheWholeImage) {
+  for (const char *norm : {"group_norm(a, 2", "instance_norm(a", "layer_norm(a"}) {
+    std::string body =
+        "a = conv(image, 4, kernel = 3, padding = 1, name = \"a\")\n  y = " + std::string(norm) +
+        ", name = \"norm\")";
+    Program program({"", body.c_str(), 0, 0}, tileSize);
+    std::variant<Tiling, TilingObstacle> found = tilingOf(program.predict);
+    ASSERT_TRUE(std::holds_alternative<TilingObstacle>(found)) << norm;
+    const auto &obstacle = std::get<TilingObstacle>(found);
+    EXPECT_EQ(obstacle.text, "takes statistics over the whole image");
+    EXPECT_EQ(layerName(obstacle.loc), "norm");
+  }
+}
+
+TEST(ReceptiveField, RandomTensorsHaveTheirPlace) {
+  Program program({"", "y = image + normal(image.shape, name = \"noise\")", 0, 0}, tileSize);
+  std::variant<Tiling, TilingObstacle> found = tilingOf(program.predict);
+  ASSERT_TRUE(std::holds_alternative<TilingObstacle>(found));
+  EXPECT_EQ(std::get<TilingObstacle>(found).text,
+            "combines pixels with values that have fixed places in the image");
+}
+
 } // namespace

@@ -107,6 +107,23 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
 
+const char *const sampleNorms = R"(
+fn twice(x) { return relu(batch_norm(conv(x, 16, kernel = 3, padding = 1, name = "c"), name = "n")) }
+model m(batch = 2) {
+  input image : f32[batch, 3, 6, 5]
+  input target : f32[batch, 16, 6, 5]
+  x = relu(group_norm(conv(image, 16, kernel = 3, padding = 1, name = "a"), 4, name = "group"))
+  x = x + instance_norm(conv(x, 16, kernel = 1, name = "b"), name = "instance")
+  x = twice(x, name = "t") + normal([batch, 16, 6, 5], std = 0.1, name = "noise")
+  x = layer_norm(conv(twice(x, name = "t", reuse = true), 16, kernel = 1, name = "d"), name = "layer")
+  x = conv(x * parameter([1, 16, 1, 1], init = 1.5, name = "gain"), 16, kernel = 1, trainable = false, name = "e")
+  output result = x
+  loss = mse(x, target) + mean(uniform([batch, 3], high = 2) * bernoulli([batch, 3], 0.5) *
+                               reshape(mean(x, axes = [1, 2, 3]), [batch, 1]))
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
+)";
+
 constexpr size_t ranks = 2;
 
 struct Case {
@@ -314,6 +331,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest,
                                          Case{"movesBf16", moves, "bf16"},
                                          Case{"pointwise", pointwise, "f32"},
                                          Case{"pointwiseBf16", pointwise, "bf16"},
+                                         Case{"sampleNorms", sampleNorms, "f32"},
+                                         Case{"sampleNormsBf16", sampleNorms, "bf16"},
                                          Case{"classificationBf16", classification, "bf16"}),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,

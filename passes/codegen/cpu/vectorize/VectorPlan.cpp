@@ -20,7 +20,7 @@ static bool sharesCounters(const StagePlan &stage, unsigned loop, int64_t lanes)
   if (extent % 4 != 0)
     return false;
   return llvm::all_of(stage.nodes, [&](const ClusterNode &node) {
-    auto op = dyn_cast_if_present<nn::DropoutOp>(node.op);
+    auto op = dyn_cast_if_present<nn::RandomOpInterface>(node.op);
     if (!op)
       return true;
     bool whole = elementsOfRow(op) % 4 == 0 && node.form->offset % 4 == 0;
@@ -34,7 +34,7 @@ static bool sharesCounters(const StagePlan &stage, unsigned loop, int64_t lanes)
 /// them open at once.
 void Unrolling::shareRandom(const StagePlan &stage, int64_t lanes) {
   if (llvm::none_of(stage.nodes, [](const ClusterNode &node) {
-        return isa_and_present<nn::DropoutOp>(node.op);
+        return isa_and_present<nn::RandomOpInterface>(node.op);
       }))
     return;
   for (unsigned loop : stage.innerLoops(/*reduced=*/false))
