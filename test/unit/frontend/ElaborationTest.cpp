@@ -49,6 +49,27 @@ TEST_F(Models, MnistHas1199882Parameters) {
   EXPECT_EQ(parameterCount(*module), 1'199'882);
 }
 
+TEST_F(Models, ClassifiersHaveTorchvisionsParameters) {
+  struct {
+    const char *file;
+    std::vector<std::string> sets;
+    int64_t parameters;
+  } cases[] = {
+      {"vgg16.dl", {}, 138'357'544},
+      {"resnet50.dl", {}, 25'557'032},
+      {"resnet101.dl", {}, 44'549'160},
+      {"inception_v3.dl", {}, 27'161'264},
+      {"inception_v3.dl", {"aux=false"}, 23'834'568},
+      {"../test/networks/mobilenetv2.dl", {}, 3'504'872},
+      {"../test/networks/densenet121.dl", {}, 7'978'856},
+  };
+  for (const auto &[file, sets, parameters] : cases) {
+    auto module = load(file, sets);
+    ASSERT_TRUE(module) << file;
+    EXPECT_EQ(parameterCount(*module), parameters) << file;
+  }
+}
+
 TEST_F(Models, UNetParametersAreNamedByTheirPath) {
   auto module = load("unet2d.dl", {"base=16", "size=64"});
   auto model = *module->getOps<nn::ModelOp>().begin();

@@ -1,0 +1,64 @@
+#!/usr/bin/python3
+"""Networks of the literature (test/networks) and the classifiers of models/, made small: gradients, statistics, loss and
+predictions of the compiled programs against the evaluator in f64, on 1 and 2 ranks; then some steps of training. One that
+the evaluator would take long for trains alone."""
+import json
+import math
+import pathlib
+
+from reference import Case
+from support import MODELS, ROOT, check, run
+
+import numpy as np
+
+NETWORKS = ROOT / "test" / "networks"
+ROWS = 4
+
+
+def inputs(random, **shapes):
+    """Standard normal values; those named label are classes below 4, those named mask or same are 0 or 1."""
+    made = {}
+    for name, shape in shapes.items():
+        if name == "label":
+            made[name] = random.integers(0, 4, (ROWS, *shape), np.int32)
+        elif name in ("mask", "same"):
+            made[name] = (random.random((ROWS, *shape)) < 0.4).astype(np.float32)
+        else:
+            made[name] = random.standard_normal((ROWS, *shape), np.float32)
+    return made
+
+
+def trains(case):
+    """The loss of the first batch falls."""
+    log = case.directory / "log.jsonl"
+    run("dlc-run", "train", case.artifact, *case.data(), "--init", case.weights, "--steps", 12, "--epochs", 12, "--lr", 0.005,
+        "--seed", 3, "--no-shuffle", "--log", log, "--run", case.directory / "training")
+    losses = [json.loads(line)["loss"] for line in log.read_text().splitlines() if '"step"' in line and '"loss"' in line]
+    check(all(map(math.isfinite, losses)) and min(losses[-3:]) < losses[0], f"{case.name}: losses {losses}")
+
+
+def main():
+    random = np.random.default_rng(8)
+    image = lambda size, channels=3: (channels, size, size)
+    small = {"classes": 4, "size": 32}
+    cases = {
+        "squeeze_excitation": ({}, inputs(random, image=image(12), label=())),
+        "attention_unet": ({}, inputs(random, image=image(16, 1), mask=image(16, 1))),
+        "super_resolution": ({}, inputs(random, image=image(8, 1), large=image(16, 1))),
+        "variational_autoencoder": ({}, inputs(random, image=image(8, 1))),
+        "siamese": ({}, inputs(random, image=image(8, 1), other=image(8, 1), same=(1,))),
+        "atrous_pyramid": ({}, inputs(random, image=image(12), label=(12, 12))),
+        "mobilenetv2": (small | {"drop": 0, "widths": "8,12", "counts": "1,2", "strides": "1,2"}, inputs(random, image=image(32), label=())),
+        "densenet121": (small | {"blocks": "2,2", "growth": 8, "start": 16}, inputs(random, image=image(32), label=())),
+    }
+    for name, (sets, data) in cases.items():
+        for ranks in (1, 2):
+            case = Case(name, NETWORKS / f"{name}.dl", sets | {"batch": ROWS // ranks, "predict.batch": ROWS}, data)
+            case.floor = 0.01  # ahead of batch norm a bias has no gradient, also where a convolution lies between
+            case.step(ranks)
+            if ranks == 1:
+                case.forward()
+                trains(case)
+
+
+main()
