@@ -25,12 +25,6 @@ model norms(batch = 4) {
 """
 
 
-class RandomCase(Case):
-    def reference(self, program, *options):
-        """dlc-run eval and predict have the seed 0."""
-        return super().reference(program, *options, *([] if program == "train" else ["--scalar", "seed=0"]))
-
-
 def main():
     directory = workspace()
     whole = directory / "norms.dl"
@@ -42,7 +36,7 @@ def main():
         targets[", blocked"] = [f"--target={blocked_target(directory)}"]
     for kind, options in targets.items():
         for ranks in (1, 2):
-            case = RandomCase("norms" + kind, whole, {"batch": 4 // ranks, "predict.batch": 4}, inputs, *options)
+            case = Case("norms" + kind, whole, {"batch": 4 // ranks, "predict.batch": 4}, inputs, *options)
             case.step(ranks)
             if ranks == 1:
                 case.forward()
