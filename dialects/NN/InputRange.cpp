@@ -8,13 +8,22 @@ namespace dlc::nn {
 
 bool isRange(Attribute attribute) {
   auto range = dyn_cast<DenseF64ArrayAttr>(attribute);
-  return range && range.size() == 2 && range[0] <= range[1];
+  return range && range.size() >= 2 && range[0] <= range[1];
+}
+
+static bool holds(ArrayRef<double> range, double value) {
+  return (value >= range[0] && value <= range[1]) || llvm::is_contained(range.drop_front(2), value);
 }
 
 DenseF64ArrayAttr intersect(DenseF64ArrayAttr a, DenseF64ArrayAttr b) {
   if (!a || !b)
     return a ? a : b;
-  return DenseF64ArrayAttr::get(a.getContext(), {std::max(a[0], b[0]), std::min(a[1], b[1])});
+  SmallVector<double> both = {std::max(a[0], b[0]), std::min(a[1], b[1])};
+  for (ArrayRef<double> range : {a.asArrayRef(), b.asArrayRef()})
+    for (double other : range.drop_front(2))
+      if (holds(a, other) && holds(b, other) && !holds(both, other))
+        both.push_back(other);
+  return DenseF64ArrayAttr::get(a.getContext(), both);
 }
 
 /// Each element of the result is an element of an operand, perhaps in another type that holds it.
@@ -34,8 +43,10 @@ static void narrow(BlockArgument input, DenseF64ArrayAttr range) {
   program.setArgAttr(index, inputRange, intersect(known, range));
 }
 
-void expectRange(Value value, double low, double high) {
-  auto range = DenseF64ArrayAttr::get(value.getContext(), {low, high});
+void expectRange(Value value, double low, double high, ArrayRef<double> others) {
+  SmallVector<double> values = {low, high};
+  values.append(others.begin(), others.end());
+  auto range = DenseF64ArrayAttr::get(value.getContext(), values);
   llvm::SetVector<Value> sources;
   sources.insert(value);
   for (size_t i = 0; i < sources.size(); ++i) // grows

@@ -137,11 +137,14 @@ AttributeTables::List<artifact::InputSignature> AttributeTables::inputs(ArrayAtt
     for (auto entry : entries.getAsRange<DictionaryAttr>()) {
       auto values = entry.getAs<DenseF64ArrayAttr>("range");
       artifact::Range range(values ? values[0] : 0, values ? values[1] : 0);
+      std::vector<double> others;
+      if (values)
+        llvm::append_range(others, values.asArrayRef().drop_front(2));
       auto predict = entry.getAs<BoolAttr>("needed_by_predict");
       list.push_back(artifact::CreateInputSignatureDirect(
           builder, entry.getAs<StringAttr>("name").str().c_str(),
           type(cast<RankedTensorType>(entry.getAs<TypeAttr>("type").getValue())),
-          predict && predict.getValue(), values ? &range : nullptr));
+          predict && predict.getValue(), values ? &range : nullptr, &others));
     }
   return builder.CreateVector(list);
 }

@@ -314,6 +314,9 @@ void TableVerifier::verifyInputs() {
       faults.add(where, "malformed type");
     if (input->range() && !(input->range()->low() <= input->range()->high()))
       faults.add(where, "its range is empty");
+    for (uint32_t k = 0; k < countOf(input->others()); ++k)
+      if (!input->range() || !ranges::finite.contains(input->others()->Get(k)))
+        faults.add(where, "takes a value that is not finite, or none besides a range");
   }
 }
 

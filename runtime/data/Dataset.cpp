@@ -168,8 +168,11 @@ Source Dataset::openSource(size_t value, const std::string &path, const std::str
   Source source(names[value], readArray(path), axes, fed.front()->shape.size());
   bool forPrediction = std::any_of(fed.begin(), fed.end(),
                                    [](const InputSpec *spec) { return spec->neededByPredict; });
+  bool ignores255 = std::any_of(fed.begin(), fed.end(), [](const InputSpec *spec) {
+    return spec->range && spec->range->hasOther(255);
+  });
   // A step that computes knows the units that it is for.
-  if (!forPrediction && keepsValues(value) && source.readAsBinaryMask())
+  if (!forPrediction && !ignores255 && keepsValues(value) && source.readAsBinaryMask())
     remarks.push_back(names[value] + " holds 0 and 255 alone and is read as 0 and 1 ('" + path +
                       "')");
   for (const InputSpec *spec : fed)
@@ -186,7 +189,7 @@ static ValueRange takenBy(const InputSpec &spec) {
                     : spec.dtype == artifact::DType::Bool ? ValueRange{0, 1}
                                                           : ValueRange{-exact, exact};
   return spec.range ? ValueRange{std::max(type.low, spec.range->low),
-                                 std::min(type.high, spec.range->high)}
+                                 std::min(type.high, spec.range->high), spec.range->others}
                     : type;
 }
 
@@ -204,6 +207,8 @@ static std::string numberText(double value) {
   std::string taken = isOpen && range.low < 0 ? "finite numbers"
                       : isOpen ? numberText(range.low) + " or more"
                                : numberText(range.low) + ".." + numberText(range.high);
+  for (double other : range.others)
+    taken += " and " + numberText(other);
   std::string advice;
   if (spec.range && spec.dtype != artifact::DType::F32)
     advice = ": number the classes from 0, or compile the model for more of them";
@@ -250,13 +255,16 @@ void Dataset::checkValues(const InputSpec &spec, int64_t index, const Sample &sa
     good &= value >= low && value <= high;
   if (good)
     return;
-  float wrong = *std::find_if(sample.values.begin(), sample.values.end(),
-                              [&](float value) { return !(value >= low && value <= high); });
+  auto wrong = std::find_if(sample.values.begin(), sample.values.end(), [&](float value) {
+    return !(value >= low && value <= high) && !range.hasOther(value);
+  });
+  if (wrong == sample.values.end())
+    return;
   for (const auto &[value, source] : sources)
     for (const InputSpec *fed : inputsFrom(value))
       if (fed->name == spec.name)
         refuse(spec, source.place(index) + (keepsValues(value) ? "" : " after the data steps"),
-               wrong);
+               *wrong);
 }
 
 FileFormat Dataset::format() const {

@@ -1,15 +1,20 @@
 // One sample of one source on its way through the data pipeline.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 namespace dlc::rt {
 
-/// Both inclusive.
+/// Numbers from low to high, both inclusive, and others.
 struct ValueRange {
   double low, high;
-  bool holds(double value) const { return value >= low && value <= high; }
+  std::vector<double> others = {};
+  bool hasOther(double value) const {
+    return std::find(others.begin(), others.end(), value) != others.end();
+  }
+  bool holds(double value) const { return (value >= low && value <= high) || hasOther(value); }
 };
 
 /// Row-major f32 values in stored units until a step changes them. `shape` is channels, then

@@ -35,8 +35,11 @@ std::vector<InputSpec> inputSpecs(const Artifact &artifact, const std::string &p
     if (artifact->inputs())
       for (const artifact::InputSignature *signature : *artifact->inputs())
         if (signature->name()->str() == spec.name) {
-          if (const artifact::Range *range = signature->range(); range && isJudged)
+          if (const artifact::Range *range = signature->range(); range && isJudged) {
             spec.range = ValueRange{range->low(), range->high()};
+            if (const auto *others = signature->others())
+              spec.range->others.assign(others->begin(), others->end());
+          }
           spec.neededByPredict = signature->needed_by_predict();
         }
     specs.push_back(std::move(spec));

@@ -265,6 +265,23 @@ TEST_F(DatasetTest, ChecksLabels) {
             std::string::npos);
 }
 
+TEST_F(DatasetTest, TakesLabelsOfIgnoredClasses) {
+  std::vector<InputSpec> inputs = {{"mask", DType::I32, {2}, ValueRange{0, 1, {255}}, false}};
+  auto labels = [&](const std::vector<uint8_t> &values) {
+    writeFile(directory / "label.npy", npyBytes("|u1", "3,", bytesOfVector(values)));
+    return failure(inputs, {{"mask", directory / "label.npy"}});
+  };
+  EXPECT_EQ(labels({0, 255, 1}), "no error");
+  EXPECT_NE(labels({0, 255, 2})
+                .find("sample 2 has the value 2, but the loss or metric on input "
+                      "mask takes 0..1 and 255: number the classes from 0"),
+            std::string::npos);
+  // 255 alone beside 0 is no mask's 1 here.
+  EXPECT_EQ(labels({0, 255, 0}), "no error");
+  Dataset dataset = open(inputs, {{"mask", directory / "label.npy"}});
+  EXPECT_EQ(dataset.sample(1, {})[0].values[0], 255);
+}
+
 /// Masks of whole numbers are looked through before the first step.
 TEST_F(DatasetTest, ChecksTargetsOfIntegersAtOnce) {
   std::vector<InputSpec> inputs = {{"mask", DType::F32, {2, 1, 2, 2}, ValueRange{0, 1}, false}};
