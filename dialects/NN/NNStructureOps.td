@@ -60,7 +60,8 @@ def NN_ProgramOp : NN_Op<"program", [FunctionOpInterface, IsolatedFromAbove, Sin
   let summary = "one step: train, eval or predict";
   let description = [{
     Arguments are the inputs of a step (`nn.input` names them). Results leave through nn.loss, nn.metric, nn.output and
-    nn.assign.
+    nn.assign. The attribute `formulas` lists metrics that are functions of others, {name, means, expression}: of nn.metric
+    name.0 to name.(means - 1), by what these are over all rows and ranks (runtime/artifact/Formula.h).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,
                        OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs);

@@ -309,11 +309,18 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   auto forecast =
       artifact::CreateForecast(builder, nanoseconds("compute_ns"), nanoseconds("communication_ns"),
                                nanoseconds("exposed_ns"));
+  std::vector<fb::Offset<artifact::Formula>> formulas;
+  if (auto list = program->getAttrOfType<ArrayAttr>("formulas"))
+    for (auto formula : list.getAsRange<DictionaryAttr>())
+      formulas.push_back(artifact::CreateFormulaDirect(
+          builder, formula.getAs<StringAttr>("name").str().c_str(),
+          static_cast<uint32_t>(formula.getAs<IntegerAttr>("means").getInt()),
+          formula.getAs<StringAttr>("expression").str().c_str()));
   auto obstacle = model->getAttrOfType<StringAttr>("untiled");
   std::string untiled = obstacle && program.getSymName() == "predict" ? obstacle.str() : "";
   programs.push_back(artifact::CreateProgramDirect(
       builder, program.getSymName().str().c_str(), batch, &programInputs, &results, &instructions,
-      &collectives, events, forecast, tiling(program), untiled.c_str()));
+      &collectives, events, forecast, tiling(program), &formulas, untiled.c_str()));
   return success();
 }
 

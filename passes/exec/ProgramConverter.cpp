@@ -45,8 +45,9 @@ LogicalResult ProgramConverter::convert() {
   assignRemaining();
   for (Operation &op : program.getBody().front())
     download(&op);
-  if (Attribute forecast = program->getAttr("forecast"))
-    result->setAttr("forecast", forecast);
+  for (StringRef name : {"forecast", "formulas"})
+    if (Attribute attribute = program->getAttr(name))
+      result->setAttr(name, attribute);
   anchor->erase();
   return success();
 }

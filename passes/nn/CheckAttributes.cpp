@@ -4,6 +4,7 @@
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/InputRange.h"
 #include "passes/nn/ModelChecks.h"
+#include "runtime/artifact/Formula.h"
 #include "runtime/artifact/Ranges.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -250,6 +251,39 @@ llvm::SetVector<StringRef> metricsOf(Operation *program) {
   return names;
 }
 
+/// `formulas` of a program are metrics that are functions of others: {name, means = how many
+/// others, called name.0, name.1 and so on, expression = as runtime/artifact/Formula.h reads it}.
+ArrayAttr formulasOf(Operation *program) { return program->getAttrOfType<ArrayAttr>("formulas"); }
+
+LogicalResult verifyFormulas(Operation *program) {
+  if (!program->hasAttr("formulas"))
+    return success();
+  llvm::SetVector<StringRef> metrics = metricsOf(program), names = metrics;
+  names.insert("loss");
+  auto refuse = [&](Attribute formula, const Twine &reason) {
+    return program->emitOpError("has formula ") << formula << ", " << reason;
+  };
+  if (!formulasOf(program))
+    return refuse(program->getAttr("formulas"), "expected a list");
+  for (Attribute entry : formulasOf(program)) {
+    auto formula = dyn_cast<DictionaryAttr>(entry);
+    auto means = formula ? formula.getAs<IntegerAttr>("means") : IntegerAttr();
+    if (!means || means.getInt() < 1 ||
+        means.getInt() > static_cast<int64_t>(rt::Formula::maxMeans) ||
+        textOf(formula, "name").empty())
+      return refuse(entry, "expected {name, means, expression}");
+    StringRef name = textOf(formula, "name");
+    if (!names.insert(name))
+      return refuse(entry, "which has the name of another result");
+    for (int64_t i = 0; i < means.getInt(); ++i)
+      if (!metrics.contains((name + "." + Twine(i)).str()))
+        return refuse(entry, "but there is no metric '" + name + "." + Twine(i) + "'");
+    if (!rt::Formula::parse(textOf(formula, "expression"), static_cast<size_t>(means.getInt())))
+      return refuse(entry, "whose expression is none of its means");
+  }
+  return success();
+}
+
 /// The monitor is the loss, which training makes small, or a metric that evaluation has. @eval may
 /// still have to be derived from @train.
 LogicalResult verifyMonitor(nn::ModelOp model, DictionaryAttr monitor) {
@@ -265,6 +299,9 @@ LogicalResult verifyMonitor(nn::ModelOp model, DictionaryAttr monitor) {
   if (!program)
     return success();
   llvm::SetVector<StringRef> known = metricsOf(program);
+  if (ArrayAttr formulas = formulasOf(program))
+    for (auto formula : formulas.getAsRange<DictionaryAttr>())
+      known.insert(textOf(formula, "name"));
   if (known.contains(name))
     return success();
   known.insert("loss");
@@ -281,6 +318,9 @@ LogicalResult dlc::verifyAttributes(nn::ModelOp model) {
   DictionaryAttr attributes = model->getDiscardableAttrDictionary();
   if (failed(verifyFields(model, attributes, modelFields, "")))
     return failure();
+  for (Operation &program : model.getBody().front())
+    if (isa<nn::ProgramOp, exec::ProgramOp>(program) && failed(verifyFormulas(&program)))
+      return failure();
   auto train = attributes.getAs<DictionaryAttr>("train");
   if (auto monitor = train ? train.getAs<DictionaryAttr>("monitor") : DictionaryAttr())
     if (failed(verifyMonitor(model, monitor)))

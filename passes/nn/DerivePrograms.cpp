@@ -146,7 +146,9 @@ private:
     ProgramOp train = lookup(model, "train");
     if (!train || lookup(model, "predict") || train.getBody().getOps<OutputOp>().empty())
       return;
-    eraseOps<AssignOp, LossOp, MetricOp>(cloneTrain(model, "predict"));
+    ProgramOp predict = cloneTrain(model, "predict");
+    eraseOps<AssignOp, LossOp, MetricOp>(predict);
+    predict->removeAttr("formulas");
   }
 };
 } // namespace

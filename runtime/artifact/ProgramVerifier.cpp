@@ -2,6 +2,7 @@
 // ordered, on devices whose streams run side by side, too, is OrderProof's to say.
 
 #include "runtime/artifact/Faults.h"
+#include "runtime/artifact/Formula.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/OrderProof.h"
 #include "runtime/artifact/Ranges.h"
@@ -29,6 +30,7 @@ private:
   void verifySignature();
   void verifyInputs();
   void verifyResults();
+  void verifyFormulas(const std::set<std::string_view> &metrics);
   std::optional<int64_t> rowsOf(uint32_t buffer) const;
   void verifyTiling();
   void verifyCollectives();
@@ -179,6 +181,28 @@ void ProgramVerifier::verifyResults() {
   }
   if (program.name()->string_view() == "train" && !hasLoss)
     faultInSignature("has no loss, which training watches");
+  verifyFormulas(metrics);
+}
+
+/// A formula is one of metrics of the program, and none itself.
+void ProgramVerifier::verifyFormulas(const std::set<std::string_view> &metrics) {
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < countOf(program.formulas()); ++i) {
+    const artifact::Formula *formula = program.formulas()->Get(i);
+    std::string name = formula->name()->str(), what = "formula '" + name + "'";
+    if (name == "loss" || metrics.contains(name) ||
+        !names.insert(formula->name()->string_view()).second)
+      faultInSignature(what + " has the name of another result");
+    if (formula->means() < 1 || formula->means() > Formula::maxMeans) {
+      faultInSignature(what + " has no means, or too many");
+      continue;
+    }
+    if (!Formula::parse(formula->expression()->string_view(), formula->means()))
+      faultInSignature(what + " cannot be evaluated");
+    for (uint32_t mean = 0; mean < formula->means(); ++mean)
+      if (!metrics.contains(name + "." + std::to_string(mean)))
+        faultInSignature(what + " lacks its mean " + std::to_string(mean));
+  }
 }
 
 void ProgramVerifier::verifySignature() {

@@ -385,6 +385,8 @@ void TableVerifier::verifyMonitor() {
       const artifact::Result &result = *program.results()->Get(k);
       known |= result.kind() == artifact::ResultKind::Metric && result.name()->str() == name;
     }
+    for (uint32_t k = 0; program.name()->str() == "eval" && k < countOf(program.formulas()); ++k)
+      known |= program.formulas()->Get(k)->name()->str() == name;
   }
   if (!known)
     faults.add("training", "monitor '" + name + "' is no metric of eval");

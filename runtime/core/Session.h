@@ -8,6 +8,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/artifact/Formula.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/ControlPlane.h"
 
@@ -26,12 +27,6 @@ struct SessionOptions {
   /// Makes the device; by default the back end of the artifact's target does.
   std::function<std::unique_ptr<Device>(const artifact::Target &, unsigned threads, ControlPlane &)>
       makeDevice = nullptr;
-};
-
-/// (sum, count) of this rank after a run, in the order of the program's results.
-struct Pair {
-  double sum = 0;
-  double count = 0;
 };
 
 class Session {
@@ -71,8 +66,8 @@ public:
   /// micro-batch: the last one updates variables. results() and output() are then valid until the
   /// next run.
   void run(const std::string &program, unsigned slot, uint64_t step, MicroBatch part = {});
-  /// Losses and metrics of the last run of the program, in the artifact's order of its non-output
-  /// results.
+  /// Losses and metrics of this rank in the last run of the program, in the artifact's order of its
+  /// non-output results.
   std::vector<Pair> results(const std::string &program) const;
   /// Logical row-major f32 copy of an output of the program.
   std::vector<float> output(const std::string &program, const std::string &name) const;

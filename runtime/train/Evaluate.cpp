@@ -26,7 +26,7 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
                 const std::vector<int64_t> &samples, uint64_t seed) {
   ControlPlane &control = session.control();
   const artifact::Program &program = requireProgram(session.artifact(), programName);
-  Totals totals(resultsOf(program));
+  Totals totals(program);
   BatchPlan plan = BatchPlan::evaluation(
       samples, {control.rank(), control.size(), static_cast<int64_t>(program.batch())});
   Destinations destinations = destinationsOf(session, programName, dataset.inputs());

@@ -1,18 +1,30 @@
 #include "runtime/train/Totals.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace dlc::rt {
 
-std::vector<ResultInfo> resultsOf(const artifact::Program &program) {
-  std::vector<ResultInfo> infos;
+Totals::Totals(const artifact::Program &program) {
   if (program.results())
     for (const artifact::Result *result : *program.results())
       if (result->kind() != artifact::ResultKind::Output)
         infos.push_back({result->name()->str(), result->kind() == artifact::ResultKind::Loss,
                          result->weight()});
-  return infos;
+  pairs.resize(infos.size());
+  if (!program.formulas())
+    return;
+  for (const artifact::Formula *formula : *program.formulas()) {
+    std::string name = formula->name()->str();
+    std::vector<size_t> means;
+    for (uint32_t i = 0; i < formula->means(); ++i) {
+      auto found = std::ranges::find(infos, name + "." + std::to_string(i), &ResultInfo::name);
+      means.push_back(static_cast<size_t>(found - infos.begin()));
+    }
+    derived.push_back(
+        {name, means, *Formula::parse(formula->expression()->string_view(), means.size())});
+  }
 }
 
 void Totals::add(const std::vector<Pair> &more) {
@@ -46,10 +58,22 @@ double Totals::loss() const {
 
 std::vector<std::pair<std::string, double>> Totals::metrics() const {
   std::vector<std::pair<std::string, double>> metrics;
-  for (size_t i = 0; i < pairs.size(); ++i)
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    for (const DerivedMetric &metric : derived)
+      if (metric.means.front() == i)
+        metrics.emplace_back(metric.name, value(metric));
     if (!infos[i].isLoss)
       metrics.emplace_back(infos[i].name, pairs[i].sum / pairs[i].count);
+  }
   return metrics;
+}
+
+double Totals::value(const DerivedMetric &metric) const {
+  std::vector<Pair> means;
+  means.reserve(metric.means.size());
+  for (size_t i : metric.means)
+    means.push_back(pairs[i]);
+  return metric.formula.evaluate(means);
 }
 
 double Totals::value(const std::string &name) const {

@@ -43,7 +43,7 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
       data(session.artifact(), options), recipe(startRecipe()),
       shape(rankBatch(session, recipe.accumulate())),
       steps(session, recipe.seed(), recipe.accumulate()),
-      totals(resultsOf(requireProgram(session.artifact(), "train"))) {
+      totals(requireProgram(session.artifact(), "train")) {
   data.split(recipe.seed());
   if (!options.resume)
     data.measureStatistics();
@@ -285,7 +285,8 @@ void Trainer::runEpoch() {
       state.told = false;
       if (++stepsRun == 1)
         console.line(firstStepText(secondsOfProcess()));
-      Totals step(totals.results());
+      Totals step = totals;
+      step.clear();
       step.add(outcome.totals);
       totals.add(outcome.totals);
       recordStep(outcome, step, rate);

@@ -173,6 +173,14 @@ static void giveOptimizer(TinyArtifact &tiny, const char *argument, double value
   tiny.root.training->optimizer->arguments.push_back(std::move(number));
 }
 
+static void addFormula(TinyArtifact &t, const char *name, uint32_t means, const char *expression) {
+  auto formula = std::make_unique<artifact::FormulaT>();
+  formula->name = name;
+  formula->means = means;
+  formula->expression = expression;
+  t.program().formulas.push_back(std::move(formula));
+}
+
 struct FaultCase {
   const char *name;
   void (*change)(TinyArtifact &);
@@ -229,6 +237,16 @@ static const FaultCase faultCases[] = {
        t.root.training->goal = artifact::Goal::Max;
      },
      "monitor 'dice' is no metric of eval"},
+    {"FormulaWithoutMeans", [](TinyArtifact &t) { addFormula(t, "psnr", 1, "m0"); },
+     "formula 'psnr' lacks its mean 0"},
+    {"FormulaOfNothing", [](TinyArtifact &t) { addFormula(t, "psnr", 0, "1"); },
+     "formula 'psnr' has no means"},
+    {"FormulaThatIsNone", [](TinyArtifact &t) { addFormula(t, "psnr", 1, "m1"); },
+     "formula 'psnr' cannot be evaluated"},
+    {"FormulaOfTheLoss", [](TinyArtifact &t) { addFormula(t, "loss", 1, "m0"); },
+     "formula 'loss' has the name of another result"},
+    {"RangeOfOthersAlone", [](TinyArtifact &t) { t.root.inputs[0]->others = {255}; },
+     "none besides a range"},
     {"ArenaSize", [](TinyArtifact &t) { t.root.arenas[0]->bytes = 1000; }, "multiple of 64"},
     {"ArenaOfBuffer", [](TinyArtifact &t) { t.root.buffers[0]->arena = 9; }, "no arena 9"},
     {"Alignment", [](TinyArtifact &t) { t.root.buffers[1]->offset = 452; }, "not aligned"},

@@ -20,6 +20,18 @@ TEST(Totals, LossIsTheWeightedSumOfTerms) {
   EXPECT_TRUE(std::isnan(totals.value("iou")));
 }
 
+TEST(Totals, FunctionsOfMetricsStandAheadOfThem) {
+  std::vector<ResultInfo> infos = {
+      {"loss", true, 1}, {"hits", false, 1}, {"f.0", false, 1}, {"f.1", false, 1}};
+  Totals totals(infos, {{"f", {2, 3}, *Formula::parse("m0 m1 div", 2)}});
+  totals.add({{1, 1}, {1, 2}, {1, 4}, {3, 2}});
+  totals.add({{1, 1}, {1, 2}, {3, 4}, {1, 2}});
+  std::vector<std::pair<std::string, double>> expected = {
+      {"hits", 0.5}, {"f", 0.5}, {"f.0", 0.5}, {"f.1", 1}};
+  EXPECT_EQ(totals.metrics(), expected);
+  EXPECT_EQ(totals.value("f"), 0.5);
+}
+
 TEST(Totals, NumbersRoundTrip) {
   Totals totals = example(), other = example();
   totals.add({{6, 2}, {10, 4}, {3, 4}});
