@@ -110,14 +110,15 @@ LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
     return failure();
   }
   lossLoc = loss.loc;
-  if (!value->isMean())
+  if (value->isMean() && !value->asMean().differentiable)
+    return error(loss.value->loc,
+                 value->asMean().origin + " has no gradient; it can be a metric but no loss");
+  if (!value->isMean() || !value->asMean().formula.empty())
     return error(loss.value->loc,
                  "a loss is a weighted sum of means, such as mean(x) or mse(a, b), "
                  "got " +
                      describe(*value));
   const Mean &mean = value->asMean();
-  if (!mean.differentiable)
-    return error(loss.value->loc, mean.origin + " has no gradient; it can be a metric but no loss");
   if (any_of(mean.terms, [](const Term &term) { return !std::isfinite(term.weight); }))
     return error(loss.value->loc, "the weight of a term is too large for a float");
   setLocation(loss.loc, "loss");
@@ -134,10 +135,12 @@ LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
     return error(metric.loc, "a second metric named '" + metric.name + "'");
   if (metric.name == "loss")
     return error(metric.loc, "'loss' is the name of the loss; a metric needs another");
-  if (!value->isMean() || value->asMean().terms.size() != 1)
-    return error(metric.value->loc, "a metric is one mean, such as accuracy(...), iou(...) or "
-                                    "mean(x), got " +
-                                        (value->isMean() ? "a sum of them" : describe(*value)));
+  if (!value->isMean())
+    return error(metric.value->loc, "a metric is a mean, such as accuracy(...), iou(...) or "
+                                    "mean(x), or a function of means, got " +
+                                        describe(*value));
+  if (any_of(value->asMean().terms, [](const Term &term) { return !std::isfinite(term.weight); }))
+    return error(metric.value->loc, "the weight of a term is too large for a float");
   metricInfos.push_back({metric.name, value->asMean().better});
   setLocation(metric.loc, metric.name);
   if (graph.program() != ProgramKind::Predict)

@@ -1,7 +1,9 @@
 // By kind of operands: compile-time ints, floats and bools, strings, lists; means, which stay sums
-// of terms under + - and multiplication by numbers; all else is elementwise on tensors, whose
-// powers have constant exponents.
+// of terms under + - and multiplication by numbers and become functions of means under all other
+// arithmetic with means and numbers; all else is elementwise on tensors, whose powers have constant
+// exponents.
 #include "frontend/operators/Arithmetic.h"
+#include "runtime/artifact/Formula.h"
 
 #include <cmath>
 
@@ -175,31 +177,40 @@ static FailureOr<Value> range(const Operation &op, const Value &a, const Value &
 
 //===- Means ----------------------------------------------------------------------------------===//
 
+static Better scaled(Better better, double factor) {
+  if (factor == 0 || better == Better::Unknown)
+    return Better::Unknown;
+  return (factor > 0) == (better == Better::Higher) ? Better::Higher : Better::Lower;
+}
+
+/// Of a sum of terms.
 static Value scaled(const Mean &mean, double factor) {
   Mean result = mean;
   for (Term &term : result.terms)
     term.weight *= factor;
-  if (factor < 0 && mean.better != Better::Unknown)
-    result.better = mean.better == Better::Lower ? Better::Higher : Better::Lower;
-  if (factor == 0)
-    result.better = Better::Unknown;
+  result.better = scaled(mean.better, factor);
   return Value(std::move(result));
 }
 
+/// + - * / of means and numbers, at least one of them a mean.
 FailureOr<Value> Operation::means(const Value &a, const Value &b) const {
-  if (op == Op::Multiply && a.isMean() && b.isNumber())
-    return scaled(a.asMean(), b.asDouble());
-  if (op == Op::Multiply && b.isMean() && a.isNumber())
-    return scaled(b.asMean(), a.asDouble());
-  if (op == Op::Divide && a.isMean() && b.isNumber() && b.asDouble() != 0)
-    return scaled(a.asMean(), 1 / b.asDouble());
   // So that a sum of losses may begin with the number 0.
   if (op == Op::Add && a.isNumber() && a.asDouble() == 0)
     return b;
   if ((op == Op::Add || op == Op::Subtract) && b.isNumber() && b.asDouble() == 0)
     return a;
-  if (a.isMean() && b.isMean() && (op == Op::Add || op == Op::Subtract)) {
-    constexpr size_t maxTerms = 1024;
+  auto isSum = [](const Value &value) { return !value.isMean() || value.asMean().formula.empty(); };
+  std::optional<double> factor;
+  if (op == Op::Multiply && a.isNumber())
+    factor = a.asDouble();
+  else if (op == Op::Multiply && b.isNumber())
+    factor = b.asDouble();
+  else if (op == Op::Divide && b.isNumber() && b.asDouble() != 0)
+    factor = 1 / b.asDouble();
+  if (factor && isSum(a) && isSum(b))
+    return scaled(a.isMean() ? a.asMean() : b.asMean(), *factor);
+  if (a.isMean() && b.isMean() && isSum(a) && isSum(b) && (op == Op::Add || op == Op::Subtract)) {
+    constexpr size_t maxTerms = rt::Formula::maxMeans;
     Mean sum = a.asMean();
     Value right = op == Op::Add ? b : scaled(b.asMean(), -1);
     const std::vector<Term> &terms = right.asMean().terms;
@@ -213,7 +224,17 @@ FailureOr<Value> Operation::means(const Value &a, const Value &b) const {
       sum.origin = right.asMean().origin;
     return Value(std::move(sum));
   }
-  return tensors(a, b);
+  for (const Value *value : {&a, &b})
+    if (value->isNumber() && !fitsF32(value->asDouble()))
+      return error(toText(*value) + " is too large for a tensor of f32");
+  static constexpr StringLiteral words[] = {"add", "sub", "mul", "div"};
+  std::optional<Mean> function =
+      applyFormula(words[static_cast<size_t>(op) - static_cast<size_t>(Op::Add)], a, b);
+  if (!function)
+    return error("a function of too many means");
+  if (factor)
+    function->better = scaled(a.isMean() ? a.asMean().better : b.asMean().better, *factor);
+  return Value(std::move(*function));
 }
 
 //===- Tensors --------------------------------------------------------------------------------===//
@@ -293,8 +314,8 @@ static mlir::Value convert(Graph &graph, const Value &value, bool logical, bool 
 LogicalResult Operation::checkOperands(const Value &a, const Value &b) const {
   for (const Value *value : {&a, &b})
     if (value->isMean() && !value->asMean().differentiable)
-      return error(value->asMean().origin + " makes a metric; it can be scaled by a number but "
-                                            "takes part in no other arithmetic");
+      return error(value->asMean().origin + " makes a metric; it takes part in arithmetic "
+                                            "with numbers and other metrics alone");
   for (const Value *value : {&a, &b})
     if (value->isNumber() && !fitsF32(value->asDouble()))
       return error(toText(*value) + " is too large for a tensor of f32");
@@ -378,9 +399,10 @@ FailureOr<Value> applyBinary(Graph &graph, Diagnostics &diags, SMLoc loc, Binary
   Operation operation{graph, diags, loc, op};
   if (op == Op::Power && (a.isGraph() || b.isGraph()))
     return operation.powers(a, b);
-  if (a.isMean() || b.isMean())
+  auto isTerm = [](const Value &value) { return value.isMean() || value.isNumber(); };
+  if ((a.isMean() || b.isMean()) && isTerm(a) && isTerm(b) && isArithmetic(op))
     return operation.means(a, b);
-  if (a.isTensor() || b.isTensor())
+  if (a.isGraph() || b.isGraph())
     return operation.tensors(a, b);
   if (op == Op::Range)
     return range(operation, a, b);
@@ -415,7 +437,7 @@ FailureOr<Value> applyUnary(Graph &graph, Diagnostics &diags, SMLoc loc, UnaryOp
     if (operand.isFloat())
       return Value(-operand.asDouble());
     if (operand.isMean())
-      return scaled(operand.asMean(), -1);
+      return applyBinary(graph, diags, loc, Op::Multiply, operand, Value(int64_t{-1}));
     if (operand.isTensor()) {
       mlir::Value x = graph.toFloat(operand.asTensor());
       return Value(mlir::Value(nn::NegOp::create(graph.builder, graph.loc, x)));

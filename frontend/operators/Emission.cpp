@@ -205,6 +205,31 @@ FailureOr<mlir::Value> Emission::sameShape(StringRef a, StringRef b) const {
                       typeText(x.getType()) + " and " + typeText(y.getType()));
 }
 
+LogicalResult Emission::checkClassification(StringRef alternative) const {
+  const Value &logits = (*this)["logits"];
+  const Value &label = (*this)["label"];
+  if (!logits.isTensor() || shapeOf(logits.asTensor()).size() < 2)
+    return error("logits", name() + " expects logits [N, classes, ...], got " + describe(logits));
+  SmallVector<int64_t> rows(shapeOf(logits.asTensor()));
+  rows.erase(rows.begin() + 1);
+  if (label.isTensor() && label.asTensor().getType() == graph.i32(rows))
+    return success();
+  std::string shares = alternative.empty() ? ""
+                                           : " or " + alternative.str() + " " +
+                                                 typeText(logits.asTensor().getType());
+  return error("label", name() + " expects a label " + typeText(graph.i32(rows)) + shares +
+                            " beside logits " + typeText(logits.asTensor().getType()) + ", got " +
+                            describe(label));
+}
+
+Mean Emission::mean(mlir::Value numerator, mlir::Value denominator) const {
+  Mean mean;
+  mean.terms.push_back({numerator, denominator, 1});
+  mean.origin = spec.name;
+  mean.better = spec.better;
+  return mean;
+}
+
 FailureOr<SmallVector<int64_t>> Emission::commonShape(StringRef argument, mlir::Type a,
                                                       mlir::Type b) const {
   SMLoc where = bound(argument).loc;

@@ -71,12 +71,16 @@ public:
   llvm::LogicalResult checkSameShape(llvm::StringRef a, llvm::StringRef b) const;
   /// Argument `b` as f32 in the shape of the tensor `a`; a number is repeated.
   mlir::FailureOr<mlir::Value> sameShape(llvm::StringRef a, llvm::StringRef b) const;
+  /// Refuses anything but logits [N, C, spatial...] and label i32[N, spatial...]; `alternative` is
+  /// what else the label may be.
+  llvm::LogicalResult checkClassification(llvm::StringRef alternative = "") const;
   /// The shape that two values have in common when axes of size 1 repeat.
   mlir::FailureOr<llvm::SmallVector<int64_t>> commonShape(llvm::StringRef argument, mlir::Type a,
                                                           mlir::Type b) const;
+  /// The result of a loss or metric: one term.
+  Mean mean(mlir::Value numerator, mlir::Value denominator = {}) const;
   mlir::Location loc() const { return graph.loc; }
   llvm::StringRef name() const { return spec.name; }
-  Better better() const { return spec.better; }
 
 private:
   const BoundArgument &bound(llvm::StringRef argument) const;
@@ -162,9 +166,15 @@ Result emitFloor(Emission &call);
 // EmitLosses.cpp
 Result emitSoftmaxCrossEntropy(Emission &call);
 Result emitBceWithLogits(Emission &call);
+Result emitFocalWithLogits(Emission &call);
+Result emitDiceLoss(Emission &call);
 Result emitMse(Emission &call);
 Result emitMae(Emission &call);
+Result emitHuber(Emission &call);
+// EmitMetrics.cpp
 Result emitAccuracy(Emission &call);
 Result emitIou(Emission &call);
+Result emitDice(Emission &call);
+Result emitPsnr(Emission &call);
 
 } // namespace dlc::fe

@@ -2,6 +2,7 @@
 // has no derivative, its gradient is that of torch.
 #include "frontend/operators/Arithmetic.h"
 #include "frontend/operators/Emission.h"
+#include "runtime/artifact/Formula.h"
 
 #include <cmath>
 
@@ -28,6 +29,11 @@ static mlir::Value scaled(Graph &graph, mlir::Value x, double factor) {
 static Result emitFunction(Emission &call, function_ref<mlir::Value(mlir::Value)> build,
                            function_ref<double(double)> function) {
   const Value &x = call["x"];
+  if (x.isMean() && rt::Formula::isFunction({call.name().data(), call.name().size()})) {
+    if (std::optional<Mean> function = applyFormula(call.name(), x.asMean()))
+      return Value(std::move(*function));
+    return call.error("x", "a function of too many means");
+  }
   if (x.isGraph())
     return Value(build(call.tensor("x")));
   double result = function(x.asDouble());

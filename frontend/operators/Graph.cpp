@@ -1,6 +1,7 @@
 #include "frontend/operators/Graph.h"
 
 #include "dialects/NN/RowMask.h"
+#include "runtime/artifact/Formula.h"
 #include "runtime/core/Philox.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -159,7 +160,24 @@ LogicalResult Graph::addLoss(const Mean &mean, Location where) {
 }
 
 LogicalResult Graph::addMetric(StringRef name, const Mean &mean, Location where) {
-  const Term &term = mean.terms.front();
+  if (mean.formula.empty() && mean.terms.size() == 1)
+    return addPooled(name, mean.terms.front(), where);
+  Mean function = asFormula(mean);
+  for (auto [i, term] : enumerate(function.terms))
+    if (failed(addPooled((name + "." + Twine(i)).str(), term, where)))
+      return failure();
+  SmallVector<Attribute> formulas;
+  if (auto known = programOp->getAttrOfType<ArrayAttr>("formulas"))
+    append_range(formulas, known);
+  formulas.push_back(builder.getDictionaryAttr(
+      {builder.getNamedAttr("name", builder.getStringAttr(name)),
+       builder.getNamedAttr("means", builder.getI64IntegerAttr(function.terms.size())),
+       builder.getNamedAttr("expression", builder.getStringAttr(function.formula))}));
+  programOp->setAttr("formulas", builder.getArrayAttr(formulas));
+  return success();
+}
+
+LogicalResult Graph::addPooled(StringRef name, const Term &term, Location where) {
   auto pair = validSumAndCount(term, where);
   if (failed(pair))
     return failure();
@@ -365,16 +383,94 @@ mlir::Value Graph::stopGradient(mlir::Value value) {
 /// Where padding cannot be left out, a loss or metric of the result reports that.
 mlir::Value Graph::materialise(const Mean &mean) {
   mlir::Value total;
+  SmallVector<std::pair<mlir::Value, mlir::Value>> means;
   for (const Term &term : mean.terms) {
     auto [sum, count] = sumAndCount(term);
     if (leaveOutPadding(sum, count).empty())
       masked.insert_range(std::initializer_list<mlir::Value>{sum, count});
+    means.emplace_back(sum, count);
+  }
+  if (!mean.formula.empty())
+    return evaluateFormula(mean, means);
+  for (auto [term, pair] : zip(mean.terms, means)) {
+    auto [sum, count] = pair;
     mlir::Value value = nn::DivOp::create(builder, loc, sum, count);
     if (term.weight != 1)
       value = nn::MulOp::create(builder, loc, value, constant(f32({}), term.weight));
     total = total ? mlir::Value(nn::AddOp::create(builder, loc, total, value)) : value;
   }
   return total;
+}
+
+/// What rt::Formula::evaluate computes, by ops.
+mlir::Value Graph::evaluateFormula(const Mean &mean,
+                                   ArrayRef<std::pair<mlir::Value, mlir::Value>> means) {
+  using Op = rt::Formula::Op;
+  std::optional<rt::Formula> formula = rt::Formula::parse(mean.formula, means.size());
+  SmallVector<mlir::Value> stack;
+  auto number = [&](double value) { return constant(f32({}), value); };
+  auto quotient = [&](mlir::Value a, mlir::Value b) -> mlir::Value {
+    return nn::DivOp::create(builder, loc, a, b);
+  };
+  auto average = [&] {
+    mlir::Value sum = number(0), count = number(0);
+    for (auto [numerator, denominator] : means) {
+      mlir::Value counts = compare(nn::Comparison::NE, denominator, number(0));
+      mlir::Value value =
+          nn::SelectOp::create(builder, loc, counts, quotient(numerator, denominator), number(0));
+      sum = nn::AddOp::create(builder, loc, sum, value);
+      count = nn::AddOp::create(builder, loc, count, toFloat(counts));
+    }
+    return quotient(sum, count);
+  };
+  auto unary = [&](Op op, mlir::Value x) -> mlir::Value {
+    switch (op) {
+    case Op::Negate:
+      return nn::NegOp::create(builder, loc, x);
+    case Op::Abs:
+      return nn::AbsOp::create(builder, loc, x);
+    case Op::Exp:
+      return nn::ExpOp::create(builder, loc, x);
+    case Op::Log:
+      return nn::LogOp::create(builder, loc, x);
+    case Op::Log10:
+      return nn::MulOp::create(builder, loc, nn::LogOp::create(builder, loc, x),
+                               number(1 / std::log(10.0)));
+    case Op::Sqrt:
+      return nn::SqrtOp::create(builder, loc, x);
+    case Op::Tanh:
+      return nn::TanhOp::create(builder, loc, x);
+    case Op::Sigmoid:
+      return nn::SigmoidOp::create(builder, loc, x);
+    default:
+      return nn::ReluOp::create(builder, loc, x);
+    }
+  };
+  auto binary = [&](Op op, mlir::Value a, mlir::Value b) -> mlir::Value {
+    switch (op) {
+    case Op::Add:
+      return nn::AddOp::create(builder, loc, a, b);
+    case Op::Subtract:
+      return nn::SubOp::create(builder, loc, a, b);
+    case Op::Multiply:
+      return nn::MulOp::create(builder, loc, a, b);
+    default:
+      return quotient(a, b);
+    }
+  };
+  for (const rt::Formula::Step &step : formula->steps())
+    if (step.op == Op::Number) {
+      stack.push_back(number(step.number));
+    } else if (step.op == Op::Mean) {
+      stack.push_back(quotient(means[step.mean].first, means[step.mean].second));
+    } else if (step.op == Op::Average) {
+      stack.push_back(average());
+    } else {
+      mlir::Value b = stack.pop_back_val();
+      stack.push_back(step.op >= Op::Add ? binary(step.op, stack.pop_back_val(), b)
+                                         : unary(step.op, b));
+    }
+  return stack.back();
 }
 
 } // namespace dlc::fe

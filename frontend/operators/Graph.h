@@ -49,6 +49,7 @@ public:
   /// One term of the loss per term; the rows that pad a batch are left out of evaluation, or an
   /// error is reported at `where`.
   llvm::LogicalResult addLoss(const Mean &mean, mlir::Location where);
+  /// A function of several terms has each of them as a metric `name.0`, `name.1` and so on.
   llvm::LogicalResult addMetric(llvm::StringRef name, const Mean &mean, mlir::Location where);
   void addOutput(llvm::StringRef name, mlir::Value value);
   /// Erases what no result needs (in prediction inputs too) and fixes the program's signature.
@@ -119,6 +120,9 @@ private:
   std::string leaveOutPadding(mlir::Value &sum, mlir::Value &count);
   mlir::FailureOr<std::pair<mlir::Value, mlir::Value>> validSumAndCount(const Term &term,
                                                                         mlir::Location where);
+  llvm::LogicalResult addPooled(llvm::StringRef name, const Term &term, mlir::Location where);
+  mlir::Value evaluateFormula(const Mean &mean,
+                              llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> means);
   nn::VariableOp declare(llvm::StringRef name, mlir::RankedTensorType type, nn::VariableKind kind,
                          nn::InitializerAttr init);
   void markInfluential();

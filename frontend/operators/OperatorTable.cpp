@@ -235,21 +235,53 @@ static constexpr ArgumentSpec argmaxArguments[] = {
 
 //===- Losses and metrics ---------------------------------------------------------------------===//
 
+static constexpr ArgumentSpec whereArgument = {
+    "where", Tensor, "=everywhere", "",
+    "mask of the loss's elements, axes of size 1 repeat; elements are weighted by it"};
+
 static constexpr ArgumentSpec softmaxCrossEntropyArguments[] = {
     {"logits", Tensor, "", "", "tensor [N, classes, ...]"},
-    {"label", Tensor, "", "", "i32[N, ...], 0 to classes - 1"},
+    {"label", Tensor, "", "",
+     "i32[N, ...], 0 to classes - 1, or f32 of the shape of logits: a share of each class"},
     {"smoothing", Float, "0.0", "", "share of the target spread evenly over all classes"},
+    {"weights", FloatList, "=equal", "", "weight of each class"},
+    {"ignore", Int, "=none", "", "label of rows that do not count"},
+    whereArgument,
 };
 
 static constexpr ArgumentSpec bceArguments[] = {
     {"logits", Tensor, "", "", "tensor"},
     {"target", Tensor | Float, "", "", "tensor of the same shape, 0 to 1"},
+    {"pos_weight", Float, "1.0", "", "weight of positives"},
+    whereArgument,
+};
+
+static constexpr ArgumentSpec focalArguments[] = {
+    {"logits", Tensor, "", "", "tensor"},
+    {"target", Tensor | Float, "", "", "tensor of the same shape, 0 to 1"},
+    {"alpha", Float, "0.25", "",
+     "weight of positives, 1 - alpha that of the others; -1: no weights"},
+    {"gamma", Float, "2.0", "", "how much less counts what is nearly right; 0: as much"},
+    whereArgument,
+};
+
+static constexpr ArgumentSpec diceLossArguments[] = {
+    {"p", Tensor, "", "", "probabilities [N, C, spatial...]"},
+    {"target", Tensor | Float, "", "", "tensor of the same shape, 0 to 1"},
+    {"smooth", Float, "1.0", "", "added above and below the fraction"},
 };
 
 static constexpr ArgumentSpec distanceArguments[] = {
     {"x", Tensor, "", "", "tensor"},
     {"target", Tensor | Float, "", "", "tensor of the same shape"},
-    {"where", Tensor, "=everywhere", "", "mask of the same shape; elements are weighted by it"},
+    whereArgument,
+};
+
+static constexpr ArgumentSpec huberArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"target", Tensor | Float, "", "", "tensor of the same shape"},
+    {"delta", Float, "1.0", "", "from this difference on the loss is linear"},
+    whereArgument,
 };
 
 static constexpr ArgumentSpec accuracyArguments[] = {
@@ -258,9 +290,16 @@ static constexpr ArgumentSpec accuracyArguments[] = {
     {"k", Int, "1", "", "a row is right if its label is among the k largest"},
 };
 
-static constexpr ArgumentSpec iouArguments[] = {
-    {"prediction", Tensor, "", "", "bool tensor, such as logits > 0.0"},
-    {"truth", Tensor, "", "", "bool tensor of the same shape"},
+static constexpr ArgumentSpec overlapArguments[] = {
+    {"prediction", Tensor, "", "", "bool tensor, such as logits > 0.0, or i32 tensor of classes"},
+    {"truth", Tensor, "", "", "tensor of the same shape and type"},
+    {"classes", Int, "=none", "", "number of classes of i32 tensors"},
+};
+
+static constexpr ArgumentSpec psnrArguments[] = {
+    {"x", Tensor, "", "", "tensor"},
+    {"target", Tensor | Float, "", "", "tensor of the same shape"},
+    {"range", Float, "", "", "distance from the least to the largest value that a target may have"},
 };
 
 //===- Numbers and lists ----------------------------------------------------------------------===//
@@ -406,18 +445,47 @@ static constexpr CallSpec operators[] = {
      emitArgmax},
 
     {"softmax_cross_entropy", op, "cross entropy of softmax(logits) and a class",
-     softmaxCrossEntropyArguments, "A loss: the mean over rows.", emitSoftmaxCrossEntropy,
-     Better::Lower},
+     softmaxCrossEntropyArguments,
+     "A loss: the mean over rows, each weighted as its class is. Shares of classes count once "
+     "each, "
+     "whatever the weights. Source: torch.nn.CrossEntropyLoss.",
+     emitSoftmaxCrossEntropy, Better::Lower},
     {"bce_with_logits", op, "binary cross entropy of sigmoid(logits) and a target", bceArguments,
-     "A loss: the mean over elements.", emitBceWithLogits, Better::Lower},
+     "A loss: the mean over elements. Source: torch.nn.BCEWithLogitsLoss.", emitBceWithLogits,
+     Better::Lower},
+    {"focal_with_logits", op, "binary cross entropy that counts what is wrong the most",
+     focalArguments,
+     "A loss: the mean over elements of (1 - p)^gamma times the cross entropy, p the probability "
+     "of the target. Source: Lin et al. 2017, torchvision.ops.sigmoid_focal_loss.",
+     emitFocalWithLogits, Better::Lower},
+    {"dice_loss", op, "1 - the overlap of probabilities and a target", diceLossArguments,
+     "A loss: the mean over samples and channels of 1 - (2 sum(p t) + smooth) / (sum(p) + sum(t) + "
+     "smooth), sums over the spatial axes. Multiply both by a mask to leave elements out.",
+     emitDiceLoss, Better::Lower},
     {"mse", op, "mean squared difference", distanceArguments,
      "A loss: the sum over the mask divided by the mask's sum.", emitMse, Better::Lower},
     {"mae", op, "mean absolute difference", distanceArguments,
      "A loss: the sum over the mask divided by the mask's sum.", emitMae, Better::Lower},
+    {"huber", op, "squared difference, linear from delta on", huberArguments,
+     "A loss: the mean of d^2 / 2 where |d| < delta, else of delta (|d| - delta / 2). Source: "
+     "torch.nn.HuberLoss.",
+     emitHuber, Better::Lower},
     {"accuracy", op, "share of rows whose class is right", accuracyArguments,
      "A metric. Of equal logits the first counts as the largest.", emitAccuracy, Better::Higher},
-    {"iou", op, "intersection over union", iouArguments,
-     "A metric: pooled over the whole evaluation and all ranks.", emitIou, Better::Higher},
+    {"iou", op, "intersection over union", overlapArguments,
+     "A metric: pooled over the whole evaluation and all ranks. With `classes` NAME is the mean "
+     "over "
+     "the classes that occur, NAME.0 and so on that of each.",
+     emitIou, Better::Higher},
+    {"dice", op, "twice the intersection over the sum of both", overlapArguments,
+     "A metric: pooled over the whole evaluation and all ranks. With `classes` NAME is the mean "
+     "over "
+     "the classes that occur, NAME.0 and so on that of each.",
+     emitDice, Better::Higher},
+    {"psnr", op, "peak signal-to-noise ratio in dB", psnrArguments,
+     "A metric: 10 log10(range^2 / mse), of the mse over the whole evaluation and all ranks, which "
+     "is NAME.0.",
+     emitPsnr, Better::Higher},
 
     {"int", op, "a number without its digits behind the point", numberArguments, "", emitInt},
     {"round", op, "the nearest int", numberArguments,

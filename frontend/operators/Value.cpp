@@ -2,6 +2,7 @@
 
 #include "frontend/operators/Operators.h"
 #include "frontend/syntax/AST.h"
+#include "runtime/artifact/Formula.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -76,6 +77,8 @@ std::string describe(const Value &value) {
     return "a list of " + std::to_string(value.asList().size()) + " values";
   if (value.isTensor())
     return "a tensor " + typeText(value.asTensor().getType());
+  if (value.isMean() && !value.asMean().formula.empty())
+    return "a function of means";
   if (value.isMean())
     return "the result of " + value.asMean().origin.str();
   if (value.isCallable())
@@ -123,6 +126,72 @@ std::string toText(const Value &value) {
   if (text.size() > maxStringSize)
     text.resize(maxStringSize);
   return text;
+}
+
+//===- Formulas -------------------------------------------------------------------------------===//
+
+Mean asFormula(const Mean &mean) {
+  Mean result = mean;
+  result.better = Better::Unknown;
+  if (!mean.formula.empty())
+    return result;
+  for (auto [i, term] : enumerate(result.terms)) {
+    result.formula += (i ? " m" : "m") + std::to_string(i);
+    if (term.weight != 1)
+      result.formula += " " + toText(Value(term.weight)) + " mul";
+    result.formula += i ? " add" : "";
+    term.weight = 1;
+  }
+  return result;
+}
+
+/// The function `word` of what the formula has so far; nothing if that is too long.
+static std::optional<Mean> finished(Mean mean, StringRef word) {
+  mean.formula += (" " + word).str();
+  if (mean.terms.size() > rt::Formula::maxMeans ||
+      !rt::Formula::parse(mean.formula, mean.terms.size()))
+    return std::nullopt;
+  return mean;
+}
+
+std::optional<Mean> applyFormula(StringRef word, const Mean &mean) {
+  return finished(asFormula(mean), word);
+}
+
+/// The formula of `right` where its terms are among those of `left`, too.
+static std::string joinTerms(Mean &left, const Mean &right) {
+  SmallVector<size_t> places;
+  for (const Term &term : right.terms) {
+    auto known = find_if(left.terms, [&](const Term &other) {
+      return other.numerator == term.numerator && other.denominator == term.denominator;
+    });
+    places.push_back(known - left.terms.begin());
+    if (known == left.terms.end())
+      left.terms.push_back(term);
+  }
+  std::string text;
+  for (StringRef word : split(right.formula, ' ')) {
+    size_t place = 0;
+    bool isMean = word.starts_with("m") && !word.drop_front().getAsInteger(10, place);
+    text += " " + (isMean ? "m" + std::to_string(places[place]) : word.str());
+  }
+  return text;
+}
+
+std::optional<Mean> applyFormula(StringRef word, const Value &a, const Value &b) {
+  Mean result = asFormula(a.isMean() ? a.asMean() : b.asMean());
+  if (!a.isMean()) {
+    result.formula = toText(Value(a.asDouble())) + " " + result.formula;
+  } else if (b.isMean()) {
+    Mean right = asFormula(b.asMean());
+    result.formula += joinTerms(result, right);
+    if (!right.differentiable)
+      result.origin = right.origin;
+    result.differentiable &= right.differentiable;
+  } else {
+    result.formula += " " + toText(Value(b.asDouble()));
+  }
+  return finished(std::move(result), word);
 }
 
 bool areEqual(const Value &a, const Value &b) {

@@ -8,6 +8,7 @@
 #include "llvm/Support/LogicalResult.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -40,13 +41,22 @@ struct Term {
 enum class Better { Unknown, Lower, Higher };
 
 /// What losses, metrics and `mean` of everything yield: a sum of terms that is not yet reduced,
-/// because rows that pad a batch and other ranks have to be taken into account.
+/// because rows that pad a batch and other ranks have to be taken into account. Or a function of
+/// such terms, by what they are over all rows and ranks.
 struct Mean {
   std::vector<Term> terms;
+  std::string formula; // of the terms' sum / count (runtime/artifact/Formula.h); empty: their sum
   llvm::StringRef origin; // the operator, for messages
   Better better = Better::Unknown;
   bool differentiable = true; // accuracy and iou are not
 };
+
+/// The same value as a formula. Terms lose their weights to it.
+Mean asFormula(const Mean &mean);
+/// A formula's function of one value. Nothing if the formula would be too long.
+std::optional<Mean> applyFormula(llvm::StringRef word, const Mean &mean);
+/// A formula's function of a mean and a mean or number, in either order.
+std::optional<Mean> applyFormula(llvm::StringRef word, const Value &a, const Value &b);
 
 /// A function of the program, or an operator.
 struct Callable {

@@ -32,7 +32,7 @@ ALLOWED = {
     "dialects/Comm": "dialects/NN",
     "dialects/Exec": "dialects/NN",
     "frontend/syntax": "",
-    "frontend/operators": "dialects/NN frontend/syntax runtime/core",
+    "frontend/operators": "dialects/NN frontend/syntax runtime/artifact runtime/core",
     "frontend": "frontend/syntax frontend/operators runtime/artifact",
     "passes/codegen": "dialects/NN dialects/Exec runtime/core",
     "passes/codegen/cpu/vectorize": "passes/codegen",

@@ -124,6 +124,28 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
 
+const char *const losses = R"(
+model m(batch = 2) {
+  input image : f32[batch, 3, 6, 6]
+  input mask : f32[batch, 10, 6, 6]
+  input label : i32[batch, 6, 6]
+  x = relu(conv(image, 16, kernel = 3, padding = 1, name = "a"))
+  logits = conv(x, 10, kernel = 1, name = "head")
+  output probability = sigmoid(logits)
+  weights = [1, 2, 0.5, 3, 1, 1, 0, 1, 2, 1]
+  loss = dice_loss(sigmoid(logits), mask, smooth = 0.5) + 0.5 * huber(logits, mask, delta = 0.25)
+    + focal_with_logits(logits, mask, gamma = 1.5) + 2 * focal_with_logits(logits, mask, where = mask > 0.5)
+    + bce_with_logits(logits, mask, pos_weight = 3, where = mean(mask, axes = 1, keep = true))
+    + softmax_cross_entropy(logits, label, weights = weights, ignore = 3)
+    + softmax_cross_entropy(logits, label, weights = weights, ignore = 4, smoothing = 0.1)
+    + softmax_cross_entropy(logits, mask, smoothing = 0.1)
+  metric dice = dice(logits > 0.0, mask > 0.5)
+  metric iou = iou(label, label, classes = 12)
+  metric quality = psnr(logits, mask, range = 1) / mae(logits, mask)
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
+)";
+
 constexpr size_t ranks = 2;
 
 struct Case {
@@ -333,6 +355,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest,
                                          Case{"pointwiseBf16", pointwise, "bf16"},
                                          Case{"sampleNorms", sampleNorms, "f32"},
                                          Case{"sampleNormsBf16", sampleNorms, "bf16"},
+                                         Case{"losses", losses, "f32"},
+                                         Case{"lossesBf16", losses, "bf16"},
                                          Case{"classificationBf16", classification, "bf16"}),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,
