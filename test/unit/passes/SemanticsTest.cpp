@@ -133,12 +133,12 @@ model m(batch = 2) {
   logits = conv(x, 10, kernel = 1, name = "head")
   output probability = sigmoid(logits)
   weights = [1, 2, 0.5, 3, 1, 1, 0, 1, 2, 1]
-  loss = dice_loss(sigmoid(logits), mask, smooth = 0.5) + 0.5 * huber(logits, mask, delta = 0.25)
-    + focal_with_logits(logits, mask, gamma = 1.5) + 2 * focal_with_logits(logits, mask, where = mask > 0.5)
-    + bce_with_logits(logits, mask, pos_weight = 3, where = mean(mask, axes = 1, keep = true))
-    + softmax_cross_entropy(logits, label, weights = weights, ignore = 3)
-    + softmax_cross_entropy(logits, label, weights = weights, ignore = 4, smoothing = 0.1)
-    + softmax_cross_entropy(logits, mask, smoothing = 0.1)
+  loss = dice_loss(sigmoid(logits), mask, smooth = 0.5) + 0.5 * huber(logits, mask, delta = 0.25) +
+    focal_with_logits(logits, mask, gamma = 1.5) + 2 * focal_with_logits(logits, mask, where = mask > 0.5) +
+    bce_with_logits(logits, mask, pos_weight = 3, where = mean(mask, axes = 1, keep = true)) +
+    softmax_cross_entropy(logits, label, weights = weights, ignore = 3) +
+    softmax_cross_entropy(logits, label, weights = weights, ignore = 4, smoothing = 0.1) +
+    softmax_cross_entropy(logits, mask, smoothing = 0.1)
   metric dice = dice(logits > 0.0, mask > 0.5)
   metric iou = iou(label, label, classes = 12)
   metric quality = psnr(logits, mask, range = 1) / mae(logits, mask)
@@ -229,18 +229,26 @@ protected:
       std::string where = programName.str() + ":";
       expectSame(a.outputs, b.outputs, where + " output");
       expectSame(a.assigned, b.assigned, where + " variable");
-      expectSame(fractions(a), fractions(b), where + " loss or metric");
+      expectSame(fractions(a), fractions(b), where);
     }
   }
 
+  /// Metrics by name. Terms of the loss have none, and their order is the schedule's: by size.
   static Tensors fractions(const Outcome &outcome) {
     Tensors tensors;
-    for (const auto &list : {outcome.losses, outcome.metrics})
-      for (const Outcome::Fraction &f : list) {
-        Tensor tensor({2});
-        tensor.data = {f.weight * f.sum, f.count};
-        tensors["of term " + std::to_string(tensors.size())] = tensor;
-      }
+    auto add = [&](const std::string &name, const Outcome::Fraction &f) {
+      Tensor tensor({2});
+      tensor.data = {f.weight * f.sum, f.count};
+      tensors[name] = tensor;
+    };
+    std::vector<Outcome::Fraction> losses = outcome.losses;
+    llvm::sort(losses, [](const Outcome::Fraction &a, const Outcome::Fraction &b) {
+      return a.weight * a.sum < b.weight * b.sum;
+    });
+    for (const auto &[i, loss] : llvm::enumerate(losses))
+      add("term " + std::to_string(i), loss);
+    for (const Outcome::Fraction &metric : outcome.metrics)
+      add("metric " + metric.name, metric);
     return tensors;
   }
 
