@@ -105,10 +105,64 @@ LogicalResult Configuration::checkArguments(const CallSpec &spec, SMLoc loc,
       StringRef(bound[0].value.asString()).find_first_not_of("ZYX") != StringRef::npos)
     return diags.error(bound[0].loc, "axes of flip are letters of ZYX, got \"" +
                                          bound[0].value.asString() + "\"");
-  if (spec.name != "normalize")
-    return success();
-  if (bound[0].value.isString() != bound[1].value.isAbsent())
-    return diags.error(loc, "normalize takes dataset, or per_image, or both mean and std");
+  if (spec.name == "normalize" &&
+      (bound[0].value.isString() != bound[1].value.isAbsent() ||
+       (!bound[2].value.isAbsent() && (bound[0].loc.isValid() || bound[1].loc.isValid()))))
+    return diags.error(loc, "normalize takes dataset, or per_image, or both mean and std, or "
+                            "percentile");
+  return checkBounds(spec, loc, bound);
+}
+
+/// Arguments that bound something: [low, high], or one named low and one named high.
+LogicalResult Configuration::checkBounds(const CallSpec &spec, SMLoc loc,
+                                         ArrayRef<BoundArgument> bound) {
+  const Value *low = nullptr;
+  for (auto [argument, value] : zip(spec.arguments, bound)) {
+    if (argument.name == "low")
+      low = &value.value;
+    if (low && argument.name == "high" && low->asDouble() > value.value.asDouble())
+      return diags.error(loc, "'low' of " + spec.name + " is above 'high'");
+    if (!is_contained({"percentile", "scale", "ratio"}, argument.name) || !value.value.isList())
+      continue;
+    ArrayRef<Value> items = value.value.asList();
+    bool mayBeEqual = argument.name != "percentile";
+    if (items.size() != 2 || items[0].asDouble() > items[1].asDouble() ||
+        (!mayBeEqual && items[0].asDouble() == items[1].asDouble()))
+      return diags.error(value.loc.isValid() ? value.loc : loc,
+                         "argument '" + argument.name + "' of " + spec.name +
+                             " is [low, high], got " + toText(value.value));
+  }
+  return success();
+}
+
+/// A size has one extent, or one for each spatial axis of the images.
+LogicalResult Configuration::checkSizes(const ChainDecl &chain, ArrayRef<Attribute> steps,
+                                        ArrayRef<InputInfo> inputs) {
+  for (const NamedLoc &output : chain.outputs) {
+    const InputInfo *input =
+        find_if(inputs, [&](const InputInfo &each) { return each.name == output.name; });
+    int64_t rank = input->type.getRank() - 2;
+    if (rank < 1)
+      continue;
+    // Maps of classes come without channels.
+    bool mayLackChannels = rank == 1 || input->type.getElementType().isInteger();
+    auto fits = [&](int64_t extents) {
+      return extents == rank || (mayLackChannels && extents == rank + 1);
+    };
+    for (auto [expr, step] : zip(chain.steps, steps)) {
+      auto call = cast<mlir::DictionaryAttr>(step);
+      auto size = call.getAs<mlir::ArrayAttr>("size");
+      StringRef name = call.getAs<mlir::StringAttr>("name").getValue();
+      if (size && !fits(static_cast<int64_t>(size.size())))
+        return diags.error(expr->loc, name + " gives " + Twine(size.size()) +
+                                          " extents, but images of input '" + output.name +
+                                          "' have " + Twine(rank) + " spatial axes");
+      if (name == "random_resized_crop" && !fits(2))
+        return diags.error(expr->loc, "random_resized_crop is for planes, but images of input '" +
+                                          output.name + "' have " + Twine(rank) +
+                                          " spatial axes; take random_crop");
+    }
+  }
   return success();
 }
 
@@ -249,6 +303,8 @@ FailureOr<Attribute> Configuration::chainAttr(const ChainDecl &chain, std::vecto
       return failure();
     steps.push_back(*call);
   }
+  if (failed(checkSizes(chain, steps, inputs)))
+    return failure();
   for (const NamedLoc &name : chain.outputs)
     known.push_back(name.name);
   return Attribute(

@@ -56,6 +56,10 @@ private:
   mlir::FailureOr<mlir::Attribute> callAttr(const Expr &expr, CallKind kind);
   llvm::LogicalResult checkArguments(const CallSpec &spec, llvm::SMLoc loc,
                                      llvm::ArrayRef<BoundArgument> bound);
+  llvm::LogicalResult checkBounds(const CallSpec &spec, llvm::SMLoc loc,
+                                  llvm::ArrayRef<BoundArgument> bound);
+  llvm::LogicalResult checkSizes(const ChainDecl &chain, llvm::ArrayRef<mlir::Attribute> steps,
+                                 llvm::ArrayRef<InputInfo> inputs);
   mlir::Attribute strings(llvm::ArrayRef<NamedLoc> names);
 
   const ModelFile &file;

@@ -58,10 +58,49 @@ static constexpr ArgumentSpec normalizeArguments[] = {
      "subtracted, in the stored units, per channel if a list; dataset: mean and deviation per "
      "channel over the training part; per_image: (x - mean) / (std + 1e-6) per sample"},
     {"std", Float | FloatList, "=none", "", "divided by, where mean is given in numbers"},
+    {"percentile", FloatList, "=none", "",
+     "[p, q], instead of a mean: (x - P) / (Q - P + 1e-6), P and Q percentiles of the sample"},
 };
 
 static constexpr ArgumentSpec flipArguments[] = {
     {"axes", Text, "=all", "", "which spatial axes, letters of \"ZYX\""},
+};
+
+static constexpr ArgumentSpec sizeArguments[] = {
+    {"size", Int | IntList, "", "", "extent of all spatial axes, or a list of one for each"},
+};
+
+static constexpr ArgumentSpec randomCropArguments[] = {
+    {"size", Int | IntList, "", "", "extent of all spatial axes, or a list of one for each"},
+    {"padding", Int, "0", "", "zeros on every side of the image before that"},
+};
+
+static constexpr ArgumentSpec randomResizedCropArguments[] = {
+    {"size", Int | IntList, "", "", "extent of both spatial axes, or [height, width]"},
+    {"scale", FloatList, "[0.08, 1]", "", "bounds of the share of the area"},
+    {"ratio", FloatList, "[0.75, 1.33]", "", "bounds of width to height"},
+};
+
+static constexpr ArgumentSpec brightnessArguments[] = {
+    {"delta", Float, "", "", "what is added at most, and subtracted at most"},
+};
+
+static constexpr ArgumentSpec contrastArguments[] = {
+    {"low", Float, "", "", "smallest factor"},
+    {"high", Float, "", "", "largest factor"},
+};
+
+static constexpr ArgumentSpec gammaArguments[] = {
+    {"low", Float, "", "", "smallest exponent"},
+    {"high", Float, "", "", "largest exponent"},
+};
+
+static constexpr ArgumentSpec noiseArguments[] = {
+    {"std", Float, "", "", "standard deviation, in the units that the sample then has"},
+};
+
+static constexpr ArgumentSpec oneHotArguments[] = {
+    {"classes", Int, "", "", "number of classes, and of channels"},
 };
 
 static constexpr CallSpec calls[] = {
@@ -90,6 +129,29 @@ static constexpr CallSpec calls[] = {
      "a random quarter turn of the last two axes",
      {},
      "Augmentation: left out of evaluation."},
+    {"crop", CallKind::DataStep, "the centre of an image", sizeArguments, ""},
+    {"random_crop", CallKind::DataStep, "a part of an image, at a random place",
+     randomCropArguments, "Evaluation takes the centre, prediction by tiles the whole image."},
+    {"random_resized_crop", CallKind::DataStep, "a part of random area, ratio and place, resized",
+     randomResizedCropArguments,
+     "Evaluation resizes the image, prediction by tiles takes it as it is. Source: torchvision's "
+     "RandomResizedCrop."},
+    {"resize", CallKind::DataStep, "images of another size", sizeArguments,
+     "Linear with half-pixel centres and without antialiasing; inputs of integers and inputs whose "
+     "range a loss knows (masks, weights) take the nearest element."},
+    {"resize_pad", CallKind::DataStep, "images resized at their ratio, centred in zeros",
+     sizeArguments, "Interpolates as resize does."},
+    {"brightness", CallKind::DataStep, "adds a draw of [-delta, delta]", brightnessArguments,
+     "Augmentation: left out of evaluation. Leaves classes and masks as they are."},
+    {"contrast", CallKind::DataStep, "scales the distance from the sample's mean",
+     contrastArguments,
+     "Augmentation: left out of evaluation. Leaves classes and masks as they are."},
+    {"gamma", CallKind::DataStep, "raises a sample, scaled to [0, 1] and back, to a drawn power",
+     gammaArguments, "Augmentation: left out of evaluation. Leaves classes and masks as they are."},
+    {"noise", CallKind::DataStep, "adds normal noise to each element", noiseArguments,
+     "Augmentation: left out of evaluation. Leaves classes and masks as they are."},
+    {"one_hot", CallKind::DataStep, "classes 0 to n - 1 as n channels of 0 and 1", oneHotArguments,
+     ""},
 };
 
 ArrayRef<CallSpec> configurationTable() { return calls; }

@@ -114,22 +114,29 @@ static bool accepts(const ArgumentSpec &argument, const Value &value) {
   return false;
 }
 
-/// Defaults of the table: an int, a float, a bool, an empty list, else a word.
-static Value defaultValue(const ArgumentSpec &argument) {
-  StringRef text = argument.defaultText;
+/// Defaults of the table: an int, a float, a bool, a list of these, else a word.
+static Value constantValue(StringRef text) {
   int64_t i = 0;
   double d = 0;
-  if (text.starts_with("="))
-    return Value();
   if (text == "true" || text == "false")
     return Value(text == "true");
-  if (text == "[]")
-    return Value::list(std::vector<Value>());
+  if (text.consume_front("[") && text.consume_back("]")) {
+    SmallVector<StringRef> items;
+    text.split(items, ", ", -1, /*KeepEmpty=*/false);
+    std::vector<Value> values;
+    for (StringRef item : items)
+      values.push_back(constantValue(item));
+    return Value::list(std::move(values));
+  }
   if (!text.getAsInteger(10, i))
     return Value(i);
   if (!text.getAsDouble(d))
     return Value(d);
   return Value(text.str());
+}
+
+static Value defaultValue(const ArgumentSpec &argument) {
+  return argument.defaultText.starts_with("=") ? Value() : constantValue(argument.defaultText);
 }
 
 static LogicalResult checkType(const CallSpec &spec, const ArgumentSpec &argument,

@@ -66,6 +66,18 @@ constexpr Range rangeOf(std::string_view call, std::string_view argument) {
       {"cosine", "floor", ranges::notNegative},
       {"", "patience", ranges::count},
       {"normalize", "std", ranges::positive},
+      {"normalize", "percentile", {0, 100}},
+      {"", "size", ranges::positiveCount},
+      {"", "padding", ranges::count},
+      {"", "scale", {0, 1, /*isLowOpen=*/true}},
+      {"", "ratio", ranges::positive},
+      {"", "delta", ranges::notNegative},
+      {"gamma", "low", ranges::positive},
+      {"gamma", "high", ranges::positive},
+      {"contrast", "low", ranges::notNegative},
+      {"contrast", "high", ranges::notNegative},
+      {"noise", "std", ranges::notNegative},
+      {"", "classes", ranges::positiveCount},
   };
   for (const Entry &entry : table)
     if ((entry.call.empty() || entry.call == call) && entry.argument == argument)

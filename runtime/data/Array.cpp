@@ -4,6 +4,7 @@
 #include "runtime/artifact/MappedFile.h"
 
 #include <cstring>
+#include <sstream>
 
 namespace dlc::rt {
 
@@ -37,6 +38,13 @@ std::string shapeText(std::span<const int64_t> shape) {
     text += (text.empty() ? "" : " x ") +
             (extent == anyExtent ? std::string("any") : std::to_string(extent));
   return text;
+}
+
+std::string numberText(double value) {
+  std::ostringstream text;
+  text.precision(9);
+  text << value;
+  return text.str();
 }
 
 Array::Array(std::string path, ElementType type, std::vector<int64_t> shape,

@@ -36,6 +36,9 @@ inline constexpr int64_t anyExtent = -1;
 /// "104 x 256 x 256", "1 x any x any"; "a scalar" for rank 0.
 std::string shapeText(std::span<const int64_t> shape);
 
+/// In nine digits.
+std::string numberText(double value);
+
 class Array {
 public:
   /// `owner` keeps the bytes alive.

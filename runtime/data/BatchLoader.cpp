@@ -42,7 +42,8 @@ void BatchLoader::work(int64_t firstStep) {
 
 void BatchLoader::fill(const Batch &batch, unsigned slot) {
   for (size_t row = 0; row < batch.samples.size(); ++row) {
-    std::vector<Sample> samples = dataset.sample(batch.samples[row], augmentation);
+    std::vector<Sample> samples =
+        dataset.sample({batch.samples[row], batch.positions[row]}, augmentation);
     for (size_t input = 0; input < samples.size(); ++input)
       if (const std::optional<InputDestination> &to = destinations[input])
         to->writer.writeRow(static_cast<int64_t>(row), samples[input].values, to->slots[slot]);

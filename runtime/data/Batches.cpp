@@ -66,8 +66,9 @@ Batch BatchPlan::at(int64_t number) const {
   Batch batch;
   batch.valid = wraps ? shape.batch : std::clamp<int64_t>(n - first, 0, shape.batch);
   for (int64_t row = 0; row < shape.batch; ++row) {
-    int64_t position = wraps ? (first + row) % n : std::min(first + row, n - 1);
-    batch.samples.push_back(order[static_cast<size_t>(position)]);
+    int64_t position = wraps ? first + row : std::min(first + row, n - 1);
+    batch.samples.push_back(order[static_cast<size_t>(position % n)]);
+    batch.positions.push_back(position);
   }
   return batch;
 }

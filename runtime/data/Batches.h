@@ -24,8 +24,9 @@ Split splitSamples(int64_t count, double fraction, uint64_t seed);
 
 /// One rank's rows of one step, or a piece of them.
 struct Batch {
-  std::vector<int64_t> samples; // always as many as the program's batch
-  int64_t valid = 0;            // rows from here on repeat a sample and do not count
+  std::vector<int64_t> samples;   // always as many as the program's batch
+  std::vector<int64_t> positions; // of these in the epoch, whatever the number of ranks
+  int64_t valid = 0;              // rows from here on repeat a sample and do not count
 };
 
 struct RankBatch {

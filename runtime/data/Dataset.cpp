@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 namespace dlc::rt {
 
@@ -21,8 +20,9 @@ static std::string joined(const std::vector<std::string> &names) {
 }
 
 Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
-                 const std::vector<std::string> &knownInputs, const DataPaths &paths)
-    : specs(std::move(inputs)) {
+                 const std::vector<std::string> &knownInputs, const DataPaths &paths,
+                 bool isPrediction)
+    : specs(std::move(inputs)), isPrediction(isPrediction) {
   buildChains(pipeline);
   for (const std::string &name : knownInputs)
     valueOf(name);
@@ -88,7 +88,7 @@ std::vector<bool> Dataset::reachedFrom(size_t source) const {
 bool Dataset::keepsValues(size_t source) const {
   std::vector<bool> reached = reachedFrom(source);
   reached[source] = true;
-  auto keeps = [](const DataStep &step) { return rt::keepsValues(step); };
+  auto keeps = [&](const DataStep &step) { return rt::keepsValues(step, isCategorical(source)); };
   return std::all_of(chains.begin(), chains.end(), [&](const Chain &chain) {
     bool concerned = std::any_of(chain.inputs.begin(), chain.inputs.end(),
                                  [&](size_t value) { return reached[value]; });
@@ -104,6 +104,31 @@ std::vector<const InputSpec *> Dataset::inputsFrom(size_t source) const {
       if (reached[value] && names[value] == spec.name)
         inputs.push_back(&spec);
   return inputs;
+}
+
+/// True if inputs take the source as classes, a mask or weights, which no step may blend.
+bool Dataset::isCategorical(size_t source) const {
+  std::vector<bool> reached = reachedFrom(source);
+  bool isEncoded = std::any_of(chains.begin(), chains.end(), [&](const Chain &chain) {
+    return std::any_of(chain.inputs.begin(), chain.inputs.end(),
+                       [&](size_t value) { return reached[value]; }) &&
+           std::any_of(chain.steps.begin(), chain.steps.end(),
+                       [](const DataStep &step) { return std::holds_alternative<OneHot>(step); });
+  });
+  std::vector<const InputSpec *> fed = inputsFrom(source);
+  return isEncoded || (!fed.empty() && std::all_of(fed.begin(), fed.end(), [](const InputSpec *s) {
+           return s->dtype != artifact::DType::F32 || s->range;
+         }));
+}
+
+/// What samples are for in a pass.
+Use Dataset::useIn(const Augmentation &augmentation) const {
+  if (!isPrediction)
+    return augmentation.enabled ? Use::Training : Use::Evaluation;
+  bool anySize = std::any_of(specs.begin(), specs.end(), [](const InputSpec &spec) {
+    return std::find(spec.shape.begin(), spec.shape.end(), anyExtent) != spec.shape.end();
+  });
+  return anySize ? Use::PredictionInTiles : Use::Prediction;
 }
 
 /// Two directories of samples pair by the stems of their files.
@@ -193,13 +218,6 @@ static ValueRange takenBy(const InputSpec &spec) {
                     : type;
 }
 
-static std::string numberText(double value) {
-  std::ostringstream text;
-  text.precision(9);
-  text << value;
-  return text.str();
-}
-
 [[noreturn]] static void refuse(const InputSpec &spec, const std::string &place, double value,
                                 const std::string &beside = "") {
   ValueRange range = takenBy(spec);
@@ -221,20 +239,49 @@ static std::string numberText(double value) {
                                        "input " + spec.name + " takes " + taken + advice);
 }
 
-void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
-  const Array &array = source.array();
-  std::vector<int64_t> wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
-  std::vector<int64_t> got = source.sampleShape();
+/// The shape in which a source's samples come to an input.
+Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Source &source) const {
+  std::vector<std::optional<Extents>> shapes(names.size());
+  shapes[value] = source.sampleShape();
+  for (const Chain &chain : chains) {
+    std::vector<std::optional<Extents>> members;
+    for (size_t input : chain.inputs)
+      members.push_back(shapes[input]);
+    for (const DataStep &step : chain.steps)
+      for (std::optional<Extents> &member : members)
+        if (member)
+          member = resultShape(step, *member, useIn({}));
+    for (size_t i = 0; i < members.size(); ++i)
+      shapes[chain.outputs[i]] = std::move(members[i]);
+  }
+  auto input = std::find(names.begin(), names.end(), spec.name) - names.begin();
+  return *shapes[static_cast<size_t>(input)];
+}
+
+void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &source) const {
+  Extents wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end()), got;
+  std::string file = "'" + source.array().path() + "' (" + shapeText(source.array().shape()) + ")";
+  try {
+    got = shapeBehindSteps(spec, value, source);
+  } catch (const Error &error) {
+    throw Error(error.code, file + ": " + error.what());
+  }
   auto fits = [](int64_t want, int64_t have) { return want == anyExtent || want == have; };
   bool same = std::equal(wanted.begin(), wanted.end(), got.begin(), got.end(), fits);
   bool lacksChannel = got.size() == wanted.size() + 1 && got[0] == 1 &&
                       std::equal(wanted.begin(), wanted.end(), got.begin() + 1, fits);
   if (!same && !lacksChannel)
-    throw Error(ErrorCode::BadInput, "'" + array.path() + "' (" + shapeText(array.shape()) +
-                                         ") gives samples of shape " + shapeText(got) +
-                                         ", but the model's input " + spec.name + " takes " +
-                                         shapeText(wanted) +
-                                         (spec.sizeReason.empty() ? "" : "; " + spec.sizeReason));
+    throw Error(
+        ErrorCode::BadInput,
+        file + " gives samples of shape " + shapeText(source.sampleShape()) +
+            (got == source.sampleShape() ? "" : ", after the data steps " + shapeText(got)) +
+            ", but the model's input " + spec.name + " takes " + shapeText(wanted) +
+            (spec.sizeReason.empty() ? "" : "; " + spec.sizeReason));
+}
+
+void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
+  checkShape(spec, value, source);
+  const Array &array = source.array();
   if (spec.dtype != artifact::DType::F32 && !isInteger(array.type()))
     throw Error(ErrorCode::BadInput,
                 "'" + array.path() + "' holds " + std::string(nameOf(array.type())) +
@@ -280,46 +327,61 @@ std::vector<std::string> Dataset::sampleNames() const {
 
 std::vector<Sample> Dataset::readSources(int64_t index) const {
   std::vector<Sample> values(names.size());
-  for (const auto &[value, source] : sources)
+  for (const auto &[value, source] : sources) {
     source.read(index, values[value]);
+    values[value].isCategorical = isCategorical(value);
+  }
   return values;
 }
 
-void Dataset::runChains(std::vector<Sample> &values, int64_t index,
+/// "'masks.npy': sample 3: ", of the first file that the chain reads.
+std::string Dataset::placeOf(const Chain &chain, int64_t index) const {
+  for (const auto &[value, source] : sources) {
+    std::vector<bool> reached = reachedFrom(value);
+    for (size_t input : chain.inputs)
+      if (reached[input])
+        return source.place(index) + ": ";
+  }
+  return "";
+}
+
+void Dataset::runChains(std::vector<Sample> &values, const Position &at,
                         const Augmentation &augmentation, const DataStep *stopBefore) const {
-  auto sample = static_cast<uint64_t>(index);
+  Use use = useIn(augmentation);
+  auto position = static_cast<uint64_t>(at.inEpoch);
   for (const Chain &chain : chains) {
-    std::vector<Sample *> members;
+    std::vector<Sample> members;
+    members.reserve(chain.inputs.size());
     for (size_t value : chain.inputs)
-      if (!values[value].values.empty())
-        members.push_back(&values[value]);
-    for (size_t i = 0; i < chain.steps.size(); ++i) {
-      if (&chain.steps[i] == stopBefore)
-        return;
-      if (isAugmentation(chain.steps[i]) && !augmentation.enabled)
-        continue;
-      applyStep(chain.steps[i], members,
-                philox(augmentation.seed,
-                       {static_cast<uint32_t>(sample), static_cast<uint32_t>(sample >> 32),
+      members.push_back(values[value]); // a copy: other chains may read it, too
+    bool stops = false;
+    for (size_t i = 0; i < chain.steps.size() && !stops; ++i) {
+      stops = &chain.steps[i] == stopBefore;
+      Draw draw(philox(augmentation.seed,
+                       {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
                         chain.streams[i], augmentation.epoch}));
+      try {
+        if (!stops)
+          applyStep(chain.steps[i], members, draw, use);
+      } catch (const Error &error) {
+        throw Error(error.code, placeOf(chain, at.index) + error.what());
+      }
     }
-    std::vector<Sample> results;
-    results.reserve(chain.inputs.size());
-    for (size_t value : chain.inputs)
-      results.push_back(std::move(values[value]));
-    for (size_t i = 0; i < results.size(); ++i)
-      values[chain.outputs[i]] = std::move(results[i]);
+    for (size_t i = 0; i < members.size(); ++i)
+      values[stops ? chain.inputs[i] : chain.outputs[i]] = std::move(members[i]);
+    if (stops)
+      return;
   }
 }
 
-std::vector<Sample> Dataset::sample(int64_t index, const Augmentation &augmentation) const {
-  std::vector<Sample> values = readSources(index);
-  runChains(values, index, augmentation, nullptr);
+std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augmentation) const {
+  std::vector<Sample> values = readSources(at.index);
+  runChains(values, at, augmentation, nullptr);
   std::vector<Sample> inputs;
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
     inputs.push_back(std::move(values[static_cast<size_t>(value)]));
-    checkValues(spec, index, inputs.back());
+    checkValues(spec, at.index, inputs.back());
   }
   return inputs;
 }

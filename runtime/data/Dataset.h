@@ -1,7 +1,8 @@
 // The data block of a model bound to files: sample i as the values of the model's inputs.
 //
 // Sources are read, chains of steps applied in order, and what carries the name of an input at the
-// end feeds it. Augmentation happens in training alone and depends on (seed, epoch, sample) only.
+// end feeds it. Augmentation happens in training alone; what is drawn depends on (seed, epoch,
+// position in the epoch) only.
 // Values are checked whenever a sample is read: numbers are finite, and what losses and metrics
 // look at is in their range. Immutable after statistics are set; sample() may be called from any
 // thread.
@@ -36,6 +37,13 @@ struct Augmentation {
   uint32_t epoch = 0;
 };
 
+/// Which sample, and where it stands in its pass.
+struct Position {
+  Position(int64_t index) : Position(index, index) {} // NOLINT: in the order of the files
+  Position(int64_t index, int64_t inEpoch) : index(index), inEpoch(inEpoch) {}
+  int64_t index, inEpoch;
+};
+
 class Dataset {
 public:
   /// Statistics of normalize(dataset) by tensor name: `data.<source>.mean`, `data.<source>.std`.
@@ -44,7 +52,8 @@ public:
   /// Reads what `inputs` need. Throws Error(BadInput) for names that are unknown, inputs without
   /// data, shapes, types and labels that do not fit. `knownInputs` are all inputs of the model.
   Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
-          const std::vector<std::string> &knownInputs, const DataPaths &paths);
+          const std::vector<std::string> &knownInputs, const DataPaths &paths,
+          bool isPrediction = false);
 
   int64_t samples() const { return count; }
   const std::vector<InputSpec> &inputs() const { return specs; }
@@ -62,7 +71,7 @@ public:
 
   /// Values of the inputs, in the order of inputs(). Throws Error(BadInput) for values that the
   /// inputs do not take; the message names file, sample and value.
-  std::vector<Sample> sample(int64_t index, const Augmentation &augmentation) const;
+  std::vector<Sample> sample(const Position &at, const Augmentation &augmentation) const;
 
   /// Throws Error(BadInput) if a file was cut since: samples read before may be wrong.
   void requireWhole() const;
@@ -78,19 +87,25 @@ private:
   void buildChains(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   Source openSource(size_t value, const std::string &path, const std::string &axes);
+  Extents shapeBehindSteps(const InputSpec &spec, size_t value, const Source &source) const;
+  void checkShape(const InputSpec &spec, size_t value, const Source &source) const;
   void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
   void checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const;
   std::vector<bool> reachedFrom(size_t source) const;
   bool keepsValues(size_t source) const;
+  bool isCategorical(size_t source) const;
+  Use useIn(const Augmentation &augmentation) const;
+  std::string placeOf(const Chain &chain, int64_t index) const;
   std::vector<const InputSpec *> inputsFrom(size_t source) const;
   std::vector<size_t> sourceValues() const;
   std::vector<Sample> readSources(int64_t index) const;
-  void runChains(std::vector<Sample> &values, int64_t index, const Augmentation &augmentation,
+  void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,
                  const DataStep *stopBefore) const;
   std::pair<std::vector<float>, std::vector<float>>
   channelStatistics(const DataStep &step, size_t value, const std::vector<int64_t> &samples) const;
 
   std::vector<InputSpec> specs;
+  bool isPrediction;
   std::vector<std::string> names; // of values: sources, inputs and what chains make
   std::vector<bool> made;         // per value: by a chain that does not read it
   std::vector<Chain> chains;

@@ -22,6 +22,10 @@ struct ValueRange {
 struct Sample {
   std::vector<int64_t> shape;
   std::vector<float> values;
+  bool isCategorical = false; // classes, a mask or weights: not to be blended or brightened
 };
+
+/// What a sample is for. Tiles cover images of any size in predictions.
+enum class Use : uint8_t { Training, Evaluation, Prediction, PredictionInTiles };
 
 } // namespace dlc::rt

@@ -1,30 +1,18 @@
-// The steps of a data chain: normalize, flip, rotate90.
+// The steps of a data chain: structs in a variant, applied by pure functions of samples and a draw.
 //
-// A random step makes one draw for all members of its chain, from (seed, epoch, sample) alone.
-// Immutable once statistics are set; may be used from any thread.
+// A random step makes one draw for all members of its chain, from (seed, epoch, position in the
+// epoch) alone. Immutable once statistics are set; may be used from any thread.
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
-#include "runtime/data/Sample.h"
+#include "runtime/data/Draw.h"
+#include "runtime/data/Geometry.h"
+#include "runtime/data/Normalization.h"
 
-#include <array>
-#include <span>
 #include <string>
 #include <variant>
-#include <vector>
 
 namespace dlc::rt {
-
-/// (x - mean) / (std + 1e-6) per sample.
-struct NormalizePerImage {};
-
-/// (x - mean) / (std + epsilon) per channel: given in the model, or measured over the training part
-/// (`measured`), then kept with the weights.
-struct NormalizeChannels {
-  bool measured = false;
-  std::vector<float> mean, deviation; // one entry, or one per channel
-  float epsilon = 0;
-};
 
 /// Mirrors each spatial axis, or those that the letters of ZYX name, with probability 1/2.
 struct Flip {
@@ -34,19 +22,74 @@ struct Flip {
 /// 0 to 3 quarter turns in the plane of the last two axes, equally likely.
 struct Rotate90 {};
 
-using DataStep = std::variant<NormalizePerImage, NormalizeChannels, Flip, Rotate90>;
+// A size has one entry for all spatial axes, or one for each.
+
+/// The centre, or with `isRandom` a place drawn in training; `padding` zeros stand on every side.
+struct Crop {
+  Extents size;
+  int64_t padding = 0;
+  bool isRandom = false;
+};
+
+/// Linear with half-pixel centres; of categories the nearest.
+struct Resize {
+  Extents size;
+};
+
+/// The largest image of the same ratio that fits into `size`, centred in zeros.
+struct ResizePad {
+  Extents size;
+};
+
+/// torchvision's RandomResizedCrop: a box of a drawn share of the area and a drawn ratio of width
+/// to height, resized; after ten tries that do not fit, the centre.
+struct RandomResizedCrop {
+  Extents size;
+  double scale[2], ratio[2];
+};
+
+// What follows leaves categories as they are.
+
+/// Adds a draw of [-delta, delta].
+struct Brightness {
+  double delta;
+};
+
+/// Scales the distance from the sample's mean by a draw of [low, high].
+struct Contrast {
+  double low, high;
+};
+
+/// Raises the sample, scaled from its own range to [0, 1] and back, to a drawn power.
+struct Gamma {
+  double low, high;
+};
+
+/// Adds normal noise to each element.
+struct Noise {
+  double deviation;
+};
+
+/// Classes 0..classes - 1 become as many channels of 0 and 1.
+struct OneHot {
+  int64_t classes;
+};
+
+using DataStep =
+    std::variant<NormalizePerImage, NormalizePercentile, NormalizeChannels, Flip, Rotate90, Crop,
+                 Resize, ResizePad, RandomResizedCrop, Brightness, Contrast, Gamma, Noise, OneHot>;
 
 /// Throws Error(Artifact) for a step that this runtime does not know.
 DataStep makeStep(const artifact::CallT &call);
 
-/// True for steps that only training applies.
-bool isAugmentation(const DataStep &step);
+/// True if the elements behind the step are elements of the sample, or zeros that it adds.
+bool keepsValues(const DataStep &step, bool isCategorical);
 
-/// True for steps that move elements and change none.
-bool keepsValues(const DataStep &step);
+/// The shape behind the step. Throws Error(BadInput) for samples that the step cannot take.
+Extents resultShape(const DataStep &step, const Extents &shape, Use use);
 
-/// Applies a step to the members of a chain. `draw` is 128 random bits.
-void applyStep(const DataStep &step, std::span<Sample *const> members,
-               const std::array<uint32_t, 4> &draw);
+/// Applies a step to the members of a chain, whose shapes it takes. Members without values are not
+/// needed and stay so.
+void applyStep(const DataStep &step, std::vector<Sample> &members, const Draw &draw, Use use);
 
 } // namespace dlc::rt

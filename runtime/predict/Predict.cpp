@@ -214,7 +214,8 @@ std::vector<DataPart> PredictRun::parts() const {
 
 void PredictRun::predict(const DataPart &part) {
   const Artifact &artifact = session.artifact();
-  Dataset dataset(dataPipeline(artifact), inputs, inputNames(artifact), part.paths);
+  Dataset dataset(dataPipeline(artifact), inputs, inputNames(artifact), part.paths,
+                  /*isPrediction=*/true);
   dataset.setStatistics(statistics);
   for (const std::string &notice : dataset.notices())
     if (part.image.empty() || noticed.insert(notice).second)

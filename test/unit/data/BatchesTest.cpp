@@ -57,6 +57,18 @@ TEST(Batches, RanksShareTheGlobalBatch) {
   EXPECT_EQ(rows(1, 4), rows(4, 1));
 }
 
+/// Positions count on where an epoch wraps around or is longer than the data.
+TEST(Batches, PositionsDoNotDependOnTheNumberOfRanks) {
+  for (int64_t step = 0; step < 5; ++step)
+    for (int rank = 0; rank < 2; ++rank) {
+      Batch part = BatchPlan::training(firstSamples(6), {rank, 2, 2}, 5, 0, true, 5).at(step);
+      EXPECT_EQ(part.positions,
+                (std::vector<int64_t>{4 * step + 2 * rank, 4 * step + 2 * rank + 1}));
+    }
+  BatchPlan evaluation = BatchPlan::evaluation(firstSamples(5), {0, 1, 4});
+  EXPECT_EQ(evaluation.at(1).positions, (std::vector<int64_t>{4, 4, 4, 4}));
+}
+
 TEST(Batches, TheLastTrainingStepWrapsToTheStart) {
   BatchPlan plan = BatchPlan::training(firstSamples(10), {0, 1, 4}, 5, 0, true, 0);
   ASSERT_EQ(plan.steps(), 3);

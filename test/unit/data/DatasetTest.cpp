@@ -1,6 +1,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/artifact/Error.h"
 #include "test/unit/ErrorOf.h"
+#include "test/unit/data/Calls.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <algorithm>
@@ -353,8 +354,85 @@ TEST_F(DatasetTest, EmptyFilesAreRefused) {
 }
 
 TEST_F(DatasetTest, UnknownStepsAreNamed) {
-  addChain({"image"}, call("blind_spot"));
-  EXPECT_NE(failure(unetInputs(), {}).find("'blind_spot' is not known"), std::string::npos);
+  addChain({"image"}, call("sharpen"));
+  EXPECT_NE(failure(unetInputs(), {}).find("'sharpen' is not known"), std::string::npos);
+}
+
+/// A sample that comes twice in an epoch is drawn twice.
+TEST_F(DatasetTest, DrawsFollowFromThePositionInTheEpoch) {
+  addChain({"image"}, makeCall("brightness", {floats("delta", {1})}));
+  Dataset dataset = openUnet();
+  auto first = [&](Position at, uint32_t epoch) {
+    return dataset.sample(at, {true, 3, epoch})[0].values[0];
+  };
+  EXPECT_NE(first({1, 1}, 0), first({1, 5}, 0));
+  EXPECT_NE(first({1, 5}, 1), first({1, 5}, 0));
+  EXPECT_NEAR(first({0, 5}, 0) - 1, first({1, 5}, 0) - 17, 1e-5);
+}
+
+/// What an input takes is what the steps make of the file.
+TEST_F(DatasetTest, ShapesAreCheckedBehindTheSteps) {
+  addChain({"image", "mask"}, makeCall("crop", {ints("size", {2})}));
+  std::vector<InputSpec> inputs = unetInputs();
+  std::string image = directory / "image.npy", mask = directory / "mask.npy";
+  unetFiles();
+  EXPECT_NE(failure(inputs, {{"image", image}, {"mask", mask}})
+                .find("image.npy' (3 x 4 x 4) gives samples of shape 1 x 4 x 4, after the data "
+                      "steps 1 x 2 x 2, but the model's input image takes 1 x 4 x 4"),
+            std::string::npos);
+  inputs[0].shape = inputs[1].shape = {2, 1, 2, 2};
+  Dataset dataset = open(inputs, {{"image", image}, {"mask", mask}});
+  EXPECT_EQ(dataset.sample(0, {})[0].values, (std::vector<float>{6, 7, 10, 11}));
+  pipeline.chains[0]->steps[0] = makeCall("crop", {ints("size", {5})});
+  EXPECT_NE(failure(inputs, {{"image", image}, {"mask", mask}})
+                .find("image.npy' (3 x 4 x 4): data step crop takes 5 x 5 of an image that is only "
+                      "4 x 4"),
+            std::string::npos);
+}
+
+/// Masks are inputs whose range a loss knows; images of the same chain are blended.
+TEST_F(DatasetTest, MasksAreResizedToTheNearest) {
+  addChain({"image", "mask"}, makeCall("resize", {ints("size", {2, 8})}),
+           makeCall("brightness", {floats("delta", {1})}));
+  unetFiles();
+  std::vector<InputSpec> inputs = unetInputs();
+  inputs[0].shape = inputs[1].shape = {2, 1, 2, 8};
+  inputs[1].range = ValueRange{0, 1};
+  Dataset dataset =
+      open(inputs, {{"image", directory / "image.npy"}, {"mask", directory / "mask.npy"}});
+  std::vector<Sample> sample = dataset.sample(0, {});
+  // Rows 0 and 1 blended; row 1 is the nearest. 5 6 7 8 is a mask of 1 0 1 1.
+  EXPECT_EQ(sample[0].values[0], 3);
+  EXPECT_EQ(sample[0].values[1], 3.25f);
+  EXPECT_EQ(std::vector<float>(sample[1].values.begin(), sample[1].values.begin() + 8),
+            (std::vector<float>{1, 1, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(dataset.notices().size(), 1u); // still read as 0 and 1
+  EXPECT_EQ(dataset.sample(0, {true, 1, 1})[1].values, sample[1].values);
+}
+
+TEST_F(DatasetTest, StepsNameTheSampleThatTheyCannotTake) {
+  addChain({"mask"}, makeCall("one_hot", {ints("classes", {2})}));
+  writeFile(directory / "mask.npy", npyBytes("|u1", "3, 1, 1", bytesOfVector<uint8_t>({0, 1, 2})));
+  Dataset dataset =
+      open({{"mask", DType::F32, {1, 2, 1, 1}, {}, false}}, {{"mask", directory / "mask.npy"}});
+  EXPECT_EQ(dataset.sample(1, {})[0].values, (std::vector<float>{0, 1}));
+  EXPECT_NE(errorOf([&] { dataset.sample(2, {}); })
+                .find("mask.npy': sample 2: data step one_hot of 2 classes met the value 2: number "
+                      "the classes from 0 to 1, or give one_hot more of them"),
+            std::string::npos);
+}
+
+TEST_F(DatasetTest, ASourceMayFeedSeveralChains) {
+  source("file", "NYX");
+  addChain({"file"}, normalizeBy(1, 2));
+  addChain({"file"});
+  pipeline.chains[0]->outputs = {"image"};
+  pipeline.chains[1]->outputs = {"mask"};
+  unetFiles();
+  std::vector<Sample> sample =
+      open(unetInputs(), {{"file", directory / "image.npy"}}).sample(0, {});
+  EXPECT_EQ(sample[0].values[2], 1);
+  EXPECT_EQ(sample[1].values[2], 3);
 }
 
 } // namespace

@@ -289,6 +289,9 @@ TEST_P(TextError, IsReported) { expectError(GetParam().text, GetParam()); }
   "model m(batch = 2) { input x : f32[batch, 3]; y = dense(x, 1); loss = mean(y)\n"                \
   "  metric size = mean(y); output out = y }\n"
 
+#define DLC_IMAGES                                                                                 \
+  "model m(batch = 2) { input x : f32[batch, 1, 4, 4]; loss = mean(conv(x, 1, kernel = 1)) }\n"
+
 INSTANTIATE_TEST_SUITE_P(
     Files, TextError,
     testing::Values(
@@ -385,6 +388,29 @@ INSTANTIATE_TEST_SUITE_P(
              "both mean and std"},
         Case{DLC_MODEL "data { x -> normalize(mean = 1.0, std = 0) -> x }", "test.dl:3:41",
              "cannot be 0"},
+        Case{DLC_MODEL "data { x -> normalize(per_image, percentile = [1, 99]) -> x }",
+             "test.dl:3:13", "both mean and std, or percentile"},
+        Case{DLC_MODEL "data { x -> normalize(percentile = [99, 1]) -> x }", "test.dl:3:36",
+             "'percentile' of normalize is [low, high], got [99, 1]"},
+        Case{DLC_MODEL "data { x -> normalize(percentile = [0, 101]) -> x }", "test.dl:3:36",
+             "expected a number from 0 to 100"},
+        Case{DLC_MODEL "data { x -> crop -> x }", "test.dl:3:13", "crop needs its argument 'size'"},
+        Case{DLC_MODEL "data { x -> crop([0, 4]) -> x }", "test.dl:3:18",
+             "expected a number from 1 to"},
+        Case{DLC_IMAGES "data { x -> resize([4, 4, 4]) -> x }", "test.dl:2:13",
+             "resize gives 3 extents, but images of input 'x' have 2 spatial axes"},
+        Case{DLC_MODEL "data { x -> random_crop(4, padding = -1) -> x }", "test.dl:3:38",
+             "'padding' of random_crop cannot be -1"},
+        Case{DLC_MODEL "data { x -> random_resized_crop(4, scale = [0.5, 0.1]) -> x }",
+             "test.dl:3:44", "'scale' of random_resized_crop is [low, high]"},
+        Case{DLC_MODEL "data { x -> random_resized_crop(4, ratio = [1, 2, 3]) -> x }",
+             "test.dl:3:44", "'ratio' of random_resized_crop is [low, high]"},
+        Case{DLC_MODEL "data { x -> contrast(low = 2, high = 1) -> x }", "test.dl:3:13",
+             "'low' of contrast is above 'high'"},
+        Case{DLC_MODEL "data { x -> gamma(0, 1) -> x }", "test.dl:3:19",
+             "'low' of gamma cannot be 0"},
+        Case{DLC_MODEL "data { x -> noise(std = -1) -> x }", "test.dl:3:25",
+             "'std' of noise cannot be -1"},
         Case{DLC_MODEL "data { z -> flip -> x }", "test.dl:3:8", "unknown source 'z'"},
         Case{DLC_MODEL "data { x -> flip -> z }", "test.dl:3:21", "has no input 'z'"},
         Case{DLC_MODEL "data { x -> flip -> x, x }", "test.dl:3:8", "makes 1 arrays"},

@@ -1,0 +1,84 @@
+#include "runtime/data/Normalization.h"
+
+#include "runtime/artifact/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace dlc::rt {
+
+static void checkChannels(size_t statistics, size_t channels) {
+  if (statistics != 1 && statistics != channels)
+    throw Error(ErrorCode::BadInput, "data step normalize has statistics for " +
+                                         std::to_string(statistics) + " channels, the data has " +
+                                         std::to_string(channels));
+}
+
+/// Calls `body` with the values of each channel, its shift and its divisor.
+template <typename Body>
+static void perChannel(const Normalization &normalization, std::span<float> values, size_t channels,
+                       Body body) {
+  const auto &[shift, divisor] = normalization;
+  checkChannels(shift.size(), channels);
+  checkChannels(divisor.size(), channels);
+  size_t each = values.size() / channels;
+  for (size_t channel = 0; channel < channels; ++channel)
+    body(values.subspan(channel * each, each), shift[shift.size() == 1 ? 0 : channel],
+         divisor[divisor.size() == 1 ? 0 : channel]);
+}
+
+void Normalization::apply(Sample &sample) const {
+  size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
+  perChannel(*this, sample.values, channels,
+             [](std::span<float> values, float shift, float divisor) {
+               float scale = 1.0f / divisor;
+               for (float &value : values)
+                 value = (value - shift) * scale;
+             });
+}
+
+void Normalization::undo(std::span<float> values, size_t channels) const {
+  perChannel(*this, values, channels, [](std::span<float> values, float shift, float divisor) {
+    for (float &value : values)
+      value = value * divisor + shift;
+  });
+}
+
+Normalization NormalizePerImage::of(const Sample &sample) const {
+  double sum = 0, squares = 0;
+  for (float value : sample.values)
+    sum += value;
+  double mean = sum / static_cast<double>(sample.values.size());
+  for (float value : sample.values)
+    squares += (value - mean) * (value - mean);
+  double deviation = std::sqrt(squares / static_cast<double>(sample.values.size()));
+  return {{static_cast<float>(mean)}, {static_cast<float>(deviation) + normalizeEpsilon}};
+}
+
+/// Reorders the values.
+static float percentile(std::vector<float> &values, double percent) {
+  double at = percent / 100 * static_cast<double>(values.size() - 1);
+  auto low = static_cast<size_t>(at);
+  auto first = values.begin() + static_cast<ptrdiff_t>(low);
+  std::nth_element(values.begin(), first, values.end());
+  if (low + 1 == values.size())
+    return *first;
+  float next = *std::min_element(first + 1, values.end());
+  return *first + static_cast<float>(at - static_cast<double>(low)) * (next - *first);
+}
+
+Normalization NormalizePercentile::of(const Sample &sample) const {
+  std::vector<float> values = sample.values;
+  float from = percentile(values, low), to = percentile(values, high);
+  return {{from}, {to - from + normalizeEpsilon}};
+}
+
+Normalization NormalizeChannels::of(const Sample &) const {
+  Normalization result{mean, deviation};
+  for (float &divisor : result.divisor)
+    divisor += epsilon;
+  return result;
+}
+
+} // namespace dlc::rt
