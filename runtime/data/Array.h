@@ -103,8 +103,12 @@ template <typename Body> decltype(auto) visitType(ElementType type, Body &&body)
   return body(uint8_t{});
 }
 
-/// Reads `.npy`, IDX, gzipped IDX, a PNG or TIFF file, or a directory of these two, told apart by
-/// content. Throws Error(BadInput) for missing, truncated and foreign files.
+/// Reads `.npy`, IDX, gzipped IDX, a PNG or TIFF file, told apart by content. Throws
+/// Error(BadInput) for missing, truncated and foreign files.
 Array readArray(const std::string &path);
+
+/// A file's array, or those of the PNG and TIFF files of a directory in the order of their stems,
+/// which are of one type: single planes of one size as one array, other images as one each.
+std::vector<Array> readArrays(const std::string &path);
 
 } // namespace dlc::rt

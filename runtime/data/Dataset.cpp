@@ -138,8 +138,8 @@ static void checkPair(const Source &a, const Source &b) {
                        const Source &lacking, const std::vector<std::string> &others) {
     for (const std::string &name : some)
       if (!std::binary_search(others.begin(), others.end(), name))
-        throw Error(ErrorCode::BadInput, "'" + lacking.array().path() + "' has no image named " +
-                                             name + ", as '" + having.array().path() +
+        throw Error(ErrorCode::BadInput, "'" + lacking.path() + "' has no image named " + name +
+                                             ", as '" + having.path() +
                                              "' has; images pair by the stems of their files");
   };
   if (!left.empty() && !right.empty()) {
@@ -147,9 +147,9 @@ static void checkPair(const Source &a, const Source &b) {
     requireAll(b, right, a, left);
   }
   if (a.samples() != b.samples())
-    throw Error(ErrorCode::BadInput, "'" + a.array().path() + "' has " +
-                                         std::to_string(a.samples()) + " samples, '" +
-                                         b.array().path() + "' has " + std::to_string(b.samples()));
+    throw Error(ErrorCode::BadInput, "'" + a.path() + "' has " + std::to_string(a.samples()) +
+                                         " samples, '" + b.path() + "' has " +
+                                         std::to_string(b.samples()));
 }
 
 void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths) {
@@ -190,7 +190,7 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
 
 Source Dataset::openSource(size_t value, const std::string &path, const std::string &axes) {
   std::vector<const InputSpec *> fed = inputsFrom(value);
-  Source source(names[value], readArray(path), axes, fed.front()->shape.size());
+  Source source(names[value], path, readArrays(path), axes, fed.front()->shape.size());
   bool forPrediction = std::any_of(fed.begin(), fed.end(),
                                    [](const InputSpec *spec) { return spec->neededByPredict; });
   bool ignores255 = std::any_of(fed.begin(), fed.end(), [](const InputSpec *spec) {
@@ -239,10 +239,10 @@ static ValueRange takenBy(const InputSpec &spec) {
                                        "input " + spec.name + " takes " + taken + advice);
 }
 
-/// The shape in which a source's samples come to an input.
-Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Source &source) const {
+/// The shape in which a source's sample of a given shape comes to an input.
+Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const {
   std::vector<std::optional<Extents>> shapes(names.size());
-  shapes[value] = source.sampleShape();
+  shapes[value] = shape;
   for (const Chain &chain : chains) {
     std::vector<std::optional<Extents>> members;
     for (size_t input : chain.inputs)
@@ -258,11 +258,15 @@ Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Sou
   return *shapes[static_cast<size_t>(input)];
 }
 
-void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &source) const {
-  Extents wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end()), got;
-  std::string file = "'" + source.array().path() + "' (" + shapeText(source.array().shape()) + ")";
+void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &source,
+                         int64_t sample) const {
+  Extents wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
+  const Extents &stored = source.sampleShape(sample);
+  const Array &array = source.fileOf(sample);
+  std::string file = "'" + array.path() + "' (" + shapeText(array.shape()) + ")";
+  Extents got;
   try {
-    got = shapeBehindSteps(spec, value, source);
+    got = shapeBehindSteps(spec, value, stored);
   } catch (const Error &error) {
     throw Error(error.code, file + ": " + error.what());
   }
@@ -270,25 +274,29 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
   bool same = std::equal(wanted.begin(), wanted.end(), got.begin(), got.end(), fits);
   bool lacksChannel = got.size() == wanted.size() + 1 && got[0] == 1 &&
                       std::equal(wanted.begin(), wanted.end(), got.begin() + 1, fits);
-  if (!same && !lacksChannel)
-    throw Error(
-        ErrorCode::BadInput,
-        file + " gives samples of shape " + shapeText(source.sampleShape()) +
-            (got == source.sampleShape() ? "" : ", after the data steps " + shapeText(got)) +
-            ", but the model's input " + spec.name + " takes " + shapeText(wanted) +
-            (spec.sizeReason.empty() ? "" : "; " + spec.sizeReason));
+  if (same || lacksChannel)
+    return;
+  std::string advice;
+  if (source.hasSeveralShapes())
+    advice = "; the images differ in size, and resize_pad(size) in the data block makes them alike";
+  else if (!spec.sizeReason.empty())
+    advice = "; " + spec.sizeReason;
+  throw Error(ErrorCode::BadInput,
+              file + " gives samples of shape " + shapeText(stored) +
+                  (got == stored ? "" : ", after the data steps " + shapeText(got)) +
+                  ", but the model's input " + spec.name + " takes " + shapeText(wanted) + advice);
 }
 
 void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
-  checkShape(spec, value, source);
-  const Array &array = source.array();
-  if (spec.dtype != artifact::DType::F32 && !isInteger(array.type()))
+  for (int64_t sample : source.firstSamples())
+    checkShape(spec, value, source, sample);
+  if (spec.dtype != artifact::DType::F32 && !isInteger(source.type()))
     throw Error(ErrorCode::BadInput,
-                "'" + array.path() + "' holds " + std::string(nameOf(array.type())) +
+                "'" + source.path() + "' holds " + std::string(nameOf(source.type())) +
                     " elements, but the model's input " + spec.name + " takes integers");
   // Files that are quick to read are checked before the first step; samples are checked again when
   // they are loaded.
-  if (spec.range && isInteger(array.type()) && keepsValues(value))
+  if (spec.range && isInteger(source.type()) && keepsValues(value))
     if (std::optional<Source::Outlier> wrong = source.outlier(*spec.range))
       refuse(spec, source.place(wrong->sample), wrong->value,
              wrong->besideMask ? " beside 0 and 255" : "");
@@ -315,7 +323,7 @@ void Dataset::checkValues(const InputSpec &spec, int64_t index, const Sample &sa
 }
 
 FileFormat Dataset::format() const {
-  return sources.empty() ? FileFormat::Npy : sources.begin()->second.array().format;
+  return sources.empty() ? FileFormat::Npy : sources.begin()->second.format();
 }
 
 std::vector<std::string> Dataset::sampleNames() const {
@@ -328,7 +336,7 @@ std::vector<std::string> Dataset::sampleNames() const {
 std::vector<Sample> Dataset::readSources(int64_t index) const {
   std::vector<Sample> values(names.size());
   for (const auto &[value, source] : sources) {
-    source.read(index, values[value]);
+    source.read(index, nullptr, values[value]);
     values[value].isCategorical = isCategorical(value);
   }
   return values;
@@ -388,7 +396,7 @@ std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augm
 
 void Dataset::requireWhole() const {
   for (const auto &[value, source] : sources)
-    source.array().requireWhole();
+    source.requireWhole();
 }
 
 std::pair<std::vector<float>, std::vector<float>>

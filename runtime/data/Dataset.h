@@ -87,8 +87,8 @@ private:
   void buildChains(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   Source openSource(size_t value, const std::string &path, const std::string &axes);
-  Extents shapeBehindSteps(const InputSpec &spec, size_t value, const Source &source) const;
-  void checkShape(const InputSpec &spec, size_t value, const Source &source) const;
+  Extents shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const;
+  void checkShape(const InputSpec &spec, size_t value, const Source &source, int64_t sample) const;
   void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
   void checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const;
   std::vector<bool> reachedFrom(size_t source) const;

@@ -10,6 +10,11 @@ namespace dlc::rt {
 
 using Extents = std::vector<int64_t>;
 
+/// A part of an image, by its spatial axes.
+struct Box {
+  Extents first, size;
+};
+
 /// The spatial extents of a shape: all but the channels.
 inline std::span<const int64_t> spatialOf(std::span<const int64_t> shape) {
   return shape.subspan(shape.empty() ? 0 : 1);

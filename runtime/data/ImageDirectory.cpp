@@ -1,5 +1,5 @@
-// A directory of images of one size and type as one array: samples are named by the stems of their
-// files, and in the order of these.
+// The images of a directory in the order of their stems, which name them; as one array where they
+// are planes of one size.
 
 #include "runtime/artifact/Error.h"
 #include "runtime/data/Readers.h"
@@ -51,32 +51,56 @@ bool imagesDiffer(const std::string &path) {
   return false;
 }
 
-Array readImageDirectory(const std::string &path) {
-  auto bytes = std::make_shared<std::vector<std::byte>>();
-  std::vector<std::string> names;
-  std::vector<int64_t> shape;
-  ElementType type = ElementType::U8;
-  FileFormat format = FileFormat::Png;
+static std::vector<Array> readImages(const std::string &path) {
+  std::vector<Array> images;
   for (const auto &[stem, file] : imageFiles(path)) {
     Array image = readArray(file);
-    if (names.empty()) {
-      shape = image.shape();
-      type = image.type();
-      format = image.format;
-    }
-    if (image.shape() != shape || image.type() != type || shape[0] != 1)
-      throw Error(ErrorCode::BadInput,
-                  "the images of a directory are single ones of one size and type, but '" + file +
-                      "' is " + shapeText(image.shape()) + " " + std::string(nameOf(image.type())) +
-                      " and the first is " + shapeText(shape) + " " + std::string(nameOf(type)));
-    bytes->insert(bytes->end(), image.bytes().begin(), image.bytes().end());
-    names.push_back(stem);
+    if (!images.empty() && image.type() != images.front().type())
+      throw Error(ErrorCode::BadInput, "the images of a directory are of one type, but '" + file +
+                                           "' is " + std::string(nameOf(image.type())) +
+                                           " and the first is " +
+                                           std::string(nameOf(images.front().type())));
+    image.names = {stem};
+    images.push_back(std::move(image));
   }
+  return images;
+}
+
+/// Planes of one size as one array.
+static Array stacked(const std::string &path, std::span<const Array> images) try {
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  std::vector<std::string> names;
+  for (const Array &image : images) {
+    bytes->insert(bytes->end(), image.bytes().begin(), image.bytes().end());
+    names.push_back(image.names.front());
+  }
+  std::vector<int64_t> shape = images.front().shape();
   shape[0] = static_cast<int64_t>(names.size());
-  Array array(path, type, std::move(shape), *bytes, bytes);
+  Array array(path, images.front().type(), std::move(shape), *bytes, bytes);
   array.names = std::move(names);
-  array.format = format;
+  array.format = images.front().format;
   return array;
+} catch (const std::bad_alloc &) {
+  throw Error(ErrorCode::BadInput, "the images of '" + path + "' do not fit into memory");
+}
+
+std::vector<Array> readArrays(const std::string &path) {
+  std::error_code ignored;
+  std::vector<Array> arrays;
+  if (!fs::is_directory(path, ignored)) {
+    arrays.push_back(readArray(path));
+    return arrays;
+  }
+  arrays = readImages(path);
+  bool areAlike = std::all_of(arrays.begin(), arrays.end(), [&](const Array &image) {
+    return image.shape()[0] == 1 && image.shape() == arrays.front().shape();
+  });
+  if (areAlike) {
+    Array stack = stacked(path, arrays);
+    arrays.clear();
+    arrays.push_back(std::move(stack));
+  }
+  return arrays;
 }
 
 } // namespace dlc::rt

@@ -5,7 +5,6 @@
 #include "runtime/data/Readers.h"
 
 #include <algorithm>
-#include <filesystem>
 
 namespace dlc::rt {
 
@@ -15,9 +14,6 @@ static Array formatted(Array array, FileFormat format) {
 }
 
 static Array readByContent(const std::string &path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    return readImageDirectory(path);
   std::string magic;
   {
     MappedFile file(path);

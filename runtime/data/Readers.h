@@ -28,8 +28,4 @@ std::map<std::string, std::string> imageFiles(const std::string &directory);
 /// True if the images of a directory have more than one size or type.
 bool imagesDiffer(const std::string &directory);
 
-/// All PNG and TIFF images of a directory in the order of their stems, stacked; the stems become
-/// the samples' names.
-Array readImageDirectory(const std::string &path);
-
 } // namespace dlc::rt

@@ -21,11 +21,27 @@ static std::string axesByRank(size_t rank, size_t inputRank) {
   return rank + 1 == inputRank ? "N" + tail : "";
 }
 
-Source::Source(std::string name, Array array, std::string axes, size_t inputRank)
-    : label(std::move(name)), data(std::move(array)) {
+Source::Source(std::string name, std::string path, std::vector<Array> files,
+               const std::string &axes, size_t inputRank)
+    : label(std::move(name)), from(std::move(path)) {
+  for (Array &file : files) {
+    Part part = makePart(std::move(file), axes, inputRank);
+    part.first = count;
+    count += part.count;
+    if (part.samplesFirst || files.size() > 1)
+      names.insert(names.end(), part.data.names.begin(), part.data.names.end());
+    parts.push_back(std::move(part));
+  }
+  if (static_cast<int64_t>(names.size()) != count)
+    names.clear();
+}
+
+Source::Part Source::makePart(Array data, std::string axes, size_t inputRank) const {
   bool stated = !axes.empty();
   if (!stated)
     axes = axesByRank(data.rank(), inputRank);
+  else if (axes.size() + 1 == data.rank() && axes.find('N') == std::string::npos)
+    axes = "N" + axes;
   if (axes.size() != data.rank() || axes.empty())
     throw Error(ErrorCode::BadInput,
                 "'" + data.path() + "' has shape " + shapeText(data.shape()) + ", but " + label +
@@ -33,20 +49,21 @@ Source::Source(std::string name, Array array, std::string axes, size_t inputRank
                     (stated ? "axes " + axes
                             : "as many dimensions as the model's input (" +
                                   std::to_string(inputRank) + "), or one less"));
-  std::vector<int64_t> fileStrides(axes.size(), 1);
+  Part part{std::move(data)};
+  Extents fileStrides(axes.size(), 1);
   for (size_t i = axes.size() - 1; i > 0; --i)
-    fileStrides[i - 1] = fileStrides[i] * data.shape()[i];
+    fileStrides[i - 1] = fileStrides[i] * part.data.shape()[i];
   for (char axis : std::string_view("NCZYX")) {
     size_t at = axes.find(axis);
     if (at != std::string::npos && axis == 'N') {
-      count = data.shape()[at];
-      sampleStride = fileStrides[at];
+      part.count = part.data.shape()[at];
+      part.sampleStride = fileStrides[at];
     } else if (at != std::string::npos) {
-      shape.push_back(data.shape()[at]);
-      strides.push_back(fileStrides[at]);
+      part.shape.push_back(part.data.shape()[at]);
+      part.strides.push_back(fileStrides[at]);
     } else if (axis == 'C' && axes != "N") {
-      shape.push_back(1);
-      strides.push_back(0);
+      part.shape.push_back(1);
+      part.strides.push_back(0);
     }
   }
   if (std::any_of(axes.begin(), axes.end(), [&](char axis) {
@@ -55,15 +72,34 @@ Source::Source(std::string name, Array array, std::string axes, size_t inputRank
       }))
     throw Error(ErrorCode::BadInput,
                 "axes '" + axes + "' of " + label + " are not distinct letters of N, C, Z, Y, X");
-  if (data.elements() == 0)
-    throw Error(ErrorCode::BadInput, "'" + data.path() + "' (" + shapeText(data.shape()) +
-                                         ") holds no " + (count == 0 ? "samples" : "elements") +
-                                         "; give a file that has some");
-  samplesFirst = axes.front() == 'N';
+  if (part.data.elements() == 0)
+    throw Error(ErrorCode::BadInput,
+                "'" + part.data.path() + "' (" + shapeText(part.data.shape()) + ") holds no " +
+                    (part.count == 0 ? "samples" : "elements") + "; give a file that has some");
+  part.samplesFirst = axes.front() == 'N';
+  return part;
+}
+
+const Source::Part &Source::partOf(int64_t sample) const {
+  auto behind = std::upper_bound(parts.begin(), parts.end(), sample,
+                                 [](int64_t at, const Part &part) { return at < part.first; });
+  return *std::prev(behind);
+}
+
+std::vector<int64_t> Source::firstSamples() const {
+  std::vector<int64_t> samples;
+  for (const Part &part : parts)
+    samples.push_back(part.first);
+  return samples;
+}
+
+bool Source::hasSeveralShapes() const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const Part &part) { return part.shape != parts.front().shape; });
 }
 
 /// The first element of an array of integers that is not `good`, if any.
-template <typename Good> static std::optional<int64_t> findNot(const Array &data, Good good) {
+template <typename Good> static std::optional<int64_t> findNotIn(const Array &data, Good &good) {
   return visitType(data.type(), [&](auto zero) -> std::optional<int64_t> {
     using T = decltype(zero);
     for (int64_t i = 0; i < data.elements(); ++i) {
@@ -76,11 +112,18 @@ template <typename Good> static std::optional<int64_t> findNot(const Array &data
   });
 }
 
+template <typename Good> std::optional<Source::Element> Source::findNot(Good good) const {
+  for (size_t part = 0; part < parts.size(); ++part)
+    if (std::optional<int64_t> at = findNotIn(parts[part].data, good))
+      return Element{part, *at};
+  return std::nullopt;
+}
+
 bool Source::readAsBinaryMask() {
-  if (!isInteger(data.type()))
+  if (!isInteger(type()))
     return false;
   bool has255 = false;
-  notBinary = findNot(data, [&](double value) {
+  notBinary = findNot([&](double value) {
     has255 |= value == 255;
     return value == 0 || value == 255;
   });
@@ -89,25 +132,22 @@ bool Source::readAsBinaryMask() {
 }
 
 std::optional<Source::Outlier> Source::outlier(const ValueRange &range) const {
-  std::optional<int64_t> wrong =
-      findNot(data, [&](double value) { return range.holds(value / (binaryMask ? 255 : 1)); });
+  std::optional<Element> wrong =
+      findNot([&](double value) { return range.holds(value / (binaryMask ? 255 : 1)); });
   if (!wrong)
     return std::nullopt;
   bool wantsMask = range.low == 0 && range.high == 1;
-  bool besideMask = wantsMask && notBinary && data.at(*wrong) == 255;
-  int64_t at = besideMask ? *notBinary : *wrong;
-  return Outlier{sampleStride ? at / sampleStride % count : 0, data.at(at), besideMask};
-}
-
-const std::vector<std::string> &Source::sampleNames() const {
-  static const std::vector<std::string> none;
-  return samplesFirst ? data.names : none;
+  bool besideMask = wantsMask && notBinary && parts[wrong->part].data.at(wrong->at) == 255;
+  Element shown = besideMask ? *notBinary : *wrong;
+  const Part &part = parts[shown.part];
+  int64_t within = part.sampleStride ? shown.at / part.sampleStride % part.count : 0;
+  return Outlier{part.first + within, part.data.at(shown.at), besideMask};
 }
 
 std::string Source::place(int64_t sample) const {
-  std::string text = "'" + data.path() + "': sample " + std::to_string(sample);
-  if (!sampleNames().empty())
-    text += " (" + sampleNames()[static_cast<size_t>(sample)] + ")";
+  std::string text = "'" + from + "': sample " + std::to_string(sample);
+  if (!names.empty())
+    text += " (" + names[static_cast<size_t>(sample)] + ")";
   return text;
 }
 
@@ -126,38 +166,47 @@ void Source::refuseNonFinite(int64_t sample, std::span<const float> values) cons
                   (std::isnan(value) ? "nan"
                    : value > 0       ? "inf"
                                      : "-inf") +
-                  (std::isinf(value) && data.type() == ElementType::F64
+                  (std::isinf(value) && type() == ElementType::F64
                        ? " (or a number too large for f32)"
                        : "") +
                   ": leave the sample out, or give such pixels a number, as numpy.nan_to_num does");
 }
 
-void Source::read(int64_t sample, Sample &into) const {
-  int64_t elements = 1;
-  for (int64_t extent : shape)
+void Source::read(int64_t sample, const Box *part, Sample &into) const {
+  const Part &file = partOf(sample);
+  int64_t base = (sample - file.first) * file.sampleStride, elements = 1;
+  into.shape = file.shape;
+  for (size_t dim = 0; part && dim < part->size.size(); ++dim) {
+    into.shape[dim + 1] = part->size[dim];
+    base += part->first[dim] * file.strides[dim + 1];
+  }
+  for (int64_t extent : into.shape)
     elements *= extent;
-  into.shape = shape;
   into.values.resize(static_cast<size_t>(elements));
-  int64_t base = sample * sampleStride;
-  size_t rank = shape.size();
-  int64_t inner = rank ? shape.back() : 1;
-  int64_t innerStride = rank ? strides.back() : 1;
-  std::vector<int64_t> index(rank, 0);
+  size_t rank = into.shape.size();
+  int64_t inner = rank ? into.shape.back() : 1;
+  int64_t innerStride = rank ? file.strides.back() : 1;
+  Extents index(rank, 0);
   for (int64_t next = 0; next < elements; next += inner) {
     int64_t outer = base;
     for (size_t dim = 0; dim + 1 < rank; ++dim)
-      outer += index[dim] * strides[dim];
-    data.read(
+      outer += index[dim] * file.strides[dim];
+    file.data.read(
         outer, innerStride,
         std::span(into.values).subspan(static_cast<size_t>(next), static_cast<size_t>(inner)));
-    for (size_t dim = rank; dim > 1 && ++index[dim - 2] == shape[dim - 2]; --dim)
+    for (size_t dim = rank; dim > 1 && ++index[dim - 2] == into.shape[dim - 2]; --dim)
       index[dim - 2] = 0;
   }
-  if (!isInteger(data.type()) && !areFinite(into.values))
+  if (!isInteger(type()) && !areFinite(into.values))
     refuseNonFinite(sample, into.values);
   if (binaryMask)
     for (float &value : into.values)
       value = value != 0 ? 1.0f : 0.0f;
+}
+
+void Source::requireWhole() const {
+  for (const Part &part : parts)
+    part.data.requireWhole();
 }
 
 } // namespace dlc::rt

@@ -1,11 +1,13 @@
-// An array with named axes: sample i of it as [channels, spatial...].
+// Arrays with named axes, of a file or of each file of a directory: sample i of them as [channels,
+// spatial...].
 //
-// Axes are letters of N C Z Y X, one per dimension of the array, in any order. A missing N means
-// one sample, a missing C one channel. Immutable; may be used from any thread.
+// Axes are letters of N C Z Y X, one per dimension of an array, in any order. A missing N means one
+// sample a file, unless the array has one dimension more, which then comes first; a missing C means
+// one channel. Samples of several files may differ in size. Immutable; may be used from any thread.
 #pragma once
 
 #include "runtime/data/Array.h"
-#include "runtime/data/Sample.h"
+#include "runtime/data/Geometry.h"
 
 #include <optional>
 
@@ -13,45 +15,72 @@ namespace dlc::rt {
 
 class Source {
 public:
-  /// Without `axes` they follow from the rank of the input that it feeds; a file one rank short
-  /// lacks the channel axis. Throws Error(BadInput) if the array does not fit.
-  Source(std::string name, Array array, std::string axes, size_t inputRank);
+  /// `path` holds `files`, one at least, all of one type. Without `axes` they follow from the rank
+  /// of the input that it feeds; a file one rank short lacks the channel axis. Throws
+  /// Error(BadInput) if an array does not fit.
+  Source(std::string name, std::string path, std::vector<Array> files, const std::string &axes,
+         size_t inputRank);
 
   const std::string &name() const { return label; }
-  const Array &array() const { return data; }
+  const std::string &path() const { return from; }
+  ElementType type() const { return parts.front().data.type(); }
+  FileFormat format() const { return parts.front().data.format; }
   int64_t samples() const { return count; }
-  const std::vector<int64_t> &sampleShape() const { return shape; }
+  const Extents &sampleShape(int64_t sample) const { return partOf(sample).shape; }
+  /// The file of a sample.
+  const Array &fileOf(int64_t sample) const { return partOf(sample).data; }
+  /// The first sample of each file; those of one file are of one shape.
+  std::vector<int64_t> firstSamples() const;
+  bool hasSeveralShapes() const;
 
-  /// Reads {0, 255} as {0, 1} from now on if the array holds nothing else; true if so.
+  /// Reads {0, 255} as {0, 1} from now on if the files hold nothing else; true if so.
   bool readAsBinaryMask();
   struct Outlier {
     int64_t sample;
     double value;
-    bool besideMask; // all that keeps the file from being read as a mask
+    bool besideMask; // all that keeps the files from being read as a mask
   };
   /// The first element outside of the range, as the file holds it; of a mask, where that is 255,
   /// the first element that is neither 0 nor 255.
   std::optional<Outlier> outlier(const ValueRange &range) const;
 
   /// Stems of the samples' files, if they have one each.
-  const std::vector<std::string> &sampleNames() const;
+  const std::vector<std::string> &sampleNames() const { return names; }
   /// "'masks.npy': sample 3", or "'masks': sample 3 (cell-07)".
   std::string place(int64_t sample) const;
 
-  /// Throws Error(BadInput) for numbers that are not finite in f32.
-  void read(int64_t sample, Sample &into) const;
+  /// The sample, or a part of it, of which nothing else is read. Throws Error(BadInput) for numbers
+  /// that are not finite in f32.
+  void read(int64_t sample, const Box *part, Sample &into) const;
+
+  /// Throws Error(BadInput) if a file was cut since: what was read before may be wrong.
+  void requireWhole() const;
 
 private:
+  /// The samples of one file.
+  struct Part {
+    Array data;
+    int64_t first = 0, count = 1;
+    int64_t sampleStride = 0;
+    Extents shape = {}, strides = {}; // of a sample; strides in elements of the array
+    bool samplesFirst = false;        // the array's first dimension is N
+  };
+  struct Element {
+    size_t part;
+    int64_t at;
+  };
+
+  Part makePart(Array data, std::string axes, size_t inputRank) const;
+  const Part &partOf(int64_t sample) const;
+  template <typename Good> std::optional<Element> findNot(Good good) const;
   [[noreturn]] void refuseNonFinite(int64_t sample, std::span<const float> values) const;
 
-  std::string label;
-  Array data;
-  int64_t count = 1;
-  int64_t sampleStride = 0;
-  std::vector<int64_t> shape, strides; // of a sample; strides in elements of the array
-  bool samplesFirst = false;           // the array's first dimension is N
+  std::string label, from;
+  std::vector<Part> parts; // in the order of their samples
+  int64_t count = 0;
+  std::vector<std::string> names;
   bool binaryMask = false;
-  std::optional<int64_t> notBinary; // the first element that is neither 0 nor 255, once looked for
+  std::optional<Element> notBinary; // the first that is neither 0 nor 255, once looked for
 };
 
 } // namespace dlc::rt

@@ -3,6 +3,7 @@
 #include "runtime/data/Png.h"
 #include "runtime/data/TiffWriter.h"
 #include "test/unit/ErrorOf.h"
+#include "test/unit/data/Calls.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <cmath>
@@ -14,7 +15,7 @@ namespace dlc::rt::test {
 namespace {
 
 std::string readError(const std::string &path) {
-  return errorOf([&] { readArray(path); });
+  return errorOf([&] { readArrays(path); });
 }
 
 /// Pages of u16 pixels that count up.
@@ -119,14 +120,64 @@ TEST(Images, ReadsDirectoriesInTheOrderOfStems) {
     writePng(directory / (std::string(1, static_cast<char>('a' + value)) + ".png"), 1, 2, pixels);
   }
   writeFile(directory / "notes.txt", "not an image");
-  Array stack = readArray(directory.path.string());
+  std::vector<Array> arrays = readArrays(directory.path.string());
+  ASSERT_EQ(arrays.size(), 1u);
+  const Array &stack = arrays[0];
   EXPECT_EQ(stack.shape(), (std::vector<int64_t>{3, 1, 2}));
   EXPECT_EQ(stack.names, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(stack.at(4), 2);
+  // Those of several sizes stay apart.
   writePng(directory / "d.png", 2, 1, pixels);
-  EXPECT_NE(
-      readError(directory.path.string()).find("d.png' is 1 x 2 x 1 u8 and the first is 1 x 1 x 2"),
-      std::string::npos);
+  arrays = readArrays(directory.path.string());
+  ASSERT_EQ(arrays.size(), 4u);
+  EXPECT_EQ(arrays[3].shape(), (std::vector<int64_t>{1, 2, 1}));
+  EXPECT_EQ(arrays[3].names, (std::vector<std::string>{"d"}));
+  writeTiff(directory / "e.tif", 1, 1, 2, 1);
+  EXPECT_NE(errorOf([&] {
+              readArrays(directory.path.string());
+            }).find("e.tif' is u16 and the first is u8"),
+            std::string::npos);
+}
+
+/// Without N, a stack is a sample; samples of several sizes need a step that makes them alike.
+TEST(Images, DirectoriesHoldASampleAFile) {
+  TemporaryDirectory directory;
+  std::vector<uint8_t> pixels = {1, 2, 3, 4};
+  writePng(directory / "a.png", 1, 2, pixels);
+  writePng(directory / "b.png", 2, 2, pixels);
+  std::vector<InputSpec> inputs = {{"x", artifact::DType::F32, {1, 1, 2, 2}, {}, true}};
+  auto open = [&](const artifact::DataPipelineT &pipeline) {
+    return Dataset(pipeline, inputs, {"x"}, {{"x", directory.path.string()}});
+  };
+  std::string message = errorOf([&] { open({}); });
+  EXPECT_NE(message.find("a.png' (1 x 1 x 2) gives samples of shape 1 x 1 x 2, but the model's "
+                         "input x takes 1 x 2 x 2; the images differ in size, and resize_pad(size) "
+                         "in the data block makes them alike"),
+            std::string::npos)
+      << message;
+  artifact::DataPipelineT pipeline;
+  pipeline.chains.push_back(std::make_unique<artifact::DataChainT>());
+  pipeline.chains[0]->inputs = pipeline.chains[0]->outputs = {"x"};
+  pipeline.chains[0]->steps.push_back(makeCall("resize_pad", {ints("size", {2})}));
+  Dataset dataset = open(pipeline);
+  EXPECT_EQ(dataset.sampleNames(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(dataset.sample(0, {})[0].values, (std::vector<float>{1, 2, 0, 0}));
+  EXPECT_EQ(dataset.sample(1, {})[0].values, (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(Images, DirectoriesOfStacksHoldAVolumeAFile) {
+  TemporaryDirectory directory;
+  for (const char *name : {"v.tif", "w.tif"})
+    writeTiff(directory / name, 3, 2, 4, 1);
+  artifact::DataPipelineT pipeline;
+  pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
+  pipeline.sources[0]->name = "x";
+  pipeline.sources[0]->axes = "ZYX";
+  Dataset dataset(pipeline, {{"x", artifact::DType::F32, {1, 1, 3, 2, 4}, {}, true}}, {"x"},
+                  {{"x", directory.path.string()}});
+  EXPECT_EQ(dataset.samples(), 2);
+  EXPECT_EQ(dataset.sampleNames(), (std::vector<std::string>{"v", "w"}));
+  EXPECT_EQ(dataset.sample(1, {})[0].shape, (std::vector<int64_t>{1, 3, 2, 4}));
 }
 
 TEST(Images, DirectoriesPairByStem) {
