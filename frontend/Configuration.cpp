@@ -313,6 +313,42 @@ FailureOr<Attribute> Configuration::chainAttr(const ChainDecl &chain, std::vecto
                                  builder.getNamedAttr("outputs", strings(chain.outputs))}));
 }
 
+/// What is before patches sees a patch, what measures behind them would not see the volumes.
+LogicalResult Configuration::checkPatches(ArrayRef<Attribute> chains) {
+  auto isPatches = [](const std::pair<SMLoc, mlir::DictionaryAttr> &step) {
+    return step.second.getAs<mlir::StringAttr>("name") == "patches";
+  };
+  SmallVector<std::pair<SMLoc, mlir::DictionaryAttr>> steps;
+  for (auto [decl, chain] : zip(file.chains, chains))
+    for (auto [expr, step] :
+         zip(decl.steps, cast<mlir::DictionaryAttr>(chain).getAs<mlir::ArrayAttr>("steps")))
+      steps.emplace_back(expr->loc, cast<mlir::DictionaryAttr>(step));
+  auto patches = find_if(steps, isPatches);
+  if (patches == steps.end())
+    return success();
+  auto second = std::find_if(std::next(patches), steps.end(), isPatches);
+  if (second != steps.end())
+    return diags.error(second->first, "patches stands once in a data block; one chain takes all "
+                                      "inputs that are cut alike: image, mask -> patches(...) -> "
+                                      "image, mask");
+  for (auto step = steps.begin(); step != steps.end(); ++step) {
+    StringRef name = step->second.getAs<mlir::StringAttr>("name").getValue();
+    auto mode = step->second.getAs<mlir::StringAttr>("mean");
+    bool isMeasured =
+        name == "normalize" && mode && mode == "dataset" && !step->second.contains("percentile");
+    bool isPointwise = name == "one_hot" || isMeasured || (name == "normalize" && !mode);
+    if (step < patches && !isPointwise)
+      return diags.error(step->first,
+                         "only normalize by dataset or by numbers and one_hot may stand before "
+                         "patches, which reads no more than the patch; put " +
+                             name + " behind it");
+    if (step > patches && isMeasured)
+      return diags.error(step->first, "normalize(dataset) measures whole volumes; put it before "
+                                      "patches");
+  }
+  return success();
+}
+
 FailureOr<Attribute> Configuration::dataAttr(ArrayRef<InputInfo> inputs) {
   std::vector<StringRef> known;
   for (const InputInfo &input : inputs)
@@ -338,6 +374,8 @@ FailureOr<Attribute> Configuration::dataAttr(ArrayRef<InputInfo> inputs) {
       return failure();
     chains.push_back(*attribute);
   }
+  if (failed(checkPatches(chains)))
+    return failure();
   double validation = 0;
   for (const Entry &entry : file.data) {
     if (!is_contained(dataEntries, entry.name))

@@ -60,6 +60,7 @@ private:
                                   llvm::ArrayRef<BoundArgument> bound);
   llvm::LogicalResult checkSizes(const ChainDecl &chain, llvm::ArrayRef<mlir::Attribute> steps,
                                  llvm::ArrayRef<InputInfo> inputs);
+  llvm::LogicalResult checkPatches(llvm::ArrayRef<mlir::Attribute> chains);
   mlir::Attribute strings(llvm::ArrayRef<NamedLoc> names);
 
   const ModelFile &file;

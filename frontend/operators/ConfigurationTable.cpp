@@ -136,6 +136,12 @@ static constexpr CallSpec calls[] = {
      randomResizedCropArguments,
      "Evaluation resizes the image, prediction by tiles takes it as it is. Source: torchvision's "
      "RandomResizedCrop."},
+    {"patches", CallKind::DataStep, "parts of volumes, or of images, as samples", sizeArguments,
+     "Training takes random places: floor(volume / patch) samples of each volume are an epoch, "
+     "unless steps_per_epoch says otherwise. Evaluation takes the patches of a grid, prediction "
+     "the whole. validation = f keeps the last share of each volume apart, along its longest axis. "
+     "A patch is all that is read of a file: only normalize (by numbers or by dataset) and one_hot "
+     "may stand before it."},
     {"resize", CallKind::DataStep, "images of another size", sizeArguments,
      "Linear with half-pixel centres and without antialiasing; inputs of integers and inputs whose "
      "range a loss knows (masks, weights) take the nearest element."},

@@ -1,6 +1,7 @@
 // Names of the data block become numbers of values once; a sample is a vector of values, of which a
 // chain moves its inputs to its outputs position by position. Values that this program does not
-// need stay empty and pass through chains untouched.
+// need stay empty and pass through chains untouched. Patches are cut where sources are read, so
+// that nothing else of a volume is.
 #include "runtime/data/Dataset.h"
 
 #include "runtime/artifact/Error.h"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace dlc::rt {
 
@@ -29,6 +31,7 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
   for (const InputSpec &spec : specs)
     valueOf(spec.name);
   bindSources(pipeline, paths);
+  findPatches();
 }
 
 size_t Dataset::valueOf(const std::string &name) {
@@ -333,10 +336,144 @@ std::vector<std::string> Dataset::sampleNames() const {
   return {};
 }
 
-std::vector<Sample> Dataset::readSources(int64_t index) const {
+//===- Patches --------------------------------------------------------------------------------===//
+
+void Dataset::findPatches() {
+  for (const Chain &chain : chains)
+    for (size_t i = 0; i < chain.steps.size() && !isPrediction; ++i)
+      if (const auto *patches = std::get_if<Patches>(&chain.steps[i])) {
+        Cutting found{{}, chain.streams[i], {}};
+        for (const auto &[value, source] : sources) {
+          std::vector<bool> reached = reachedFrom(value);
+          bool isCut = source.sampleShape(0).size() > 1 &&
+                       std::any_of(chain.inputs.begin(), chain.inputs.end(),
+                                   [&](size_t input) { return reached[input]; });
+          if (isCut)
+            found.values.push_back(value);
+        }
+        if (found.values.empty())
+          continue;
+        const Extents &shape = sources.at(found.values.front()).sampleShape(0);
+        found.size = sizeFor(chain.steps[i], patches->size, shape);
+        cutting = std::move(found);
+        checkVolumes();
+        return;
+      }
+}
+
+/// All inputs of a patch are cut at one place.
+void Dataset::checkVolumes() const {
+  for (int64_t index = 0; index < count; ++index)
+    for (size_t value : cutting->values) {
+      const Source &source = sources.at(value);
+      std::span<const int64_t> extents = spatialOf(source.sampleShape(index));
+      Extents first = volumeOf(index);
+      if (!std::equal(extents.begin(), extents.end(), first.begin(), first.end()))
+        throw Error(ErrorCode::BadInput,
+                    source.place(index) + " is " + shapeText(extents) + ", but that of '" +
+                        sources.at(cutting->values.front()).path() + "' is " + shapeText(first) +
+                        ": patches are cut alike from volumes of one size");
+    }
+}
+
+Extents Dataset::volumeOf(int64_t index) const {
+  const Extents &shape = sources.at(cutting->values.front()).sampleShape(index);
+  return {shape.begin() + 1, shape.end()};
+}
+
+/// The part of a volume that a pass sees.
+Box Dataset::boxOf(int64_t index, Use use) const {
+  Box whole = wholeBox(volumeOf(index));
+  if (keptApart == 0)
+    return whole;
+  DividedBox parts = divideBox(whole, keptApart);
+  return use == Use::Training ? parts.training : parts.validation;
+}
+
+/// The volume, and its part, of a position.
+std::pair<int64_t, Box> Dataset::patchAt(const Position &at,
+                                         const Augmentation &augmentation) const {
+  if (useIn(augmentation) == Use::Training)
+    return {at.index, drawPatch(boxOf(at.index, Use::Training), cutting->size,
+                                drawOf(at, augmentation, cutting->stream))};
+  int64_t volume = 0, cell = at.index;
+  for (int64_t cells; cell >= (cells = gridCells(boxOf(volume, Use::Evaluation), cutting->size));
+       ++volume)
+    cell -= cells;
+  return {volume, gridCell(boxOf(volume, Use::Evaluation), cutting->size, cell)};
+}
+
+/// A part for training, in pieces that are quick to read.
+std::vector<Box> Dataset::slabsOf(int64_t index) const {
+  Box box = boxOf(index, Use::Training);
+  std::vector<Box> slabs;
+  for (int64_t plane = 0; plane < box.size[0]; ++plane) {
+    Box &slab = slabs.emplace_back(box);
+    slab.first[0] += plane;
+    slab.size[0] = 1;
+  }
+  return slabs;
+}
+
+void Dataset::refuseShare(int64_t index, const Box &box, const std::string &purpose) const {
+  throw Error(ErrorCode::BadInput, sources.at(cutting->values.front()).place(index) + " (" +
+                                       shapeText(volumeOf(index)) +
+                                       ") with validation = " + numberText(keptApart) + " leaves " +
+                                       shapeText(box.size) + " for " + purpose +
+                                       ", which holds no patch of " + shapeText(cutting->size) +
+                                       ": set another share, take smaller patches, or give --val");
+}
+
+static std::vector<int64_t> countedTo(int64_t count) {
+  std::vector<int64_t> samples(static_cast<size_t>(count));
+  std::iota(samples.begin(), samples.end(), 0);
+  return samples;
+}
+
+Split Dataset::split(double share, uint64_t seed) {
+  if (!cutting)
+    return share > 0 ? splitSamples(count, share, seed) : Split{countedTo(count), {}};
+  keptApart = share;
+  Split parts;
+  for (int64_t volume = 0; volume < count; ++volume) {
+    Box training = boxOf(volume, Use::Training), validation = boxOf(volume, Use::Evaluation);
+    int64_t patches = patchesOf(training, cutting->size);
+    if (patches == 0)
+      refuseShare(volume, training, "training");
+    if (share > 0 && gridCells(validation, cutting->size) == 0)
+      refuseShare(volume, validation, "validation");
+    parts.training.insert(parts.training.end(), static_cast<size_t>(patches), volume);
+  }
+  if (share > 0)
+    parts.validation = evaluationSamples();
+  return parts;
+}
+
+std::vector<int64_t> Dataset::evaluationSamples() const {
+  if (!cutting)
+    return countedTo(count);
+  int64_t cells = 0;
+  for (int64_t volume = 0; volume < count; ++volume)
+    cells += gridCells(boxOf(volume, Use::Evaluation), cutting->size);
+  return countedTo(cells);
+}
+
+//===- Samples --------------------------------------------------------------------------------===//
+
+Draw Dataset::drawOf(const Position &at, const Augmentation &augmentation, uint32_t stream) const {
+  auto position = static_cast<uint64_t>(at.inEpoch);
+  return Draw(philox(augmentation.seed,
+                     {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
+                      stream, augmentation.epoch}));
+}
+
+/// `part`: of the sources that are cut; null: the whole.
+std::vector<Sample> Dataset::readSources(int64_t index, const Box *part) const {
   std::vector<Sample> values(names.size());
   for (const auto &[value, source] : sources) {
-    source.read(index, nullptr, values[value]);
+    bool isCut = part && std::find(cutting->values.begin(), cutting->values.end(), value) !=
+                             cutting->values.end();
+    source.read(index, isCut ? part : nullptr, values[value]);
     values[value].isCategorical = isCategorical(value);
   }
   return values;
@@ -356,7 +493,6 @@ std::string Dataset::placeOf(const Chain &chain, int64_t index) const {
 void Dataset::runChains(std::vector<Sample> &values, const Position &at,
                         const Augmentation &augmentation, const DataStep *stopBefore) const {
   Use use = useIn(augmentation);
-  auto position = static_cast<uint64_t>(at.inEpoch);
   for (const Chain &chain : chains) {
     std::vector<Sample> members;
     members.reserve(chain.inputs.size());
@@ -365,12 +501,9 @@ void Dataset::runChains(std::vector<Sample> &values, const Position &at,
     bool stops = false;
     for (size_t i = 0; i < chain.steps.size() && !stops; ++i) {
       stops = &chain.steps[i] == stopBefore;
-      Draw draw(philox(augmentation.seed,
-                       {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
-                        chain.streams[i], augmentation.epoch}));
       try {
         if (!stops)
-          applyStep(chain.steps[i], members, draw, use);
+          applyStep(chain.steps[i], members, drawOf(at, augmentation, chain.streams[i]), use);
       } catch (const Error &error) {
         throw Error(error.code, placeOf(chain, at.index) + error.what());
       }
@@ -383,13 +516,21 @@ void Dataset::runChains(std::vector<Sample> &values, const Position &at,
 }
 
 std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augmentation) const {
-  std::vector<Sample> values = readSources(at.index);
-  runChains(values, at, augmentation, nullptr);
+  int64_t index = at.index; // in the files
+  std::vector<Sample> values;
+  if (cutting) {
+    auto [volume, box] = patchAt(at, augmentation);
+    index = volume;
+    values = readSources(volume, &box);
+  } else {
+    values = readSources(index, nullptr);
+  }
+  runChains(values, {index, at.inEpoch}, augmentation, nullptr);
   std::vector<Sample> inputs;
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
     inputs.push_back(std::move(values[static_cast<size_t>(value)]));
-    checkValues(spec, at.index, inputs.back());
+    checkValues(spec, index, inputs.back());
   }
   return inputs;
 }
@@ -404,8 +545,8 @@ Dataset::channelStatistics(const DataStep &step, size_t value,
                            const std::vector<int64_t> &samples) const {
   std::vector<double> sums, squares;
   double count = 0;
-  for (int64_t index : samples) {
-    std::vector<Sample> values = readSources(index);
+  auto add = [&](int64_t index, const Box *part) {
+    std::vector<Sample> values = readSources(index, part);
     runChains(values, index, {}, &step);
     const Sample &sample = values[value];
     size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
@@ -418,7 +559,15 @@ Dataset::channelStatistics(const DataStep &step, size_t value,
       squares[i / perChannel] += number * number;
     }
     count += static_cast<double>(perChannel);
-  }
+  };
+  bool isCut = cutting && std::find(cutting->values.begin(), cutting->values.end(), value) !=
+                              cutting->values.end();
+  if (!isCut)
+    for (int64_t index : samples)
+      add(index, nullptr);
+  for (int64_t volume = 0; isCut && volume < this->count; ++volume)
+    for (const Box &slab : slabsOf(volume))
+      add(volume, &slab);
   std::vector<float> means, deviations;
   for (size_t channel = 0; channel < sums.size(); ++channel) {
     double mean = sums[channel] / count;

@@ -8,6 +8,7 @@
 // thread.
 #pragma once
 
+#include "runtime/data/Batches.h"
 #include "runtime/data/Source.h"
 #include "runtime/data/Steps.h"
 
@@ -37,7 +38,8 @@ struct Augmentation {
   uint32_t epoch = 0;
 };
 
-/// Which sample, and where it stands in its pass.
+/// Which sample, and where it stands in its pass. In a data block with patches, training numbers
+/// the volumes, evaluation the cells of their grids.
 struct Position {
   Position(int64_t index) : Position(index, index) {} // NOLINT: in the order of the files
   Position(int64_t index, int64_t inEpoch) : index(index), inEpoch(inEpoch) {}
@@ -55,7 +57,13 @@ public:
           const std::vector<std::string> &knownInputs, const DataPaths &paths,
           bool isPrediction = false);
 
+  /// What the files hold: images, or volumes to take patches from.
   int64_t samples() const { return count; }
+  /// What training and validation go through, with a share kept apart for the latter: of all
+  /// samples, or of each volume. From then on evaluation sees the latter only.
+  Split split(double share, uint64_t seed);
+  /// What an evaluation goes through, each sample once.
+  std::vector<int64_t> evaluationSamples() const;
   const std::vector<InputSpec> &inputs() const { return specs; }
   /// The files that were read, and the stems of the samples' files, if they have one each.
   FileFormat format() const;
@@ -98,7 +106,15 @@ private:
   std::string placeOf(const Chain &chain, int64_t index) const;
   std::vector<const InputSpec *> inputsFrom(size_t source) const;
   std::vector<size_t> sourceValues() const;
-  std::vector<Sample> readSources(int64_t index) const;
+  void findPatches();
+  void checkVolumes() const;
+  Extents volumeOf(int64_t index) const;
+  Box boxOf(int64_t index, Use use) const;
+  std::pair<int64_t, Box> patchAt(const Position &at, const Augmentation &augmentation) const;
+  std::vector<Box> slabsOf(int64_t index) const;
+  [[noreturn]] void refuseShare(int64_t index, const Box &box, const std::string &purpose) const;
+  Draw drawOf(const Position &at, const Augmentation &augmentation, uint32_t stream) const;
+  std::vector<Sample> readSources(int64_t index, const Box *part) const;
   void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,
                  const DataStep *stopBefore) const;
   std::pair<std::vector<float>, std::vector<float>>
@@ -111,6 +127,15 @@ private:
   std::vector<Chain> chains;
   std::map<size_t, Source> sources; // by value
   int64_t count = 0;
+  /// The patches of the data block, if this is no prediction: their size, the random stream of
+  /// their places, and the sources that are cut.
+  struct Cutting {
+    Extents size;
+    uint32_t stream;
+    std::vector<size_t> values;
+  };
+  std::optional<Cutting> cutting;
+  double keptApart = 0; // of each volume, for validation
   Statistics measured;
   std::vector<std::string> remarks;
 };

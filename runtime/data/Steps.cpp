@@ -139,6 +139,8 @@ DataStep makeStep(const artifact::CallT &call) {
        [](const artifact::CallT &call) -> DataStep {
          return Noise{Arguments(call).number("std")};
        }},
+      {"patches",
+       [](const artifact::CallT &call) -> DataStep { return Patches{Arguments(call).size()}; }},
       {"one_hot",
        [](const artifact::CallT &call) -> DataStep {
          return OneHot{Arguments(call).integer("classes", 1)};
@@ -165,10 +167,13 @@ static bool isAugmentation(const DataStep &step) {
   return isOneOf<Flip, Rotate90, Brightness, Contrast, Gamma, Noise>(step);
 }
 
-/// Steps that cut at random are for images of one size; tiles cover the whole of others.
+/// Predictions are of whole volumes. Steps that cut at random are for images of one size; tiles
+/// cover the whole of others.
 static bool isLeftOut(const DataStep &step, Use use) {
   if (isAugmentation(step))
     return use != Use::Training;
+  if (isOneOf<Patches>(step))
+    return use == Use::Prediction || use == Use::PredictionInTiles;
   const auto *crop = std::get_if<Crop>(&step);
   return use == Use::PredictionInTiles &&
          ((crop && crop->isRandom) || isOneOf<RandomResizedCrop>(step));
@@ -177,14 +182,14 @@ static bool isLeftOut(const DataStep &step, Use use) {
 bool keepsValues(const DataStep &step, bool isCategorical) {
   if (isOneOf<Resize, ResizePad, RandomResizedCrop, Brightness, Contrast, Gamma, Noise>(step))
     return isCategorical;
-  return isOneOf<Flip, Rotate90, Crop>(step);
+  return isOneOf<Flip, Rotate90, Crop, Patches>(step);
 }
 
 static const char *nameOf(const DataStep &step) {
   static constexpr const char *names[] = {
-      "normalize", "normalize",  "normalize",           "flip",       "rotate90", "crop",
-      "resize",    "resize_pad", "random_resized_crop", "brightness", "contrast", "gamma",
-      "noise",     "one_hot"};
+      "normalize",  "normalize",           "normalize",  "flip",     "rotate90", "crop",  "resize",
+      "resize_pad", "random_resized_crop", "brightness", "contrast", "gamma",    "noise", "one_hot",
+      "patches"};
   static_assert(std::size(names) == std::variant_size_v<DataStep>);
   const auto *crop = std::get_if<Crop>(&step);
   return crop && crop->isRandom ? "random_crop" : names[step.index()];
@@ -192,8 +197,7 @@ static const char *nameOf(const DataStep &step) {
 
 //===- Shapes ---------------------------------------------------------------------------------===//
 
-/// One extent per spatial axis of the shape.
-static Extents sizeFor(const DataStep &step, const Extents &size, const Extents &shape) {
+Extents sizeFor(const DataStep &step, const Extents &size, const Extents &shape) {
   size_t rank = spatialOf(shape).size();
   if (size.size() == 1)
     return Extents(rank, size[0]);
@@ -230,6 +234,16 @@ struct ShapeOf {
                                              shapeText(size) + " of an image that is only " +
                                              shapeText(spatialOf(shape)) +
                                              ": put resize_pad before it, or take less");
+    return withSpatial(shape, size);
+  }
+  Extents operator()(const Patches &patches) const {
+    if (!isImage())
+      return shape;
+    Extents size = sizeFor(step, patches.size, shape);
+    if (patchesOf(wholeBox(spatialOf(shape)), size) == 0)
+      throw Error(ErrorCode::BadInput,
+                  "data step patches takes " + shapeText(size) + " of a volume that is only " +
+                      shapeText(spatialOf(shape)) + ": take smaller patches or larger volumes");
     return withSpatial(shape, size);
   }
   Extents operator()(const Resize &resize) const { return resized(resize.size); }
@@ -360,6 +374,8 @@ struct StepApplier {
     }
     cut(sample, first, size);
   }
+
+  void operator()(const Patches &) const {} // a patch is all that was read
 
   void operator()(const Resize &resize) const {
     if (sample.shape.size() > 1)

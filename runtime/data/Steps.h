@@ -8,6 +8,7 @@
 #include "runtime/data/Draw.h"
 #include "runtime/data/Geometry.h"
 #include "runtime/data/Normalization.h"
+#include "runtime/data/Patches.h"
 
 #include <string>
 #include <variant>
@@ -75,15 +76,19 @@ struct OneHot {
   int64_t classes;
 };
 
-using DataStep =
-    std::variant<NormalizePerImage, NormalizePercentile, NormalizeChannels, Flip, Rotate90, Crop,
-                 Resize, ResizePad, RandomResizedCrop, Brightness, Contrast, Gamma, Noise, OneHot>;
+using DataStep = std::variant<NormalizePerImage, NormalizePercentile, NormalizeChannels, Flip,
+                              Rotate90, Crop, Resize, ResizePad, RandomResizedCrop, Brightness,
+                              Contrast, Gamma, Noise, OneHot, Patches>;
 
 /// Throws Error(Artifact) for a step that this runtime does not know.
 DataStep makeStep(const artifact::CallT &call);
 
 /// True if the elements behind the step are elements of the sample, or zeros that it adds.
 bool keepsValues(const DataStep &step, bool isCategorical);
+
+/// One extent per spatial axis of the images. Throws Error(BadInput) if the size has another
+/// number.
+Extents sizeFor(const DataStep &step, const Extents &size, const Extents &shape);
 
 /// The shape behind the step. Throws Error(BadInput) for samples that the step cannot take.
 Extents resultShape(const DataStep &step, const Extents &shape, Use use);

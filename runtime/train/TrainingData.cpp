@@ -1,14 +1,6 @@
 #include "runtime/train/TrainingData.h"
 
-#include <numeric>
-
 namespace dlc::rt {
-
-static std::vector<int64_t> allOf(const Dataset &dataset) {
-  std::vector<int64_t> samples(static_cast<size_t>(dataset.samples()));
-  std::iota(samples.begin(), samples.end(), 0);
-  return samples;
-}
 
 TrainingData::TrainingData(const Artifact &artifact, const TrainOptions &options)
     : training(dataPipeline(artifact), inputSpecs(artifact, "train"), inputNames(artifact),
@@ -21,12 +13,9 @@ TrainingData::TrainingData(const Artifact &artifact, const TrainOptions &options
 }
 
 void TrainingData::split(uint64_t seed) {
-  if (heldBack > 0)
-    parts = splitSamples(training.samples(), heldBack, seed);
-  else
-    parts.training = allOf(training);
+  parts = training.split(heldBack, seed);
   if (validation)
-    parts.validation = allOf(*validation);
+    parts.validation = validation->evaluationSamples();
 }
 
 void TrainingData::measureStatistics() {

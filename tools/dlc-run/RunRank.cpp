@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <thread>
 #include <unistd.h>
 
@@ -43,14 +42,13 @@ static void runEval(Session &session, const Command &command, Console &console) 
   if (!command.json)
     for (const std::string &notice : dataset.notices())
       console.line("note: " + notice);
-  std::vector<int64_t> samples(static_cast<size_t>(dataset.samples()));
-  std::iota(samples.begin(), samples.end(), 0);
+  std::vector<int64_t> samples = dataset.evaluationSamples();
   Totals totals = evaluate(session, "eval", dataset, samples, 0);
   nlohmann::ordered_json record = {{"loss", totals.loss()}};
   for (const auto &[name, value] : totals.metrics())
     record[name] = value;
   if (command.json) {
-    record["samples"] = dataset.samples();
+    record["samples"] = samples.size();
     record["ranks"] = session.control().size();
     console.line(record.dump());
     return;
@@ -58,7 +56,7 @@ static void runEval(Session &session, const Command &command, Console &console) 
   std::string line;
   for (const auto &[name, value] : record.items())
     line += name + " " + (value.is_null() ? "nan" : figureText(value.get<double>())) + "  ";
-  console.line(line + "(" + std::to_string(dataset.samples()) + " samples)");
+  console.line(line + "(" + std::to_string(samples.size()) + " samples)");
 }
 
 static void carryOut(const Command &command, ControlPlane &control, StopSignal &stop) {

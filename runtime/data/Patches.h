@@ -1,0 +1,35 @@
+// patches(size): parts of volumes as samples.
+//
+// A volume is what a file holds of one sample. Its last share along its longest axis may be kept
+// apart for validation. Training takes parts at random places, evaluation a grid.
+#pragma once
+
+#include "runtime/data/Draw.h"
+#include "runtime/data/Geometry.h"
+
+namespace dlc::rt {
+
+struct Patches {
+  Extents size; // one entry for all spatial axes, or one for each
+};
+
+Box wholeBox(std::span<const int64_t> extents);
+
+/// round(share * n) of the n places along the longest axis, the last ones, are for validation; of
+/// equally long axes the first counts.
+struct DividedBox {
+  Box training, validation;
+};
+DividedBox divideBox(const Box &box, double share);
+
+/// floor(volume / patch), as many samples as training makes of the box in an epoch. 0 if it holds
+/// no patch.
+int64_t patchesOf(const Box &box, std::span<const int64_t> size);
+
+/// Patches side by side from the first corner on; what is left behind them is in none.
+int64_t gridCells(const Box &box, std::span<const int64_t> size);
+Box gridCell(const Box &box, std::span<const int64_t> size, int64_t cell);
+
+Box drawPatch(const Box &box, std::span<const int64_t> size, const Draw &draw);
+
+} // namespace dlc::rt
