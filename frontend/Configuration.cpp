@@ -105,6 +105,10 @@ LogicalResult Configuration::checkArguments(const CallSpec &spec, SMLoc loc,
       StringRef(bound[0].value.asString()).find_first_not_of("ZYX") != StringRef::npos)
     return diags.error(bound[0].loc, "axes of flip are letters of ZYX, got \"" +
                                          bound[0].value.asString() + "\"");
+  if (spec.name == "blind_spot" && bound[5].value.asString() != "X" &&
+      bound[5].value.asString() != "Y" && bound[5].value.asString() != "Z")
+    return diags.error(bound[5].loc, "axis of blind_spot is \"X\", \"Y\" or \"Z\", got \"" +
+                                         bound[5].value.asString() + "\"");
   if (spec.name == "normalize" &&
       (bound[0].value.isString() != bound[1].value.isAbsent() ||
        (!bound[2].value.isAbsent() && (bound[0].loc.isValid() || bound[1].loc.isValid()))))
@@ -133,6 +137,23 @@ LogicalResult Configuration::checkBounds(const CallSpec &spec, SMLoc loc,
                              " is [low, high], got " + toText(value.value));
   }
   return success();
+}
+
+/// A chain ends in as many arrays as it starts with, or in three if blind_spot makes them of one.
+LogicalResult Configuration::checkArity(const ChainDecl &chain, ArrayRef<Attribute> steps) {
+  size_t arrays = chain.inputs.size();
+  for (auto [expr, step] : zip(chain.steps, steps)) {
+    if (cast<mlir::DictionaryAttr>(step).getAs<mlir::StringAttr>("name") != "blind_spot")
+      continue;
+    if (arrays != 1)
+      return diags.error(expr->loc, "blind_spot makes image, target and mask of one array, got " +
+                                        Twine(arrays));
+    arrays = 3;
+  }
+  if (arrays == chain.outputs.size())
+    return success();
+  return diags.error(chain.loc, "this chain makes " + Twine(arrays) + " arrays, but names " +
+                                    Twine(chain.outputs.size()) + " inputs of the model");
 }
 
 /// A size has one extent, or one for each spatial axis of the images.
@@ -183,6 +204,10 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
     FailureOr<Value> value = elaborator.evaluateWith(parameters, *argument.value);
     if (failed(value))
       return failure();
+    // A word, such as mean, may be the name of an operator, too.
+    if (const auto *word = dyn_cast<NameExpr>(argument.value.get());
+        word && value->isCallable() && is_contained(argumentWords(), word->name))
+      *value = Value(word->name.str());
     given.push_back({argument.loc, argument.value->loc, argument.keyword, *value});
   }
   SmallVector<BoundArgument, 8> bound;
@@ -292,10 +317,6 @@ FailureOr<Attribute> Configuration::chainAttr(const ChainDecl &chain, std::vecto
     if (!is_contained(inputNames, name.name))
       return diags.error(name.loc, "the model has no input '" + name.name + "'; it has " +
                                        listNames(inputNames) + didYouMean(name.name, inputNames));
-  if (chain.inputs.size() != chain.outputs.size())
-    return diags.error(chain.loc, "this chain makes " + Twine(chain.inputs.size()) +
-                                      " arrays, but names " + Twine(chain.outputs.size()) +
-                                      " inputs of the model");
   SmallVector<Attribute> steps;
   for (const ExprPtr &step : chain.steps) {
     FailureOr<Attribute> call = callAttr(*step, CallKind::DataStep);
@@ -303,7 +324,7 @@ FailureOr<Attribute> Configuration::chainAttr(const ChainDecl &chain, std::vecto
       return failure();
     steps.push_back(*call);
   }
-  if (failed(checkSizes(chain, steps, inputs)))
+  if (failed(checkArity(chain, steps)) || failed(checkSizes(chain, steps, inputs)))
     return failure();
   for (const NamedLoc &name : chain.outputs)
     known.push_back(name.name);

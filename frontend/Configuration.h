@@ -58,6 +58,7 @@ private:
                                      llvm::ArrayRef<BoundArgument> bound);
   llvm::LogicalResult checkBounds(const CallSpec &spec, llvm::SMLoc loc,
                                   llvm::ArrayRef<BoundArgument> bound);
+  llvm::LogicalResult checkArity(const ChainDecl &chain, llvm::ArrayRef<mlir::Attribute> steps);
   llvm::LogicalResult checkSizes(const ChainDecl &chain, llvm::ArrayRef<mlir::Attribute> steps,
                                  llvm::ArrayRef<InputInfo> inputs);
   llvm::LogicalResult checkPatches(llvm::ArrayRef<mlir::Attribute> chains);

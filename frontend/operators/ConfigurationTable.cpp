@@ -103,6 +103,22 @@ static constexpr ArgumentSpec oneHotArguments[] = {
     {"classes", Int, "", "", "number of classes, and of channels"},
 };
 
+static constexpr ArgumentSpec blindSpotArguments[] = {
+    {"percent", Float, "0.198", "", "share of the pixels that become spots"},
+    {"radius", Int, "5", "", "how far a neighbour may be along each axis"},
+    {"replace", Word, "uniform_with_center", "uniform_with_center uniform normal mean median",
+     "what replaces a spot: a random neighbour, the spot's own pixel among them or not; the pixel "
+     "with noise added; the mean or the median of the neighbours"},
+    {"sigma", Float, "1.0", "", "standard deviation of the noise of replace = normal"},
+    {"struct", Word | IntList, "=none", "none",
+     "structN2V: a list of 0 and 1 around the spot along an axis; where it is 1, pixels become "
+     "uniform in [-2, 2)"},
+    {"axis", Text, "X", "", "the axis of struct: \"X\", \"Y\" or \"Z\""},
+    {"box", Word, "exact", "exact compat",
+     "edge of the box that holds one spot: (100 / percent)^(1 / axes), rounded; compat: the square "
+     "root in volumes, too, as Noise2Void's own validation data"},
+};
+
 static constexpr CallSpec calls[] = {
     {"sgd", CallKind::Optimizer, "stochastic gradient descent", sgdArguments,
      "Source: torch.optim.SGD."},
@@ -156,6 +172,12 @@ static constexpr CallSpec calls[] = {
      gammaArguments, "Augmentation: left out of evaluation. Leaves classes and masks as they are."},
     {"noise", CallKind::DataStep, "adds normal noise to each element", noiseArguments,
      "Augmentation: left out of evaluation. Leaves classes and masks as they are."},
+    {"blind_spot", CallKind::DataStep, "Noise2Void: an image, its target and the mask of spots",
+     blindSpotArguments,
+     "The chain ends in three inputs: volume -> ... -> blind_spot() -> image, target, mask. One "
+     "pixel of each box, drawn anew for every sample in training, is replaced in the image and 1 "
+     "in the mask; in evaluation spots are the same each time, in predictions there are none. "
+     "Source: Krull et al. 2019; structN2V: Broaddus et al. 2020."},
     {"one_hot", CallKind::DataStep, "classes 0 to n - 1 as n channels of 0 and 1", oneHotArguments,
      ""},
 };

@@ -1,7 +1,7 @@
 // Names of the data block become numbers of values once; a sample is a vector of values, of which a
-// chain moves its inputs to its outputs position by position. Values that this program does not
-// need stay empty and pass through chains untouched. Patches are cut where sources are read, so
-// that nothing else of a volume is.
+// chain moves its inputs to its outputs position by position, or one input to all outputs. Values
+// that this program does not need stay empty and pass through chains untouched. Patches are cut
+// where sources are read, so that nothing else of a volume is.
 #include "runtime/data/Dataset.h"
 
 #include "runtime/artifact/Error.h"
@@ -62,9 +62,10 @@ void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
           randomStream(path + "." + std::to_string(chain.steps.size()) + "." + call->name));
       chain.steps.push_back(makeStep(*call));
     }
-    if (chain.inputs.empty() || chain.inputs.size() != chain.outputs.size())
-      throw Error(ErrorCode::Artifact, "data chain of " + joined(from->inputs) +
-                                           " does not end in as many names as it starts with");
+    if (chain.inputs.empty() || outputsOf(chain.steps, chain.inputs.size()) != chain.outputs.size())
+      throw Error(ErrorCode::Artifact, "data chain of " + joined(from->inputs) + " makes " +
+                                           std::to_string(chain.inputs.size()) +
+                                           " arrays, but does not end in as many names");
   }
 }
 
@@ -81,9 +82,10 @@ std::vector<bool> Dataset::reachedFrom(size_t source) const {
   std::vector<bool> reached(names.size(), false);
   reached[source] = true;
   for (const Chain &chain : chains)
-    for (size_t i = 0; i < chain.inputs.size(); ++i)
-      if (chain.inputs[i] != chain.outputs[i])
-        reached[chain.outputs[i]] = reached[chain.inputs[i]];
+    for (size_t i = 0; i < chain.outputs.size(); ++i)
+      if (size_t input = chain.inputs[std::min(i, chain.inputs.size() - 1)];
+          input != chain.outputs[i])
+        reached[chain.outputs[i]] = reached[input];
   return reached;
 }
 
@@ -254,6 +256,7 @@ Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Ext
       for (std::optional<Extents> &member : members)
         if (member)
           member = resultShape(step, *member, useIn({}));
+    members.resize(chain.outputs.size(), members.front());
     for (size_t i = 0; i < members.size(); ++i)
       shapes[chain.outputs[i]] = std::move(members[i]);
   }
@@ -508,8 +511,10 @@ void Dataset::runChains(std::vector<Sample> &values, const Position &at,
         throw Error(error.code, placeOf(chain, at.index) + error.what());
       }
     }
-    for (size_t i = 0; i < members.size(); ++i)
-      values[stops ? chain.inputs[i] : chain.outputs[i]] = std::move(members[i]);
+    // A step that is measured may be behind one that makes several of one.
+    const std::vector<size_t> &to = stops ? chain.inputs : chain.outputs;
+    for (size_t i = 0; i < to.size(); ++i)
+      values[to[i]] = std::move(members[i]);
     if (stops)
       return;
   }

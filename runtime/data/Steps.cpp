@@ -106,6 +106,34 @@ static DataStep makeRandomResizedCrop(const artifact::CallT &call) {
       arguments.size(), {scale.first, scale.second}, {ratio.first, ratio.second}};
 }
 
+static DataStep makeBlindSpot(const artifact::CallT &call) {
+  static constexpr std::string_view replacements[] = {"uniform_with_center", "uniform", "normal",
+                                                      "mean", "median"};
+  Arguments arguments(call);
+  auto named = [&](const std::string &name) {
+    const artifact::ArgumentT *argument = arguments.find(name);
+    return argument ? argument->text : "";
+  };
+  auto replacement = std::find(std::begin(replacements), std::end(replacements), named("replace"));
+  if (replacement == std::end(replacements))
+    arguments.refuse("replace");
+  std::string axis = named("axis"), box = named("box");
+  if (axis != "X" && axis != "Y" && axis != "Z")
+    arguments.refuse("axis");
+  if (box != "exact" && box != "compat")
+    arguments.refuse("box");
+  double percent = arguments.number("percent");
+  if (!(percent > 0 && percent <= 100))
+    arguments.refuse("percent");
+  return BlindSpot{percent,
+                   arguments.integer("radius", 1),
+                   static_cast<SpotReplacement>(replacement - std::begin(replacements)),
+                   arguments.number("sigma"),
+                   box == "compat",
+                   arguments.numbers<int64_t>("struct"),
+                   axis[0]};
+}
+
 DataStep makeStep(const artifact::CallT &call) {
   using Maker = DataStep (*)(const artifact::CallT &);
   static constexpr std::pair<std::string_view, Maker> makers[] = {
@@ -141,6 +169,7 @@ DataStep makeStep(const artifact::CallT &call) {
        }},
       {"patches",
        [](const artifact::CallT &call) -> DataStep { return Patches{Arguments(call).size()}; }},
+      {"blind_spot", makeBlindSpot},
       {"one_hot",
        [](const artifact::CallT &call) -> DataStep {
          return OneHot{Arguments(call).integer("classes", 1)};
@@ -185,11 +214,21 @@ bool keepsValues(const DataStep &step, bool isCategorical) {
   return isOneOf<Flip, Rotate90, Crop, Patches>(step);
 }
 
+size_t outputsOf(const std::vector<DataStep> &steps, size_t inputs) {
+  for (const DataStep &step : steps)
+    if (isOneOf<BlindSpot>(step)) {
+      if (inputs != 1)
+        throw Error(ErrorCode::Artifact, "data step blind_spot stands behind more than one array");
+      inputs = 3;
+    }
+  return inputs;
+}
+
 static const char *nameOf(const DataStep &step) {
   static constexpr const char *names[] = {
       "normalize",  "normalize",           "normalize",  "flip",     "rotate90", "crop",  "resize",
       "resize_pad", "random_resized_crop", "brightness", "contrast", "gamma",    "noise", "one_hot",
-      "patches"};
+      "patches",    "blind_spot"};
   static_assert(std::size(names) == std::variant_size_v<DataStep>);
   const auto *crop = std::get_if<Crop>(&step);
   return crop && crop->isRandom ? "random_crop" : names[step.index()];
@@ -219,6 +258,7 @@ namespace {
 struct ShapeOf {
   const DataStep &step;
   const Extents &shape;
+  Use use;
 
   /// Labels have no place that could move.
   bool isImage() const { return shape.size() > 1; }
@@ -245,6 +285,11 @@ struct ShapeOf {
                   "data step patches takes " + shapeText(size) + " of a volume that is only " +
                       shapeText(spatialOf(shape)) + ": take smaller patches or larger volumes");
     return withSpatial(shape, size);
+  }
+  Extents operator()(const BlindSpot &spots) const {
+    if (use == Use::Training || use == Use::Evaluation)
+      checkSpots(spots, shape);
+    return shape;
   }
   Extents operator()(const Resize &resize) const { return resized(resize.size); }
   Extents operator()(const ResizePad &resize) const { return resized(resize.size); }
@@ -276,7 +321,7 @@ private:
 } // namespace
 
 Extents resultShape(const DataStep &step, const Extents &shape, Use use) {
-  return isLeftOut(step, use) ? shape : std::visit(ShapeOf{step, shape}, step);
+  return isLeftOut(step, use) ? shape : std::visit(ShapeOf{step, shape, use}, step);
 }
 
 //===- Values ---------------------------------------------------------------------------------===//
@@ -375,7 +420,8 @@ struct StepApplier {
     cut(sample, first, size);
   }
 
-  void operator()(const Patches &) const {} // a patch is all that was read
+  void operator()(const Patches &) const {}   // a patch is all that was read
+  void operator()(const BlindSpot &) const {} // makes three members of one
 
   void operator()(const Resize &resize) const {
     if (sample.shape.size() > 1)
@@ -449,6 +495,15 @@ private:
 void applyStep(const DataStep &step, std::vector<Sample> &members, const Draw &draw, Use use) {
   if (isLeftOut(step, use))
     return;
+  if (const auto *spots = std::get_if<BlindSpot>(&step)) {
+    members.resize(3);
+    if (!members[0].values.empty()) {
+      bool hides = use == Use::Training || use == Use::Evaluation;
+      std::array<Sample, 3> made = makeBlindSpots(*spots, members[0], draw, hides);
+      members.assign(made.begin(), made.end());
+    }
+    return;
+  }
   for (Sample &member : members)
     if (!member.values.empty())
       std::visit(StepApplier{step, member, draw, use}, step);

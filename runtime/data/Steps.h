@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
+#include "runtime/data/BlindSpot.h"
 #include "runtime/data/Draw.h"
 #include "runtime/data/Geometry.h"
 #include "runtime/data/Normalization.h"
@@ -78,13 +79,17 @@ struct OneHot {
 
 using DataStep = std::variant<NormalizePerImage, NormalizePercentile, NormalizeChannels, Flip,
                               Rotate90, Crop, Resize, ResizePad, RandomResizedCrop, Brightness,
-                              Contrast, Gamma, Noise, OneHot, Patches>;
+                              Contrast, Gamma, Noise, OneHot, Patches, BlindSpot>;
 
 /// Throws Error(Artifact) for a step that this runtime does not know.
 DataStep makeStep(const artifact::CallT &call);
 
 /// True if the elements behind the step are elements of the sample, or zeros that it adds.
 bool keepsValues(const DataStep &step, bool isCategorical);
+
+/// How many outputs the steps make of so many inputs: blind_spot makes three of one. Throws
+/// Error(Artifact) if it stands behind another number.
+size_t outputsOf(const std::vector<DataStep> &steps, size_t inputs);
 
 /// One extent per spatial axis of the images. Throws Error(BadInput) if the size has another
 /// number.

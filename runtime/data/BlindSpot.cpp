@@ -1,0 +1,228 @@
+// One pixel is drawn in each box of a grid; where boxes reach beyond the image, their pixel may be
+// outside and is none. The values that replace the pixels are read from the whole image, and
+// written when all are known. Draws are counted: each spot has a range of words of its own.
+#include "runtime/data/BlindSpot.h"
+
+#include "runtime/artifact/Error.h"
+#include "runtime/data/Array.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace dlc::rt {
+
+/// Words that a spot may use: a place in three axes, then the replacement.
+static constexpr uint64_t wordsPerSpot = 8, replacementWord = 4;
+
+int64_t boxEdge(const BlindSpot &step, size_t axes) {
+  double perSpot = 100 / step.percent;
+  double edge =
+      step.squareRootBoxes ? std::sqrt(perSpot) : std::pow(perSpot, 1 / static_cast<double>(axes));
+  return std::max<int64_t>(1, std::llround(std::min(edge, 1e9)));
+}
+
+static size_t product(std::span<const int64_t> extents) {
+  return static_cast<size_t>(
+      std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>()));
+}
+
+/// Index of the structure's axis among the spatial ones.
+static size_t axisOf(const BlindSpot &step, size_t rank) {
+  return rank - 1 - static_cast<size_t>(step.axis - 'X');
+}
+
+void checkSpots(const BlindSpot &step, std::span<const int64_t> shape) {
+  std::span<const int64_t> extents = spatialOf(shape);
+  if (extents.empty() || extents.size() > 3)
+    throw Error(ErrorCode::BadInput,
+                "data step blind_spot is for images, not for samples of shape " + shapeText(shape));
+  auto axes = static_cast<double>(extents.size());
+  auto pixels = static_cast<double>(product(extents));
+  double box = std::pow(static_cast<double>(boxEdge(step, extents.size())), axes);
+  if (pixels < box) {
+    double largest = std::floor(std::pow(pixels, 1 / axes) + 1e-9); // edge of a box that fits
+    double least = 100 / std::pow(largest, step.squareRootBoxes ? 2 : axes);
+    throw Error(ErrorCode::BadInput, "data step blind_spot finds no spot in images of " +
+                                         shapeText(extents) + ": one pixel in " + numberText(box) +
+                                         " is one; take larger patches, or percent = " +
+                                         numberText(std::ceil(least * 1000) / 1000) + " at least");
+  }
+  if (!step.structure.empty() && static_cast<size_t>(step.axis - 'X') >= extents.size())
+    throw Error(ErrorCode::BadInput, std::string("data step blind_spot hides neighbours along ") +
+                                         step.axis + ", which images of " + shapeText(extents) +
+                                         " lack");
+}
+
+namespace {
+
+/// One channel on its way.
+class Spots {
+public:
+  Spots(const BlindSpot &step, std::span<const int64_t> extents, std::span<const float> values,
+        const Draw &draw, uint64_t channel)
+      : step(step), extents(extents), values(values), draw(draw), firstWord(channel << 32) {
+    place();
+  }
+
+  void write(std::span<float> image, std::span<float> mask) const {
+    std::vector<float> replacements;
+    for (size_t spot = 0; spot < places.size(); ++spot)
+      replacements.push_back(replacementOf(spot));
+    for (size_t spot = 0; spot < places.size(); ++spot) {
+      image[offsetOf(places[spot])] = replacements[spot];
+      mask[offsetOf(places[spot])] = 1;
+    }
+    for (size_t spot = 0; spot < places.size(); ++spot)
+      hideNeighbours(spot, image);
+  }
+
+private:
+  uint64_t wordOf(uint64_t spot) const { return firstWord + spot * wordsPerSpot; }
+
+  size_t offsetOf(const Extents &at) const {
+    int64_t offset = 0;
+    for (size_t dim = 0; dim < at.size(); ++dim)
+      offset = offset * extents[dim] + at[dim];
+    return static_cast<size_t>(offset);
+  }
+
+  void place() {
+    int64_t edge = boxEdge(step, extents.size());
+    Extents boxes;
+    for (int64_t extent : extents)
+      boxes.push_back((extent + edge - 1) / edge);
+    auto count = static_cast<int64_t>(product(boxes));
+    for (int64_t box = 0; box < count; ++box) {
+      Extents at(extents.size());
+      bool isInside = true;
+      for (size_t dim = extents.size(), rest = static_cast<size_t>(box); dim-- > 0;) {
+        auto along = static_cast<size_t>(boxes[dim]);
+        at[dim] = static_cast<int64_t>(rest % along) * edge +
+                  draw.below(wordOf(static_cast<uint64_t>(box)) + dim, edge);
+        rest /= along;
+        isInside &= at[dim] < extents[dim];
+      }
+      if (isInside)
+        places.push_back(std::move(at));
+    }
+    if (!places.empty())
+      return;
+    Extents &at = places.emplace_back(); // no sample is without a spot
+    for (size_t dim = 0; dim < extents.size(); ++dim)
+      at.push_back(draw.below(wordOf(static_cast<uint64_t>(count)) + dim, extents[dim]));
+  }
+
+  /// The box of what lies within the radius of a place, cut off at the image's edges.
+  Box windowOf(const Extents &centre) const {
+    Box window;
+    for (size_t dim = 0; dim < extents.size(); ++dim) {
+      window.first.push_back(std::max<int64_t>(0, centre[dim] - step.radius));
+      window.size.push_back(std::min(extents[dim], centre[dim] + step.radius + 1) -
+                            window.first[dim]);
+    }
+    return window;
+  }
+
+  static Extents placeIn(const Box &window, size_t number) {
+    Extents at = window.first;
+    for (size_t dim = at.size(); dim-- > 0;) {
+      auto size = static_cast<size_t>(window.size[dim]);
+      at[dim] += static_cast<int64_t>(number % size);
+      number /= size;
+    }
+    return at;
+  }
+
+  std::vector<float> neighboursOf(const Extents &centre) const {
+    Box window = windowOf(centre);
+    std::vector<float> result;
+    for (size_t i = 0, count = product(window.size); i < count; ++i)
+      if (Extents at = placeIn(window, i); at != centre)
+        result.push_back(values[offsetOf(at)]);
+    return result;
+  }
+
+  float replacementOf(size_t spot) const {
+    const Extents &centre = places[spot];
+    uint64_t word = wordOf(spot) + replacementWord;
+    float own = values[offsetOf(centre)];
+    if (step.replacement == SpotReplacement::Normal)
+      return own + static_cast<float>(step.sigma * draw.normal(word / 2));
+    if (step.replacement == SpotReplacement::Mean || step.replacement == SpotReplacement::Median) {
+      std::vector<float> around = neighboursOf(centre);
+      return around.empty()                                ? own
+             : step.replacement == SpotReplacement::Median ? medianOf(around)
+                                                           : meanOf(around);
+    }
+    Box window = windowOf(centre);
+    auto count = static_cast<int64_t>(product(window.size));
+    if (step.replacement == SpotReplacement::Uniform && count > 1) {
+      // The last place stands for the centre, which is not drawn.
+      Extents drawn = placeIn(window, static_cast<size_t>(draw.below(word, count - 1)));
+      return values[offsetOf(drawn == centre ? placeIn(window, static_cast<size_t>(count - 1))
+                                             : drawn)];
+    }
+    return values[offsetOf(placeIn(window, static_cast<size_t>(draw.below(word, count))))];
+  }
+
+  static float meanOf(const std::vector<float> &values) {
+    return static_cast<float>(std::accumulate(values.begin(), values.end(), 0.0) /
+                              static_cast<double>(values.size()));
+  }
+
+  /// Of an even number the mean of the middle two, as numpy.median.
+  static float medianOf(std::vector<float> &values) {
+    auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    float high = *middle;
+    return values.size() % 2 ? high : (*std::max_element(values.begin(), middle) + high) / 2;
+  }
+
+  /// structN2V (Broaddus et al. 2020): what correlates with the spot becomes uniform in [-2, 2).
+  void hideNeighbours(size_t spot, std::span<float> image) const {
+    if (step.structure.empty())
+      return;
+    size_t axis = axisOf(step, extents.size());
+    auto length = static_cast<int64_t>(step.structure.size());
+    for (int64_t i = 0; i < length; ++i) {
+      Extents at = places[spot];
+      at[axis] += i - length / 2;
+      if (step.structure[static_cast<size_t>(i)] && i != length / 2 && at[axis] >= 0 &&
+          at[axis] < extents[axis])
+        image[offsetOf(at)] = static_cast<float>(draw.between(
+            structureWords + firstWord + spot * step.structure.size() + static_cast<uint64_t>(i),
+            -2, 2));
+    }
+  }
+
+  static constexpr uint64_t structureWords = uint64_t{1} << 31; // behind those of all spots
+
+  const BlindSpot &step;
+  std::span<const int64_t> extents;
+  std::span<const float> values;
+  const Draw &draw;
+  uint64_t firstWord;
+  std::vector<Extents> places;
+};
+
+} // namespace
+
+std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, const Sample &sample, const Draw &draw,
+                                     bool hides) {
+  std::array<Sample, 3> result = {sample, sample, sample};
+  Sample &image = result[0], &mask = result[2];
+  mask.isCategorical = true;
+  std::fill(mask.values.begin(), mask.values.end(), 0.0f);
+  auto channels = static_cast<size_t>(sample.shape[0]);
+  size_t each = sample.values.size() / channels;
+  for (size_t channel = 0; hides && channel < channels; ++channel)
+    Spots(step, spatialOf(sample.shape), std::span(sample.values).subspan(channel * each, each),
+          draw, channel)
+        .write(std::span(image.values).subspan(channel * each, each),
+               std::span(mask.values).subspan(channel * each, each));
+  return result;
+}
+
+} // namespace dlc::rt

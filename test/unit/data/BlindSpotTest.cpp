@@ -1,0 +1,297 @@
+#include "runtime/data/BlindSpot.h"
+#include "runtime/data/Dataset.h"
+#include "test/unit/ErrorOf.h"
+#include "test/unit/data/Calls.h"
+#include "test/unit/data/TestFiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <set>
+
+namespace dlc::rt::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+BlindSpot spots(double percent, SpotReplacement replacement = SpotReplacement::UniformWithCenter,
+                int64_t radius = 5, double sigma = 1) {
+  return {percent, radius, replacement, sigma, false, {}, 'X'};
+}
+
+Sample counted(Extents shape) {
+  Sample sample{std::move(shape), {}};
+  int64_t elements = 1;
+  for (int64_t extent : sample.shape)
+    elements *= extent;
+  sample.values.resize(static_cast<size_t>(elements));
+  std::iota(sample.values.begin(), sample.values.end(), 0.0f);
+  return sample;
+}
+
+std::array<Sample, 3> made(const BlindSpot &step, const Sample &sample, uint32_t number) {
+  return makeBlindSpots(step, sample, Draw(philox(2, {number, 0, 0, 0})), true);
+}
+
+float sumOf(const Floats &values) { return std::accumulate(values.begin(), values.end(), 0.0f); }
+
+TEST(BlindSpots, BoxesHoldOneSpotEach) {
+  EXPECT_EQ(boxEdge(spots(0.198), 2), 22); // the root of 505
+  EXPECT_EQ(boxEdge(spots(0.198), 3), 8);  // its third root
+  BlindSpot compat = spots(0.198);
+  compat.squareRootBoxes = true;
+  EXPECT_EQ(boxEdge(compat, 2), 22);
+  EXPECT_EQ(boxEdge(compat, 3), 22);
+  EXPECT_EQ(boxEdge(spots(100), 3), 1);
+}
+
+TEST(BlindSpots, OnePixelOfEachBoxIsASpot) {
+  std::set<Floats> masks;
+  for (uint32_t number = 0; number < 100; ++number) {
+    auto [image, target, mask] = made(spots(25), counted({1, 4, 4}), number);
+    for (size_t box : {0u, 2u, 8u, 10u})
+      EXPECT_EQ(
+          mask.values[box] + mask.values[box + 1] + mask.values[box + 4] + mask.values[box + 5], 1);
+    EXPECT_EQ(target.values, counted({1, 4, 4}).values);
+    for (size_t i = 0; i < 16; ++i)
+      if (mask.values[i] == 0)
+        EXPECT_EQ(image.values[i], target.values[i]);
+    EXPECT_TRUE(mask.isCategorical);
+    masks.insert(mask.values);
+  }
+  EXPECT_GT(masks.size(), 50u); // of 256
+}
+
+TEST(BlindSpots, BoxesOfVolumesAreCubes) {
+  auto [image, target, mask] = made(spots(12.5), counted({1, 2, 4, 2}), 0);
+  EXPECT_EQ(sumOf(mask.values), 2);
+}
+
+/// Where the spot of 9 x 9 came from, as an offset, for a radius of 1.
+std::set<std::pair<int, int>> origins(SpotReplacement replacement) {
+  std::set<std::pair<int, int>> seen;
+  for (uint32_t number = 0; number < 400; ++number) {
+    auto [image, target, mask] = made(spots(100.0 / 9, replacement, 1), counted({1, 9, 9}), number);
+    for (int i = 0; i < 81; ++i)
+      if (mask.values[static_cast<size_t>(i)] == 1) {
+        auto from = static_cast<int>(image.values[static_cast<size_t>(i)]);
+        seen.insert({from / 9 - i / 9, from % 9 - i % 9});
+      }
+  }
+  return seen;
+}
+
+TEST(BlindSpots, NeighboursAreWithinTheRadius) {
+  std::set<std::pair<int, int>> all;
+  for (int row : {-1, 0, 1})
+    for (int column : {-1, 0, 1})
+      all.insert({row, column});
+  EXPECT_EQ(origins(SpotReplacement::UniformWithCenter), all);
+  all.erase({0, 0});
+  EXPECT_EQ(origins(SpotReplacement::Uniform), all);
+}
+
+TEST(BlindSpots, NeighboursAreAllEquallyLikely) {
+  // 1 x 4 and a radius of 3: without the spot, three others.
+  std::map<float, int> hits;
+  for (uint32_t number = 0; number < 4000; ++number) {
+    auto [image, target, mask] =
+        made(spots(25, SpotReplacement::Uniform, 3), counted({1, 4}), number);
+    ++hits[4 * target.values[static_cast<size_t>(
+                   std::max_element(mask.values.begin(), mask.values.end()) -
+                   mask.values.begin())] +
+           image.values[static_cast<size_t>(
+               std::max_element(mask.values.begin(), mask.values.end()) - mask.values.begin())]];
+  }
+  EXPECT_EQ(hits.size(), 12u);
+  for (auto [pair, count] : hits)
+    EXPECT_NEAR(count, 4000 / 12, 80) << pair;
+}
+
+TEST(BlindSpots, MeanAndMedianAreOfTheNeighbours) {
+  Sample sample{{1, 3, 3}, {0, 0, 0, 0, 9, 0, 0, 8, 16}}; // 33 in all, 5 others are 0
+  for (uint32_t number = 0; number < 50; ++number) {
+    auto [image, target, mask] = made(spots(100.0 / 9, SpotReplacement::Mean), sample, number);
+    auto [middle, same, where] = made(spots(100.0 / 9, SpotReplacement::Median), sample, number);
+    EXPECT_EQ(mask.values, where.values);
+    for (size_t i = 0; i < 9; ++i)
+      if (mask.values[i] == 1) {
+        EXPECT_FLOAT_EQ(image.values[i], (33 - sample.values[i]) / 8);
+        EXPECT_EQ(middle.values[i], 0);
+      }
+  }
+  // Two neighbours: their mean.
+  Sample row{{1, 1, 3}, {1, 5, 8}};
+  auto [image, target, mask] = made(spots(100, SpotReplacement::Median, 1), row, 0);
+  EXPECT_EQ(image.values, (Floats{5, 4.5f, 5}));
+}
+
+TEST(BlindSpots, NormalAddsNoise) {
+  Sample sample{{1, 100, 100}, Floats(10000, 5)};
+  auto [image, target, mask] = made(spots(100, SpotReplacement::Normal, 5, 2), sample, 0);
+  double sum = 0, squares = 0;
+  for (float value : image.values) {
+    sum += value - 5;
+    squares += (value - 5) * (value - 5);
+  }
+  EXPECT_NEAR(sum / 10000, 0, 0.08);
+  EXPECT_NEAR(squares / 10000, 4, 0.25);
+}
+
+/// Pixels beside a spot are hidden from the network, and not asked for.
+TEST(BlindSpots, StructuresHideNeighboursAlongAnAxis) {
+  BlindSpot step = spots(100.0 / 25, SpotReplacement::Mean);
+  step.structure = {1, 0, 0, 1, 0}; // two before, one behind
+  for (char axis : {'X', 'Y'})
+    for (uint32_t number = 0; number < 50; ++number) {
+      step.axis = axis;
+      Sample sample{{1, 5, 5}, Floats(25, 100)};
+      auto [image, target, mask] = made(step, sample, number);
+      ASSERT_EQ(sumOf(mask.values), 1);
+      auto spot = std::find(mask.values.begin(), mask.values.end(), 1.0f) - mask.values.begin();
+      std::set<std::ptrdiff_t> hidden;
+      auto along = axis == 'X' ? spot % 5 : spot / 5;
+      if (along >= 2)
+        hidden.insert(spot - 2 * (axis == 'X' ? 1 : 5));
+      if (along < 4)
+        hidden.insert(spot + (axis == 'X' ? 1 : 5));
+      for (std::ptrdiff_t i = 0; i < 25; ++i) {
+        float value = image.values[static_cast<size_t>(i)];
+        if (hidden.contains(i))
+          EXPECT_TRUE(-2 <= value && value < 2) << value;
+        else
+          EXPECT_EQ(value, 100);
+      }
+      EXPECT_EQ(target.values, sample.values);
+    }
+}
+
+TEST(BlindSpots, ChannelsHaveSpotsOfTheirOwn) {
+  auto [image, target, mask] = made(spots(1), counted({2, 40, 40}), 0);
+  Floats first(mask.values.begin(), mask.values.begin() + 1600);
+  Floats second(mask.values.begin() + 1600, mask.values.end());
+  EXPECT_EQ(sumOf(first), 16);
+  EXPECT_EQ(sumOf(second), 16);
+  EXPECT_NE(first, second);
+  for (size_t i = 0; i < 1600; ++i)
+    EXPECT_LT(image.values[i], 1600);
+}
+
+/// Boxes of 10 x 10 in a plane of 1 x 100: mostly, none of the ten pixels is in the plane.
+TEST(BlindSpots, NoSampleIsWithoutASpot) {
+  for (uint32_t number = 0; number < 100; ++number)
+    EXPECT_GE(sumOf(made(spots(1), counted({1, 1, 100}), number)[2].values), 1);
+}
+
+TEST(BlindSpots, SpotsThatRoundToNoneAreRefused) {
+  EXPECT_EQ(errorOf([] { checkSpots(spots(0.198), Extents{1, 4, 4}); }),
+            "data step blind_spot finds no spot in images of 4 x 4: one pixel in 484 is one; take "
+            "larger patches, or percent = 6.25 at least");
+  checkSpots(spots(6.25), Extents{1, 4, 4});
+  // 13 pixels take boxes of 3 x 3.
+  EXPECT_NE(errorOf([] { checkSpots(spots(1), Extents{1, 1, 13}); }).find("percent = 11.112 at"),
+            std::string::npos);
+  checkSpots(spots(11.112), Extents{1, 1, 13});
+  BlindSpot compat = spots(0.198);
+  compat.squareRootBoxes = true;
+  EXPECT_NE(errorOf([&] {
+              checkSpots(compat, Extents{1, 16, 16, 16});
+            }).find("one pixel in 10648 is one; take larger patches, or percent = 0.391 at"),
+            std::string::npos);
+  compat.percent = 0.391;
+  checkSpots(compat, Extents{1, 16, 16, 16});
+  EXPECT_NE(errorOf([] { checkSpots(spots(1), Extents{}); }).find("is for images"),
+            std::string::npos);
+  BlindSpot deep = spots(50);
+  deep.structure = {1, 0, 1};
+  deep.axis = 'Z';
+  EXPECT_NE(errorOf([&] { checkSpots(deep, Extents{1, 4, 4}); }).find("along Z, which images of"),
+            std::string::npos);
+}
+
+/// A chain of one file that ends in three inputs.
+class BlindSpotChain : public ::testing::Test {
+protected:
+  BlindSpotChain() {
+    std::vector<uint8_t> values(8 * 8);
+    std::iota(values.begin(), values.end(), 0);
+    writeFile(directory / "v.npy", npyBytes("|u1", "8, 8", bytesOfVector(values)));
+    pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
+    pipeline.sources[0]->name = "volume";
+    pipeline.sources[0]->axes = "YX";
+    pipeline.chains.push_back(std::make_unique<artifact::DataChainT>());
+    artifact::DataChainT &chain = *pipeline.chains[0];
+    chain.inputs = {"volume"};
+    chain.outputs = {"image", "target", "mask"};
+    chain.steps.push_back(makeCall("normalize", {floats("mean", {10}), floats("std", {2})}));
+    chain.steps.push_back(makeCall("patches", {ints("size", {4})}));
+    chain.steps.push_back(makeCall("flip"));
+    chain.steps.push_back(makeCall("blind_spot", {floats("percent", {25}), ints("radius", {2}),
+                                                  text("replace", "mean"), floats("sigma", {1}),
+                                                  text("axis", "X"), text("box", "exact")}));
+  }
+
+  Dataset open(int64_t edge, bool isPrediction = false) {
+    auto spec = [&](const std::string &name, std::optional<ValueRange> range) {
+      return InputSpec{name, artifact::DType::F32, {1, 1, edge, edge}, range, name == "image"};
+    };
+    std::vector<InputSpec> inputs = {spec("image", {})};
+    if (!isPrediction)
+      inputs = {spec("image", {}), spec("target", {}), spec("mask", ValueRange{0, 1e30})};
+    return Dataset(pipeline, inputs, {"image", "target", "mask"}, {{"volume", directory / "v.npy"}},
+                   isPrediction);
+  }
+
+  TemporaryDirectory directory;
+  artifact::DataPipelineT pipeline;
+};
+
+TEST_F(BlindSpotChain, OneFileBecomesThreeInputs) {
+  Dataset dataset = open(4);
+  std::set<Floats> masks;
+  for (int64_t position = 0; position < 20; ++position) {
+    std::vector<Sample> inputs = dataset.sample({0, position}, {true, 1, 0});
+    ASSERT_EQ(inputs.size(), 3u);
+    for (size_t i = 0; i < 16; ++i) {
+      float stored = inputs[1].values[i] * 2 + 10;
+      EXPECT_EQ(stored, std::round(stored));
+      if (inputs[2].values[i] == 0)
+        EXPECT_EQ(inputs[0].values[i], inputs[1].values[i]);
+    }
+    EXPECT_EQ(sumOf(inputs[2].values), 4);
+    masks.insert(inputs[2].values);
+  }
+  EXPECT_GT(masks.size(), 15u);
+}
+
+/// Validation masks a patch once, whatever the epoch; patches have masks of their own.
+TEST_F(BlindSpotChain, EvaluationMasksAlikeInAllEpochs) {
+  Dataset dataset = open(4);
+  std::vector<Sample> once = dataset.sample(2, {}), again = dataset.sample(2, {});
+  EXPECT_EQ(once[0].values, again[0].values);
+  EXPECT_EQ(once[2].values, again[2].values);
+  EXPECT_EQ(sumOf(once[2].values), 4);
+  EXPECT_NE(once[2].values, dataset.sample(1, {})[2].values);
+}
+
+TEST_F(BlindSpotChain, PredictionsSeeTheVolumeAsItIs) {
+  Dataset dataset = open(8, true);
+  std::vector<Sample> inputs = dataset.sample(0, {});
+  ASSERT_EQ(inputs.size(), 1u);
+  EXPECT_EQ(inputs[0].values[10], 0);
+  EXPECT_EQ(inputs[0].values[63], 26.5f);
+}
+
+TEST_F(BlindSpotChain, ArraysAreCounted) {
+  pipeline.chains[0]->outputs = {"image", "target"};
+  EXPECT_NE(errorOf([&] { open(4); }).find("does not end in as many names"), std::string::npos);
+  pipeline.chains[0]->outputs = {"image", "target", "mask"};
+  pipeline.chains[0]->steps.push_back(
+      makeCall("blind_spot", {floats("percent", {25}), ints("radius", {2}), text("replace", "mean"),
+                              floats("sigma", {1}), text("axis", "X"), text("box", "exact")}));
+  EXPECT_NE(errorOf([&] { open(4); }).find("behind more than one array"), std::string::npos);
+}
+
+} // namespace
+} // namespace dlc::rt::test
