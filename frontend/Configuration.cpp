@@ -201,7 +201,10 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
                                      didYouMean(name->name, known));
   std::vector<GivenArgument> given;
   for (const Argument &argument : call ? ArrayRef(call->arguments) : ArrayRef<Argument>()) {
-    FailureOr<Value> value = elaborator.evaluateWith(parameters, *argument.value);
+    const auto *source = dyn_cast<NameExpr>(argument.value.get());
+    FailureOr<Value> value = source && spec->name == "denormalize"
+                                 ? FailureOr<Value>(Value(source->name.str()))
+                                 : elaborator.evaluateWith(parameters, *argument.value);
     if (failed(value))
       return failure();
     // A word, such as mean, may be the name of an operator, too.
@@ -334,6 +337,47 @@ FailureOr<Attribute> Configuration::chainAttr(const ChainDecl &chain, std::vecto
                                  builder.getNamedAttr("outputs", strings(chain.outputs))}));
 }
 
+static bool undoesNormalize(const ChainDecl &chain) {
+  return any_of(chain.steps, [](const ExprPtr &step) {
+    const auto *call = dyn_cast<CallExpr>(step.get());
+    const auto *name = dyn_cast<NameExpr>(call ? call->callee.get() : step.get());
+    return name && name->name == "denormalize";
+  });
+}
+
+/// OUTPUT -> denormalize(SOURCE) -> OUTPUT
+FailureOr<Attribute> Configuration::outputChainAttr(const ChainDecl &chain) {
+  ArrayRef<StringRef> known = elaborator.outputs();
+  if (chain.inputs.size() != 1 || chain.outputs.size() != 1 || chain.steps.size() != 1 ||
+      chain.inputs[0].name != chain.outputs[0].name)
+    return diags.error(chain.loc, "denormalize has a chain of its own: OUTPUT -> "
+                                  "denormalize(SOURCE) -> OUTPUT");
+  const NamedLoc &output = chain.inputs[0];
+  if (!is_contained(known, output.name))
+    return diags.error(output.loc, "the model has no output '" + output.name + "'; it has " +
+                                       listNames(known) + didYouMean(output.name, known));
+  FailureOr<Attribute> call = callAttr(*chain.steps[0], CallKind::DataStep);
+  if (failed(call))
+    return failure();
+  StringRef source = cast<mlir::DictionaryAttr>(*call).getAs<mlir::StringAttr>("source").getValue();
+  size_t normalizes = 0;
+  for (const ChainDecl &other : file.chains)
+    if (any_of(other.inputs, [&](const NamedLoc &input) { return input.name == source; }))
+      normalizes += count_if(other.steps, [](const ExprPtr &step) {
+        const auto *call = dyn_cast<CallExpr>(step.get());
+        const auto *name = dyn_cast<NameExpr>(call ? call->callee.get() : step.get());
+        return name && name->name == "normalize";
+      });
+  if (normalizes != 1)
+    return diags.error(chain.steps[0]->loc,
+                       "denormalize undoes the one normalize of a source, but '" + source +
+                           "' has " + (normalizes ? std::to_string(normalizes) : "none"));
+  return Attribute(
+      builder.getDictionaryAttr({builder.getNamedAttr("inputs", strings(chain.inputs)),
+                                 builder.getNamedAttr("steps", builder.getArrayAttr({*call})),
+                                 builder.getNamedAttr("outputs", strings(chain.outputs))}));
+}
+
 /// What is before patches sees a patch, what measures behind them would not see the volumes.
 LogicalResult Configuration::checkPatches(ArrayRef<Attribute> chains) {
   auto isPatches = [](const std::pair<SMLoc, mlir::DictionaryAttr> &step) {
@@ -390,7 +434,8 @@ FailureOr<Attribute> Configuration::dataAttr(ArrayRef<InputInfo> inputs) {
     return failure();
   SmallVector<Attribute> chains;
   for (const ChainDecl &chain : file.chains) {
-    FailureOr<Attribute> attribute = chainAttr(chain, known, inputs);
+    FailureOr<Attribute> attribute =
+        undoesNormalize(chain) ? outputChainAttr(chain) : chainAttr(chain, known, inputs);
     if (failed(attribute))
       return failure();
     chains.push_back(*attribute);

@@ -44,6 +44,7 @@ private:
   mlir::FailureOr<mlir::Attribute> chainAttr(const ChainDecl &chain,
                                              std::vector<llvm::StringRef> &known,
                                              llvm::ArrayRef<InputInfo> inputs);
+  mlir::FailureOr<mlir::Attribute> outputChainAttr(const ChainDecl &chain);
   mlir::FailureOr<mlir::Attribute> trainAttr(llvm::ArrayRef<MetricInfo> metrics);
   mlir::FailureOr<mlir::Attribute> trainEntryAttr(const Entry &entry,
                                                   llvm::ArrayRef<MetricInfo> metrics);

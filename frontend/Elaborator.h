@@ -63,6 +63,7 @@ public:
   llvm::ArrayRef<InputInfo> inputs() const { return inputInfos; }
   llvm::ArrayRef<MetricInfo> metrics() const { return metricInfos; }
   bool hasOutputs() const { return !outputNames.empty(); }
+  llvm::ArrayRef<llvm::StringRef> outputs() const { return outputNames; }
 
   /// Evaluates an expression of a block beside the model, which sees the model's parameters.
   mlir::FailureOr<Value> evaluateWith(const Parameters &parameters, const Expr &expr);

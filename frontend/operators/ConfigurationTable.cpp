@@ -119,6 +119,10 @@ static constexpr ArgumentSpec blindSpotArguments[] = {
      "root in volumes, too, as Noise2Void's own validation data"},
 };
 
+static constexpr ArgumentSpec denormalizeArguments[] = {
+    {"source", Text, "", "", "the source whose normalize is undone"},
+};
+
 static constexpr CallSpec calls[] = {
     {"sgd", CallKind::Optimizer, "stochastic gradient descent", sgdArguments,
      "Source: torch.optim.SGD."},
@@ -178,6 +182,10 @@ static constexpr CallSpec calls[] = {
      "pixel of each box, drawn anew for every sample in training, is replaced in the image and 1 "
      "in the mask; in evaluation spots are the same each time, in predictions there are none. "
      "Source: Krull et al. 2019; structN2V: Broaddus et al. 2020."},
+    {"denormalize", CallKind::DataStep, "an output in the units of a source", denormalizeArguments,
+     "Stands alone in a chain of an output: denoised -> denormalize(volume) -> denoised. It "
+     "changes "
+     "what dlc-run predict writes."},
     {"one_hot", CallKind::DataStep, "classes 0 to n - 1 as n channels of 0 and 1", oneHotArguments,
      ""},
 };

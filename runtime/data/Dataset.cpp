@@ -44,10 +44,26 @@ size_t Dataset::valueOf(const std::string &name) {
   return static_cast<size_t>(found - names.begin());
 }
 
+/// `OUTPUT -> denormalize(SOURCE) -> OUTPUT` is no chain of inputs.
+bool Dataset::addRestoration(const artifact::DataChainT &chain) {
+  auto undoes = [](const auto &call) { return call->name == "denormalize"; };
+  if (std::none_of(chain.steps.begin(), chain.steps.end(), undoes))
+    return false;
+  if (chain.inputs.size() != 1 || chain.outputs != chain.inputs || chain.steps.size() != 1 ||
+      chain.steps[0]->arguments.size() != 1)
+    throw Error(ErrorCode::Artifact,
+                "data step denormalize has a chain of its own: OUTPUT -> denormalize(SOURCE) -> "
+                "OUTPUT");
+  restored[chain.inputs[0]] = chain.steps[0]->arguments[0]->text;
+  return true;
+}
+
 void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
   for (const auto &source : pipeline.sources)
     valueOf(source->name);
   for (const auto &from : pipeline.chains) {
+    if (addRestoration(*from))
+      continue;
     Chain &chain = chains.emplace_back();
     for (const std::string &name : from->inputs)
       chain.inputs.push_back(valueOf(name));
@@ -545,15 +561,48 @@ void Dataset::requireWhole() const {
     source.requireWhole();
 }
 
+//===- Units ----------------------------------------------------------------------------------===//
+
+/// A source's sample, or a part of it, as the step meets it.
+Sample Dataset::sampleBefore(const DataStep &step, size_t value, int64_t index,
+                             const Box *part) const {
+  std::vector<Sample> values = readSources(index, part);
+  runChains(values, index, {}, &step);
+  return std::move(values[value]);
+}
+
+/// The first normalize that a source goes through, and its chain; null if there is none.
+std::pair<const Dataset::Chain *, const DataStep *> Dataset::normalizeOf(size_t source) const {
+  for (const Chain &chain : chains)
+    if (std::find(chain.inputs.begin(), chain.inputs.end(), source) != chain.inputs.end())
+      for (const DataStep &step : chain.steps)
+        if (isNormalize(step))
+          return {&chain, &step};
+  return {};
+}
+
+void Dataset::restoreUnits(const std::string &output, int64_t index, size_t channels,
+                           std::span<float> values) const {
+  auto entry = restored.find(output);
+  if (entry == restored.end())
+    return;
+  const std::string &name = entry->second;
+  auto source = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  auto [chain, step] = normalizeOf(source);
+  if (!step || !sources.contains(source))
+    throw Error(ErrorCode::Artifact, "denormalize of output " + output + " undoes normalize of " +
+                                         name + ", which " +
+                                         (step ? "predictions do not read" : "has none"));
+  normalizationOf(*step, sampleBefore(*step, source, index, nullptr)).undo(values, channels);
+}
+
 std::pair<std::vector<float>, std::vector<float>>
 Dataset::channelStatistics(const DataStep &step, size_t value,
                            const std::vector<int64_t> &samples) const {
   std::vector<double> sums, squares;
   double count = 0;
   auto add = [&](int64_t index, const Box *part) {
-    std::vector<Sample> values = readSources(index, part);
-    runChains(values, index, {}, &step);
-    const Sample &sample = values[value];
+    Sample sample = sampleBefore(step, value, index, part);
     size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
     sums.resize(channels);
     squares.resize(channels);

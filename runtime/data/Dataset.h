@@ -81,6 +81,11 @@ public:
   /// inputs do not take; the message names file, sample and value.
   std::vector<Sample> sample(const Position &at, const Augmentation &augmentation) const;
 
+  /// Undoes the normalize of a source in an output predicted for a sample, [channels, ...], if the
+  /// data block says so.
+  void restoreUnits(const std::string &output, int64_t index, size_t channels,
+                    std::span<float> values) const;
+
   /// Throws Error(BadInput) if a file was cut since: samples read before may be wrong.
   void requireWhole() const;
 
@@ -92,6 +97,8 @@ private:
   };
 
   size_t valueOf(const std::string &name);
+  bool addRestoration(const artifact::DataChainT &chain);
+  std::pair<const Chain *, const DataStep *> normalizeOf(size_t source) const;
   void buildChains(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   Source openSource(size_t value, const std::string &path, const std::string &axes);
@@ -117,6 +124,7 @@ private:
   std::vector<Sample> readSources(int64_t index, const Box *part) const;
   void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,
                  const DataStep *stopBefore) const;
+  Sample sampleBefore(const DataStep &step, size_t value, int64_t index, const Box *part) const;
   std::pair<std::vector<float>, std::vector<float>>
   channelStatistics(const DataStep &step, size_t value, const std::vector<int64_t> &samples) const;
 
@@ -125,7 +133,8 @@ private:
   std::vector<std::string> names; // of values: sources, inputs and what chains make
   std::vector<bool> made;         // per value: by a chain that does not read it
   std::vector<Chain> chains;
-  std::map<size_t, Source> sources; // by value
+  std::map<std::string, std::string> restored; // sources of the units of outputs
+  std::map<size_t, Source> sources;            // by value
   int64_t count = 0;
   /// The patches of the data block, if this is no prediction: their size, the random stream of
   /// their places, and the sources that are cut.

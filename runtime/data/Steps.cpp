@@ -214,6 +214,20 @@ bool keepsValues(const DataStep &step, bool isCategorical) {
   return isOneOf<Flip, Rotate90, Crop, Patches>(step);
 }
 
+bool isNormalize(const DataStep &step) {
+  return isOneOf<NormalizePerImage, NormalizePercentile, NormalizeChannels>(step);
+}
+
+Normalization normalizationOf(const DataStep &step, const Sample &sample) {
+  return std::visit(
+      [&](const auto &any) -> Normalization {
+        if constexpr (requires { any.of(sample); })
+          return any.of(sample);
+        throw Error(ErrorCode::Artifact, "denormalize undoes normalize alone");
+      },
+      step);
+}
+
 size_t outputsOf(const std::vector<DataStep> &steps, size_t inputs) {
   for (const DataStep &step : steps)
     if (isOneOf<BlindSpot>(step)) {

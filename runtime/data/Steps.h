@@ -87,6 +87,10 @@ DataStep makeStep(const artifact::CallT &call);
 /// True if the elements behind the step are elements of the sample, or zeros that it adds.
 bool keepsValues(const DataStep &step, bool isCategorical);
 
+bool isNormalize(const DataStep &step);
+/// What such a step does to the sample.
+Normalization normalizationOf(const DataStep &step, const Sample &sample);
+
 /// How many outputs the steps make of so many inputs: blind_spot makes three of one. Throws
 /// Error(Artifact) if it stands behind another number.
 size_t outputsOf(const std::vector<DataStep> &steps, size_t inputs);

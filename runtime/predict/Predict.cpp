@@ -38,6 +38,7 @@ private:
   void prepareOutputs(std::span<const int64_t> extents);
   void add(int64_t sample, const std::vector<Sample> &inputs, const Tile &tile);
   void flush();
+  void restoreUnits();
 
   Session &session;
   const Dataset &dataset;
@@ -128,6 +129,17 @@ void Predictor::flush() {
   rows.clear();
 }
 
+void Predictor::restoreUnits() {
+  for (Prediction &prediction : predictions) {
+    auto channels = static_cast<size_t>(prediction.shape.empty() ? 1 : prediction.shape[0]);
+    auto each = static_cast<size_t>(elementsOf(prediction.shape));
+    for (int64_t sample = 0; sample < dataset.samples(); ++sample)
+      dataset.restoreUnits(
+          prediction.name, sample, channels,
+          std::span(prediction.values).subspan(static_cast<size_t>(sample) * each, each));
+  }
+}
+
 std::vector<Prediction> Predictor::run() {
   std::vector<Tile> tiles;
   for (int64_t sample = 0; sample < dataset.samples(); ++sample) {
@@ -142,6 +154,7 @@ std::vector<Prediction> Predictor::run() {
   }
   if (!rows.empty())
     flush();
+  restoreUnits();
   dataset.requireWhole();
   return std::move(predictions);
 }

@@ -422,6 +422,40 @@ TEST_F(DatasetTest, StepsNameTheSampleThatTheyCannotTake) {
             std::string::npos);
 }
 
+/// What normalize did to a sample is undone in an output predicted for it, whatever it measures.
+TEST_F(DatasetTest, OutputsReturnToTheUnitsOfASource) {
+  auto restore = [&](CallPointer normalize, int64_t index) {
+    pipeline.chains.clear();
+    addChain({"image"}, std::move(normalize));
+    addChain({"y"}, makeCall("denormalize", {text("source", "image")}));
+    Dataset dataset = open({unetInputs()[0]}, {{"image", directory / "image.npy"}});
+    dataset.measureStatistics({0, 2});
+    std::vector<float> values = dataset.sample(index, {})[0].values;
+    dataset.restoreUnits("other", index, 1, values); // not said of this one
+    EXPECT_EQ(values, dataset.sample(index, {})[0].values);
+    dataset.restoreUnits("y", index, 1, values);
+    return values;
+  };
+  unetFiles();
+  for (int64_t index : {0, 2})
+    for (int form = 0; form < 4; ++form) {
+      CallPointer normalize = form == 0   ? call("normalize", "dataset")
+                              : form == 1 ? call("normalize", "per_image")
+                              : form == 2 ? normalizeBy(3, 2)
+                                          : makeCall("normalize", {floats("percentile", {10, 90})});
+      std::vector<float> values = restore(std::move(normalize), index);
+      for (size_t i = 0; i < 16; ++i)
+        EXPECT_NEAR(values[i], static_cast<float>(index * 16) + static_cast<float>(i) + 1, 1e-4);
+    }
+  addChain({"z"}, makeCall("denormalize", {text("source", "mask")}));
+  Dataset dataset = open({unetInputs()[0]}, {{"image", directory / "image.npy"}});
+  std::vector<float> values(16);
+  EXPECT_NE(errorOf([&] {
+              dataset.restoreUnits("z", 0, 1, values);
+            }).find("undoes normalize of mask, which has none"),
+            std::string::npos);
+}
+
 TEST_F(DatasetTest, ASourceMayFeedSeveralChains) {
   source("file", "NYX");
   addChain({"file"}, normalizeBy(1, 2));

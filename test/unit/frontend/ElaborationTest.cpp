@@ -527,13 +527,55 @@ TEST(Configuration, DataStepsKeepTheirArguments) {
   for (auto [step, written] :
        {std::pair("flip(axes = \"X\")", "{axes = \"X\", name = \"flip\"}"),
         std::pair("normalize", "{mean = \"dataset\", name = \"normalize\"}"),
+        std::pair("normalize(percentile = [1, 99.5])",
+                  "{mean = \"dataset\", name = \"normalize\", percentile = [1.000000e+00, "
+                  "9.950000e+01]}"),
+        std::pair("random_crop([3, 3], padding = 1)",
+                  "{name = \"random_crop\", padding = 1 : i64, size = [3, 3]}"),
+        std::pair("random_resized_crop(3)",
+                  "{name = \"random_resized_crop\", ratio = [7.500000e-01, 1.330000e+00], scale = "
+                  "[8.000000e-02, 1.000000e+00], size = 3 : i64}"),
         std::pair("normalize(per_image)", "{mean = \"per_image\", name = \"normalize\"}"),
         std::pair("normalize(1, 2)", "{mean = 1.000000e+00 : f64, name = \"normalize\", std = "
                                      "2.000000e+00 : f64}")}) {
     Elaborated result(std::string(small) + "data { x -> " + step + " -> x }");
     ASSERT_TRUE(result.module) << result.diagnostics;
-    EXPECT_NE(textOf(result.model()->getAttr("data")).find(written), std::string::npos);
+    std::string data = textOf(result.model()->getAttr("data"));
+    EXPECT_NE(data.find(written), std::string::npos) << data;
   }
+}
+
+/// A chain of three inputs, with words that are operators, too; and one of an output.
+TEST(Configuration, Noise2VoidIsWritten) {
+  std::string model = "model m() {\n  input a : f32[2, 1, 8, 8]\n  input b : f32[2, 1, 8, 8]\n"
+                      "  input c : f32[2, 1, 8, 8]\n  y = conv(a, 1, kernel = 1)\n"
+                      "  output out = y\n  loss = mse(y, b, where = c)\n}\n";
+  Elaborated result(model + "data { source v : axes = \"YX\"\n  v -> normalize -> patches(8) -> "
+                            "blind_spot(replace = mean) -> a, b, c\n"
+                            "  out -> denormalize(v) -> out }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  std::string data = textOf(result.model()->getAttr("data"));
+  EXPECT_NE(data.find("outputs = [\"a\", \"b\", \"c\"]"), std::string::npos) << data;
+  EXPECT_NE(data.find("{axis = \"X\", box = \"exact\", name = \"blind_spot\", percent = "
+                      "1.980000e-01 : f64, radius = 5 : i64, replace = \"mean\", sigma = "
+                      "1.000000e+00 : f64}"),
+            std::string::npos)
+      << data;
+  EXPECT_NE(data.find("{inputs = [\"out\"], outputs = [\"out\"], steps = [{name = "
+                      "\"denormalize\", source = \"v\"}]}"),
+            std::string::npos)
+      << data;
+  auto message = [&](const std::string &chains) {
+    return Elaborated(model + "data { source v : axes = \"YX\"\n  " + chains + " }").diagnostics;
+  };
+  EXPECT_NE(message("v -> flip -> a\n out -> denormalize(v) -> out").find("'v' has none"),
+            std::string::npos);
+  EXPECT_NE(message("v -> normalize -> a\n oat -> denormalize(v) -> oat")
+                .find("no output 'oat'; it has 'out'; did you mean 'out'?"),
+            std::string::npos);
+  EXPECT_NE(message("v -> normalize -> a\n out -> denormalize(v) -> flip -> out")
+                .find("denormalize has a chain of its own"),
+            std::string::npos);
 }
 
 TEST(Configuration, EarlyStopIsACallOfItsOwn) {
