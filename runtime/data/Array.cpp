@@ -4,7 +4,6 @@
 #include "runtime/artifact/MappedFile.h"
 
 #include <cstring>
-#include <sstream>
 
 namespace dlc::rt {
 
@@ -28,23 +27,6 @@ std::string printable(std::string_view text) {
     if (static_cast<unsigned char>(character) < ' ' || character == 0x7f)
       character = '?';
   return result;
-}
-
-std::string shapeText(std::span<const int64_t> shape) {
-  if (shape.empty())
-    return "a scalar";
-  std::string text;
-  for (int64_t extent : shape)
-    text += (text.empty() ? "" : " x ") +
-            (extent == anyExtent ? std::string("any") : std::to_string(extent));
-  return text;
-}
-
-std::string numberText(double value) {
-  std::ostringstream text;
-  text.precision(9);
-  text << value;
-  return text.str();
 }
 
 Array::Array(std::string path, ElementType type, std::vector<int64_t> shape,

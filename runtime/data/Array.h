@@ -5,6 +5,8 @@
 // may be used from any thread.
 #pragma once
 
+#include "runtime/steps/Extents.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,15 +31,6 @@ enum class FileFormat : uint8_t { Npy, Idx, Png, Tiff };
 
 /// Text from a file as part of a message's one line.
 std::string printable(std::string_view text);
-
-/// In a shape that is asked for: any.
-inline constexpr int64_t anyExtent = -1;
-
-/// "104 x 256 x 256", "1 x any x any"; "a scalar" for rank 0.
-std::string shapeText(std::span<const int64_t> shape);
-
-/// In nine digits.
-std::string numberText(double value);
 
 class Array {
 public:

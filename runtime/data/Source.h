@@ -7,7 +7,7 @@
 #pragma once
 
 #include "runtime/data/Array.h"
-#include "runtime/data/Geometry.h"
+#include "runtime/steps/Geometry.h"
 
 #include <optional>
 

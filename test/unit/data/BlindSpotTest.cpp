@@ -1,4 +1,4 @@
-#include "runtime/data/BlindSpot.h"
+#include "runtime/steps/BlindSpot.h"
 #include "runtime/data/Dataset.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/Calls.h"

@@ -1,4 +1,4 @@
-#include "runtime/data/Steps.h"
+#include "runtime/steps/Steps.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/Calls.h"
 

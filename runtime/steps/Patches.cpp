@@ -1,4 +1,4 @@
-#include "runtime/data/Patches.h"
+#include "runtime/steps/Patches.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "runtime/data/Geometry.h"
+#include "runtime/steps/Geometry.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // normalize and its inverse: a shift and a divisor, per sample or per channel.
 #pragma once
 
-#include "runtime/data/Sample.h"
+#include "runtime/steps/Sample.h"
 
 #include <span>
 

@@ -2,13 +2,10 @@
 // turn. All work on the spatial axes, those behind the channels.
 #pragma once
 
-#include "runtime/data/Sample.h"
-
-#include <span>
+#include "runtime/steps/Extents.h"
+#include "runtime/steps/Sample.h"
 
 namespace dlc::rt {
-
-using Extents = std::vector<int64_t>;
 
 /// A part of an image, by its spatial axes.
 struct Box {

@@ -1,4 +1,4 @@
-#include "runtime/data/Normalization.h"
+#include "runtime/steps/Normalization.h"
 
 #include "runtime/artifact/Error.h"
 

@@ -1,7 +1,6 @@
-#include "runtime/data/Steps.h"
+#include "runtime/steps/Steps.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/data/Array.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,11 +5,11 @@
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
-#include "runtime/data/BlindSpot.h"
-#include "runtime/data/Draw.h"
-#include "runtime/data/Geometry.h"
-#include "runtime/data/Normalization.h"
-#include "runtime/data/Patches.h"
+#include "runtime/steps/BlindSpot.h"
+#include "runtime/steps/Draw.h"
+#include "runtime/steps/Geometry.h"
+#include "runtime/steps/Normalization.h"
+#include "runtime/steps/Patches.h"
 
 #include <string>
 #include <variant>

@@ -1,10 +1,9 @@
 // One pixel is drawn in each box of a grid; where boxes reach beyond the image, their pixel may be
 // outside and is none. The values that replace the pixels are read from the whole image, and
 // written when all are known. Draws are counted: each spot has a range of words of its own.
-#include "runtime/data/BlindSpot.h"
+#include "runtime/steps/BlindSpot.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/data/Array.h"
 
 #include <algorithm>
 #include <cmath>
@@ -137,10 +136,16 @@ private:
 
   std::vector<float> neighboursOf(const Extents &centre) const {
     Box window = windowOf(centre);
+    auto width = static_cast<size_t>(window.size.back());
+    size_t count = product(window.size), own = offsetOf(centre);
     std::vector<float> result;
-    for (size_t i = 0, count = product(window.size); i < count; ++i)
-      if (Extents at = placeIn(window, i); at != centre)
-        result.push_back(values[offsetOf(at)]);
+    result.reserve(count);
+    for (size_t row = 0; row < count; row += width) {
+      size_t first = offsetOf(placeIn(window, row));
+      for (size_t at = first; at < first + width; ++at)
+        if (at != own)
+          result.push_back(values[at]);
+    }
     return result;
   }
 
