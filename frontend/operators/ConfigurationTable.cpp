@@ -44,6 +44,14 @@ static constexpr ArgumentSpec cosineArguments[] = {
     {"floor", Float, "0.0", "", "factor at the end of the run"},
 };
 
+static constexpr ArgumentSpec exponentialArguments[] = {
+    {"gamma", Float, "", "", "what the learning rate is multiplied by after each epoch"},
+};
+
+static constexpr ArgumentSpec polyArguments[] = {
+    {"power", Float, "1.0", "", "power of the share of the run that is left; 1: a straight line"},
+};
+
 static constexpr ArgumentSpec earlyStopArguments[] = {
     {"patience", Int, "", "", "epochs without a better monitor until the run ends"},
 };
@@ -136,6 +144,10 @@ static constexpr CallSpec calls[] = {
      "Source: torch.optim.lr_scheduler.MultiStepLR."},
     {"cosine", CallKind::Schedule, "half a cosine from 1 to the floor", cosineArguments,
      "Source: Loshchilov and Hutter 2017, without restarts."},
+    {"exponential", CallKind::Schedule, "the same factor after every epoch", exponentialArguments,
+     "Source: torch.optim.lr_scheduler.ExponentialLR."},
+    {"poly", CallKind::Schedule, "a power of the share of the run that is left", polyArguments,
+     "Source: torch.optim.lr_scheduler.PolynomialLR, by steps to the run's end."},
     {"reduce_on_plateau", CallKind::Schedule, "smaller once the monitor stalls", plateauArguments,
      "Source: torch.optim.lr_scheduler.ReduceLROnPlateau."},
 

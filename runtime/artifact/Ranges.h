@@ -64,6 +64,8 @@ constexpr Range rangeOf(std::string_view call, std::string_view argument) {
       {"step", "at", ranges::count},
       {"", "factor", ranges::notNegative},
       {"cosine", "floor", ranges::notNegative},
+      {"exponential", "gamma", ranges::notNegative},
+      {"poly", "power", ranges::notNegative},
       {"", "patience", ranges::count},
       {"normalize", "std", ranges::positive},
       {"normalize", "percentile", {0, 100}},

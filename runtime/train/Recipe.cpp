@@ -3,6 +3,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/data/Fingerprint.h"
 #include "runtime/train/Arguments.h"
+#include "runtime/train/Schedule.h"
 #include "runtime/train/Signature.h"
 
 #include <algorithm>
@@ -82,10 +83,7 @@ static json contentsOf(const DataPaths &paths) {
 
 /// How long the schedule is if it counts to its end: as long as the run was to be when it started.
 static json scheduleLength(const artifact::TrainingT &training, const TrainOptions &options) {
-  bool counts =
-      std::any_of(training.schedule.begin(), training.schedule.end(),
-                  [](const std::unique_ptr<artifact::CallT> &e) { return e->name == "cosine"; });
-  if (!counts)
+  if (!Schedule::countsToAnEnd(training.schedule))
     return {};
   return options.epochs ? json::object({{"epochs", *options.epochs}})
                         : json::object({{"steps", options.steps.value_or(1)}});

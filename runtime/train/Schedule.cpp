@@ -35,6 +35,10 @@ Schedule::Schedule(const std::vector<std::unique_ptr<artifact::CallT>> &entries,
       drops.push_back({numbersOf(*entry, "at"), numberOf(*entry, "factor", 0.1)});
     } else if (entry->name == "cosine") {
       cosines.push_back(numberOf(*entry, "floor", 0));
+    } else if (entry->name == "exponential") {
+      exponentials.push_back(numberOf(*entry, "gamma", 1));
+    } else if (entry->name == "poly") {
+      polynomials.push_back(numberOf(*entry, "power", 1));
     } else if (entry->name == "reduce_on_plateau") {
       Plateau &plateau = plateaus.emplace_back();
       plateau.factor = numberOf(*entry, "factor", plateau.factor);
@@ -44,9 +48,15 @@ Schedule::Schedule(const std::vector<std::unique_ptr<artifact::CallT>> &entries,
       throw Error(ErrorCode::Artifact,
                   "schedule entry '" + entry->name +
                       "' is not known to this dlc-run; known are constant, warm_up, step, cosine, "
-                      "reduce_on_plateau");
+                      "exponential, poly, reduce_on_plateau");
     }
   }
+}
+
+bool Schedule::countsToAnEnd(const std::vector<std::unique_ptr<artifact::CallT>> &entries) {
+  return std::any_of(entries.begin(), entries.end(), [](const auto &entry) {
+    return entry->name == "cosine" || entry->name == "poly";
+  });
 }
 
 double Schedule::rate(int64_t step) const {
@@ -58,10 +68,14 @@ double Schedule::rate(int64_t step) const {
   for (const Drop &drop : drops)
     for (double dropEpoch : drop.epochs)
       rate *= epoch >= dropEpoch ? drop.factor : 1;
+  for (double gamma : exponentials)
+    rate *= std::pow(gamma, epoch);
   double progress =
       std::clamp(at / static_cast<double>(std::max<int64_t>(totalSteps, 1)), 0.0, 1.0);
   for (double floor : cosines)
     rate *= floor + (1 - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  for (double power : polynomials)
+    rate *= std::pow(1 - progress, power);
   for (const Plateau &plateau : plateaus)
     rate *= plateau.scale;
   return rate;

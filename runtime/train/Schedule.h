@@ -29,9 +29,13 @@ struct Plateau {
 class Schedule {
 public:
   /// `entries` as in the train block: constant, warm_up(epochs | steps), step(at, factor),
-  /// cosine(floor), reduce_on_plateau(factor, patience). Throws Error(Artifact) for others.
+  /// cosine(floor), exponential(gamma), poly(power), reduce_on_plateau(factor, patience). Throws
+  /// Error(Artifact) for others.
   Schedule(const std::vector<std::unique_ptr<artifact::CallT>> &entries, double baseRate,
            int64_t stepsPerEpoch, int64_t totalSteps);
+
+  /// True if an entry counts to the end of the run.
+  static bool countsToAnEnd(const std::vector<std::unique_ptr<artifact::CallT>> &entries);
 
   /// Rate of a step, counted from 0 over the whole run.
   double rate(int64_t step) const;
@@ -52,7 +56,9 @@ private:
   int64_t stepsPerEpoch, totalSteps;
   std::vector<WarmUp> warmUps;
   std::vector<Drop> drops;
-  std::vector<double> cosines; // floors, as a share of the base rate
+  std::vector<double> cosines;      // floors, as a share of the base rate
+  std::vector<double> exponentials; // gammas
+  std::vector<double> polynomials;  // powers
 };
 
 } // namespace dlc::rt

@@ -59,6 +59,34 @@ TEST(Schedule, CosineFallsToZero) {
   EXPECT_NEAR(schedule.rate(100), 0.0, 1e-12);
 }
 
+// torch.optim.lr_scheduler.ExponentialLR: gamma^epoch.
+TEST(Schedule, ExponentialFallsByEpoch) {
+  Entries entries;
+  add(entries, "exponential", {{"gamma", {0.5}}});
+  Schedule schedule(entries, 2.0, 10, 100);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 2.0);
+  EXPECT_DOUBLE_EQ(schedule.rate(9), 2.0);
+  EXPECT_DOUBLE_EQ(schedule.rate(10), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.rate(39), 0.25);
+  EXPECT_FALSE(Schedule::countsToAnEnd(entries));
+}
+
+// torch.optim.lr_scheduler.PolynomialLR: (1 - t / T)^power.
+TEST(Schedule, PolynomialFallsToTheEnd) {
+  Entries line, square;
+  add(line, "poly");
+  add(square, "poly", {{"power", {2}}});
+  Schedule straight(line, 2.0, 10, 100), curved(square, 2.0, 10, 100);
+  EXPECT_DOUBLE_EQ(straight.rate(0), 2.0);
+  EXPECT_DOUBLE_EQ(straight.rate(25), 1.5);
+  EXPECT_DOUBLE_EQ(straight.rate(100), 0.0);
+  EXPECT_DOUBLE_EQ(straight.rate(150), 0.0); // resumed past the end that it counts to
+  EXPECT_DOUBLE_EQ(curved.rate(0), 2.0);
+  EXPECT_DOUBLE_EQ(curved.rate(25), 2.0 * 0.75 * 0.75);
+  EXPECT_DOUBLE_EQ(curved.rate(100), 0.0);
+  EXPECT_TRUE(Schedule::countsToAnEnd(line));
+}
+
 TEST(Schedule, PlateauReducesAfterPatience) {
   Entries entries;
   add(entries, "reduce_on_plateau", {{"factor", {0.5}}, {"patience", {2}}});
