@@ -17,7 +17,7 @@ def NN_ModelOp : NN_Op<"model", [IsolatedFromAbove, Symbol, SymbolTable, SingleB
     `target`.
 
     `train` and `data` are dictionaries; a call is the dictionary of its arguments and its `name`. Optimizers are sgd,
-    adam and adamw (lr, beta1, beta2, eps, weight_decay, no_decay); what is absent has torch.optim's default. `train =
+    adam, adamw and rmsprop (lr, momentum, nesterov, beta1, beta2, alpha, eps, weight_decay, no_decay); what is absent has torch.optim's default. `train =
     {optimizer = {name = "sgd", lr = 0.01, momentum = 0.9, nesterov = false, weight_decay = 0.0, no_decay = ["*.bias"]},
     epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor = {name = "iou", goal = "max"}, early_stop =
     its call}`. The monitor is a metric of @eval or "loss"; its goal, "max" or "min", says which of two epochs is the

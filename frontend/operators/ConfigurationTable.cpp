@@ -31,6 +31,15 @@ static constexpr ArgumentSpec adamwArguments[] = {
     {"no_decay", TextList, "[]", "", "patterns of parameters without decay, such as \"*.bias\""},
 };
 
+static constexpr ArgumentSpec rmspropArguments[] = {
+    {"lr", Float, "0.01", "", "learning rate"},
+    {"alpha", Float, "0.99", "", "decay of the mean of squared gradients"},
+    {"eps", Float, "1e-8", "", "added to its root"},
+    {"momentum", Float, "0.0", "", "share of the previous update"},
+    {"weight_decay", Float, "0.0", "", "added to the gradient, times the parameter"},
+    {"no_decay", TextList, "[]", "", "patterns of parameters without decay, such as \"*.bias\""},
+};
+
 static constexpr ArgumentSpec warmUpArguments[] = {
     {"epochs", Float, "1", "", "epochs over which the factor rises linearly to 1"},
 };
@@ -137,6 +146,8 @@ static constexpr CallSpec calls[] = {
     {"adam", CallKind::Optimizer, "Adam", adamArguments, "Source: Kingma and Ba 2015."},
     {"adamw", CallKind::Optimizer, "Adam with decoupled weight decay", adamwArguments,
      "Source: Loshchilov and Hutter 2019."},
+    {"rmsprop", CallKind::Optimizer, "gradients over the root of their mean square",
+     rmspropArguments, "Source: torch.optim.RMSprop, not centered."},
 
     {"constant", CallKind::Schedule, "the learning rate as it is", {}, ""},
     {"warm_up", CallKind::Schedule, "linear rise from 0", warmUpArguments, ""},

@@ -35,9 +35,9 @@ public:
     if (!name)
       return model.emitOpError("has gradients, but no optimizer: its attribute `train` needs "
                                "optimizer = {name = \"sgd\", lr = ...}");
-    if (!llvm::is_contained({"sgd", "adam", "adamw"}, name.getValue()))
+    if (!llvm::is_contained({"sgd", "adam", "adamw", "rmsprop"}, name.getValue()))
       return model.emitOpError("has the optimizer '")
-             << name.getValue() << "', expected sgd, adam or adamw";
+             << name.getValue() << "', expected sgd, adam, adamw or rmsprop";
     Configuration configuration(call);
     if (failed(configuration.checkNumbers(model)) || failed(configuration.readPatterns(model)))
       return failure();
@@ -53,7 +53,8 @@ public:
     auto attr = call.getAs<BoolAttr>(key);
     return attr && attr.getValue();
   }
-  double learningRate() const { return number("lr", name() == "sgd" ? 1e-2 : 1e-3); }
+  bool isAdam() const { return name() == "adam" || name() == "adamw"; }
+  double learningRate() const { return number("lr", isAdam() ? 1e-3 : 1e-2); }
   double weightDecay(StringRef parameter) const {
     bool exempt = llvm::any_of(noDecay, [&](const GlobPattern &g) { return g.match(parameter); });
     return exempt ? 0 : number("weight_decay", name() == "adamw" ? 1e-2 : 0);
@@ -64,11 +65,13 @@ private:
   explicit Configuration(DictionaryAttr call) : call(call) {}
 
   LogicalResult checkNumbers(ModelOp model) const {
-    for (StringRef key : {"lr", "momentum", "beta1", "beta2", "eps", "weight_decay"})
+    constexpr StringLiteral keys[] = {"lr",    "momentum", "beta1",       "beta2",
+                                      "alpha", "eps",      "weight_decay"};
+    for (StringRef key : keys)
       if (Attribute value = call.get(key); value && !isa<FloatAttr>(value))
         return model.emitOpError("has the optimizer's ")
                << key << " = " << value << ", expected a float";
-    for (StringRef key : {"lr", "momentum", "beta1", "beta2", "eps", "weight_decay"})
+    for (StringRef key : keys)
       if (rt::Range range = rt::rangeOf(name(), key); !range.contains(number(key, 0)))
         return model.emitOpError("has the optimizer's ")
                << key << " = " << number(key, 0) << ", expected a number " << range.text();
@@ -134,7 +137,7 @@ public:
     cast<VariableOp>(SymbolTable::lookupSymbolIn(model, "lr"))
         .setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
                                           configuration.learningRate(), 0));
-    if (configuration.name() != "sgd")
+    if (configuration.isAdam())
       readStep();
   }
 
@@ -147,7 +150,9 @@ public:
     Arithmetic m(builder, type);
     Value value = ReadOp::create(builder, type, parameter.getSymName());
     Value mean = m.mul(gradient.getValue(), m.broadcast(inverseWorld));
-    Value updated = configuration.name() == "sgd" ? sgd(m, value, mean) : adam(m, value, mean);
+    Value updated = configuration.isAdam()          ? adam(m, value, mean)
+                    : configuration.name() == "sgd" ? sgd(m, value, mean)
+                                                    : rmsprop(m, value, mean);
     AssignOp::create(builder, parameter.getSymName(), updated);
     gradient.erase();
   }
@@ -170,6 +175,23 @@ private:
           configuration.flag("nesterov") ? m.add(gradient, m.scale(buffer, momentum)) : buffer;
     }
     return m.sub(value, m.mul(m.broadcast(learningRate), gradient));
+  }
+
+  /// torch.optim.RMSprop, not centered. The momentum's buffer has no part of lr.
+  Value rmsprop(Arithmetic &m, Value value, Value gradient) {
+    double alpha = configuration.number("alpha", 0.99);
+    double momentum = configuration.number("momentum", 0);
+    gradient = addDecay(m, value, gradient);
+    Value square = m.add(m.scale(readSlot("square_avg"), alpha),
+                         m.scale(m.mul(gradient, gradient), 1 - alpha));
+    assignSlot("square_avg", square);
+    Value step =
+        m.div(gradient, m.add(m.sqrt(square), m.constant(configuration.number("eps", 1e-8))));
+    if (momentum != 0) {
+      step = m.add(m.scale(readSlot("momentum_buffer"), momentum), step);
+      assignSlot("momentum_buffer", step);
+    }
+    return m.sub(value, m.mul(m.broadcast(learningRate), step));
   }
 
   /// torch.optim.Adam and AdamW (decoupled decay).

@@ -49,7 +49,7 @@ def ApplyOptimizer : Pass<"dlc-apply-optimizer", "::dlc::nn::ModelOp"> {
     Precondition: gradients are sums over ranks; the model's `train` attribute names the optimizer. Effect: every
     nn.gradient becomes elementwise ops and nn.assign; slot variables `optimizer.<slot>.<parameter>` are added. Learning
     rate, step and 1/ranks are scalar variables, so that neither a schedule nor another number of ranks needs another
-    artifact. Formulas are those of torch.optim (SGD, Adam, AdamW), except that 1 - beta^t is formed without
+    artifact. Formulas are those of torch.optim (SGD, Adam, AdamW, RMSprop), except that 1 - beta^t is formed without
     cancellation.
   }];
 }

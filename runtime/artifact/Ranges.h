@@ -57,6 +57,7 @@ constexpr Range rangeOf(std::string_view call, std::string_view argument) {
       {"", "momentum", ranges::share},
       {"", "beta1", ranges::share},
       {"", "beta2", ranges::share},
+      {"rmsprop", "alpha", ranges::share},
       {"", "eps", ranges::notNegative},
       {"", "weight_decay", ranges::notNegative},
       {"warm_up", "epochs", ranges::count},

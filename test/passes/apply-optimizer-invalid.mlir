@@ -10,7 +10,7 @@ nn.model @none attributes {stage = "train", batch = 2 : i64} {
 
 // -----
 
-// expected-error @below {{has the optimizer 'lion', expected sgd, adam or adamw}}
+// expected-error @below {{has the optimizer 'lion', expected sgd, adam, adamw or rmsprop}}
 nn.model @unknown attributes {stage = "train", batch = 2 : i64, train = {optimizer = {name = "lion"}}} {
   nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%g: tensor<2xf32> {nn.input = "x"}) {

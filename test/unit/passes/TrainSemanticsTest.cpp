@@ -77,6 +77,13 @@ std::string linearModel(const std::string &optimizer) {
 struct Expected {
   double w = 2, momentumBuffer = 0, first = 0, second = 0;
 
+  void rmsprop(double lr, double g, double alpha, double eps, double momentum, double decay) {
+    g += decay * w;
+    second = alpha * second + (1 - alpha) * g * g;
+    momentumBuffer = momentum * momentumBuffer + g / (std::sqrt(second) + eps);
+    w -= lr * momentumBuffer;
+  }
+
   void sgd(double lr, double g, double momentum, bool nesterov, double decay) {
     g += decay * w;
     momentumBuffer = momentum * momentumBuffer + g;
@@ -98,8 +105,8 @@ struct Expected {
   }
 };
 
-/// Five steps on two ranks, whose gradients average to `gradient`.
-template <typename Update> void checkOptimizer(const std::string &optimizer, Update update) {
+/// Five steps on two ranks, whose gradients average to `gradient`. Returns what they make of w.
+template <typename Update> double checkOptimizer(const std::string &optimizer, Update update) {
   Model model(linearModel(optimizer));
   Expected expected;
   for (int step = 0; step < 5; ++step) {
@@ -114,6 +121,7 @@ template <typename Update> void checkOptimizer(const std::string &optimizer, Upd
     // The constants in the model are f32.
     EXPECT_NEAR(model.at("w"), expected.w, 1e-6 * std::abs(expected.w)) << "step " << step;
   }
+  return model.at("w");
 }
 
 TEST(ApplyOptimizer, Sgd) {
@@ -143,6 +151,22 @@ TEST(ApplyOptimizer, AdamW) {
                  [](Expected &e, double lr, double g, int step) {
                    e.adam(lr, g, step, 0.8, 0.99, 1e-3, 0.01, true);
                  });
+}
+
+// The last number is PyTorch's, of these five gradients in f64.
+TEST(ApplyOptimizer, Rmsprop) {
+  double w = checkOptimizer(R"(name = "rmsprop")", [](Expected &e, double lr, double g, int) {
+    e.rmsprop(lr, g, 0.99, 1e-8, 0, 0);
+  });
+  EXPECT_NEAR(w, 1.11436835647, 1e-6);
+}
+
+TEST(ApplyOptimizer, RmspropWithMomentumAndDecay) {
+  double w = checkOptimizer(
+      R"(name = "rmsprop", alpha = 0.9 : f64, eps = 1.0e-3 : f64, momentum = 0.5 : f64,
+         weight_decay = 0.1 : f64)",
+      [](Expected &e, double lr, double g, int) { e.rmsprop(lr, g, 0.9, 1e-3, 0.5, 0.1); });
+  EXPECT_NEAR(w, 1.55581599822, 1e-6);
 }
 
 //===- Ranks ----------------------------------------------------------------------------------===//
