@@ -1,5 +1,6 @@
 #include "frontend/Configuration.h"
 
+#include "dialects/NN/ParameterPatterns.h"
 #include "frontend/syntax/Habits.h"
 #include "frontend/syntax/Parser.h"
 #include "runtime/artifact/Ranges.h"
@@ -494,6 +495,12 @@ FailureOr<Attribute> Configuration::scheduleAttr(const Expr &expr) {
   return Attribute(builder.getArrayAttr(entries));
 }
 
+/// Where an item of a list is written; the list itself if that is not known.
+static SMLoc itemLoc(const Expr &list, size_t item) {
+  const auto *written = dyn_cast<ListExpr>(&list);
+  return written && item < written->items.size() ? written->items[item]->loc : list.loc;
+}
+
 FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
                                                    ArrayRef<MetricInfo> metrics) {
   if (entry.name == "optimizer")
@@ -506,6 +513,8 @@ FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
     return countAttr(entry, 1);
   if (entry.name == "steps_per_epoch")
     return countAttr(entry, 0);
+  if (entry.name == "freeze")
+    return patternsAttr(*entry.value);
   if (entry.name != "monitor") {
     auto known =
         map_to_vector(trainSettings(), [](const SettingSpec &s) -> StringRef { return s.name; });
@@ -513,6 +522,28 @@ FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
                                       listNames(known) + nameHint(entry.name, known));
   }
   return monitorAttr(*entry.value, metrics);
+}
+
+/// A list of patterns.
+FailureOr<Attribute> Configuration::patternsAttr(const Expr &expr) {
+  FailureOr<Value> value = elaborator.evaluateWith(parameters, expr);
+  if (failed(value))
+    return failure();
+  bool isTexts =
+      value->isList() && all_of(value->asList(), [](const Value &item) { return item.isString(); });
+  if (!isTexts)
+    return diags.error(expr.loc, "expected a list of patterns of parameters' names, such as "
+                                 "[\"features.*\"], got " +
+                                     describe(*value));
+  for (auto [i, item] : enumerate(value->asList()))
+    if (failed(checkPattern(item.asString(), itemLoc(expr, i))))
+      return failure();
+  return toAttr(builder, *value, /*asFloats=*/false);
+}
+
+LogicalResult Configuration::checkPattern(StringRef pattern, SMLoc loc) {
+  std::string fault = nn::patternFault(model, pattern);
+  return fault.empty() ? success() : diags.error(loc, "pattern \"" + pattern + "\" " + fault);
 }
 
 /// NAME, or max(NAME) or min(NAME). A bare name has the direction of its metric.
@@ -570,8 +601,9 @@ FailureOr<Attribute> Configuration::trainAttr(ArrayRef<MetricInfo> metrics) {
   return Attribute(train.getDictionary(builder.getContext()));
 }
 
-LogicalResult Configuration::write(nn::ModelOp model, ArrayRef<InputInfo> inputs,
+LogicalResult Configuration::write(nn::ModelOp written, ArrayRef<InputInfo> inputs,
                                    ArrayRef<MetricInfo> metrics) {
+  model = written;
   builder = mlir::Builder(model.getContext());
   SmallVector<mlir::NamedAttribute> config;
   for (const auto &[name, value] : parameters)

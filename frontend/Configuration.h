@@ -5,11 +5,11 @@
 //   data   = {sources = [{name, axes}..], validation = 0.2,
 //             chains = [{inputs = [..], steps = [CALL..], outputs = [..]}..]}
 //   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..],
-//             early_stop = CALL, monitor = {name = "iou", goal = "max"}}
+//             early_stop = CALL, monitor = {name = "iou", goal = "max"}, freeze = ["*.bias"]}
 //   CALL   = {name = "adam", lr = 1.0e-3, ...}
 //
 // Arguments are i64, f64, bool, string, or an array of one of these; all that have a value are
-// written, defaults included. Without early_stop there is no such entry.
+// written, defaults included. There is no early_stop and no freeze unless given.
 #pragma once
 
 #include "frontend/Elaborator.h"
@@ -33,8 +33,9 @@ public:
   /// The block predict as values for parameters. Settings of it may be written as settings of the
   /// parameters themselves.
   llvm::LogicalResult evaluatePredict(Elaborator::Parameters &overrides);
-  /// Sets config, data and train. Inputs are those of @train, metrics those of @eval.
-  llvm::LogicalResult write(nn::ModelOp model, llvm::ArrayRef<InputInfo> inputs,
+  /// Sets config, data and train of a model that has its parameters. Inputs are those of @train,
+  /// metrics those of @eval.
+  llvm::LogicalResult write(nn::ModelOp written, llvm::ArrayRef<InputInfo> inputs,
                             llvm::ArrayRef<MetricInfo> metrics);
 
 private:
@@ -51,6 +52,9 @@ private:
   mlir::FailureOr<mlir::Attribute> monitorAttr(const Expr &expr,
                                                llvm::ArrayRef<MetricInfo> metrics);
   mlir::Attribute monitor(llvm::StringRef name, bool isMax);
+  mlir::FailureOr<mlir::Attribute> patternsAttr(const Expr &expr);
+  /// Reports a pattern that matches no parameter.
+  llvm::LogicalResult checkPattern(llvm::StringRef pattern, llvm::SMLoc loc);
   mlir::FailureOr<mlir::Attribute> scheduleAttr(const Expr &expr);
   mlir::FailureOr<mlir::Attribute> countAttr(const Entry &entry, int64_t low);
   /// A call or a bare name of the kind.
@@ -69,6 +73,7 @@ private:
   Elaborator &elaborator;
   Diagnostics &diags;
   const Elaborator::Parameters &parameters;
+  nn::ModelOp model; // being written
   mlir::Builder builder{static_cast<mlir::MLIRContext *>(nullptr)};
 };
 

@@ -224,6 +224,8 @@ static constexpr SettingSpec settings[] = {
     {"monitor", "max(NAME) | min(NAME) | NAME",
      "metric or loss that best checkpoint, plateau and early stop watch, kept high or low; a bare "
      "NAME where the direction is known; loss if not given"},
+    {"freeze", "[PATTERN, ...]",
+     "parameters that training leaves as they are, such as \"features.*\"; none if not given"},
 };
 
 ArrayRef<SettingSpec> trainSettings() { return settings; }

@@ -90,6 +90,18 @@ fb::Offset<artifact::DataPipeline> AttributeTables::data(DictionaryAttr block) {
                                             validation ? validation.getValueAsDouble() : 0.0);
 }
 
+/// The settings of the block that change updates, as one call; none if it has none of them.
+fb::Offset<artifact::Call> AttributeTables::updates(DictionaryAttr block) {
+  NamedAttrList given;
+  for (StringRef name : {"freeze"})
+    if (Attribute value = block.get(name))
+      given.set(name, value);
+  if (given.empty())
+    return {};
+  given.set("name", StringAttr::get(block.getContext(), "updates"));
+  return call(given.getDictionary(block.getContext()));
+}
+
 fb::Offset<artifact::Training> AttributeTables::training(DictionaryAttr block) {
   if (!block)
     return {};
@@ -100,12 +112,13 @@ fb::Offset<artifact::Training> AttributeTables::training(DictionaryAttr block) {
   auto optimizer = call(block.getAs<DictionaryAttr>("optimizer"));
   auto schedule = calls(block.get("schedule"));
   auto earlyStop = call(block.getAs<DictionaryAttr>("early_stop"));
+  auto changes = updates(block);
   auto monitor = block.getAs<DictionaryAttr>("monitor");
   auto name = builder.CreateString(monitor ? monitor.getAs<StringAttr>("name").str() : "loss");
   bool isMax = monitor && monitor.getAs<StringAttr>("goal") == "max";
   return artifact::CreateTraining(builder, optimizer, integer("epochs"), integer("steps_per_epoch"),
                                   schedule, earlyStop, name,
-                                  isMax ? artifact::Goal::Max : artifact::Goal::Min);
+                                  isMax ? artifact::Goal::Max : artifact::Goal::Min, changes);
 }
 
 fb::Offset<artifact::Target> AttributeTables::target(const rt::PlannerTarget &planned,

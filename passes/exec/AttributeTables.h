@@ -27,6 +27,7 @@ public:
 
 private:
   flatbuffers::Offset<artifact::Call> call(mlir::DictionaryAttr dictionary);
+  flatbuffers::Offset<artifact::Call> updates(mlir::DictionaryAttr block);
   List<artifact::Call> calls(mlir::Attribute array);
 
   flatbuffers::FlatBufferBuilder &builder;

@@ -3,6 +3,7 @@
 
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/InputRange.h"
+#include "dialects/NN/ParameterPatterns.h"
 #include "passes/nn/ModelChecks.h"
 #include "runtime/artifact/Formula.h"
 #include "runtime/artifact/Ranges.h"
@@ -14,7 +15,19 @@ using namespace mlir;
 using namespace dlc;
 
 namespace {
-enum class Form { Flag, Integer, Integers, Real, Range, Text, Tensor, Dictionary, Call, Monitor };
+enum class Form {
+  Flag,
+  Integer,
+  Integers,
+  Real,
+  Range,
+  Text,
+  Tensor,
+  Dictionary,
+  Call,
+  Monitor,
+  Pattern
+};
 
 /// An entry of a dictionary, or a list of such.
 struct Field {
@@ -50,6 +63,7 @@ constexpr Field trainFields[] = {{"optimizer", Form::Call},
                                  integer("steps_per_epoch", rt::ranges::count),
                                  {"schedule", Form::Call, true},
                                  {"early_stop", Form::Call},
+                                 {"freeze", Form::Pattern, true},
                                  {"monitor", Form::Monitor}};
 constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
                                   integer("nanoseconds", sixtyThreeBits, true),
@@ -114,6 +128,7 @@ bool hasForm(Attribute value, Form form) {
   case Form::Range:
     return nn::isRange(value);
   case Form::Text:
+  case Form::Pattern:
     return isa<StringAttr>(value);
   case Form::Tensor:
     return isa<TypeAttr>(value) && nn::isTensor(cast<TypeAttr>(value).getValue());
@@ -143,6 +158,8 @@ StringRef nameOf(Form form) {
     return "array<f64: low, high>";
   case Form::Text:
     return "a string";
+  case Form::Pattern:
+    return "a pattern of parameters' names";
   case Form::Tensor:
     return "a tensor's type";
   case Form::Dictionary:
@@ -192,6 +209,13 @@ LogicalResult verifyChoice(nn::ModelOp model, Attribute value, StringRef choices
   return model.emitOpError("has ") << path << " = " << value << ", expected one of " << choices;
 }
 
+LogicalResult verifyPattern(nn::ModelOp model, StringAttr pattern, const std::string &path) {
+  std::string fault = nn::patternFault(model, pattern);
+  return fault.empty()
+             ? success()
+             : model.emitOpError("has ") << path << " = " << pattern << ", which " << fault;
+}
+
 LogicalResult verifyFields(nn::ModelOp model, DictionaryAttr dictionary, ArrayRef<Field> fields,
                            const std::string &path);
 
@@ -207,6 +231,8 @@ LogicalResult verifyValue(nn::ModelOp model, Attribute value, const Field &field
     return verifyCall(model, cast<DictionaryAttr>(value), path);
   case Form::Text:
     return verifyChoice(model, value, field.choices, path);
+  case Form::Pattern:
+    return verifyPattern(model, cast<StringAttr>(value), path);
   default:
     return verifyRange(model, value, field.range, path);
   }

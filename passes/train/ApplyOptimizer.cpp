@@ -3,13 +3,13 @@
 // All arithmetic on tensors is elementwise in the parameter's shape, so that an update fuses into
 // one kernel; what depends on the step alone is computed once on scalars and broadcast.
 
+#include "dialects/NN/ParameterPatterns.h"
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/nn/Scalars.h"
 #include "runtime/artifact/Ranges.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "llvm/Support/GlobPattern.h"
 
 #include <cmath>
 
@@ -56,12 +56,10 @@ public:
   bool isAdam() const { return name() == "adam" || name() == "adamw"; }
   double learningRate() const { return number("lr", isAdam() ? 1e-3 : 1e-2); }
   double weightDecay(StringRef parameter) const {
-    bool exempt = llvm::any_of(noDecay, [&](const GlobPattern &g) { return g.match(parameter); });
-    return exempt ? 0 : number("weight_decay", name() == "adamw" ? 1e-2 : 0);
+    return noDecay.match(parameter) ? 0 : number("weight_decay", name() == "adamw" ? 1e-2 : 0);
   }
 
 private:
-  using GlobPattern = llvm::GlobPattern;
   explicit Configuration(DictionaryAttr call) : call(call) {}
 
   LogicalResult checkNumbers(ModelOp model) const {
@@ -81,20 +79,17 @@ private:
   }
 
   LogicalResult readPatterns(ModelOp model) {
-    auto patterns = call.getAs<ArrayAttr>("no_decay");
-    for (Attribute entry : patterns ? patterns : ArrayAttr::get(model.getContext(), {})) {
-      auto text = dyn_cast<StringAttr>(entry);
-      llvm::Expected<GlobPattern> glob = GlobPattern::create(text ? text.getValue() : "[");
-      if (!glob)
-        return model.emitOpError("has the optimizer's no_decay pattern ")
-               << entry << ": " << llvm::toString(glob.takeError());
-      noDecay.push_back(std::move(*glob));
-    }
+    auto exempt = call.getAs<ArrayAttr>("no_decay");
+    FailureOr<ParameterPatterns> patterns = ParameterPatterns::create(
+        model, "the optimizer's no_decay", exempt ? exempt.getValue() : ArrayRef<Attribute>());
+    if (failed(patterns))
+      return failure();
+    noDecay = std::move(*patterns);
     return success();
   }
 
   DictionaryAttr call;
-  std::vector<GlobPattern> noDecay;
+  ParameterPatterns noDecay;
 };
 
 //===- Arithmetic -----------------------------------------------------------------------------===//

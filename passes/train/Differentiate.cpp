@@ -7,6 +7,7 @@
 // all users lie behind it.
 
 #include "dialects/NN/Elementwise.h"
+#include "dialects/NN/ParameterPatterns.h"
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 
@@ -18,11 +19,6 @@ namespace dlc {
 #define GEN_PASS_DEF_DIFFERENTIATE
 #include "passes/Passes.h.inc"
 } // namespace dlc
-
-static bool isTrained(VariableOp variable) {
-  auto trainable = variable->getAttrOfType<BoolAttr>("trainable");
-  return variable.getKind() == VariableKind::Parameter && (!trainable || trainable.getValue());
-}
 
 namespace {
 class DifferentiatePass : public dlc::impl::DifferentiateBase<DifferentiatePass> {
@@ -37,6 +33,13 @@ public:
     ProgramOp train = trainProgram(model);
     if (!train)
       return;
+    auto settings = model->getAttrOfType<DictionaryAttr>("train");
+    auto freeze = settings ? settings.getAs<ArrayAttr>("freeze") : ArrayAttr();
+    FailureOr<ParameterPatterns> patterns = ParameterPatterns::create(
+        model, "the setting freeze's", freeze ? freeze.getValue() : ArrayRef<Attribute>());
+    if (failed(patterns))
+      return signalPassFailure();
+    frozen = std::move(*patterns);
     Block &body = train.getBody().front();
     OpBuilder builder = OpBuilder::atBlockEnd(&body);
     builder.setListener(&stamp);
@@ -51,6 +54,12 @@ public:
   }
 
 private:
+  bool isTrained(VariableOp variable) const {
+    auto trainable = variable->getAttrOfType<BoolAttr>("trainable");
+    return variable.getKind() == VariableKind::Parameter && (!trainable || trainable.getValue()) &&
+           !frozen.match(variable.getSymName());
+  }
+
   /// Gives the layer kind of a loss to arithmetic that only losses and metrics read.
   static void markLosses(ArrayRef<Operation *> forward) {
     for (Operation *op : llvm::reverse(forward)) {
@@ -200,6 +209,7 @@ private:
   }
 
   RoleStamp stamp;
+  ParameterPatterns frozen;
   llvm::DenseMap<Value, ReadOp> origin;   // value -> a trained parameter that it depends on
   llvm::DenseMap<Value, ReadOp> elements; // value -> the parameter that it is, elementwise
   llvm::DenseMap<Value, Value> gradients; // value -> sum of the contributions so far

@@ -11,8 +11,8 @@ def Differentiate : Pass<"dlc-differentiate", "::dlc::nn::ModelOp"> {
     Precondition: stage nn. Effect: behind the ops of @train follow the gradients of sum over losses of weight * sum /
     count, by the ops' own rules (DifferentiableOpInterface), then one nn.gradient per parameter; the stage becomes
     train. A count is a constant to the gradient: it enters as `nn.div %weight, %count` or, if it is a constant, folded.
-    A parameter without influence on a loss gets a warning and no gradient, one with `trainable = false` neither. An op
-    without a rule on the way is an error.
+    A parameter without influence on a loss gets a warning and no gradient, one with `trainable = false`, or that
+    `train.freeze` names, neither. An op without a rule on the way is an error.
     ```mlir
     %w = nn.read @w : tensor<3xf32>
     %s = nn.reduce_sum %w {dims = array<i64: 0>} : (tensor<3xf32>) -> tensor<f32>

@@ -52,6 +52,8 @@ private:
       call(*training.optimizer());
     if (training.early_stop())
       call(*training.early_stop());
+    if (training.updates())
+      call(*training.updates());
   }
 
   bool good = true;

@@ -25,6 +25,8 @@ public:
       call("train.optimizer", *training.optimizer());
     if (training.early_stop())
       call("train.early_stop", *training.early_stop());
+    if (training.updates())
+      call("train.updates", *training.updates());
   }
 
 private:

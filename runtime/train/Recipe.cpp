@@ -130,6 +130,7 @@ static std::vector<Fact> factsOf(const Artifact &artifact, const TrainOptions &o
       found("parameters", parametersOf(content)),
       found("batch", train.batch()),
       found("optimizer", callOf(training.optimizer)),
+      found("updates", callOf(training.updates)),
       found("schedule", callsOf(training.schedule)),
       found("steps_per_epoch", training.steps_per_epoch),
       found("monitor", monitorOf(training)),

@@ -218,6 +218,18 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64, data = {sources = ["x"]}}
 
 // -----
 
+// expected-error @below {{has train.freeze[0] = "v.*", which matches no parameter of the model; near it are 'w.a', 'other'}}
+nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {freeze = ["v.*"]}} {
+  nn.variable @other : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @w.a : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @v.mean : tensor<f32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
 // expected-error @below {{has train.schedule = "cosine", expected a list, each a call {name = "...", argument = value}}}
 nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {schedule = "cosine"}} {
   nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {

@@ -586,6 +586,14 @@ TEST(Configuration, EarlyStopIsACallOfItsOwn) {
             std::string::npos);
 }
 
+TEST(Configuration, FreezeIsAListOfPatterns) {
+  Elaborated result("model m(batch = 2) { input x : f32[batch, 3]; loss = mean(dense(x, 1)) }\n"
+                    "train { freeze = [\"dense.?.bias\"] }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_NE(textOf(result.model()->getAttr("train")).find("freeze = [\"dense.?.bias\"]"),
+            std::string::npos);
+}
+
 TEST(Configuration, DefaultsFollowEarlierParameters) {
   Options options;
   options.sets = {"size=16"};

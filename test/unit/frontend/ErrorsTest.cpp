@@ -375,6 +375,12 @@ INSTANTIATE_TEST_SUITE_P(
              "the monitor is NAME, max(NAME) or min(NAME)"},
         Case{DLC_MODEL "train { monitor = max(loss) }", "test.dl:3:19",
              "training makes the loss small; write monitor = loss"},
+        Case{DLC_MODEL "train { freeze = \"*.bias\" }", "test.dl:3:18",
+             "expected a list of patterns"},
+        Case{DLC_MODEL "train { freeze = [\"*.bias\", \"*.weigth\"] }", "test.dl:3:29",
+             "pattern \"*.weigth\" matches no parameter of the model; near it are "
+             "'dense.0.weight', 'dense.0.bias'"},
+        Case{DLC_MODEL "train { freeze = [\"[a\"] }", "test.dl:3:19", "is no pattern"},
         Case{DLC_MODEL "train { early_stop() }", "test.dl:3:9", "needs its argument 'patience'"},
         Case{DLC_MODEL "predict { bach = 1 }", "test.dl:3:11", "did you mean 'batch'?"},
         Case{DLC_MODEL "predict { batch = 1.5 }", "test.dl:3:19", "prediction cannot make it"},

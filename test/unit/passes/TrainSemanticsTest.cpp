@@ -41,6 +41,10 @@ public:
   }
 
   double &at(const std::string &name, size_t i = 0) { return variables.at(name).data[i]; }
+  bool isAssigned(const std::string &name) const { return variables.count(name) > 0; }
+  bool hasVariable(StringRef name) {
+    return SymbolTable::lookupSymbolIn(*module->getOps<nn::ModelOp>().begin(), name) != nullptr;
+  }
   void set(const std::string &name, double value) { variables[name] = scalar(value); }
   static Tensor scalar(double value) { return filled({}, {value}); }
   static Tensor filled(ArrayRef<int64_t> shape, std::vector<double> data) {
@@ -167,6 +171,52 @@ TEST(ApplyOptimizer, RmspropWithMomentumAndDecay) {
          weight_decay = 0.1 : f64)",
       [](Expected &e, double lr, double g, int) { e.rmsprop(lr, g, 0.9, 1e-3, 0.5, 0.1); });
   EXPECT_NEAR(w, 1.55581599822, 1e-6);
+}
+
+//===- Single parameters ----------------------------------------------------------------------===//
+
+/// loss = mean over two rows of x * a + b with batch norm of x by its own statistics; `settings` of
+/// the block train.
+std::string normModel(const std::string &settings) {
+  return R"(nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {optimizer = {name = "sgd",
+      momentum = 0.5 : f64, weight_decay = 0.25 : f64})" +
+         settings + R"(}} {
+    nn.variable @a : tensor<1xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 2.0, 0.0>}
+    nn.variable @b : tensor<1xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.variable @mean : tensor<1xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
+    nn.variable @var : tensor<1xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.program @train(%x: tensor<2x1xf32> {nn.input = "x"}) {
+      %a = nn.read @a : tensor<1xf32>
+      %b = nn.read @b : tensor<1xf32>
+      %m = nn.read @mean : tensor<1xf32>
+      %v = nn.read @var : tensor<1xf32>
+      %y, %bm, %bv = nn.batch_norm %x, %a, %b, %m, %v {epsilon = 1.0e-5 : f64, training = true}
+          : (tensor<2x1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> (tensor<2x1xf32>, tensor<1xf32>, tensor<1xf32>)
+      nn.assign @mean, %bm : tensor<1xf32>
+      nn.assign @var, %bv : tensor<1xf32>
+      %z = nn.mul %y, %y : (tensor<2x1xf32>, tensor<2x1xf32>) -> tensor<2x1xf32>
+      %s = nn.reduce_sum %z {dims = array<i64: 0, 1>} : (tensor<2x1xf32>) -> tensor<f32>
+      %two = nn.constant dense<2.0> : tensor<f32>
+      nn.loss %s, %two : tensor<f32>, tensor<f32>
+    }
+  })";
+}
+
+TEST(Freeze, LeavesParametersAndMovesStatistics) {
+  Model free(normModel("")), frozen(normModel(R"(, freeze = ["a*"])"));
+  for (Model *model : {&free, &frozen}) {
+    model->set("lr", 0.125);
+    model->run("train", {{{"x", Model::filled({2, 1}, {1, 3})}}});
+  }
+  EXPECT_TRUE(free.isAssigned("a"));
+  EXPECT_FALSE(frozen.isAssigned("a"));
+  EXPECT_TRUE(free.hasVariable("optimizer.momentum_buffer.a"));
+  EXPECT_FALSE(frozen.hasVariable("optimizer.momentum_buffer.a"));
+  // y = +-2 + b, so that the gradient of b is 2 b = 2, and with the decay 2.25.
+  EXPECT_NEAR(frozen.at("b"), 1 - 0.125 * 2.25, 1e-6);
+  EXPECT_EQ(frozen.at("b"), free.at("b"));
+  EXPECT_EQ(frozen.at("mean"), 2);
+  EXPECT_EQ(frozen.at("var"), free.at("var"));
 }
 
 //===- Ranks ----------------------------------------------------------------------------------===//
