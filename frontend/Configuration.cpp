@@ -515,6 +515,8 @@ FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
     return countAttr(entry, 0);
   if (entry.name == "freeze")
     return patternsAttr(*entry.value);
+  if (entry.name == "lr_scale")
+    return scalesAttr(*entry.value);
   if (entry.name != "monitor") {
     auto known =
         map_to_vector(trainSettings(), [](const SettingSpec &s) -> StringRef { return s.name; });
@@ -539,6 +541,35 @@ FailureOr<Attribute> Configuration::patternsAttr(const Expr &expr) {
     if (failed(checkPattern(item.asString(), itemLoc(expr, i))))
       return failure();
   return toAttr(builder, *value, /*asFloats=*/false);
+}
+
+/// A list of [pattern, factor].
+FailureOr<Attribute> Configuration::scalesAttr(const Expr &expr) {
+  FailureOr<Value> value = elaborator.evaluateWith(parameters, expr);
+  if (failed(value))
+    return failure();
+  auto isScale = [](const Value &item) {
+    return item.isList() && item.asList().size() == 2 && item.asList()[0].isString() &&
+           item.asList()[1].isNumber();
+  };
+  if (!value->isList() || !all_of(value->asList(), isScale))
+    return diags.error(expr.loc,
+                       "expected a list of [pattern, factor], such as [[\"head.*\", 10]], got " +
+                           describe(*value));
+  rt::Range range = rt::rangeOf("updates", "lr_scale");
+  SmallVector<Attribute> scales;
+  for (auto [i, item] : enumerate(value->asList())) {
+    const Value &pattern = item.asList()[0], &factor = item.asList()[1];
+    if (failed(checkPattern(pattern.asString(), itemLoc(expr, i))))
+      return failure();
+    if (!range.contains(factor.asDouble()))
+      return diags.error(itemLoc(expr, i), "the factor of a learning rate cannot be " +
+                                               toText(factor) + ", expected a number " +
+                                               range.text());
+    scales.push_back(builder.getArrayAttr(
+        {builder.getStringAttr(pattern.asString()), builder.getF64FloatAttr(factor.asDouble())}));
+  }
+  return Attribute(builder.getArrayAttr(scales));
 }
 
 LogicalResult Configuration::checkPattern(StringRef pattern, SMLoc loc) {

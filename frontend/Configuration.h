@@ -5,11 +5,12 @@
 //   data   = {sources = [{name, axes}..], validation = 0.2,
 //             chains = [{inputs = [..], steps = [CALL..], outputs = [..]}..]}
 //   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..],
-//             early_stop = CALL, monitor = {name = "iou", goal = "max"}, freeze = ["*.bias"]}
+//             early_stop = CALL, monitor = {name = "iou", goal = "max"}, freeze = ["*.bias"],
+//             lr_scale = [["head.*", 10.0]..]}
 //   CALL   = {name = "adam", lr = 1.0e-3, ...}
 //
 // Arguments are i64, f64, bool, string, or an array of one of these; all that have a value are
-// written, defaults included. There is no early_stop and no freeze unless given.
+// written, defaults included. There is no early_stop, freeze and lr_scale unless given.
 #pragma once
 
 #include "frontend/Elaborator.h"
@@ -53,6 +54,7 @@ private:
                                                llvm::ArrayRef<MetricInfo> metrics);
   mlir::Attribute monitor(llvm::StringRef name, bool isMax);
   mlir::FailureOr<mlir::Attribute> patternsAttr(const Expr &expr);
+  mlir::FailureOr<mlir::Attribute> scalesAttr(const Expr &expr);
   /// Reports a pattern that matches no parameter.
   llvm::LogicalResult checkPattern(llvm::StringRef pattern, llvm::SMLoc loc);
   mlir::FailureOr<mlir::Attribute> scheduleAttr(const Expr &expr);

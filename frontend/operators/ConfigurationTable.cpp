@@ -226,6 +226,8 @@ static constexpr SettingSpec settings[] = {
      "NAME where the direction is known; loss if not given"},
     {"freeze", "[PATTERN, ...]",
      "parameters that training leaves as they are, such as \"features.*\"; none if not given"},
+    {"lr_scale", "[[PATTERN, FACTOR], ...]",
+     "factors of the learning rate of some parameters; the first pattern that matches counts"},
 };
 
 ArrayRef<SettingSpec> trainSettings() { return settings; }

@@ -26,7 +26,8 @@ enum class Form {
   Dictionary,
   Call,
   Monitor,
-  Pattern
+  Pattern,
+  Scale
 };
 
 /// An entry of a dictionary, or a list of such.
@@ -64,6 +65,7 @@ constexpr Field trainFields[] = {{"optimizer", Form::Call},
                                  {"schedule", Form::Call, true},
                                  {"early_stop", Form::Call},
                                  {"freeze", Form::Pattern, true},
+                                 {"lr_scale", Form::Scale, true},
                                  {"monitor", Form::Monitor}};
 constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
                                   integer("nanoseconds", sixtyThreeBits, true),
@@ -116,6 +118,7 @@ StringRef textOf(DictionaryAttr dictionary, StringRef name) {
 
 bool hasForm(Attribute value, Form form) {
   auto dictionary = dyn_cast<DictionaryAttr>(value);
+  auto list = dyn_cast<ArrayAttr>(value);
   switch (form) {
   case Form::Flag:
     return isa<BoolAttr>(value);
@@ -130,6 +133,8 @@ bool hasForm(Attribute value, Form form) {
   case Form::Text:
   case Form::Pattern:
     return isa<StringAttr>(value);
+  case Form::Scale:
+    return list && list.size() == 2 && isa<StringAttr>(list[0]) && isa<FloatAttr>(list[1]);
   case Form::Tensor:
     return isa<TypeAttr>(value) && nn::isTensor(cast<TypeAttr>(value).getValue());
   case Form::Dictionary:
@@ -160,6 +165,8 @@ StringRef nameOf(Form form) {
     return "a string";
   case Form::Pattern:
     return "a pattern of parameters' names";
+  case Form::Scale:
+    return "[a pattern of parameters' names, a float]";
   case Form::Tensor:
     return "a tensor's type";
   case Form::Dictionary:
@@ -233,6 +240,10 @@ LogicalResult verifyValue(nn::ModelOp model, Attribute value, const Field &field
     return verifyChoice(model, value, field.choices, path);
   case Form::Pattern:
     return verifyPattern(model, cast<StringAttr>(value), path);
+  case Form::Scale:
+    if (failed(verifyPattern(model, cast<StringAttr>(cast<ArrayAttr>(value)[0]), path)))
+      return failure();
+    return verifyRange(model, value, rt::rangeOf("updates", field.name), path);
   default:
     return verifyRange(model, value, field.range, path);
   }

@@ -25,7 +25,7 @@ namespace dlc {
 //===- Configuration --------------------------------------------------------------------------===//
 
 namespace {
-/// `train.optimizer` of the model. Absent entries have torch.optim's defaults.
+/// `train` of the model. Absent entries of the optimizer have torch.optim's defaults.
 class Configuration {
 public:
   static FailureOr<Configuration> read(ModelOp model) {
@@ -39,7 +39,8 @@ public:
       return model.emitOpError("has the optimizer '")
              << name.getValue() << "', expected sgd, adam, adamw or rmsprop";
     Configuration configuration(call);
-    if (failed(configuration.checkNumbers(model)) || failed(configuration.readPatterns(model)))
+    if (failed(configuration.checkNumbers(model)) || failed(configuration.readPatterns(model)) ||
+        failed(configuration.readScales(model, train)))
       return failure();
     return configuration;
   }
@@ -55,6 +56,9 @@ public:
   }
   bool isAdam() const { return name() == "adam" || name() == "adamw"; }
   double learningRate() const { return number("lr", isAdam() ? 1e-3 : 1e-2); }
+  /// Of the learning rate of some parameters.
+  ArrayRef<double> factors() const { return scales; }
+  std::optional<size_t> factorOf(StringRef parameter) const { return scaled.firstMatch(parameter); }
   double weightDecay(StringRef parameter) const {
     return noDecay.match(parameter) ? 0 : number("weight_decay", name() == "adamw" ? 1e-2 : 0);
   }
@@ -88,8 +92,29 @@ private:
     return success();
   }
 
+  LogicalResult readScales(ModelOp model, DictionaryAttr train) {
+    SmallVector<Attribute> patterns;
+    auto entries = train.getAs<ArrayAttr>("lr_scale");
+    for (Attribute entry : entries ? entries.getValue() : ArrayRef<Attribute>()) {
+      auto pair = dyn_cast<ArrayAttr>(entry);
+      auto factor = pair && pair.size() == 2 ? dyn_cast<FloatAttr>(pair[1]) : FloatAttr();
+      if (!factor)
+        return model.emitOpError("has the setting lr_scale's ")
+               << entry << ", expected [pattern, factor]";
+      patterns.push_back(pair[0]);
+      scales.push_back(factor.getValueAsDouble());
+    }
+    FailureOr<ParameterPatterns> created =
+        ParameterPatterns::create(model, "the setting lr_scale's", patterns);
+    if (failed(created))
+      return failure();
+    scaled = std::move(*created);
+    return success();
+  }
+
   DictionaryAttr call;
-  ParameterPatterns noDecay;
+  ParameterPatterns noDecay, scaled;
+  SmallVector<double> scales; // by pattern of `scaled`
 };
 
 //===- Arithmetic -----------------------------------------------------------------------------===//
@@ -128,18 +153,23 @@ public:
         stamp({Phase::Update}), parameters(model) {
     builder.setListener(&stamp);
     inverseWorld = readScalar(builder, builder.getLoc(), model, "inverse_world");
-    learningRate = readScalar(builder, builder.getLoc(), model, "lr");
+    Value learningRate = readScalar(builder, builder.getLoc(), model, "lr");
     cast<VariableOp>(SymbolTable::lookupSymbolIn(model, "lr"))
         .setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
                                           configuration.learningRate(), 0));
-    if (configuration.isAdam())
-      readStep();
+    base = {learningRate, configuration.isAdam() ? readStep(learningRate) : Value()};
+    Arithmetic m(builder, cast<RankedTensorType>(learningRate.getType()));
+    for (double factor : configuration.factors())
+      scaled.push_back(
+          {m.scale(base.learning, factor), base.step ? m.scale(base.step, factor) : Value()});
   }
 
   void update(GradientOp gradient) {
     builder.setInsertionPoint(gradient);
     builder.setLoc(optimizerLoc(gradient.getLoc()));
     parameter = parameters.lookup<VariableOp>(gradient.getVariable());
+    std::optional<size_t> factor = configuration.factorOf(parameter.getSymName());
+    rates = factor ? scaled[*factor] : base;
     stamp.role.variable = gradient.getVariableAttr();
     auto type = cast<RankedTensorType>(parameter.getType());
     Arithmetic m(builder, type);
@@ -169,7 +199,7 @@ private:
       gradient =
           configuration.flag("nesterov") ? m.add(gradient, m.scale(buffer, momentum)) : buffer;
     }
-    return m.sub(value, m.mul(m.broadcast(learningRate), gradient));
+    return m.sub(value, m.mul(m.broadcast(rates.learning), gradient));
   }
 
   /// torch.optim.RMSprop, not centered. The momentum's buffer has no part of lr.
@@ -186,7 +216,7 @@ private:
       step = m.add(m.scale(readSlot("momentum_buffer"), momentum), step);
       assignSlot("momentum_buffer", step);
     }
-    return m.sub(value, m.mul(m.broadcast(learningRate), step));
+    return m.sub(value, m.mul(m.broadcast(rates.learning), step));
   }
 
   /// torch.optim.Adam and AdamW (decoupled decay).
@@ -203,7 +233,7 @@ private:
     assignSlot("exp_avg_sq", second);
     Value deviation = m.div(m.sqrt(second), m.broadcast(secondCorrection));
     Value denominator = m.add(deviation, m.constant(configuration.number("eps", 1e-8)));
-    return m.sub(value, m.mul(m.broadcast(stepSize), m.div(first, denominator)));
+    return m.sub(value, m.mul(m.broadcast(rates.step), m.div(first, denominator)));
   }
 
   /// gradient + weight_decay * value.
@@ -217,12 +247,13 @@ private:
     double rate = configuration.weightDecay(parameter.getSymName());
     if (rate == 0)
       return value;
-    return m.mul(value, m.sub(m.constant(1), m.scale(m.broadcast(learningRate), rate)));
+    return m.mul(value, m.sub(m.constant(1), m.scale(m.broadcast(rates.learning), rate)));
   }
 
-  /// lr / (1 - beta1^t) and sqrt(1 - beta2^t), t = step + 1. In f32 the difference would lose four
-  /// digits at the first steps; 1 - e^-2x = 2 tanh x / (1 + tanh x) loses none.
-  void readStep() {
+  /// lr / (1 - beta1^t); `secondCorrection` becomes sqrt(1 - beta2^t), t = step + 1. In f32 the
+  /// difference would lose four digits at the first steps; 1 - e^-2x = 2 tanh x / (1 + tanh x)
+  /// loses none.
+  Value readStep(Value learningRate) {
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     Arithmetic m(builder, scalar);
     Value step = readScalar(builder, builder.getLoc(), model, "step");
@@ -233,8 +264,8 @@ private:
       Value tanh = m.tanh(m.scale(t, -std::log(beta) / 2));
       return m.div(m.scale(tanh, 2), m.add(tanh, m.constant(1)));
     };
-    stepSize = m.div(learningRate, correction(configuration.number("beta1", 0.9)));
     secondCorrection = m.sqrt(correction(configuration.number("beta2", 0.999)));
+    return m.div(learningRate, correction(configuration.number("beta1", 0.9)));
   }
 
   std::string slotName(StringRef slot) {
@@ -261,8 +292,15 @@ private:
   ImplicitLocOpBuilder builder;
   RoleStamp stamp;
   SymbolTable parameters;
-  VariableOp parameter; // being updated
-  Value inverseWorld, learningRate, stepSize, secondCorrection;
+  /// What the step takes of a direction: the learning rate, and Adam's with its correction.
+  struct Rates {
+    Value learning, step;
+  };
+  Rates base;
+  SmallVector<Rates> scaled; // by factor of the configuration
+  VariableOp parameter;      // being updated
+  Rates rates;               // of that parameter
+  Value inverseWorld, secondCorrection;
 };
 
 //===- Pass -----------------------------------------------------------------------------------===//

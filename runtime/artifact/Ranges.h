@@ -46,7 +46,7 @@ inline constexpr Range ranks{1, 4096};
 } // namespace ranges
 
 /// The range of an argument of a call in the blocks train and data: an optimizer, a schedule entry,
-/// early_stop or a data step. For a list, of each of its numbers.
+/// early_stop, a data step or the settings of updates. For a list, of each of its numbers.
 constexpr Range rangeOf(std::string_view call, std::string_view argument) {
   struct Entry {
     std::string_view call, argument; // an empty call: any
@@ -85,6 +85,7 @@ constexpr Range rangeOf(std::string_view call, std::string_view argument) {
       {"contrast", "high", ranges::notNegative},
       {"noise", "std", ranges::notNegative},
       {"", "classes", ranges::positiveCount},
+      {"updates", "lr_scale", ranges::notNegative},
   };
   for (const Entry &entry : table)
     if ((entry.call.empty() || entry.call == call) && entry.argument == argument)

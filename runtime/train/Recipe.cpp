@@ -17,6 +17,8 @@ using nlohmann::json;
 
 static json valueOf(const artifact::ArgumentT &argument) {
   auto one = [](const auto &values) { return values.size() == 1 ? json(values[0]) : json(values); };
+  if (!argument.floats.empty() && !argument.text.empty()) // a list of patterns and numbers
+    return json::array({argument.text, one(argument.floats)});
   if (!argument.floats.empty())
     return one(argument.floats);
   if (!argument.ints.empty())

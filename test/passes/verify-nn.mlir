@@ -230,6 +230,25 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {freeze = ["v.*"]
 
 // -----
 
+// expected-error @below {{has train.lr_scale[0] = ["w"], expected [a pattern of parameters' names, a float]}}
+nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {lr_scale = [["w"]]}} {
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
+// expected-error @below {{has train.lr_scale[0] = -1.000000e+00 : f64, expected a number finite and at least 0}}
+nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {lr_scale = [["w", -1.0]]}} {
+  nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
 // expected-error @below {{has train.schedule = "cosine", expected a list, each a call {name = "...", argument = value}}}
 nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {schedule = "cosine"}} {
   nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {

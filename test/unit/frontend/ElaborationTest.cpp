@@ -586,6 +586,15 @@ TEST(Configuration, EarlyStopIsACallOfItsOwn) {
             std::string::npos);
 }
 
+TEST(Configuration, ScalesAreFloats) {
+  Elaborated result("model m(batch = 2) { input x : f32[batch, 3]; loss = mean(dense(x, 1)) }\n"
+                    "train { lr_scale = [[\"*.bias\", 2], [\"*\", 0.5]] }");
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_NE(textOf(result.model()->getAttr("train"))
+                .find("lr_scale = [[\"*.bias\", 2.000000e+00], [\"*\", 5.000000e-01]]"),
+            std::string::npos);
+}
+
 TEST(Configuration, FreezeIsAListOfPatterns) {
   Elaborated result("model m(batch = 2) { input x : f32[batch, 3]; loss = mean(dense(x, 1)) }\n"
                     "train { freeze = [\"dense.?.bias\"] }");

@@ -380,6 +380,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{DLC_MODEL "train { freeze = [\"*.bias\", \"*.weigth\"] }", "test.dl:3:29",
              "pattern \"*.weigth\" matches no parameter of the model; near it are "
              "'dense.0.weight', 'dense.0.bias'"},
+        Case{DLC_MODEL "train { lr_scale = [\"*.bias\"] }", "test.dl:3:20",
+             "expected a list of [pattern, factor]"},
+        Case{DLC_MODEL "train { lr_scale = [[\"*.bias\", 2], [\"bias\", 2]] }", "test.dl:3:35",
+             "pattern \"bias\" matches no parameter"},
+        Case{DLC_MODEL "train { lr_scale = [[\"*.bias\", -1]] }", "test.dl:3:21",
+             "cannot be -1, expected a number finite and at least 0"},
         Case{DLC_MODEL "train { freeze = [\"[a\"] }", "test.dl:3:19", "is no pattern"},
         Case{DLC_MODEL "train { early_stop() }", "test.dl:3:9", "needs its argument 'patience'"},
         Case{DLC_MODEL "predict { bach = 1 }", "test.dl:3:11", "did you mean 'batch'?"},

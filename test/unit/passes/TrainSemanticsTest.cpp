@@ -219,6 +219,63 @@ TEST(Freeze, LeavesParametersAndMovesStatistics) {
   EXPECT_EQ(frozen.at("var"), free.at("var"));
 }
 
+/// loss = mean over two rows of x * (u + 2 v + 3 w), whose gradients are the mean of x, times 1,
+/// 2, 3.
+std::string threeParameters(const std::string &settings) {
+  return R"(nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {)" + settings + R"(}} {
+    nn.variable @u : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.variable @v : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+      %u = nn.read @u : tensor<f32>
+      %v = nn.read @v : tensor<f32>
+      %w = nn.read @w : tensor<f32>
+      %two = nn.constant dense<2.0> : tensor<f32>
+      %three = nn.constant dense<3.0> : tensor<f32>
+      %v2 = nn.mul %v, %two : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      %w3 = nn.mul %w, %three : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      %a = nn.add %u, %v2 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      %b = nn.add %a, %w3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      %bs = nn.broadcast %b {dims = array<i64>} : (tensor<f32>) -> tensor<2xf32>
+      %y = nn.mul %x, %bs : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      %s = nn.reduce_sum %y {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+      nn.loss %s, %two : tensor<f32>, tensor<f32>
+    }
+  })";
+}
+
+/// Steps on as many ranks as `gradients` has in each step: the means of their x.
+void train(Model &model, double lr, ArrayRef<std::vector<double>> gradients) {
+  model.set("lr", lr);
+  for (auto [step, ranks] : llvm::enumerate(gradients)) {
+    model.set("step", static_cast<double>(step));
+    std::vector<Tensors> inputs;
+    for (double gradient : ranks)
+      inputs.push_back({{"x", Model::filled({2}, {gradient - 1, gradient + 1})}});
+    model.run("train", inputs);
+  }
+}
+
+TEST(LearningRateScale, TakesTheFirstMatch) {
+  Model model(
+      threeParameters(R"(optimizer = {name = "sgd"}, lr_scale = [["v", 10.0], ["[vw]", 0.5]])"));
+  train(model, 0.125, {{1, 3}});
+  EXPECT_NEAR(model.at("u"), 1 - 0.125 * 2, 1e-6);
+  EXPECT_NEAR(model.at("v"), 1 - 0.125 * 10 * 4, 1e-6);
+  EXPECT_NEAR(model.at("w"), 1 - 0.125 * 0.5 * 6, 1e-6);
+}
+
+/// PyTorch's numbers: parameter groups with lr = 0.1, 1 and 0.05, of gradients 1, -2, 3, 0.5, 1
+/// times 1, 2, 3, in f64.
+TEST(LearningRateScale, ScalesStepAndDecayOfAdamW) {
+  Model model(threeParameters(R"(optimizer = {name = "adamw", weight_decay = 0.25 : f64},
+                                 lr_scale = [["v", 10.0], ["[vw]", 0.5]])"));
+  train(model, 0.1, {{1}, {-2}, {3}, {0.5}, {1}});
+  EXPECT_NEAR(model.at("u"), 0.71430376881, 1e-6);
+  EXPECT_NEAR(model.at("v"), -0.81495477712, 1e-6);
+  EXPECT_NEAR(model.at("w"), 0.85330266544, 1e-6);
+}
+
 //===- Ranks ----------------------------------------------------------------------------------===//
 
 /// loss = sum(mask * (x w)^2) / sum(mask): the count depends on data. `rows` per rank.
