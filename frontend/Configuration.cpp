@@ -477,6 +477,16 @@ FailureOr<Attribute> Configuration::countAttr(const Entry &entry, int64_t low) {
   return Attribute(builder.getI64IntegerAttr(value->asInt()));
 }
 
+FailureOr<Attribute> Configuration::numberAttr(const Entry &entry, const rt::Range &range) {
+  FailureOr<Value> value = elaborator.evaluateWith(parameters, *entry.value);
+  if (failed(value))
+    return failure();
+  if (!value->isNumber() || !range.contains(value->asDouble()))
+    return diags.error(entry.value->loc, "'" + entry.name + "' is a number " + range.text() +
+                                             ", got " + describe(*value));
+  return Attribute(builder.getF64FloatAttr(value->asDouble()));
+}
+
 FailureOr<Attribute> Configuration::scheduleAttr(const Expr &expr) {
   SmallVector<Attribute> entries;
   const auto *list = dyn_cast<ListExpr>(&expr);
@@ -517,6 +527,8 @@ FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
     return patternsAttr(*entry.value);
   if (entry.name == "lr_scale")
     return scalesAttr(*entry.value);
+  if (entry.name == "clip_norm")
+    return numberAttr(entry, rt::rangeOf("updates", entry.name));
   if (entry.name != "monitor") {
     auto known =
         map_to_vector(trainSettings(), [](const SettingSpec &s) -> StringRef { return s.name; });

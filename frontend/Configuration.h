@@ -5,15 +5,16 @@
 //   data   = {sources = [{name, axes}..], validation = 0.2,
 //             chains = [{inputs = [..], steps = [CALL..], outputs = [..]}..]}
 //   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..],
-//             early_stop = CALL, monitor = {name = "iou", goal = "max"}, freeze = ["*.bias"],
-//             lr_scale = [["head.*", 10.0]..]}
+//             monitor = {name = "iou", goal = "max"}, early_stop = CALL, freeze = ["*.bias"],
+//             lr_scale = [["head.*", 10.0]..], clip_norm = 1.0}
 //   CALL   = {name = "adam", lr = 1.0e-3, ...}
 //
 // Arguments are i64, f64, bool, string, or an array of one of these; all that have a value are
-// written, defaults included. There is no early_stop, freeze and lr_scale unless given.
+// written, defaults included. Entries from early_stop on are there if given.
 #pragma once
 
 #include "frontend/Elaborator.h"
+#include "runtime/artifact/Ranges.h"
 
 namespace dlc::fe {
 
@@ -59,6 +60,7 @@ private:
   llvm::LogicalResult checkPattern(llvm::StringRef pattern, llvm::SMLoc loc);
   mlir::FailureOr<mlir::Attribute> scheduleAttr(const Expr &expr);
   mlir::FailureOr<mlir::Attribute> countAttr(const Entry &entry, int64_t low);
+  mlir::FailureOr<mlir::Attribute> numberAttr(const Entry &entry, const rt::Range &range);
   /// A call or a bare name of the kind.
   mlir::FailureOr<mlir::Attribute> callAttr(const Expr &expr, CallKind kind);
   llvm::LogicalResult checkArguments(const CallSpec &spec, llvm::SMLoc loc,

@@ -228,6 +228,9 @@ static constexpr SettingSpec settings[] = {
      "parameters that training leaves as they are, such as \"features.*\"; none if not given"},
     {"lr_scale", "[[PATTERN, FACTOR], ...]",
      "factors of the learning rate of some parameters; the first pattern that matches counts"},
+    {"clip_norm", "FLOAT",
+     "largest norm of all gradients together, as torch.nn.utils.clip_grad_norm_ has it; none if "
+     "not given"},
 };
 
 ArrayRef<SettingSpec> trainSettings() { return settings; }

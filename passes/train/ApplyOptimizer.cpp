@@ -1,7 +1,8 @@
 // dlc-apply-optimizer: each nn.gradient becomes torch.optim's update of its parameter.
 //
 // All arithmetic on tensors is elementwise in the parameter's shape, so that an update fuses into
-// one kernel; what depends on the step alone is computed once on scalars and broadcast.
+// one kernel; what depends on the step alone is computed once on scalars and broadcast. So is what
+// clips gradients: one factor of all of them.
 
 #include "dialects/NN/ParameterPatterns.h"
 #include "dialects/NN/Role.h"
@@ -40,7 +41,8 @@ public:
              << name.getValue() << "', expected sgd, adam, adamw or rmsprop";
     Configuration configuration(call);
     if (failed(configuration.checkNumbers(model)) || failed(configuration.readPatterns(model)) ||
-        failed(configuration.readScales(model, train)))
+        failed(configuration.readScales(model, train)) ||
+        failed(configuration.readClipNorm(model, train)))
       return failure();
     return configuration;
   }
@@ -56,6 +58,8 @@ public:
   }
   bool isAdam() const { return name() == "adam" || name() == "adamw"; }
   double learningRate() const { return number("lr", isAdam() ? 1e-3 : 1e-2); }
+  /// Of all gradients together; 0: any norm.
+  double clipNorm() const { return clip; }
   /// Of the learning rate of some parameters.
   ArrayRef<double> factors() const { return scales; }
   std::optional<size_t> factorOf(StringRef parameter) const { return scaled.firstMatch(parameter); }
@@ -112,9 +116,20 @@ private:
     return success();
   }
 
+  LogicalResult readClipNorm(ModelOp model, DictionaryAttr train) {
+    Attribute value = train.get("clip_norm");
+    if (auto norm = dyn_cast_or_null<FloatAttr>(value))
+      clip = norm.getValueAsDouble();
+    if (value && !rt::rangeOf("updates", "clip_norm").contains(clip))
+      return model.emitOpError("has clip_norm = ")
+             << value << ", expected a float " << rt::rangeOf("updates", "clip_norm").text();
+    return success();
+  }
+
   DictionaryAttr call;
   ParameterPatterns noDecay, scaled;
   SmallVector<double> scales; // by pattern of `scaled`
+  double clip = 0;
 };
 
 //===- Arithmetic -----------------------------------------------------------------------------===//
@@ -134,6 +149,7 @@ public:
   Value sub(Value a, Value b) { return SubOp::create(builder, a, b); }
   Value mul(Value a, Value b) { return MulOp::create(builder, a, b); }
   Value div(Value a, Value b) { return DivOp::create(builder, a, b); }
+  Value min(Value a, Value b) { return MinOp::create(builder, a, b); }
   Value sqrt(Value x) { return SqrtOp::create(builder, x); }
   Value tanh(Value x) { return TanhOp::create(builder, x); }
   Value scale(Value x, double factor) { return mul(x, constant(factor)); }
@@ -145,14 +161,18 @@ private:
 
 //===- Updates --------------------------------------------------------------------------------===//
 
-/// Writes the updates of one program at the position of `first`, the first gradient.
+/// Writes the updates of one program at the positions of its gradients; where gradients are
+/// clipped, all at the last one's, since each update needs all gradients.
 class Updater {
 public:
-  Updater(ModelOp model, const Configuration &configuration, GradientOp first)
-      : model(model), configuration(configuration), builder(optimizerLoc(model.getLoc()), first),
+  Updater(ModelOp model, const Configuration &configuration, ArrayRef<GradientOp> gradients)
+      : model(model), configuration(configuration), last(gradients.back()),
+        builder(optimizerLoc(model.getLoc()), configuration.clipNorm() ? last : gradients.front()),
         stamp({Phase::Update}), parameters(model) {
     builder.setListener(&stamp);
-    inverseWorld = readScalar(builder, builder.getLoc(), model, "inverse_world");
+    gradientScale = readScalar(builder, builder.getLoc(), model, "inverse_world");
+    if (configuration.clipNorm())
+      gradientScale = clipped(gradients, gradientScale);
     Value learningRate = readScalar(builder, builder.getLoc(), model, "lr");
     cast<VariableOp>(SymbolTable::lookupSymbolIn(model, "lr"))
         .setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
@@ -165,7 +185,7 @@ public:
   }
 
   void update(GradientOp gradient) {
-    builder.setInsertionPoint(gradient);
+    builder.setInsertionPoint(configuration.clipNorm() ? last : gradient);
     builder.setLoc(optimizerLoc(gradient.getLoc()));
     parameter = parameters.lookup<VariableOp>(gradient.getVariable());
     std::optional<size_t> factor = configuration.factorOf(parameter.getSymName());
@@ -174,7 +194,7 @@ public:
     auto type = cast<RankedTensorType>(parameter.getType());
     Arithmetic m(builder, type);
     Value value = ReadOp::create(builder, type, parameter.getSymName());
-    Value mean = m.mul(gradient.getValue(), m.broadcast(inverseWorld));
+    Value mean = m.mul(gradient.getValue(), m.broadcast(gradientScale));
     Value updated = configuration.isAdam()          ? adam(m, value, mean)
                     : configuration.name() == "sgd" ? sgd(m, value, mean)
                                                     : rmsprop(m, value, mean);
@@ -186,6 +206,32 @@ private:
   /// Names the layer "optimizer", at the place in the source that the gradient is of.
   static Location optimizerLoc(Location loc) {
     return NameLoc::get(StringAttr::get(loc.getContext(), "optimizer"), loc);
+  }
+
+  /// torch.nn.utils.clip_grad_norm_, as a scalar that the sums over ranks are multiplied by. The
+  /// norm adds up squares by parameter in the order of their declaration, whatever the order in
+  /// which gradients arrive.
+  Value clipped(ArrayRef<GradientOp> gradients, Value inverseWorld) {
+    Arithmetic m(builder, cast<RankedTensorType>(inverseWorld.getType()));
+    Value total;
+    for (GradientOp gradient : gradients) {
+      stamp.role.variable = gradient.getVariableAttr();
+      Value sum = sumOfSquares(gradient.getValue());
+      total = total ? m.add(total, sum) : sum;
+    }
+    stamp.role.variable = {};
+    Value norm = m.mul(m.sqrt(total), inverseWorld);
+    Value share = m.div(m.constant(configuration.clipNorm()), m.add(norm, m.constant(1e-6)));
+    return m.mul(m.min(share, m.constant(1)), inverseWorld);
+  }
+
+  Value sumOfSquares(Value x) {
+    auto type = cast<RankedTensorType>(x.getType());
+    Value square = MulOp::create(builder, x, x);
+    if (type.getRank() == 0)
+      return square;
+    return ReduceSumOp::create(builder, square,
+                               llvm::to_vector(llvm::seq<int64_t>(0, type.getRank())));
   }
 
   /// torch.optim.SGD with dampening 0; the buffer starts at 0, which makes its first value the
@@ -289,6 +335,7 @@ private:
 
   ModelOp model;
   const Configuration &configuration;
+  GradientOp last;
   ImplicitLocOpBuilder builder;
   RoleStamp stamp;
   SymbolTable parameters;
@@ -300,7 +347,7 @@ private:
   SmallVector<Rates> scaled; // by factor of the configuration
   VariableOp parameter;      // being updated
   Rates rates;               // of that parameter
-  Value inverseWorld, secondCorrection;
+  Value gradientScale, secondCorrection;
 };
 
 //===- Pass -----------------------------------------------------------------------------------===//
@@ -322,7 +369,7 @@ public:
     FailureOr<Configuration> configuration = Configuration::read(model);
     if (failed(configuration))
       return signalPassFailure();
-    Updater updater(model, *configuration, gradients.front());
+    Updater updater(model, *configuration, gradients);
     for (GradientOp gradient : gradients)
       updater.update(gradient);
   }

@@ -86,6 +86,7 @@ constexpr Range rangeOf(std::string_view call, std::string_view argument) {
       {"noise", "std", ranges::notNegative},
       {"", "classes", ranges::positiveCount},
       {"updates", "lr_scale", ranges::notNegative},
+      {"updates", "clip_norm", ranges::positive},
   };
   for (const Entry &entry : table)
     if ((entry.call.empty() || entry.call == call) && entry.argument == argument)

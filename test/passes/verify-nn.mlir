@@ -230,6 +230,15 @@ nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {freeze = ["v.*"]
 
 // -----
 
+// expected-error @below {{has train.clip_norm = 0.000000e+00 : f64, expected a number finite and above 0}}
+nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {clip_norm = 0.0}} {
+  nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {
+    nn.output "y", %x : tensor<2xf32>
+  }
+}
+
+// -----
+
 // expected-error @below {{has train.lr_scale[0] = ["w"], expected [a pattern of parameters' names, a float]}}
 nn.model @m attributes {stage = "nn", batch = 2 : i64, train = {lr_scale = [["w"]]}} {
   nn.program @predict(%x: tensor<2xf32> {nn.input = "x"}) {

@@ -386,6 +386,8 @@ INSTANTIATE_TEST_SUITE_P(
              "pattern \"bias\" matches no parameter"},
         Case{DLC_MODEL "train { lr_scale = [[\"*.bias\", -1]] }", "test.dl:3:21",
              "cannot be -1, expected a number finite and at least 0"},
+        Case{DLC_MODEL "train { clip_norm = 0 }", "test.dl:3:21",
+             "'clip_norm' is a number finite and above 0, got"},
         Case{DLC_MODEL "train { freeze = [\"[a\"] }", "test.dl:3:19", "is no pattern"},
         Case{DLC_MODEL "train { early_stop() }", "test.dl:3:9", "needs its argument 'patience'"},
         Case{DLC_MODEL "predict { bach = 1 }", "test.dl:3:11", "did you mean 'batch'?"},

@@ -276,6 +276,43 @@ TEST(LearningRateScale, ScalesStepAndDecayOfAdamW) {
   EXPECT_NEAR(model.at("w"), 0.85330266544, 1e-6);
 }
 
+/// Gradients (g, 2 g, 3 g) have the norm sqrt(14) |g|, over two ranks as of one.
+TEST(ClipNorm, ScalesGradientsOfAllRanksToTheNorm) {
+  Model model(threeParameters(R"(optimizer = {name = "sgd"}, clip_norm = 2.0 : f64)"));
+  train(model, 0.125, {{7, -1}});
+  double factor = 2 / (3 * std::sqrt(14) + 1e-6);
+  EXPECT_NEAR(model.at("u"), 1 - 0.125 * 3 * factor, 1e-6);
+  EXPECT_NEAR(model.at("v"), 1 - 0.125 * 6 * factor, 1e-6);
+  EXPECT_NEAR(model.at("w"), 1 - 0.125 * 9 * factor, 1e-6);
+}
+
+TEST(ClipNorm, LeavesGradientsOfASmallerNorm) {
+  Model clipped(threeParameters(R"(optimizer = {name = "sgd"}, clip_norm = 2.0 : f64)"));
+  Model free(threeParameters(R"(optimizer = {name = "sgd"})"));
+  train(clipped, 0.125, {{0.5}});
+  train(free, 0.125, {{0.5}});
+  for (const char *name : {"u", "v", "w"})
+    EXPECT_EQ(clipped.at(name), free.at(name));
+}
+
+TEST(ClipNorm, CountsNoFrozenParameter) {
+  Model model(
+      threeParameters(R"(optimizer = {name = "sgd"}, clip_norm = 2.0 : f64, freeze = ["v", "w"])"));
+  train(model, 0.125, {{1.5}});
+  EXPECT_NEAR(model.at("u"), 1 - 0.125 * 1.5, 1e-6);
+}
+
+/// PyTorch's numbers, of gradients 1, -2, 3, 0.5, 0.01 times 1, 2, 3 in f64: clipping comes before
+/// decay.
+TEST(ClipNorm, ComesBeforeDecayAndMomentum) {
+  Model model(threeParameters(R"(clip_norm = 2.0 : f64,
+      optimizer = {name = "sgd", momentum = 0.5 : f64, weight_decay = 0.25 : f64})"));
+  train(model, 0.1, {{1}, {-2}, {3}, {0.5}, {0.01}});
+  EXPECT_NEAR(model.at("u"), 0.64632546090, 1e-6);
+  EXPECT_NEAR(model.at("v"), 0.48276538468, 1e-6);
+  EXPECT_NEAR(model.at("w"), 0.31920530847, 1e-6);
+}
+
 //===- Ranks ----------------------------------------------------------------------------------===//
 
 /// loss = sum(mask * (x w)^2) / sum(mask): the count depends on data. `rows` per rank.
