@@ -1,9 +1,12 @@
 #include "runtime/train/Checkpoint.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/NearNames.h"
 #include "runtime/record/TableText.h"
 
 #include <algorithm>
+#include <fnmatch.h>
+#include <set>
 
 namespace dlc::rt {
 
@@ -21,10 +24,14 @@ static bool mayBeExtra(const std::string &tensor) {
 }
 
 void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &file,
-                  const std::string &path, const std::string &model) {
+                  const std::string &path, const std::string &model, bool mayExcept) {
   std::vector<std::string> missing, slots, misshapen, unknown;
+  std::string unfit; // names as --init-except takes them
+  auto note = [&](const std::string &name) { unfit += (unfit.empty() ? "" : ",") + name; };
   for (const VariableInfo &variable : wanted) {
     auto found = file.tensors.find(variable.tensor);
+    if (found == file.tensors.end() || found->second.shape != variable.shape)
+      note(variable.tensor);
     if (found == file.tensors.end())
       (variable.kind == VariableKind::Slot ? slots : missing)
           .push_back(describe(variable.tensor, variable.shape));
@@ -35,8 +42,10 @@ void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &fil
   for (const auto &[name, tensor] : file.tensors)
     if (!mayBeExtra(name) && std::none_of(wanted.begin(), wanted.end(), [&](const auto &variable) {
           return variable.tensor == name;
-        }))
+        })) {
+      note(name);
       unknown.push_back(describe(name, tensor.shape));
+    }
   std::string problems;
   auto report = [&](const std::string &what, const std::vector<std::string> &items) {
     if (!items.empty())
@@ -49,13 +58,35 @@ void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &fil
     throw Error(ErrorCode::BadInput,
                 "'" + path + "' does not fit model " + model + ": " + problems +
                     "; give the model that it was trained with, and its parameters (--set of "
-                    "dlc compile)");
+                    "dlc compile)" +
+                    (mayExcept ? ", or train from the rest with --init-except " + unfit : ""));
   if (!slots.empty())
     throw Error(ErrorCode::BadInput,
                 "'" + path + "' was trained with another optimizer than model " + model +
                     " has: it lacks " + listed(slots) +
                     "; compile the model with that optimizer, or start a new run from the weights "
                     "with --init");
+}
+
+void leaveOut(const std::vector<std::string> &patterns, std::vector<VariableInfo> &wanted,
+              TensorFile &file, const std::string &path) {
+  std::set<std::string> names;
+  for (const VariableInfo &variable : wanted)
+    names.insert(variable.tensor);
+  for (const auto &[name, tensor] : file.tensors)
+    if (!mayBeExtra(name))
+      names.insert(name);
+  for (const std::string &pattern : patterns) {
+    auto matches = [&](const std::string &name) {
+      return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+    };
+    if (std::ranges::none_of(names, matches))
+      throw Error(ErrorCode::BadInput,
+                  "--init-except " + pattern + " matches nothing of the model and of '" + path +
+                      "'; near it are " + nearNames(pattern, {names.begin(), names.end()}));
+    std::erase_if(wanted, [&](const VariableInfo &variable) { return matches(variable.tensor); });
+    std::erase_if(file.tensors, [&](const auto &tensor) { return matches(tensor.first); });
+  }
 }
 
 static std::vector<VariableInfo> variablesToRestore(const Session &session, bool slots) {
@@ -77,6 +108,15 @@ static Dataset::Statistics restore(Session &session, const TensorFile &file,
     if (name.starts_with("data."))
       statistics[name] = tensor.values;
   return statistics;
+}
+
+void startFrom(Session &session, const std::string &path, const std::vector<std::string> &except) {
+  TensorFile file = readSafetensors(path);
+  std::vector<VariableInfo> variables = variablesToRestore(session, /*slots=*/false);
+  leaveOut(except, variables, file, path);
+  checkTensors(variables, file, path, session.artifact()->model()->str(), /*mayExcept=*/true);
+  for (const VariableInfo &variable : variables)
+    session.write(variable.name, file.tensors.at(variable.tensor).values);
 }
 
 static TensorFile collect(const Session &session, const Dataset::Statistics &statistics,

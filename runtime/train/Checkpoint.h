@@ -15,12 +15,21 @@ namespace dlc::rt {
 
 /// Throws Error(BadInput) listing names and shapes unless `file` has all wanted tensors in their
 /// shapes and none that is unknown. Slots, data statistics and num_batches_tracked may be there.
+/// With `mayExcept` the error says how --init leaves out what does not fit.
 void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &file,
-                  const std::string &path, const std::string &model);
+                  const std::string &path, const std::string &model, bool mayExcept = false);
 
-/// Parameters, state and data statistics of a file, as --init, eval and predict want them.
-/// Returns the data statistics.
+/// Takes what patterns match out of both. Throws Error(BadInput) for a pattern that matches nothing
+/// in either.
+void leaveOut(const std::vector<std::string> &patterns, std::vector<VariableInfo> &wanted,
+              TensorFile &file, const std::string &path);
+
+/// Parameters and state of a file, as eval and predict want them. Returns its data statistics.
 Dataset::Statistics loadWeights(Session &session, const std::string &path);
+
+/// Parameters and state of a file for a run to start from; those whose names match a pattern of
+/// `except` stay as they are.
+void startFrom(Session &session, const std::string &path, const std::vector<std::string> &except);
 
 void saveWeights(const Session &session, const Dataset::Statistics &statistics,
                  const std::string &path);

@@ -50,6 +50,8 @@ static void takeUp(TrainOptions &options, const SavedEntry &saved) {
   addPaths(options.data, saved.at("data"));
   addPaths(options.validation, saved.at("val"));
   options.init = saved.at("init").text("a path, or \"\" for none");
+  for (const SavedEntry &pattern : saved.at("init_except").list())
+    options.initExcept.push_back(pattern.text());
   if (options.epochs || options.steps)
     return; // a new end
   if (saved.has("epochs"))
@@ -85,6 +87,7 @@ Json runConfiguration(const Artifact &artifact, const TrainOptions &options, con
   json["data"] = pathsOf(options.data);
   json["val"] = pathsOf(options.validation);
   json["init"] = absolute(options.init);
+  json["init_except"] = options.initExcept;
   json["recipe"] = recipe.resolved();
   json["overrides"] = state.overrides;
   return json;

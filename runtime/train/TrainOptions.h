@@ -21,6 +21,7 @@ struct TrainOptions {
   std::optional<bool> shuffle;          // true
   std::optional<bool> stopOnNan;        // true
   std::string init;                     // weights to start from
+  std::vector<std::string> initExcept;  // patterns of what keeps its initial value
   std::string save;                     // weights at the end
   std::string runDirectory;             // "": runs/MODEL-k
   bool resume = false;

@@ -86,7 +86,7 @@ Recipe Trainer::startRecipe() {
         notes.push_back("--override " + name + " changes nothing: " + name +
                         " is what it was; say with a flag, an artifact or data what it is to be");
   } else if (!options.init.empty()) {
-    loadWeights(session, options.init);
+    startFrom(session, options.init, options.initExcept);
   }
   state.recipe = recipe.values();
   return recipe;

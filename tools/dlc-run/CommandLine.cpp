@@ -173,7 +173,16 @@ void addTrainingFiles(CLI::App *train, rt::TrainOptions &options) {
   addPaths(*train, "--data", options.data,
            "Training data of an input or source; --resume finds it again");
   addPaths(*train, "--val", options.validation, "Validation data");
-  train->add_option("--init", options.init, "Weights to start from")->type_name("W.safetensors");
+  CLI::Option *init = train->add_option("--init", options.init, "Weights to start from")
+                          ->type_name("W.safetensors");
+  train
+      ->add_option("--init-except", options.initExcept,
+                   "Names, with * and ?, that keep their initial values, e.g. of another head")
+      ->delimiter(',')
+      ->type_name("PATTERN,...")
+      ->type_size(1)
+      ->allow_extra_args(false)
+      ->needs(init);
   train->add_option("--save", options.save, "Where the weights go at the end")
       ->type_name("W.safetensors");
   train->add_option("--run", options.runDirectory, "Run directory; default runs/MODEL-k")

@@ -36,6 +36,33 @@ TEST(Checkpoint, ListsNamesAndShapesThatDoNotFit) {
                            "parameters (--set of dlc compile)");
 }
 
+/// A head of other classes, of another name: what is left fits.
+TEST(Checkpoint, LeavesOutWhatPatternsMatch) {
+  TensorFile file;
+  file.tensors["conv.weight"].shape = {4, 1, 3, 3};
+  file.tensors["conv.bias"].shape = {2};
+  file.tensors["fc.bias"].shape = {7};
+  std::vector<VariableInfo> variables = wanted();
+  EXPECT_NE(test::errorOf([&] {
+              checkTensors(variables, file, "w", "tiny", true);
+            }).find("or train from the rest with --init-except conv.weight,fc.bias"),
+            std::string::npos);
+  leaveOut({"*.weight", "fc.*"}, variables, file, "w");
+  ASSERT_EQ(variables.size(), 1u);
+  EXPECT_EQ(variables[0].name, "conv.bias");
+  EXPECT_EQ(file.tensors.size(), 1u);
+  EXPECT_EQ(test::errorOf([&] { checkTensors(variables, file, "w", "tiny", true); }), "no error");
+}
+
+TEST(Checkpoint, NamesPatternsThatMatchNothing) {
+  std::vector<VariableInfo> variables = wanted();
+  TensorFile file;
+  file.tensors["conv.weight"].shape = {2, 1, 3, 3};
+  EXPECT_EQ(test::errorOf([&] { leaveOut({"*.bia"}, variables, file, "w"); }),
+            "--init-except *.bia matches nothing of the model and of 'w'; near it are 'conv.bias', "
+            "'conv.weight'");
+}
+
 TEST(Checkpoint, SaysThatTheOptimizerIsAnother) {
   std::vector<VariableInfo> variables = wanted();
   variables.push_back({"conv.bias.m", "optimizer.m.conv.bias", {2}, artifact::VariableKind::Slot});
