@@ -135,10 +135,13 @@ def interrupt(command, directory):
 
 
 def check_resuming(directory, data):
-    """A run that --steps cut or a signal interrupted, with a schedule that counts to the end: resumed, it keeps what a
-    whole one keeps."""
+    """A run that --steps cut or a signal interrupted, with schedules that count to the end and all that changes updates:
+    resumed, it keeps what a whole one keeps."""
     artifact = directory / "mnist.dlx"
-    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads=1", "-o", artifact)
+    settings = {"optimizer": "rmsprop(momentum = 0.5)", "schedule": "[warm_up(epochs = 0.5), cosine(), poly(power = 0.5), exponential(gamma = 0.9)]",
+                "clip_norm": "1.0", "lr_scale": '[["fc2.*", 2]]', "freeze": '["conv1.weight"]'}
+    sets = [part for name, value in settings.items() for part in ("--set", f"train.{name}={value}")]
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads=1", *sets, "-o", artifact)
     train = ["dlc-run", "train", artifact, *data, "--val", data[1], "--val", data[3], "--lr", 0.01, "--no-shuffle", "--seed", 3]
     whole, cut, stopped = (directory / name / "run" for name in ("whole", "cut", "stopped"))  # pictures show the last name
     run(*train, "--epochs", 3, "--run", whole)
@@ -152,6 +155,11 @@ def check_resuming(directory, data):
     out, _ = run("dlc-run", "train", artifact, "--resume", "--run", cut, "--epochs", 3)
     check("resuming after step 7 of 12\n" in out, out)
     check_same(whole, cut)
+
+    other = directory / "other.dlx"
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads=1", *sets, "--set", "train.clip_norm=2.0", "-o", other)
+    fails("trained otherwise: updates.clip_norm was 1.0, is 2.0; .* add --override updates$", "train", other, "--resume", "--run", cut,
+          "--epochs", 4)
 
     interrupt([*train, "--epochs", 20, "--run", stopped], stopped)
     out, _ = run("dlc-run", "train", artifact, "--resume", "--run", stopped)
