@@ -527,7 +527,7 @@ FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
     return patternsAttr(*entry.value);
   if (entry.name == "lr_scale")
     return scalesAttr(*entry.value);
-  if (entry.name == "clip_norm")
+  if (entry.name == "clip_norm" || entry.name == "ema")
     return numberAttr(entry, rt::rangeOf("updates", entry.name));
   if (entry.name != "monitor") {
     auto known =

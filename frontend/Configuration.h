@@ -6,7 +6,7 @@
 //             chains = [{inputs = [..], steps = [CALL..], outputs = [..]}..]}
 //   train  = {optimizer = CALL, epochs = 20, steps_per_epoch = 0, schedule = [CALL..],
 //             monitor = {name = "iou", goal = "max"}, early_stop = CALL, freeze = ["*.bias"],
-//             lr_scale = [["head.*", 10.0]..], clip_norm = 1.0}
+//             lr_scale = [["head.*", 10.0]..], clip_norm = 1.0, ema = 0.999}
 //   CALL   = {name = "adam", lr = 1.0e-3, ...}
 //
 // Arguments are i64, f64, bool, string, or an array of one of these; all that have a value are

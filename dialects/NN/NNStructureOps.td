@@ -17,14 +17,16 @@ def NN_ModelOp : NN_Op<"model", [IsolatedFromAbove, Symbol, SymbolTable, SingleB
     `target`.
 
     `train` and `data` are dictionaries; a call is the dictionary of its arguments and its `name`. Optimizers are sgd,
-    adam, adamw and rmsprop (lr, momentum, nesterov, beta1, beta2, alpha, eps, weight_decay, no_decay); what is absent has torch.optim's default. `train =
-    {optimizer = {name = "sgd", lr = 0.01, momentum = 0.9, nesterov = false, weight_decay = 0.0, no_decay = ["*.bias"]},
-    epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor = {name = "iou", goal = "max"}, early_stop =
-    its call, freeze = ["features.*"], lr_scale = [["head.*", 10.0]], clip_norm = 1.0}`. `freeze` has patterns of parameters without
-    gradient, slot and update; `lr_scale` has patterns with a factor of the learning rate, of which the first match
-    counts; each pattern matches some parameter. `clip_norm` bounds the norm of all gradients together. The monitor is a metric of @eval or "loss"; its goal, "max" or "min", says which of two epochs is the
-    better one. `data = {sources = [ {name = "image", axes = "NYX"} ], chains = [ {inputs = ["image"], steps = [flip's
-    call], outputs = ["image"]} ], validation = 0.2}`.
+    adam, adamw and rmsprop (lr, momentum, nesterov, beta1, beta2, alpha, eps, weight_decay, no_decay); what is absent
+    has torch.optim's default. `train = {optimizer = {name = "sgd", lr = 0.01, momentum = 0.9, nesterov = false,
+    weight_decay = 0.0, no_decay = ["*.bias"]}, epochs = 20, steps_per_epoch = 0, schedule = [warm-up's call], monitor =
+    {name = "iou", goal = "max"}, early_stop = its call, freeze = ["features.*"], lr_scale = [["head.*", 10.0]],
+    clip_norm = 1.0, ema = 0.999}`. `freeze` has patterns of parameters without gradient, slot and update; `lr_scale`
+    has patterns with a factor of the learning rate, of which the first match counts; each pattern matches some
+    parameter. `clip_norm` bounds the norm of all gradients together. `ema` is the decay of an average of each trained
+    parameter, a slot of it. The monitor is a metric of @eval or "loss"; its goal, "max" or "min", says which of two
+    epochs is the better one. `data = {sources = [ {name = "image", axes = "NYX"} ], chains = [ {inputs = ["image"],
+    steps = [flip's call], outputs = ["image"]} ], validation = 0.2}`.
 
     ```mlir
     nn.model @m attributes {stage = "nn", batch = 2 : i64} {

@@ -231,6 +231,9 @@ static constexpr SettingSpec settings[] = {
     {"clip_norm", "FLOAT",
      "largest norm of all gradients together, as torch.nn.utils.clip_grad_norm_ has it; none if "
      "not given"},
+    {"ema", "FLOAT",
+     "decay of an average of the parameters over steps, with which eval, best, --save and predict "
+     "work; none if not given"},
 };
 
 ArrayRef<SettingSpec> trainSettings() { return settings; }

@@ -93,7 +93,7 @@ fb::Offset<artifact::DataPipeline> AttributeTables::data(DictionaryAttr block) {
 /// The settings of the block that change updates, as one call; none if it has none of them.
 fb::Offset<artifact::Call> AttributeTables::updates(DictionaryAttr block) {
   NamedAttrList given;
-  for (StringRef name : {"freeze", "lr_scale", "clip_norm"})
+  for (StringRef name : {"freeze", "lr_scale", "clip_norm", "ema"})
     if (Attribute value = block.get(name))
       given.set(name, value);
   if (given.empty())

@@ -67,6 +67,7 @@ constexpr Field trainFields[] = {{"optimizer", Form::Call},
                                  {"freeze", Form::Pattern, true},
                                  {"lr_scale", Form::Scale, true},
                                  real("clip_norm", rt::rangeOf("updates", "clip_norm")),
+                                 real("ema", rt::rangeOf("updates", "ema")),
                                  {"monitor", Form::Monitor}};
 constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
                                   integer("nanoseconds", sixtyThreeBits, true),

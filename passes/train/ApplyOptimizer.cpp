@@ -42,7 +42,8 @@ public:
     Configuration configuration(call);
     if (failed(configuration.checkNumbers(model)) || failed(configuration.readPatterns(model)) ||
         failed(configuration.readScales(model, train)) ||
-        failed(configuration.readClipNorm(model, train)))
+        failed(configuration.readNumber(model, train, "clip_norm", configuration.clip)) ||
+        failed(configuration.readNumber(model, train, "ema", configuration.ema)))
       return failure();
     return configuration;
   }
@@ -60,6 +61,8 @@ public:
   double learningRate() const { return number("lr", isAdam() ? 1e-3 : 1e-2); }
   /// Of all gradients together; 0: any norm.
   double clipNorm() const { return clip; }
+  /// Of the averages of parameters; 0: there are none.
+  double averageDecay() const { return ema; }
   /// Of the learning rate of some parameters.
   ArrayRef<double> factors() const { return scales; }
   std::optional<size_t> factorOf(StringRef parameter) const { return scaled.firstMatch(parameter); }
@@ -116,20 +119,20 @@ private:
     return success();
   }
 
-  LogicalResult readClipNorm(ModelOp model, DictionaryAttr train) {
-    Attribute value = train.get("clip_norm");
-    if (auto norm = dyn_cast_or_null<FloatAttr>(value))
-      clip = norm.getValueAsDouble();
-    if (value && !rt::rangeOf("updates", "clip_norm").contains(clip))
-      return model.emitOpError("has clip_norm = ")
-             << value << ", expected a float " << rt::rangeOf("updates", "clip_norm").text();
+  LogicalResult readNumber(ModelOp model, DictionaryAttr train, StringRef name, double &number) {
+    Attribute value = train.get(name);
+    if (auto given = dyn_cast_or_null<FloatAttr>(value))
+      number = given.getValueAsDouble();
+    if (rt::Range range = rt::rangeOf("updates", name); value && !range.contains(number))
+      return model.emitOpError("has the setting ")
+             << name << " = " << value << ", expected a float " << range.text();
     return success();
   }
 
   DictionaryAttr call;
   ParameterPatterns noDecay, scaled;
   SmallVector<double> scales; // by pattern of `scaled`
-  double clip = 0;
+  double clip = 0, ema = 0;
 };
 
 //===- Arithmetic -----------------------------------------------------------------------------===//
@@ -199,6 +202,8 @@ public:
                     : configuration.name() == "sgd" ? sgd(m, value, mean)
                                                     : rmsprop(m, value, mean);
     AssignOp::create(builder, parameter.getSymName(), updated);
+    if (configuration.averageDecay() != 0)
+      average(m, updated);
     gradient.erase();
   }
 
@@ -280,6 +285,12 @@ private:
     Value deviation = m.div(m.sqrt(second), m.broadcast(secondCorrection));
     Value denominator = m.add(deviation, m.constant(configuration.number("eps", 1e-8)));
     return m.sub(value, m.mul(m.broadcast(rates.step), m.div(first, denominator)));
+  }
+
+  /// torch.optim.swa_utils.get_ema_avg_fn. The runtime starts the average as the parameter's value.
+  void average(Arithmetic &m, Value updated) {
+    Value old = readSlot("ema");
+    assignSlot("ema", m.add(old, m.scale(m.sub(updated, old), 1 - configuration.averageDecay())));
   }
 
   /// gradient + weight_decay * value.

@@ -51,7 +51,8 @@ def ApplyOptimizer : Pass<"dlc-apply-optimizer", "::dlc::nn::ModelOp"> {
     rate, step and 1/ranks are scalar variables, so that neither a schedule nor another number of ranks needs another
     artifact. Formulas are those of torch.optim (SGD, Adam, AdamW, RMSprop), except that 1 - beta^t is formed without
     cancellation. With `train.clip_norm`, gradients are multiplied by torch.nn.utils.clip_grad_norm_'s factor, which
-    needs all of them: no update starts before the last gradient is reduced.
+    needs all of them: no update starts before the last gradient is reduced. With `train.ema`, each
+    parameter has a slot `ema`, to which 1 - ema of the difference to the new value is added.
   }];
 }
 

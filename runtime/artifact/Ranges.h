@@ -87,6 +87,7 @@ constexpr Range rangeOf(std::string_view call, std::string_view argument) {
       {"", "classes", ranges::positiveCount},
       {"updates", "lr_scale", ranges::notNegative},
       {"updates", "clip_norm", ranges::positive},
+      {"updates", "ema", {0, 1, /*isLowOpen=*/true, /*isHighOpen=*/true}},
   };
   for (const Entry &entry : table)
     if ((entry.call.empty() || entry.call == call) && entry.argument == argument)

@@ -3,6 +3,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/NearNames.h"
 #include "runtime/record/TableText.h"
+#include "runtime/train/Averages.h"
 
 #include <algorithm>
 #include <fnmatch.h>
@@ -119,28 +120,35 @@ void startFrom(Session &session, const std::string &path, const std::vector<std:
     session.write(variable.name, file.tensors.at(variable.tensor).values);
 }
 
-static TensorFile collect(const Session &session, const Dataset::Statistics &statistics,
-                          bool slots) {
+static TensorFile collect(const Session &session, const Dataset::Statistics &statistics, bool slots,
+                          bool averaged) {
   TensorFile file;
+  std::vector<Average> averages = averaged ? averagesOf(session) : std::vector<Average>();
   for (const VariableInfo &variable : variablesToRestore(session, slots))
     file.tensors[variable.tensor] = {variable.shape, session.read(variable.name)};
+  for (const Average &average : averages)
+    file.tensors[average.parameter].values = session.read(average.slot);
   for (const auto &[name, values] : statistics)
     file.tensors[name] = {{static_cast<int64_t>(values.size())}, values};
   return file;
 }
 
 Dataset::Statistics loadWeights(Session &session, const std::string &path) {
-  return restore(session, readSafetensors(path), path, /*slots=*/false);
+  TensorFile file = readSafetensors(path);
+  for (auto &[name, tensor] : file.tensors)
+    if (auto average = file.tensors.find("optimizer.ema." + name); average != file.tensors.end())
+      tensor = average->second;
+  return restore(session, file, path, /*slots=*/false);
 }
 
 void saveWeights(const Session &session, const Dataset::Statistics &statistics,
                  const std::string &path) {
-  writeSafetensors(path, collect(session, statistics, /*slots=*/false));
+  writeSafetensors(path, collect(session, statistics, /*slots=*/false, /*averaged=*/true));
 }
 
 void saveCheckpoint(const Session &session, const Dataset::Statistics &statistics,
-                    const RunState &state, const std::string &path) {
-  TensorFile file = collect(session, statistics, /*slots=*/true);
+                    const RunState &state, bool averaged, const std::string &path) {
+  TensorFile file = collect(session, statistics, /*slots=*/true, averaged);
   file.metadata[runStateKey] = state.toJson();
   writeSafetensors(path, file);
 }

@@ -24,18 +24,21 @@ void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &fil
 void leaveOut(const std::vector<std::string> &patterns, std::vector<VariableInfo> &wanted,
               TensorFile &file, const std::string &path);
 
-/// Parameters and state of a file, as eval and predict want them. Returns its data statistics.
+/// Parameters and state of a file, as eval and predict want them: averages where it has some.
+/// Returns its data statistics.
 Dataset::Statistics loadWeights(Session &session, const std::string &path);
 
 /// Parameters and state of a file for a run to start from; those whose names match a pattern of
 /// `except` stay as they are.
 void startFrom(Session &session, const std::string &path, const std::vector<std::string> &except);
 
+/// Parameters or, where the model keeps them, their averages.
 void saveWeights(const Session &session, const Dataset::Statistics &statistics,
                  const std::string &path);
 
+/// With `averaged`, parameters that have averages are saved as those, too.
 void saveCheckpoint(const Session &session, const Dataset::Statistics &statistics,
-                    const RunState &state, const std::string &path);
+                    const RunState &state, bool averaged, const std::string &path);
 
 struct LoadedCheckpoint {
   RunState state;

@@ -3,6 +3,7 @@
 #include "runtime/data/Safetensors.h"
 #include "runtime/record/ProcessTime.h"
 #include "runtime/train/Arguments.h"
+#include "runtime/train/Averages.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
@@ -88,6 +89,8 @@ Recipe Trainer::startRecipe() {
   } else if (!options.init.empty()) {
     startFrom(session, options.init, options.initExcept);
   }
+  if (!options.resume)
+    startAverages(session);
   state.recipe = recipe.values();
   return recipe;
 }
@@ -400,7 +403,8 @@ void Trainer::saveState(const std::string &path) {
     if (log)
       log->flush(); // first: what a checkpoint's steps have logged is on disk
     if (shape.rank == 0)
-      saveCheckpoint(session, data.statistics(), state, path);
+      saveCheckpoint(session, data.statistics(), state, /*averaged=*/path == directory.best(),
+                     path);
   });
   extra.checkpoint += secondsSince(begin);
 }
@@ -442,6 +446,7 @@ Totals Trainer::validate() {
   saveState(directory.last());
   Clock::time_point begin = Clock::now();
   try {
+    AveragesInPlace averages(session);
     Totals validation =
         evaluate(session, "eval", data.validationSet(), data.validationSamples(), recipe.seed());
     extra.evaluation += secondsSince(begin);

@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 from jobs import await_steps, fails
-from support import BIN, MODELS, check, digits, run, workspace
+from support import BIN, MODELS, check, digits, read_safetensors, run, workspace, write_safetensors
 
 import numpy as np
 
@@ -134,18 +134,38 @@ def interrupt(command, directory):
     check(job.returncode == 1 and f"; continue with --resume --run {directory}" in err, f"not interrupted: {err}")
 
 
+def check_averages(kept, artifact, data):
+    """What the last epoch's validation said is what its checkpoint and its averages alone evaluate to, and not what the
+    parameters do."""
+    last = read_safetensors(kept / "last.safetensors")
+    log = [json.loads(line) for line in (kept / "log.jsonl").read_text().splitlines()]
+    raw = {name: value for name, value in last.items() if not name.startswith("optimizer.")}
+    averages = {name: last.get(f"optimizer.ema.{name}", value) for name, value in raw.items()}
+    check("optimizer.ema.fc1.weight" in last and "optimizer.ema.conv1.weight" not in last, f"averages among {last.keys()}")
+
+    def loss(name, tensors):
+        write_safetensors(kept.parent / name, tensors)
+        return json.loads(run("dlc-run", "eval", artifact, *data, "--init", kept.parent / name, "--json")[0])["loss"]
+
+    ours = [loss("last", last), loss("averages", averages), loss("raw", raw)]
+    theirs = log[-1]["val_loss"]
+    check(ours[0] == ours[1] and abs(ours[0] - theirs) < 1e-6 * theirs, f"averages: {ours[:2]}, the last epoch's validation: {theirs}")
+    check(ours[2] != ours[1], "averages are the parameters")
+
+
 def check_resuming(directory, data):
     """A run that --steps cut or a signal interrupted, with schedules that count to the end and all that changes updates:
     resumed, it keeps what a whole one keeps."""
     artifact = directory / "mnist.dlx"
     settings = {"optimizer": "rmsprop(momentum = 0.5)", "schedule": "[warm_up(epochs = 0.5), cosine(), poly(power = 0.5), exponential(gamma = 0.9)]",
-                "clip_norm": "1.0", "lr_scale": '[["fc2.*", 2]]', "freeze": '["conv1.weight"]'}
+                "clip_norm": "1.0", "ema": "0.75", "lr_scale": '[["fc2.*", 2]]', "freeze": '["conv1.weight"]'}
     sets = [part for name, value in settings.items() for part in ("--set", f"train.{name}={value}")]
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads=1", *sets, "-o", artifact)
     train = ["dlc-run", "train", artifact, *data, "--val", data[1], "--val", data[3], "--lr", 0.01, "--no-shuffle", "--seed", 3]
     whole, cut, stopped = (directory / name / "run" for name in ("whole", "cut", "stopped"))  # pictures show the last name
     run(*train, "--epochs", 3, "--run", whole)
     run(*train, "--epochs", 3, "--steps", 7, "--run", cut)
+    check_averages(whole, artifact, data)
     log = [json.loads(line) for line in (cut / "log.jsonl").read_text().splitlines()]
     check([record["part"] for record in log if record["event"] == "epoch"] == [False, True], f"epochs of the cut run: {log}")
     before = kept(cut)

@@ -386,6 +386,8 @@ INSTANTIATE_TEST_SUITE_P(
              "pattern \"bias\" matches no parameter"},
         Case{DLC_MODEL "train { lr_scale = [[\"*.bias\", -1]] }", "test.dl:3:21",
              "cannot be -1, expected a number finite and at least 0"},
+        Case{DLC_MODEL "train { ema = 1 }", "test.dl:3:15",
+             "'ema' is a number above 0 to below 1, got"},
         Case{DLC_MODEL "train { clip_norm = 0 }", "test.dl:3:21",
              "'clip_norm' is a number finite and above 0, got"},
         Case{DLC_MODEL "train { freeze = [\"[a\"] }", "test.dl:3:19", "is no pattern"},

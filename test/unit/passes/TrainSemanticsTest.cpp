@@ -313,6 +313,19 @@ TEST(ClipNorm, ComesBeforeDecayAndMomentum) {
   EXPECT_NEAR(model.at("w"), 0.31920530847, 1e-6);
 }
 
+/// PyTorch's numbers: get_ema_avg_fn(0.75) after each step of SGD, of gradients 1, -2, 3, 0.5, 1
+/// times 1, 2, 3 in f64.
+TEST(Ema, AveragesParametersAfterEachStep) {
+  Model model(threeParameters(R"(optimizer = {name = "sgd"}, ema = 0.75 : f64, freeze = ["w"])"));
+  model.set("optimizer.ema.u", 1);
+  model.set("optimizer.ema.v", 1);
+  train(model, 0.1, {{1}, {-2}, {3}, {0.5}, {1}});
+  EXPECT_NEAR(model.at("optimizer.ema.u"), 0.84013671875, 1e-6);
+  EXPECT_NEAR(model.at("optimizer.ema.v"), 0.68027343750, 1e-6);
+  EXPECT_NEAR(model.at("u"), 1 - 0.1 * 3.5, 1e-6);
+  EXPECT_FALSE(model.hasVariable("optimizer.ema.w"));
+}
+
 //===- Ranks ----------------------------------------------------------------------------------===//
 
 /// loss = sum(mask * (x w)^2) / sum(mask): the count depends on data. `rows` per rank.

@@ -289,6 +289,7 @@ TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
   refusedKey("init", "7", "7", "a path, or \"\" for none");
   refusedKey("init", "[\"" + std::string(1000, 'x') + "\"]", "[\"" + std::string(58, 'x') + "...",
              "a path, or \"\" for none");
+  refusedKey("init_except", "7", "7", "a list");
   std::filesystem::remove(config);
   std::filesystem::create_directory(config);
   EXPECT_EQ(

@@ -28,6 +28,53 @@ TEST_F(TrainerTest, KeepsEverythingInTheRunDirectory) {
   EXPECT_NE(test::contentOf(directory / "trace.json").find("\"rank 0\""), std::string::npos);
 }
 
+/// The step of this artifact leaves the average as it was, which is what the parameter started
+/// from.
+TEST_F(TrainerTest, BestAndSavedWeightsAreAverages) {
+  edit = [](artifact::ArtifactT &artifact) { artifact.variables[1]->slot = "ema"; };
+  TrainOptions run = options("run");
+  run.save = directory / "weights";
+  train(run);
+  auto last = readSafetensors(directory / "run/last.safetensors").tensors;
+  auto best = readSafetensors(directory / "run/best.safetensors").tensors;
+  std::vector<float> average = last.at("optimizer.ema.weight").values;
+  EXPECT_NE(average, std::vector<float>(test::copiedElements, 0));
+  EXPECT_NE(average, last.at("weight").values);
+  EXPECT_EQ(best.at("weight").values, average);
+  EXPECT_EQ(readSafetensors(run.save).tensors.at("weight").values, average);
+
+  // Evaluation takes averages from a checkpoint, training the parameters: there averages begin
+  // anew.
+  Artifact artifact(test::CopyingArtifact().pack(), "copying.dlx");
+  runInProcess(1, [&](ControlPlane &control) {
+    Session session(artifact, control, {1, 0});
+    loadWeights(session, directory / "run/last.safetensors");
+    EXPECT_EQ(session.read("weight"), average);
+    startFrom(session, directory / "run/last.safetensors", {});
+    EXPECT_EQ(session.read("weight"), last.at("weight").values);
+  });
+}
+
+TEST_F(TrainerTest, InitExceptKeepsInitialValues) {
+  train(options("first"));
+  TrainOptions run = options("run");
+  run.init = directory / "first/last.safetensors";
+  run.initExcept = {"weigh"};
+  EXPECT_NE(failure(run).find("--init-except weigh matches nothing"), std::string::npos);
+  run.initExcept = {"w*"};
+  train(run);
+  EXPECT_EQ(configuration("run")["init_except"], Record::array({"w*"}));
+  Artifact artifact(test::CopyingArtifact().pack(), "copying.dlx");
+  runInProcess(1, [&](ControlPlane &control) {
+    Session session(artifact, control, {1, 0});
+    std::vector<float> initial = session.read("weight");
+    startFrom(session, run.init, run.initExcept);
+    EXPECT_EQ(session.read("weight"), initial);
+    startFrom(session, run.init, {});
+    EXPECT_NE(session.read("weight"), initial);
+  });
+}
+
 TEST_F(TrainerTest, StepRecordsAreFlat) {
   train(options("run"));
   std::ifstream log(directory / "run/log.jsonl");
