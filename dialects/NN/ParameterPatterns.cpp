@@ -41,8 +41,7 @@ std::string patternFault(ModelOp model, StringRef pattern) {
     return "";
   if (names.empty())
     return "matches nothing: the model has no parameters";
-  return "matches no parameter of the model; near it are " +
-         rt::nearNames(pattern.str(), names);
+  return "matches no parameter of the model; near it are " + rt::nearNames(pattern.str(), names);
 }
 
 } // namespace dlc::nn

@@ -5,7 +5,7 @@
 // may be used from any thread.
 #pragma once
 
-#include "runtime/steps/Extents.h"
+#include "runtime/data/steps/Extents.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@
 
 #include "runtime/data/Batches.h"
 #include "runtime/data/Source.h"
-#include "runtime/steps/Steps.h"
+#include "runtime/data/steps/Steps.h"
 
 #include <map>
 #include <optional>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "runtime/data/Array.h"
-#include "runtime/steps/Geometry.h"
+#include "runtime/data/steps/Geometry.h"
 
 #include <optional>
 

@@ -7,7 +7,7 @@
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/artifact/Error.h"
-#include "runtime/steps/Sample.h"
+#include "runtime/data/steps/Sample.h"
 
 #include <span>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "runtime/steps/BlindSpot.h"
+#include "runtime/data/steps/BlindSpot.h"
 #include "runtime/data/Dataset.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/Calls.h"

@@ -1,4 +1,4 @@
-#include "runtime/steps/Steps.h"
+#include "runtime/data/steps/Steps.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/Calls.h"
 

@@ -351,22 +351,17 @@ TEST_P(PrecisionTest, Bf16IsNearF32) {
 
 static std::string nameOf(const testing::TestParamInfo<Case> &info) { return info.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Models, SemanticsTest,
-                         testing::Values(Case{"segmentation", segmentation, "f32"},
-                                         Case{"classification", classification, "f32"},
-                                         Case{"segmentationBf16", segmentation, "bf16"},
-                                         Case{"resampling", resampling, "f32"},
-                                         Case{"resamplingBf16", resampling, "bf16"},
-                                         Case{"moves", moves, "f32"},
-                                         Case{"movesBf16", moves, "bf16"},
-                                         Case{"pointwise", pointwise, "f32"},
-                                         Case{"pointwiseBf16", pointwise, "bf16"},
-                                         Case{"sampleNorms", sampleNorms, "f32"},
-                                         Case{"sampleNormsBf16", sampleNorms, "bf16"},
-                                         Case{"losses", losses, "f32"},
-                                         Case{"lossesBf16", losses, "bf16"},
-                                         Case{"classificationBf16", classification, "bf16"}),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Models, SemanticsTest,
+    testing::Values(
+        Case{"segmentation", segmentation, "f32"}, Case{"classification", classification, "f32"},
+        Case{"segmentationBf16", segmentation, "bf16"}, Case{"resampling", resampling, "f32"},
+        Case{"resamplingBf16", resampling, "bf16"}, Case{"moves", moves, "f32"},
+        Case{"movesBf16", moves, "bf16"}, Case{"pointwise", pointwise, "f32"},
+        Case{"pointwiseBf16", pointwise, "bf16"}, Case{"sampleNorms", sampleNorms, "f32"},
+        Case{"sampleNormsBf16", sampleNorms, "bf16"}, Case{"losses", losses, "f32"},
+        Case{"lossesBf16", losses, "bf16"}, Case{"classificationBf16", classification, "bf16"}),
+    nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,
                          testing::Values(Case{"segmentation", segmentation, "f32"},
                                          Case{"classification", classification, "f32"}),

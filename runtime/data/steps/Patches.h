@@ -4,8 +4,8 @@
 // apart for validation. Training takes parts at random places, evaluation a grid.
 #pragma once
 
-#include "runtime/steps/Draw.h"
-#include "runtime/steps/Geometry.h"
+#include "runtime/data/steps/Draw.h"
+#include "runtime/data/steps/Geometry.h"
 
 namespace dlc::rt {
 

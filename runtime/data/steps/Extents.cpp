@@ -1,4 +1,4 @@
-#include "runtime/steps/Extents.h"
+#include "runtime/data/steps/Extents.h"
 
 #include <sstream>
 

@@ -1,7 +1,7 @@
 // One pixel is drawn in each box of a grid; where boxes reach beyond the image, their pixel may be
 // outside and is none. The values that replace the pixels are read from the whole image, and
 // written when all are known. Draws are counted: each spot has a range of words of its own.
-#include "runtime/steps/BlindSpot.h"
+#include "runtime/data/steps/BlindSpot.h"
 
 #include "runtime/artifact/Error.h"
 

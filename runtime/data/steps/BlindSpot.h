@@ -2,8 +2,8 @@
 // whose chosen pixels are replaced, the target, and the mask of those pixels.
 #pragma once
 
-#include "runtime/steps/Draw.h"
-#include "runtime/steps/Geometry.h"
+#include "runtime/data/steps/Draw.h"
+#include "runtime/data/steps/Geometry.h"
 
 #include <array>
 

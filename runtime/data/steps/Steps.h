@@ -5,11 +5,11 @@
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
-#include "runtime/steps/BlindSpot.h"
-#include "runtime/steps/Draw.h"
-#include "runtime/steps/Geometry.h"
-#include "runtime/steps/Normalization.h"
-#include "runtime/steps/Patches.h"
+#include "runtime/data/steps/BlindSpot.h"
+#include "runtime/data/steps/Draw.h"
+#include "runtime/data/steps/Geometry.h"
+#include "runtime/data/steps/Normalization.h"
+#include "runtime/data/steps/Patches.h"
 
 #include <string>
 #include <variant>

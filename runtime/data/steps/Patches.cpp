@@ -1,4 +1,4 @@
-#include "runtime/steps/Patches.h"
+#include "runtime/data/steps/Patches.h"
 
 #include <algorithm>
 #include <cmath>

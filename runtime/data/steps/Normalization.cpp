@@ -1,4 +1,4 @@
-#include "runtime/steps/Normalization.h"
+#include "runtime/data/steps/Normalization.h"
 
 #include "runtime/artifact/Error.h"
 

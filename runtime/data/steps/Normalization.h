@@ -1,7 +1,7 @@
 // normalize and its inverse: a shift and a divisor, per sample or per channel.
 #pragma once
 
-#include "runtime/steps/Sample.h"
+#include "runtime/data/steps/Sample.h"
 
 #include <span>
 

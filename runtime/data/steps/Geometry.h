@@ -2,8 +2,8 @@
 // turn. All work on the spatial axes, those behind the channels.
 #pragma once
 
-#include "runtime/steps/Extents.h"
-#include "runtime/steps/Sample.h"
+#include "runtime/data/steps/Extents.h"
+#include "runtime/data/steps/Sample.h"
 
 namespace dlc::rt {
 

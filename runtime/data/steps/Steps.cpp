@@ -1,4 +1,4 @@
-#include "runtime/steps/Steps.h"
+#include "runtime/data/steps/Steps.h"
 
 #include "runtime/artifact/Error.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/steps/Geometry.h"
+#include "runtime/data/steps/Geometry.h"
 
 #include <algorithm>
 #include <cmath>
