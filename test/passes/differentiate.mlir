@@ -104,7 +104,7 @@ nn.model @wanted attributes {stage = "nn"} {
 // CHECK-LABEL: nn.model @constant_to_gradient
 // CHECK: %[[STOPPED:.*]] = nn.stop_gradient
 // CHECK: nn.loss
-// CHECK: %[[DW:.*]] = nn.mul %{{.*}}, %[[STOPPED]] :
+// CHECK: %[[DW:.*]] = nn.mul %{{.*}}, %[[STOPPED]] {
 // CHECK-NEXT: nn.gradient @w, %[[DW]]
 nn.model @constant_to_gradient attributes {stage = "nn"} {
   nn.variable @w : tensor<f32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
