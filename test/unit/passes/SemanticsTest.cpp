@@ -118,8 +118,8 @@ model m(batch = 2) {
   x = layer_norm(conv(twice(x, name = "t", reuse = true), 16, kernel = 1, name = "d"), name = "layer")
   x = conv(x * parameter([1, 16, 1, 1], init = 1.5, name = "gain"), 16, kernel = 1, trainable = false, name = "e")
   output result = x
-  loss = mse(x, target) + mean(uniform([batch, 3], high = 2) * bernoulli([batch, 3], 0.5) *
-                               reshape(mean(x, axes = [1, 2, 3]), [batch, 1]))
+  gate = uniform(x.shape, low = 1, high = 2) * bernoulli([batch, 16, 1, 1], 0.5)
+  loss = mse(x * gate, target)
 }
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
