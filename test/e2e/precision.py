@@ -153,7 +153,7 @@ def main():
     random = np.random.default_rng(4)
     near_evaluator(random)
     near_evaluator_in_integers(random)
-    near_evaluator_with_norm(random)
+    near_evaluator_with_norm(np.random.default_rng(5))
     bits(directory)
 
 
