@@ -321,8 +321,9 @@ private:
       Value tanh = m.tanh(m.scale(t, -std::log(beta) / 2));
       return m.div(m.scale(tanh, 2), m.add(tanh, m.constant(1)));
     };
+    Value size = m.div(learningRate, correction(configuration.number("beta1", 0.9)));
     secondCorrection = m.sqrt(correction(configuration.number("beta2", 0.999)));
-    return m.div(learningRate, correction(configuration.number("beta1", 0.9)));
+    return size;
   }
 
   std::string slotName(StringRef slot) {
