@@ -26,7 +26,7 @@ import tempfile
 import torch
 
 from peer_step import MODES
-from torch_cases import ROOT, SEED, mnist_cnn, run, settings, torch_results, unet2d, vgg16, write_batch
+from torch_cases import ROOT, SEED, mnist_cnn, residual, run, settings, torch_results, unet2d, vgg16, write_batch
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 from support import has, without_data  # noqa: E402
@@ -37,6 +37,8 @@ MODELS = {
     "unet16": (functools.partial(unet2d, 16, 4, rows=8, size=256), 3),
     "unet32": (functools.partial(unet2d, 32, 4, "none", rows=4, size=256), 3),
     "vgg16": (functools.partial(vgg16, rows=8, size=224, classes=1000), 2),
+    "resnet50": (functools.partial(residual, "resnet50", rows=8, size=224, classes=1000), 3),
+    "resnet101": (functools.partial(residual, "resnet101", rows=8, size=224, classes=1000), 2),
 }
 # variant of dlc: (options of dlc compile, precision of the peer, how far the first losses may be apart)
 VARIANTS = {"f32 fast": (["--math=fast"], "f32", 1e-4), "f32 strict": (["--math=strict"], "f32", 1e-5),

@@ -15,12 +15,12 @@ import tempfile
 import numpy as np
 import torch
 
-from torch_cases import evaluator_results, mnist_cnn, torch_results, unet2d, vgg16
+from torch_cases import evaluator_results, mnist_cnn, residual, torch_results, unet2d, vgg16
 
 STEP = 3
 CASES = {"mnist_cnn": lambda: mnist_cnn(step=STEP), "unet2d": lambda: unet2d(6, 3, step=STEP),
          "unet2d-plain": lambda: unet2d(6, 3, norm="none", step=STEP),
-         "vgg16": lambda: vgg16(rows=2, step=STEP)}
+         "vgg16": lambda: vgg16(rows=2, step=STEP), "resnet50": lambda: residual("resnet50", rows=4, size=64)}
 
 
 def compare(ours, theirs):

@@ -13,6 +13,7 @@ import sys
 import time
 
 import torch
+import torchvision
 from torch.nn import functional as F
 
 from torch_models import MnistCnn, UNet2d, Vgg16
@@ -33,7 +34,13 @@ def vgg(batch):
     return Vgg16(), image, lambda logits: F.cross_entropy(logits, label)
 
 
-MODELS = {"mnist": mnist, "unet16": lambda: unet(16, 8, True), "unet32": lambda: unet(32, 4, False), "vgg16": lambda: vgg(8)}
+def residual(name, batch):
+    image, label = torch.rand(batch, 3, 224, 224), torch.randint(1000, (batch,))
+    return getattr(torchvision.models, name)(), image, lambda logits: F.cross_entropy(logits, label, label_smoothing=0.1)
+
+
+MODELS = {"mnist": mnist, "unet16": lambda: unet(16, 8, True), "unet32": lambda: unet(32, 4, False), "vgg16": lambda: vgg(8),
+          "resnet50": lambda: residual("resnet50", 8), "resnet101": lambda: residual("resnet101", 8)}
 MODES = ("eager", "channels_last", "compile", "compile channels_last")
 
 

@@ -12,6 +12,7 @@ import typing
 
 import numpy as np
 import torch
+import torchvision
 from safetensors.numpy import load_file
 from safetensors.torch import save_file
 from torch.nn import functional as F
@@ -110,6 +111,18 @@ def vgg16(rows=4, size=32, classes=10, step=0):
         return F.cross_entropy(model(batch["image"]), batch["label"].long())
     model = Vgg16(size, classes, dropout)
     return randomised(Case("vgg16", {"size": size, "classes": classes}, model, inputs, loss, step))
+
+
+def residual(name, rows=4, size=64, classes=10):
+    """torchvision's ResNet of that name."""
+    rng = np.random.default_rng(1)
+    inputs = {"image": rng.standard_normal((rows, 3, size, size), dtype=np.float32),
+              "label": rng.integers(0, classes, rows, dtype=np.int32)}
+
+    def loss(model, batch, first_row):
+        return F.cross_entropy(model(batch["image"]), batch["label"].long(), label_smoothing=0.1)
+    model = getattr(torchvision.models, name)(num_classes=classes)
+    return randomised(Case(name, {"size": size, "classes": classes}, model, inputs, loss))
 
 
 def randomised(case):

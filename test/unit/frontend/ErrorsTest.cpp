@@ -382,7 +382,7 @@ INSTANTIATE_TEST_SUITE_P(
              "'dense.0.weight', 'dense.0.bias'"},
         Case{DLC_MODEL "train { lr_scale = [\"*.bias\"] }", "test.dl:3:20",
              "expected a list of [pattern, factor]"},
-        Case{DLC_MODEL "train { lr_scale = [[\"*.bias\", 2], [\"bias\", 2]] }", "test.dl:3:35",
+        Case{DLC_MODEL "train { lr_scale = [[\"*.bias\", 2], [\"bias\", 2]] }", "test.dl:3:36",
              "pattern \"bias\" matches no parameter"},
         Case{DLC_MODEL "train { lr_scale = [[\"*.bias\", -1]] }", "test.dl:3:21",
              "cannot be -1, expected a number finite and at least 0"},
