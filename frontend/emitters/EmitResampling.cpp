@@ -1,6 +1,6 @@
 // Operators that give an image another size: means over its parts, interpolation, low-pass filters.
+#include "frontend/emitters/Parts.h"
 #include "frontend/operators/Emission.h"
-#include "frontend/operators/Parts.h"
 
 using namespace llvm;
 using mlir::FailureOr;

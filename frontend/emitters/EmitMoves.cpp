@@ -1,6 +1,6 @@
 // Operators that take parts of a tensor, or move its elements to other places.
+#include "frontend/emitters/Parts.h"
 #include "frontend/operators/Emission.h"
-#include "frontend/operators/Parts.h"
 
 using namespace llvm;
 using mlir::FailureOr;
