@@ -73,8 +73,9 @@ protected:
         continue;
       }
       if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) { // the same memory
-        Tensor &tensor = values[reshape.getY()] = values[reshape.getX()];
+        Tensor tensor = values[reshape.getX()];
         tensor.shape = reference::Shape(reshape.getType().getShape());
+        values[reshape.getY()] = std::move(tensor);
         continue;
       }
       auto fused = dyn_cast<nn::FusedOp>(op);
