@@ -5,6 +5,7 @@
 // and one pass over x gives both.
 
 #include "dialects/NN/OpChain.h"
+#include "dialects/NN/RankMean.h"
 
 using namespace mlir;
 using namespace dlc::nn;
@@ -87,26 +88,45 @@ static Value inverseDeviation(OpChain &ops, Value wideVar, double epsilon) {
   return ops.make<RsqrtOp>(ops.make<AddOp>(wideVar, ops.constant(wideVar, epsilon)));
 }
 
-SmallVector<Value> BatchNormOp::decompose(OpBuilder &builder) {
-  OpChain ops(builder, *this);
-  Value x = getX();
+/// With `sync`, what ranks average is small beside the variance as soon as the running mean is near
+/// the mean: it may be in f32.
+static void averageStatistics(OpChain &ops, Value runningMean, RankMean meanOverRanks, Value &mean,
+                              Value &var) {
+  auto average = [&](Value value) {
+    return ops.wide(meanOverRanks(ops.cast(value, ops.builder.getF32Type())));
+  };
+  Value distance = ops.make<SubOp>(mean, runningMean);
+  Value spread = average(ops.make<AddOp>(var, ops.make<MulOp>(distance, distance)));
+  distance = average(distance);
+  mean = ops.make<AddOp>(runningMean, distance);
+  Value difference = ops.make<SubOp>(spread, ops.make<MulOp>(distance, distance));
+  var = ops.make<MaxOp>(difference, ops.constant(difference, 0));
+}
+
+static SmallVector<Value> decomposeNorm(OpBuilder &builder, BatchNormOp op,
+                                        RankMean meanOverRanks) {
+  OpChain ops(builder, op);
+  Value x = op.getX();
   Type element = tensorType(x).getElementType(),
-       statistics = tensorType(getMean()).getElementType();
-  Value mean = ops.wide(getRunningMean()), var = ops.wide(getRunningVar());
-  SmallVector<Value> results{Value(), getRunningMean(), getRunningVar()};
-  if (getTraining()) {
+       statistics = tensorType(op.getMean()).getElementType();
+  Value mean = ops.wide(op.getRunningMean()), var = ops.wide(op.getRunningVar());
+  SmallVector<Value> results{Value(), op.getRunningMean(), op.getRunningVar()};
+  if (op.getTraining()) {
+    Value runningMean = mean;
     double scale = 1.0 / elementsPerChannel(x);
     Value wide = ops.wide(x);
     mean = ops.scaled(ops.sum(wide, allButChannels(x)), scale);
     Value square = ops.scaled(ops.sum(ops.make<MulOp>(wide, wide), allButChannels(x)), scale);
     Value difference = ops.make<SubOp>(square, ops.make<MulOp>(mean, mean));
     var = ops.make<MaxOp>(difference, ops.constant(difference, 0));
+    if (meanOverRanks)
+      averageStatistics(ops, runningMean, meanOverRanks, mean, var);
     results[1] = ops.cast(mean, statistics);
     results[2] = ops.cast(var, statistics);
   }
-  Value a = ops.make<MulOp>(ops.wide(getScale()),
-                            inverseDeviation(ops, var, getEpsilon().convertToDouble()));
-  Value b = ops.make<SubOp>(ops.wide(getBias()), ops.make<MulOp>(mean, a));
+  Value a = ops.make<MulOp>(ops.wide(op.getScale()),
+                            inverseDeviation(ops, var, op.getEpsilon().convertToDouble()));
+  Value b = ops.make<SubOp>(ops.wide(op.getBias()), ops.make<MulOp>(mean, a));
   Value scaled = ops.make<MulOp>(x, ops.along(ops.cast(a, element), 1, x));
   results[0] = ops.make<AddOp>(scaled, ops.along(ops.cast(b, element), 1, x));
   return results;
@@ -114,26 +134,49 @@ SmallVector<Value> BatchNormOp::decompose(OpBuilder &builder) {
 
 // dx = A (dy - sum(dy) / m - (x - mean) sum(dy (x - mean)) / (m (var + epsilon))), A = scale /
 // sqrt(var + epsilon). Unlike the squares of the variance, the products here do not cancel: each
-// may be rounded to f32 before it is added up.
-SmallVector<Value> BatchNormGradOp::decompose(OpBuilder &builder) {
-  OpChain ops(builder, *this);
-  Value x = ops.atLeastF32(getX()), dy = ops.atLeastF32(getDy());
+// may be rounded to f32 before it is added up. With `sync`, the sums in dx are those of all ranks,
+// and m counts the elements of all; both are divided by the number of ranks.
+static SmallVector<Value> decomposeNormGradient(OpBuilder &builder, BatchNormGradOp op,
+                                                RankMean meanOverRanks) {
+  OpChain ops(builder, op);
+  Value x = ops.atLeastF32(op.getX()), dy = ops.atLeastF32(op.getDy());
   Type element = tensorType(x).getElementType(),
-       parameter = tensorType(getScale()).getElementType();
+       parameter = tensorType(op.getScale()).getElementType();
   double count = elementsPerChannel(x);
   auto channel = [&](Value value) { return ops.along(ops.cast(value, element), 1, x); };
-  Value inverse = inverseDeviation(ops, ops.wide(getVar()), getEpsilon().convertToDouble());
-  Value deviation = ops.make<SubOp>(x, channel(getMean()));
+  auto overRanks = [&](Value sum) {
+    if (!meanOverRanks)
+      return sum;
+    return ops.wide(meanOverRanks(ops.cast(sum, builder.getF32Type())));
+  };
+  Value inverse = inverseDeviation(ops, ops.wide(op.getVar()), op.getEpsilon().convertToDouble());
+  Value deviation = ops.make<SubOp>(x, channel(op.getMean()));
   Value sumDy = ops.sum(ops.wide(dy), allButChannels(x));
   Value sumProduct = ops.sum(ops.wide(ops.make<MulOp>(dy, deviation)), allButChannels(x));
   Value dscale = ops.make<MulOp>(sumProduct, inverse);
-  Value a = ops.make<MulOp>(ops.wide(getScale()), inverse);
-  Value b = ops.scaled(ops.make<MulOp>(ops.make<MulOp>(a, inverse), dscale), -1.0 / count);
-  Value c = ops.scaled(ops.make<MulOp>(a, sumDy), -1.0 / count);
+  Value a = ops.make<MulOp>(ops.wide(op.getScale()), inverse);
+  Value b =
+      ops.scaled(ops.make<MulOp>(ops.make<MulOp>(a, inverse), overRanks(dscale)), -1.0 / count);
+  Value c = ops.scaled(ops.make<MulOp>(a, overRanks(sumDy)), -1.0 / count);
   Value dx = ops.make<AddOp>(ops.make<MulOp>(dy, channel(a)),
                              ops.make<AddOp>(ops.make<MulOp>(deviation, channel(b)), channel(c)));
-  return {ops.cast(dx, tensorType(getDx()).getElementType()), ops.cast(dscale, parameter),
+  return {ops.cast(dx, tensorType(op.getDx()).getElementType()), ops.cast(dscale, parameter),
           ops.cast(sumDy, parameter)};
+}
+
+SmallVector<Value> BatchNormOp::decompose(OpBuilder &builder) {
+  return decomposeNorm(builder, *this, nullptr);
+}
+
+SmallVector<Value> BatchNormGradOp::decompose(OpBuilder &builder) {
+  return decomposeNormGradient(builder, *this, nullptr);
+}
+
+SmallVector<Value> dlc::nn::decomposeOverRanks(OpBuilder &builder, Operation *op,
+                                               RankMean meanOverRanks) {
+  if (auto norm = dyn_cast<BatchNormOp>(op))
+    return decomposeNorm(builder, norm, meanOverRanks);
+  return decomposeNormGradient(builder, cast<BatchNormGradOp>(op), meanOverRanks);
 }
 
 //===- Group norm -----------------------------------------------------------------------------===//

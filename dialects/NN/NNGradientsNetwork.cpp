@@ -179,7 +179,7 @@ void BatchNormOp::buildGradient(OpBuilder &builder, ValueRange gradients, ArrayR
   if (!getTraining())
     return affineGradient(g, *this, gradients[0], wanted, operandGradients);
   auto grad = BatchNormGradOp::create(g, gradients[0], getX(), getScale(), getMean(), getVar(),
-                                      getEpsilonAttr());
+                                      getEpsilonAttr(), getSyncAttr());
   for (auto [i, value] : llvm::enumerate(grad.getResults()))
     if (wanted[i])
       operandGradients[i] = value;

@@ -329,6 +329,8 @@ LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 LogicalResult BatchNormOp::verify() {
   if (!(getEpsilon().convertToDouble() > 0))
     return emitOpError("epsilon must be positive");
+  if (getSync() && !getTraining())
+    return emitOpError("has `sync`, but ranks have statistics of their own in training alone");
   return success();
 }
 

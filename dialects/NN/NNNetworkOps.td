@@ -177,7 +177,9 @@ def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable, NN_Layer, N
   let description = [{
     y = scale (x - mean) / sqrt(var + epsilon) + bias over all dimensions but 1. Training: mean and (biased) var of this
     rank's batch, also results. Inference: the running statistics, passed through as results. The statistics results are
-    stop-gradient. Source: Ioffe, Szegedy 2015; torch.nn.BatchNormNd.
+    stop-gradient. With `sync`, training takes mean and var over the batches of all ranks, which are of one size
+    (dlc-insert-all-reduce writes that with sums over ranks). Source: Ioffe, Szegedy 2015; torch.nn.BatchNormNd,
+    SyncBatchNorm.
 
     ```mlir
     %y, %mean, %var = nn.batch_norm %x, %scale, %bias, %running_mean, %running_var {epsilon = 1.0e-5, training = true}
@@ -186,15 +188,16 @@ def NN_BatchNormOp : NN_InferredOp<"batch_norm", [NN_Differentiable, NN_Layer, N
     ```
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$bias, NN_FloatTensor:$running_mean,
-                       NN_FloatTensor:$running_var, F64Attr:$epsilon, BoolAttr:$training);
+                       NN_FloatTensor:$running_var, F64Attr:$epsilon, BoolAttr:$training, UnitAttr:$sync);
   let results = (outs NN_FloatTensor:$y, NN_FloatTensor:$mean, NN_FloatTensor:$var);
   let hasVerifier = 1;
 }
 
 def NN_BatchNormGradOp : NN_InferredOp<"batch_norm_grad", [NN_KindComposite]> {
   let summary = "gradients of training batch_norm";
+  let description = "With `sync`, dx heeds the sums over all ranks; dscale and dbias are a rank's own.";
   let arguments = (ins NN_FloatTensor:$dy, NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$mean,
-                       NN_FloatTensor:$var, F64Attr:$epsilon);
+                       NN_FloatTensor:$var, F64Attr:$epsilon, UnitAttr:$sync);
   let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale, NN_FloatTensor:$dbias);
 }
 

@@ -1,4 +1,5 @@
 // Normalisation: by the statistics of a batch, or of each sample.
+#include "dialects/NN/Scalars.h"
 #include "frontend/operators/Emission.h"
 
 using namespace llvm;
@@ -18,6 +19,24 @@ static void updateRunning(const Emission &call, StringRef leaf, mlir::Value runn
   mlir::Value added =
       nn::MulOp::create(graph.builder, graph.loc, observed, graph.constant(type, momentum));
   call.assign(leaf, nn::AddOp::create(graph.builder, graph.loc, kept, added));
+}
+
+/// n / (n - 1), from the variance of `perRank` values to that of what they are drawn from: [C].
+/// With `sync`, n counts the values of all ranks.
+static mlir::Value unbiasedFactor(const Emission &call, int64_t perRank,
+                                  mlir::RankedTensorType type, bool sync) {
+  Graph &graph = call.graph;
+  auto count = static_cast<double>(perRank);
+  if (!sync)
+    return graph.constant(type, count / (count - 1));
+  mlir::RankedTensorType scalar = graph.f32({});
+  mlir::Value inverseWorld =
+      nn::readScalar(graph.builder, graph.loc, graph.model(), "inverse_world");
+  mlir::Value rest =
+      nn::SubOp::create(graph.builder, graph.loc, graph.constant(scalar, count), inverseWorld);
+  mlir::Value factor =
+      nn::DivOp::create(graph.builder, graph.loc, graph.constant(scalar, count), rest);
+  return nn::BroadcastOp::create(graph.builder, graph.loc, type, factor, ArrayRef<int64_t>{});
 }
 
 Result emitBatchNorm(Emission &call) {
@@ -54,13 +73,14 @@ Result emitBatchNorm(Emission &call) {
   FailureOr<mlir::Value> variance = call.state("running_var", {channels}, 1);
   if (failed(mean) || failed(variance))
     return failure();
+  bool sync = call.flag("sync") && graph.isTraining();
   auto norm = nn::BatchNormOp::create(graph.builder, graph.loc, x, scale, *bias, *mean, *variance,
                                       graph.builder.getF64FloatAttr(*epsilon),
-                                      graph.builder.getBoolAttr(graph.isTraining()));
+                                      graph.builder.getBoolAttr(graph.isTraining()),
+                                      sync ? graph.builder.getUnitAttr() : mlir::UnitAttr());
   if (graph.isTraining()) {
     updateRunning(call, "running_mean", *mean, norm.getMean(), *momentum);
-    double unbiased = static_cast<double>(perChannel) / (perChannel - 1);
-    mlir::Value factor = graph.constant(graph.f32({channels}), unbiased);
+    mlir::Value factor = unbiasedFactor(call, perChannel, graph.f32({channels}), sync);
     mlir::Value observed = nn::MulOp::create(graph.builder, graph.loc, norm.getVar(), factor);
     updateRunning(call, "running_var", *variance, observed, *momentum);
   }

@@ -1,6 +1,7 @@
 #include "frontend/operators/Graph.h"
 
 #include "dialects/NN/RowMask.h"
+#include "dialects/NN/Scalars.h"
 #include "runtime/artifact/Formula.h"
 #include "runtime/core/Philox.h"
 
@@ -201,15 +202,11 @@ nn::VariableOp Graph::declare(StringRef name, RankedTensorType type, nn::Variabl
   return nn::VariableOp::create(builder, loc, name, type, variableKind, init, nullptr, nullptr);
 }
 
-/// Variables that the host writes.
-static constexpr StringLiteral hostScalarNames[] = {
-    "lr", "step", "seed", "inverse_world", "first_row", "valid_rows"};
-
 FailureOr<mlir::Value> Graph::variable(StringRef name, ArrayRef<int64_t> shape,
                                        nn::VariableKind variableKind, nn::InitializerAttr init,
                                        Site site) {
   RankedTensorType type = f32(shape);
-  if (is_contained(hostScalarNames, name))
+  if (nn::lookupScalar(name))
     return emitError(site.loc, "'") << name << "' is a number of the run; give this another name";
   if (site.reuse)
     return reuse(name, type, variableKind, site);

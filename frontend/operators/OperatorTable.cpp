@@ -93,6 +93,7 @@ static constexpr ArgumentSpec batchNormArguments[] = {
     {"momentum", Float, "0.1", "", "share of the new value in the running statistics"},
     {"scale", Bool, "true", "", "whether the result is scaled by a parameter (weight)"},
     {"init_scale", Float, "1.0", "", "start of that parameter"},
+    {"sync", Bool, "false", "", "whether training takes mean and variance over all ranks' batches"},
 };
 
 static constexpr ArgumentSpec groupNormArguments[] = {
@@ -352,8 +353,10 @@ static constexpr CallSpec operators[] = {
      emitBlurPool},
     {"batch_norm", op, "normalisation per channel", batchNormArguments,
      "Parameters weight and bias, states running_mean and running_var, all [C]. Training uses the "
-     "statistics of the rank's own batch and updates the running ones (variance over n - 1); "
-     "evaluation uses the running ones. Source: Ioffe and Szegedy 2015.",
+     "statistics of the rank's own batch and updates the running ones (variance over n - 1, mean "
+     "over ranks); evaluation uses the running ones. With sync, N ranks train as one rank with "
+     "the whole batch would, at the price of two small messages a layer that compute waits for, "
+     "and not with --accumulate. Sources: Ioffe and Szegedy 2015, torch.nn.SyncBatchNorm.",
      emitBatchNorm},
     {"group_norm", op, "normalisation of groups of channels, sample by sample", groupNormArguments,
      "Parameters weight and bias, both [C]. Mean and variance (over n) are those of a sample, in "

@@ -5,7 +5,7 @@
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/NN/Role.h"
-#include "passes/nn/Scalars.h"
+#include "dialects/NN/Scalars.h"
 
 #include "llvm/ADT/StringSet.h"
 

@@ -4,8 +4,8 @@
 
 #include "dialects/NN/InputRange.h"
 #include "dialects/NN/RowMask.h"
+#include "dialects/NN/Scalars.h"
 #include "passes/Passes.h"
-#include "passes/nn/Scalars.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -32,6 +32,7 @@ void setInferenceMode(ProgramOp program) {
   for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
     if (auto norm = dyn_cast<BatchNormOp>(op)) {
       norm.setTraining(false);
+      norm.setSync(false);
     } else if (auto dropout = dyn_cast<DropoutOp>(op)) {
       dropout.replaceAllUsesWith(dropout.getX());
       dropout.erase();

@@ -1,9 +1,12 @@
 // First the last bucket is cut off from the end, then the others are filled from the front. A
-// bucket that is smaller than the last one stays open when a gradient that travels alone comes by.
+// bucket stays open when reductions of another format come by and, if it is smaller than the last
+// one, a gradient that travels alone.
 
 #include "passes/planning/BucketPlanner.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 using namespace dlc;
 
@@ -35,38 +38,68 @@ static unsigned beginOfLast(std::span<const Reduction> reductions, uint64_t limi
   return begin;
 }
 
+namespace {
+/// Fills buckets from the front, at most one of each format at a time.
+class BucketFiller {
+public:
+  BucketFiller(std::span<const Reduction> reductions, const BucketLimits &limits)
+      : reductions(reductions), limits(limits), isOpen(reductions.size()) {}
+
+  void add(unsigned number) {
+    const Reduction &reduction = reductions[number];
+    for (unsigned dependency : reduction.dependencies)
+      if (isOpen[dependency])
+        close(open[reductions[dependency].format]);
+    Filling &filling = open[reduction.format];
+    bool isLarge = reduction.bytes >= limits.bytes;
+    if (isLarge ? filling.bytes > limits.lastBytes : filling.bytes + reduction.bytes > limits.bytes)
+      close(filling);
+    if (isLarge) {
+      buckets.push_back({{number}});
+      return;
+    }
+    filling.bucket.members.push_back(number);
+    filling.bytes += reduction.bytes;
+    isOpen[number] = true;
+  }
+
+  std::vector<Bucket> take() {
+    for (auto &[format, filling] : open)
+      close(filling);
+    return std::move(buckets);
+  }
+
+private:
+  struct Filling {
+    Bucket bucket;
+    uint64_t bytes = 0;
+  };
+
+  void close(Filling &filling) {
+    if (filling.bucket.members.empty())
+      return;
+    for (unsigned member : filling.bucket.members)
+      isOpen[member] = false;
+    buckets.push_back(std::exchange(filling, {}).bucket);
+  }
+
+  std::span<const Reduction> reductions;
+  const BucketLimits &limits;
+  std::map<unsigned, Filling> open; // by format
+  std::vector<bool> isOpen;         // by reduction: in a bucket that may get further members
+  std::vector<Bucket> buckets;
+};
+} // namespace
+
 std::vector<Bucket> dlc::planBuckets(std::span<const Reduction> reductions,
                                      const BucketLimits &limits) {
-  std::vector<Bucket> buckets;
   if (reductions.empty())
-    return buckets;
+    return {};
   unsigned last = beginOfLast(reductions, std::min(limits.lastBytes, limits.bytes));
-  Bucket open; // what may still get members
-  uint64_t bytes = 0;
-  auto close = [&] {
-    if (!open.members.empty())
-      buckets.push_back(std::exchange(open, {}));
-    bytes = 0;
-  };
-  for (unsigned i = 0; i < last; ++i) {
-    uint64_t slice = reductions[i].bytes;
-    bool isLarge = slice >= limits.bytes;
-    if (!open.members.empty()) {
-      unsigned first = open.members.front();
-      bool isDone = isLarge ? bytes > limits.lastBytes
-                            : bytes + slice > limits.bytes ||
-                                  reductions[i].format != reductions[first].format;
-      if (isDone || dependsOnAny(reductions[i], first))
-        close();
-    }
-    if (isLarge) {
-      buckets.push_back({{i}});
-    } else {
-      open.members.push_back(i);
-      bytes += slice;
-    }
-  }
-  close();
+  BucketFiller filler(reductions, limits);
+  for (unsigned i = 0; i < last; ++i)
+    filler.add(i);
+  std::vector<Bucket> buckets = filler.take();
   Bucket &tail = buckets.emplace_back();
   for (unsigned i = last; i < reductions.size(); ++i)
     tail.members.push_back(i);

@@ -16,7 +16,8 @@ namespace dlc {
 struct Reduction {
   uint64_t bytes = 0;                 // in its bucket (BucketLayout::sliceBytes)
   unsigned format = 0;                // only tensors of one format share a bucket
-  std::vector<unsigned> dependencies; // earlier reductions whose results this one needs
+  std::vector<unsigned> dependencies; // earlier reductions whose results this one needs, directly
+                                      // or by way of others
 };
 
 struct BucketLimits {

@@ -6,6 +6,7 @@
 #include "passes/schedule/ClusterGrouper.h"
 
 #include "dialects/Comm/Comm.h"
+#include "dialects/NN/Role.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -74,6 +75,7 @@ void ClusterGrouper::addOp(unsigned position) {
     group.reducedDims.assign(reduction.getDims().begin(), reduction.getDims().end());
   }
   group.closed = op->hasTrait<nn::StaysAlone>();
+  group.updates = nn::phaseOf(op) == nn::Phase::Update;
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
     group.windows = grad.getKernelAttr();
 }
@@ -148,6 +150,8 @@ StringRef ClusterGrouper::refusal(unsigned a, unsigned b) {
 StringRef ClusterGrouper::disagreement(const Group &a, const Group &b) const {
   if (a.closed || b.closed)
     return "data movement stays alone";
+  if (a.updates != b.updates)
+    return "one of them changes variables, once a step";
   if (a.space.getShape() != b.space.getShape())
     return "their iteration spaces differ";
   if (a.space.getEncoding() != b.space.getEncoding())

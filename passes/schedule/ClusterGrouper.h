@@ -39,6 +39,7 @@ private:
     mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside
     llvm::SmallVector<unsigned> reductions; // positions
     bool closed = false;                    // stays alone
+    bool updates = false;                   // runs once a step, when the ranks have met
   };
 
   bool isGroup(unsigned node) const { return static_cast<bool>(all[node].space); }

@@ -132,11 +132,13 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
         set |= needsOf(operand);
       needs[&op] = set;
     }
-    SmallVector<std::pair<Type, std::optional<Type>>> formats;
+    // What the pass waits for (no variable's) does not travel with what the update waits for.
+    SmallVector<std::tuple<Type, std::optional<Type>, bool>> formats;
     std::vector<Reduction> reductions;
     for (Member &member : members) {
       RankedTensorType type = nn::tensorType(member.input());
-      std::pair format(type.getElementType(), member.op.getWire());
+      std::tuple format(type.getElementType(), member.op.getWire(),
+                        nn::roleOf(member.op).variable != nullptr);
       auto known = llvm::find(formats, format);
       auto number = static_cast<unsigned>(known - formats.begin());
       if (known == formats.end())

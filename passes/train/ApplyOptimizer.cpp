@@ -6,8 +6,8 @@
 
 #include "dialects/NN/ParameterPatterns.h"
 #include "dialects/NN/Role.h"
+#include "dialects/NN/Scalars.h"
 #include "passes/Passes.h"
-#include "passes/nn/Scalars.h"
 #include "runtime/artifact/Ranges.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"

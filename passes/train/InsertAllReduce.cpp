@@ -1,13 +1,14 @@
-// dlc-insert-all-reduce: inserts the collectives of a training step, of three kinds.
+// dlc-insert-all-reduce: inserts the collectives of a training step, of four kinds.
 //
 // The loss is a sum over ranks divided by a count over ranks. With S_r, C_r a rank's own, the
 // wanted gradient is sum_r dS_r / sum_r C_r = (1/N) sum_r (dS_r / C), C = mean over ranks of C_r:
 // the backward pass divides by C (C_r itself where it is a constant), gradients are summed, and the
 // optimizer multiplies by 1/N.
 
+#include "dialects/NN/RankMean.h"
 #include "dialects/NN/Role.h"
+#include "dialects/NN/Scalars.h"
 #include "passes/Passes.h"
-#include "passes/nn/Scalars.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -24,7 +25,8 @@ namespace dlc {
 static Value reduceOverRanks(OpBuilder &builder, Location loc, Value value, Role role,
                              TypeAttr wire = {}) {
   auto sum = comm::AllReduceOp::create(builder, loc, value, wire, ArrayAttr());
-  role.phase = Phase::Backward;
+  if (role.phase == Phase::Update) // the sum itself need not wait for the update
+    role.phase = Phase::Backward;
   setRole(sum, role);
   return sum.getResult(0);
 }
@@ -79,6 +81,22 @@ static void reduceGradients(ProgramOp train, TypeAttr wire) {
     gradient.getValueMutable().assign(
         reduceOverRanks(builder, gradient.getLoc(), gradient.getValue(),
                         {Phase::Backward, LayerKind::Other, gradient.getVariableAttr()}, wire));
+  }
+}
+
+//===- Synchronised norms ---------------------------------------------------------------------===//
+
+template <typename Norm> static void synchronize(ModelOp model, ProgramOp train) {
+  for (Norm norm : llvm::make_early_inc_range(train.getBody().getOps<Norm>())) {
+    if (!norm.getSync())
+      continue;
+    Role role{phaseOf(norm), roleOf(norm).kind}; // what ranks sum up here is of no one variable
+    OpBuilder builder(norm);
+    RoleStamp stamp(role);
+    builder.setListener(&stamp);
+    norm->replaceAllUsesWith(decomposeOverRanks(
+        builder, norm, [&](Value value) { return meanOverRanks(model, value, role); }));
+    norm.erase();
   }
 }
 
@@ -192,6 +210,8 @@ public:
     if (failed(averageCounts(model, train)))
       return signalPassFailure();
     bool rounded = wire == "bf16";
+    synchronize<BatchNormOp>(model, train);
+    synchronize<BatchNormGradOp>(model, train);
     reduceGradients(train,
                     rounded ? TypeAttr::get(BFloat16Type::get(model.getContext())) : TypeAttr());
     averageStatistics(model, train);

@@ -29,7 +29,8 @@ def InsertAllReduce : Pass<"dlc-insert-all-reduce", "::dlc::nn::ModelOp"> {
   let summary = "reduces gradients, batch statistics and counts over ranks";
   let description = [{
     Precondition: differentiated. Effect on @train: each gradient is the sum over ranks (the optimizer divides by their
-    number); batch statistics on their way to a variable are the mean over ranks; a loss count that depends on data is
+    number); a norm with `sync` becomes sums over ranks and elementwise ops; other norms' batch statistics on their way
+    to a variable are the mean over ranks; a loss count that depends on data is
     the mean over ranks where the backward pass divides by it, so that the sum of the ranks' gradients over their number
     is exact. `wire` is the type in which gradients travel; statistics and counts travel in f32. The model gets `wire`.
     ```mlir
@@ -80,7 +81,8 @@ def VerifyTrain : Pass<"dlc-verify-train", "::dlc::nn::ModelOp"> {
   let summary = "checks that ranks stay equal at the end of stage train (read-only)";
   let description = [{
     1. No nn.gradient is left. 2. An assigned value derives only from values that are equal on all ranks: variables (but
-    first_row and valid_rows), constants and all-reduced values. 3. Only @train communicates. 4. Attributes, variables,
+    first_row and valid_rows), constants and all-reduced values. 3. Only @train communicates, and that by
+    all-reduces alone: no norm has `sync`. 4. Attributes, variables,
     inputs and sinks are as dlc-verify-nn demands, programs hold nn ops and all-reduces only. 5. Roles name variables;
     assignments are updates, and only updates read what an update computes.
   }];

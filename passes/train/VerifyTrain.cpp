@@ -1,9 +1,9 @@
 // dlc-verify-train: ranks that start equal stay equal. One walk in program order marks the values
 // that may differ between ranks, each with the op or argument where the difference comes from.
 
+#include "dialects/NN/Scalars.h"
 #include "passes/Passes.h"
 #include "passes/nn/ModelChecks.h"
-#include "passes/nn/Scalars.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -38,6 +38,8 @@ private:
   LogicalResult verifyOp(ProgramOp program, Operation &op) {
     if (isa<GradientOp>(op)) // 1.
       return op.emitOpError("is left: no optimizer consumed it");
+    if (op.hasAttr("sync")) // 3.
+      return op.emitOpError("has `sync`, which dlc-insert-all-reduce turns into sums over ranks");
     if (isa<comm::CommDialect>(op.getDialect()) && program.getSymName() != "train") // 3.
       return op.emitOpError("is in @") << program.getSymName() << "; only @train communicates";
     if (auto assign = dyn_cast<AssignOp>(op))

@@ -72,7 +72,8 @@ private:
     if (!good)
       throw Error(ErrorCode::BadInput,
                   "--accumulate cannot train this model: its backward pass needs figures of the "
-                  "whole batch (as a loss whose count depends on the data does); use more ranks or "
+                  "whole batch (as batch_norm(sync = true) and a loss whose count depends on the "
+                  "data do); use more ranks or "
                   "a smaller batch");
   }
 

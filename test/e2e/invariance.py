@@ -42,6 +42,46 @@ def check_rounded_wire(directory, data, exact):
     same_file(alone, trained(directory, directory / "base.dlx", data, 1, "base-alone"), "one rank has no wire")
 
 
+NORMS = """
+model norms(batch = 8, sync = true) {
+  input image : f32[batch, 1, 28, 28]
+  input label : i32[batch]
+  x = image
+  for width in [8, 16] {
+    short = batch_norm(conv(x, width, kernel = 1, stride = 2, bias = false), sync = sync)     // a sibling of the one below
+    x = relu(batch_norm(conv(x, width, kernel = 3, stride = 2, padding = 1, bias = false), sync = sync) + short)
+  }
+  logits = dense(flatten(x), 10)
+  loss = softmax_cross_entropy(logits, label)
+}
+data { image -> normalize(dataset) -> image }
+train { optimizer = sgd(lr = 0.05, momentum = 0.9) }
+"""
+
+
+def check_synchronised_norms(directory, data):
+    """Two ranks whose norms meet train as one with the whole batch; those of norms that do not are elsewhere."""
+    model = directory / "norms.dl"
+    model.write_text(NORMS)
+
+    def artifact(name, *options):
+        run("dlc", "compile", model, "--threads=1", *options, "-o", directory / f"{name}.dlx")
+        return directory / f"{name}.dlx"
+
+    alone = trained(directory, artifact("norms-alone", "--set", "batch=16"), data, 1, "norms-alone", steps=10)
+    met = trained(directory, artifact("norms-met"), data, 2, "norms-met", steps=10)
+    apart = trained(directory, artifact("norms-apart", "--set", "sync=false"), data, 2, "norms-apart", steps=10)
+    check(distance(met, alone) < 1e-4, f"two ranks with synchronised norms and one differ by {distance(met, alone):.1e}")
+    check(distance(apart, alone) > 1e-3, f"norms apart lead only {distance(apart, alone):.1e} elsewhere")
+    same_file(met, trained(directory, artifact("norms-late", "--no-overlap"), data, 2, "norms-late", steps=10), "norms, no overlap")
+
+    # Four norms meet forward and backward, each pair of siblings in one message.
+    train = json.loads(run("dlc", "inspect", directory / "norms-met.dlx", "--json")[0])["programs"][0]
+    layers = [set(bucket["members"]) for bucket in train["buckets"]]
+    first, second = {"batch_norm.0", "batch_norm.1"}, {"batch_norm.2", "batch_norm.3"}
+    check(layers[:3] == [first, second, second] and first in layers[3:] and len(layers) <= 6, f"messages of {layers}")
+
+
 def main():
     directory = workspace()
     data = digits(directory)
@@ -78,6 +118,7 @@ def main():
     check(error < 1e-3, f"1 rank x 16 and 2 ranks x 8 differ by {error:.1e}")
 
     check_rounded_wire(directory, data, results[2])
+    check_synchronised_norms(directory, data)
 
 
 main()

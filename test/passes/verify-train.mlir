@@ -216,3 +216,18 @@ nn.model @no_role attributes {stage = "train", batch = 2 : i64} {
     nn.output "y", %y : tensor<2xf32>
   }
 }
+
+// -----
+
+nn.model @sync attributes {stage = "train", batch = 4 : i64} {
+  nn.variable @s : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<4x3xf32> {nn.input = "x"}) {
+    %s = nn.read @s : tensor<3xf32>
+    // expected-error @+1 {{'nn.batch_norm' op has `sync`, which dlc-insert-all-reduce turns into sums over ranks}}
+    %y, %m, %v = nn.batch_norm %x, %s, %s, %s, %s {epsilon = 1.0e-5 : f64, training = true, sync}
+        : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
+    %sum = nn.reduce_sum %y {dims = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<f32>
+    %four = nn.constant dense<4.0> : tensor<f32>
+    nn.loss %sum, %four : tensor<f32>, tensor<f32>
+  }
+}

@@ -26,8 +26,11 @@ std::vector<Reduction> randomReductions(std::mt19937 &random) {
   for (unsigned i = 0; i < reductions.size(); ++i) {
     reductions[i].bytes = 4 + random() % (random() % 8 ? 100'000 : 8'000'000);
     reductions[i].format = random() % 10 == 0;
-    if (i > 0 && random() % 6 == 0)
-      reductions[i].dependencies.push_back(random() % i);
+    if (i == 0 || random() % 6 != 0)
+      continue;
+    unsigned dependency = random() % i;
+    reductions[i].dependencies = reductions[dependency].dependencies;
+    reductions[i].dependencies.push_back(dependency);
   }
   return reductions;
 }
@@ -67,6 +70,24 @@ TEST(BucketPlanner, CutsASmallLastBucket) {
   EXPECT_EQ(buckets[0].members.back(), 7u);
   EXPECT_EQ(buckets[1].members.back(), 13u);
   EXPECT_EQ(buckets[2].members.back(), 15u);
+}
+
+// Sums that the pass waits for are of another format than gradients: they leave between these.
+TEST(BucketPlanner, JoinsAcrossOtherFormats) {
+  std::vector<Reduction> reductions;
+  for (unsigned layer = 0; layer < 6; ++layer) {
+    std::vector<unsigned> sums; // of the layers before, on which all depends
+    for (unsigned i = 0; i < layer; ++i)
+      sums.push_back(2 * i);
+    reductions.push_back({1000, 1, sums});
+    sums.push_back(2 * layer);
+    reductions.push_back({300 << 10, 0, sums}); // a gradient
+  }
+  std::vector<Bucket> buckets = planBuckets(reductions, limits);
+  // Six of sums, one of gradients, the last gradient.
+  ASSERT_EQ(buckets.size(), 8u);
+  EXPECT_EQ(buckets[5].members, std::vector<unsigned>({1, 3, 5, 7, 9}));
+  EXPECT_EQ(buckets[7].members, std::vector<unsigned>({11}));
 }
 
 TEST(BucketPlanner, JoinsSmallOnesAcrossLargeOnes) {

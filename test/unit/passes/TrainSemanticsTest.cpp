@@ -390,6 +390,72 @@ TEST(InsertAllReduce, BatchStatisticsAreAveragedOverRanks) {
   EXPECT_NEAR(model.at("var"), (1 + 9) / 2.0, 1e-12);
 }
 
+/// y = x * a + b normalised, loss = the mean of w y^3 over `rows` rows of two channels.
+std::string synchronisedModel(int rows) {
+  std::string row = std::to_string(rows);
+  return R"(nn.model @m attributes {stage = "nn", batch = )" + row +
+         R"( : i64, train = {optimizer = {name = "sgd"}}} {
+    nn.variable @w : TC {kind = #nn<kind parameter>, init = #nn.init<constant, 2.0, 0.0>}
+    nn.variable @a : TC {kind = #nn<kind parameter>, init = #nn.init<constant, 1.5, 0.0>}
+    nn.variable @b : TC {kind = #nn<kind parameter>, init = #nn.init<constant, 0.5, 0.0>}
+    nn.variable @mean : TC {kind = #nn<kind state>, init = #nn.init<constant, 0.5, 0.0>}
+    nn.variable @var : TC {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+    nn.program @train(%x: TX {nn.input = "x"}) {
+      %w = nn.read @w : TC
+      %a = nn.read @a : TC
+      %b = nn.read @b : TC
+      %m = nn.read @mean : TC
+      %v = nn.read @var : TC
+      %ws = nn.broadcast %w {dims = array<i64: 1>} : (TC) -> TX
+      %xs = nn.mul %x, %ws : (TX, TX) -> TX
+      %y, %bm, %bv = nn.batch_norm %xs, %a, %b, %m, %v {epsilon = 1.0e-5 : f64, training = true, sync}
+          : (TX, TC, TC, TC, TC) -> (TX, TC, TC)
+      nn.assign @mean, %bm : TC
+      nn.assign @var, %bv : TC
+      %yy = nn.mul %y, %y : (TX, TX) -> TX
+      %yyy = nn.mul %yy, %y : (TX, TX) -> TX
+      %s = nn.reduce_sum %yyy {dims = array<i64: 0, 1>} : (TX) -> tensor<f32>
+      %count = nn.constant dense<)" +
+         row + R"(.0> : tensor<f32>
+      nn.loss %s, %count : tensor<f32>, tensor<f32>
+    }
+  })";
+}
+
+// Four ranks of two rows each are one rank of eight rows: statistics, gradients, both with the mean
+// far from the running one and near it.
+TEST(InsertAllReduce, SynchronisedNormsTakeTheBatchOfAllRanks) {
+  auto modelOf = [](int rows) {
+    std::string text = synchronisedModel(rows);
+    for (auto [alias, type] : {std::pair("TX", "tensor<" + std::to_string(rows) + "x2xf32>"),
+                               std::pair("TC", std::string("tensor<2xf32>"))})
+      for (size_t at; (at = text.find(alias)) != std::string::npos;)
+        text.replace(at, 2, type);
+    return text;
+  };
+  Model parts(modelOf(2)), whole(modelOf(8));
+  std::vector<double> x{1, 30, 3, 10, 4, 10, -7, 20, 0.5, 15, 2, 70, 3, 3, 8, -9};
+  for (int step = 0; step < 3; ++step) {
+    SCOPED_TRACE(step);
+    for (Model *model : {&parts, &whole})
+      model->set("lr", 0.01);
+    std::vector<Tensors> ranks;
+    for (int rank = 0; rank < 4; ++rank)
+      ranks.push_back(
+          {{"x", Model::filled({2, 2}, {x.begin() + 4 * rank, x.begin() + 4 * rank + 4})}});
+    parts.run("train", ranks);
+    whole.run("train", {{{"x", Model::filled({8, 2}, x)}}});
+    for (const char *name : {"mean", "var", "a", "b", "w"})
+      for (size_t channel : {0, 1})
+        EXPECT_NEAR(parts.at(name, channel), whole.at(name, channel),
+                    1e-12 * (1 + std::abs(whole.at(name, channel))))
+            << name;
+    for (double &value : x)
+      value += 0.25;
+  }
+  EXPECT_NE(whole.at("w"), 2);
+}
+
 //===- Evaluation -----------------------------------------------------------------------------===//
 
 TEST(DerivePrograms, RowsThatPadABatchCountNothing) {

@@ -1,11 +1,11 @@
 // The table of host-written scalars and access to them.
 
-#include "passes/nn/Scalars.h"
+#include "dialects/NN/Scalars.h"
 
 using namespace mlir;
-using namespace dlc;
+using namespace dlc::nn;
 
-llvm::ArrayRef<ScalarInfo> dlc::wellKnownScalars() {
+llvm::ArrayRef<ScalarInfo> dlc::nn::wellKnownScalars() {
   static constexpr ScalarInfo table[] = {
       {"lr", false, 0, true},            // learning rate of this step
       {"step", true, 0, true},           // steps done so far
@@ -17,29 +17,29 @@ llvm::ArrayRef<ScalarInfo> dlc::wellKnownScalars() {
   return table;
 }
 
-const ScalarInfo *dlc::lookupScalar(StringRef name) {
+const ScalarInfo *dlc::nn::lookupScalar(StringRef name) {
   for (const ScalarInfo &info : wellKnownScalars())
     if (info.name == name)
       return &info;
   return nullptr;
 }
 
-RankedTensorType dlc::scalarType(MLIRContext *context, const ScalarInfo &info) {
+RankedTensorType dlc::nn::scalarType(MLIRContext *context, const ScalarInfo &info) {
   Builder builder(context);
   Type element = info.isInteger ? Type(builder.getI64Type()) : Type(builder.getF32Type());
   return RankedTensorType::get({}, element);
 }
 
-Value dlc::readScalar(OpBuilder &builder, Location loc, nn::ModelOp model, StringRef name) {
+Value dlc::nn::readScalar(OpBuilder &builder, Location loc, ModelOp model, StringRef name) {
   const ScalarInfo *info = lookupScalar(name);
   assert(info && "only well-known scalars can be read");
   RankedTensorType type = scalarType(builder.getContext(), *info);
   if (!SymbolTable::lookupSymbolIn(model, name)) {
     OpBuilder atTop = OpBuilder::atBlockBegin(&model.getBody().front());
-    auto initial = nn::InitializerAttr::get(builder.getContext(), nn::InitializerKind::Constant,
-                                            info->initial, 0);
-    nn::VariableOp::create(atTop, model.getLoc(), name, type, nn::VariableKind::Scalar, initial,
-                           FlatSymbolRefAttr(), StringAttr());
+    auto initial =
+        InitializerAttr::get(builder.getContext(), InitializerKind::Constant, info->initial, 0);
+    VariableOp::create(atTop, model.getLoc(), name, type, VariableKind::Scalar, initial,
+                       FlatSymbolRefAttr(), StringAttr());
   }
-  return nn::ReadOp::create(builder, loc, type, name);
+  return ReadOp::create(builder, loc, type, name);
 }

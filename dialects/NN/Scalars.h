@@ -4,7 +4,7 @@
 
 #include "dialects/NN/NN.h"
 
-namespace dlc {
+namespace dlc::nn {
 
 struct ScalarInfo {
   llvm::StringLiteral name;
@@ -20,7 +20,7 @@ mlir::RankedTensorType scalarType(mlir::MLIRContext *context, const ScalarInfo &
 
 /// The value of a well-known scalar, read at the insertion point. Adds the variable to the model if
 /// it is missing.
-mlir::Value readScalar(mlir::OpBuilder &builder, mlir::Location loc, nn::ModelOp model,
+mlir::Value readScalar(mlir::OpBuilder &builder, mlir::Location loc, ModelOp model,
                        llvm::StringRef name);
 
-} // namespace dlc
+} // namespace dlc::nn
