@@ -5,6 +5,7 @@
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/LayoutSolver.h"
+#include "passes/schedule/MergeGroups.h"
 #include "passes/schedule/SplitEpilogues.h"
 
 #include "mlir/IR/Remarks.h"
@@ -128,6 +129,7 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
     PlanningTarget planned{PlanningTarget::nameOf(planner->target()), threads,
                            math == "strict" ? rt::Math::Strict : rt::Math::Fast};
     TargetKernels kernels(std::move(planner), planned);
+    mergeGroups(model, kernels);
     splitEpilogues(model, kernels);
     FailureOr<LayoutSolution> solution = LayoutSolver(model, kernels).solve();
     if (failed(solution))

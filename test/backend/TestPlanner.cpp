@@ -156,6 +156,8 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
     candidate.nanoseconds = factor * generatedCost(candidate.bytes, candidate.flops);
     if (request.op == KernelOp::ConvGradData && request.relu)
       candidate.nanoseconds *= 10;
+    if (request.groups > 1 && request.operands[*rt::weightOperand(request.op)].shape[1] < 4)
+      candidate.nanoseconds *= 100;
     list.candidates.push_back(candidate);
     return true;
   };

@@ -4,6 +4,7 @@
 // Convolutions: tensors with 16 channels or more in nChw16c and the rest plain, or all channels
 // last at 1.5 times the cost, or all plain at twice. Pooling: blocked or channels last, plain is
 // refused. Matrix products: plain. Reorders: any. A ReLU is taken but by convolutions of 9 x 9.
+// Groups of fewer than 4 channels take 100 times as long.
 //
 // test:small differs in the limits of loops, which are smaller, and has no emitter.
 #pragma once

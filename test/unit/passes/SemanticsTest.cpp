@@ -49,6 +49,20 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9, nesterov = true) }
 )";
 
+const char *const grouped = R"(
+model m(batch = 2) {
+  input image : f32[batch, 16, 4, 5, 6]
+  input target : f32[batch, 16, 4, 5, 6]
+  x = relu(conv(image, 16, kernel = 3, padding = 1, groups = 16, name = "depthwise"))
+  x = relu(conv(x, 32, kernel = 3, padding = 1, groups = 8, stride = [1, 1, 2], bias = false, name = "pairs"))
+  x = relu(conv_transpose(x, 16, kernel = [1, 1, 2], stride = [1, 1, 2], groups = 16, name = "up"))
+  y = conv(x, 16, kernel = 1, groups = 2, name = "eights")
+  output denoised = y
+  loss = mse(y, target)
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
+)";
+
 const char *const resampling = R"(
 model m(batch = 2) {
   input image : f32[batch, 3, 9, 8]
@@ -355,6 +369,7 @@ INSTANTIATE_TEST_SUITE_P(
     Models, SemanticsTest,
     testing::Values(
         Case{"segmentation", segmentation, "f32"}, Case{"classification", classification, "f32"},
+        Case{"grouped", grouped, "f32"}, Case{"groupedBf16", grouped, "bf16"},
         Case{"segmentationBf16", segmentation, "bf16"}, Case{"resampling", resampling, "f32"},
         Case{"resamplingBf16", resampling, "bf16"}, Case{"moves", moves, "f32"},
         Case{"movesBf16", moves, "bf16"}, Case{"pointwise", pointwise, "f32"},
