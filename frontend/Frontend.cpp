@@ -50,7 +50,7 @@ static LogicalResult checkDefinitions(const ModelFile &file, SMLoc start, Diagno
   StringMap<SMLoc> functions;
   for (const auto &function : file.functions) {
     if (lookupCall(function->name, CallKind::Operator))
-      return diags.error(function->loc, "'" + function->name + "' is an operator of the language");
+      diags.remark(function->loc, "this function hides the operator '" + function->name + "'");
     if (!functions.try_emplace(function->name, function->loc).second) {
       (void)diags.error(function->loc, "a second function named '" + function->name + "'");
       diags.note(functions[function->name], "the first one");

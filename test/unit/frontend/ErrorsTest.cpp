@@ -306,7 +306,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"train { epochs = 1 }\ntrain { epochs = 1 }", "test.dl:2:1", "a second 'train' block"},
         Case{"fn f() { return 1 }\nfn f() { return 1 }\nmodel m() { }", "test.dl:2:4",
              "a second function"},
-        Case{"fn conv() { return 1 }\nmodel m() { }", "test.dl:1:4", "is an operator"},
         Case{"fn f(name) { return name }\nmodel m() { }", "test.dl:1:6", "every call has a 'name'"},
         Case{"fn f(reuse) { return reuse }\nmodel m() { }", "test.dl:1:6",
              "every call has a 'reuse'"},

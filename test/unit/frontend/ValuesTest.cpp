@@ -106,6 +106,16 @@ TEST(Values, ChoicesEvaluateOneBranch) {
   EXPECT_EQ(result.count<dlc::nn::TanhOp>("predict"), 1u);
 }
 
+TEST(Values, FunctionsHideOperators) {
+  std::string text = withBody("  y = relu(image)");
+  Elaborated result("fn relu(x) { return tanh(x) }\n" + text);
+  ASSERT_TRUE(result.module) << result.diagnostics;
+  EXPECT_EQ(result.count<dlc::nn::TanhOp>("predict"), 1u);
+  EXPECT_EQ(result.count<dlc::nn::ReluOp>("predict"), 0u);
+  EXPECT_EQ(llvm::StringRef(result.diagnostics).split('\n').first,
+            "test.dl:1:4: remark: this function hides the operator 'relu'");
+}
+
 /// Once for each text and place, though a model has three programs.
 TEST(Values, PrintIsARemark) {
   Elaborated result(withBody("  for i in 0..2 { print \"{i}: {image.shape}\" }\n  y = image\n"
