@@ -29,19 +29,18 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-Array::Array(std::string path, ElementType type, std::vector<int64_t> shape,
-             std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
-    : source(std::move(path)), elementType(type), extents(std::move(shape)), data(bytes),
-      owner(std::move(owner)) {
-  for (int64_t extent : extents)
+Array::Array(ArrayHeader header, std::span<const std::byte> bytes,
+             std::shared_ptr<const void> owner)
+    : head(std::move(header)), data(bytes), owner(std::move(owner)) {
+  for (int64_t extent : head.shape)
     if (extent < 0 || __builtin_mul_overflow(count, extent, &count))
-      throw Error(ErrorCode::BadInput, "'" + source + "' claims an impossible shape");
+      throw Error(ErrorCode::BadInput, "'" + head.path + "' claims an impossible shape");
   uint64_t wanted;
-  if (__builtin_mul_overflow(static_cast<uint64_t>(count), bytesOf(type), &wanted) ||
+  if (__builtin_mul_overflow(static_cast<uint64_t>(count), bytesOf(head.type), &wanted) ||
       wanted != data.size())
     throw Error(ErrorCode::BadInput,
-                "'" + source + "' is truncated or damaged: its header promises " +
-                    shapeText(extents) + " " + std::string(nameOf(type)) + ", it holds " +
+                "'" + head.path + "' is truncated or damaged: its header promises " +
+                    shapeText(head.shape) + " " + std::string(nameOf(head.type)) + ", it holds " +
                     std::to_string(data.size()) + " bytes of them");
 }
 
@@ -51,7 +50,7 @@ void Array::requireWhole() const {
 }
 
 double Array::at(int64_t position) const {
-  return visitType(elementType, [&](auto zero) {
+  return visitType(head.type, [&](auto zero) {
     decltype(zero) value;
     std::memcpy(&value, data.data() + static_cast<size_t>(position) * sizeof(value), sizeof(value));
     return static_cast<double>(value);
@@ -59,7 +58,7 @@ double Array::at(int64_t position) const {
 }
 
 void Array::read(int64_t first, int64_t stride, std::span<float> out) const {
-  visitType(elementType, [&](auto zero) {
+  visitType(head.type, [&](auto zero) {
     for (size_t i = 0; i < out.size(); ++i) {
       decltype(zero) element;
       auto position = static_cast<size_t>(first + static_cast<int64_t>(i) * stride);

@@ -29,20 +29,31 @@ bool isInteger(ElementType type);          // Bool counts as one
 /// Kinds of files; a directory is of the kind of its images.
 enum class FileFormat : uint8_t { Npy, Idx, Png, Tiff };
 
+/// What the header of a file says.
+struct ArrayHeader {
+  std::string path; // for messages
+  ElementType type = ElementType::U8;
+  std::vector<int64_t> shape;
+  FileFormat format = FileFormat::Npy;
+  /// What metadata say of the axes: a letter of N C Z Y X for each, and the shape that they give
+  /// the elements. Empty if the file has no such metadata.
+  std::string axes = {};
+  std::vector<int64_t> axesShape = {};
+};
+
 /// Text from a file as part of a message's one line.
 std::string printable(std::string_view text);
 
 class Array {
 public:
   /// `owner` keeps the bytes alive.
-  Array(std::string path, ElementType type, std::vector<int64_t> shape,
-        std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+  Array(ArrayHeader header, std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
-  /// Where it came from, for messages.
-  const std::string &path() const { return source; }
-  ElementType type() const { return elementType; }
-  const std::vector<int64_t> &shape() const { return extents; }
-  size_t rank() const { return extents.size(); }
+  const ArrayHeader &header() const { return head; }
+  const std::string &path() const { return head.path; }
+  ElementType type() const { return head.type; }
+  const std::vector<int64_t> &shape() const { return head.shape; }
+  size_t rank() const { return head.shape.size(); }
   int64_t elements() const { return count; }
   std::span<const std::byte> bytes() const { return data; }
 
@@ -56,13 +67,10 @@ public:
 
   /// Stems of the files that the first dimension was put together from; empty if it was one file.
   std::vector<std::string> names;
-  FileFormat format = FileFormat::Npy;
   std::shared_ptr<const MappedFile> mapped; // null unless the bytes lie in it
 
 private:
-  std::string source;
-  ElementType elementType;
-  std::vector<int64_t> extents;
+  ArrayHeader head;
   int64_t count = 1;
   std::span<const std::byte> data;
   std::shared_ptr<const void> owner;

@@ -301,6 +301,10 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
   std::string advice;
   if (source.hasSeveralShapes())
     advice = "; the images differ in size, and resize_pad(size) in the data block makes them alike";
+  else if (std::string axes = source.axesByMetadata(sample); !axes.empty())
+    advice = "; its metadata name the axes " + axes +
+             ", unless the source line has others: " + "source " + source.name() +
+             " : axes = \"...\"";
   else if (!spec.sizeReason.empty())
     advice = "; " + spec.sizeReason;
   throw Error(ErrorCode::BadInput,

@@ -103,12 +103,13 @@ static Array makeArray(const std::string &path, Header header, std::span<const s
                        std::shared_ptr<const void> owner) {
   size_t width = bytesOf(header.type);
   if (width == 1)
-    return Array(path, header.type, std::move(header.shape), elements, std::move(owner));
+    return Array({path, header.type, std::move(header.shape), FileFormat::Idx}, elements,
+                 std::move(owner));
   auto swapped = std::make_shared<Bytes>(elements.begin(), elements.end());
   for (size_t i = 0; i + width <= swapped->size(); i += width)
     std::reverse(swapped->begin() + static_cast<ptrdiff_t>(i),
                  swapped->begin() + static_cast<ptrdiff_t>(i + width));
-  return Array(path, header.type, std::move(header.shape), *swapped, swapped);
+  return Array({path, header.type, std::move(header.shape), FileFormat::Idx}, *swapped, swapped);
 }
 
 /// Decodes what the header promises and one byte, so that a longer file is noticed; a stream that

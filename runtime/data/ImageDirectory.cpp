@@ -76,9 +76,11 @@ static Array stacked(const std::string &path, std::span<const Array> images) try
   }
   std::vector<int64_t> shape = images.front().shape();
   shape[0] = static_cast<int64_t>(names.size());
-  Array array(path, images.front().type(), std::move(shape), *bytes, bytes);
+  ArrayHeader header = images.front().header();
+  header.path = path;
+  header.shape = std::move(shape);
+  Array array(std::move(header), *bytes, bytes);
   array.names = std::move(names);
-  array.format = images.front().format;
   return array;
 } catch (const std::bad_alloc &) {
   throw Error(ErrorCode::BadInput, "the images of '" + path + "' do not fit into memory");

@@ -109,7 +109,7 @@ Array readNpy(const std::string &path) {
   if (header.isFortranOrder() && shape.size() > 1)
     throw header.damaged("it is in Fortran order; save it with numpy.ascontiguousarray");
   ElementType type = header.type();
-  Array array(path, type, std::move(shape), bytes.subspan(start + length), file);
+  Array array({path, type, std::move(shape)}, bytes.subspan(start + length), file);
   array.mapped = std::move(file);
   return array;
 }

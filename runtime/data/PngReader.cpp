@@ -1,6 +1,7 @@
 // libpng reports errors by longjmp: everything with a destructor lives outside of the function that
 // sets the jump.
 #include "runtime/artifact/Error.h"
+#include "runtime/data/Planes.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Sizes.h"
 
@@ -85,18 +86,6 @@ private:
 
 } // namespace
 
-/// Pixels into planes.
-static std::vector<std::byte> planesOf(const Decoded &image, size_t width) {
-  std::vector<std::byte> planes(image.pixels.size());
-  auto channels = static_cast<size_t>(image.channels);
-  size_t pixels = size_t{image.height} * image.width;
-  for (size_t pixel = 0; pixel < pixels; ++pixel)
-    for (size_t channel = 0; channel < channels; ++channel)
-      std::memcpy(planes.data() + (channel * pixels + pixel) * width,
-                  image.pixels.data() + (pixel * channels + channel) * width, width);
-  return planes;
-}
-
 Array readPng(const std::string &path) {
   File file(std::fopen(path.c_str(), "rb"), closeFile);
   if (!file)
@@ -119,12 +108,13 @@ Array readPng(const std::string &path) {
   if (!ok)
     throw Error(ErrorCode::BadInput, "cannot read '" + path + "': it is truncated or damaged (" +
                                          printable(reader.reason()) + ")");
-  auto planes = std::make_shared<std::vector<std::byte>>(planesOf(image, width));
+  auto planes = std::make_shared<std::vector<std::byte>>();
+  appendPlanes(image.pixels, static_cast<size_t>(image.channels), width, *planes);
   std::vector<int64_t> shape = {1, image.height, image.width};
   if (image.channels > 1)
     shape.insert(shape.begin() + 1, image.channels);
-  return Array(path, width == 2 ? ElementType::U16 : ElementType::U8, std::move(shape), *planes,
-               planes);
+  ElementType type = width == 2 ? ElementType::U16 : ElementType::U8;
+  return Array({path, type, std::move(shape), FileFormat::Png}, *planes, planes);
 }
 
 } // namespace dlc::rt

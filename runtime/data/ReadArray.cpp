@@ -8,11 +8,6 @@
 
 namespace dlc::rt {
 
-static Array formatted(Array array, FileFormat format) {
-  array.format = format;
-  return array;
-}
-
 static Array readByContent(const std::string &path) {
   std::string magic;
   {
@@ -22,14 +17,14 @@ static Array readByContent(const std::string &path) {
   }
   using namespace std::string_view_literals;
   if (magic == "\x93NUMPY"sv)
-    return formatted(readNpy(path), FileFormat::Npy);
+    return readNpy(path);
   if (magic == "\x89PNG\r\n"sv)
-    return formatted(readPng(path), FileFormat::Png);
+    return readPng(path);
   if (magic.starts_with("II*\0"sv) || magic.starts_with("MM\0*"sv) ||
       magic.starts_with("II+\0"sv) || magic.starts_with("MM\0+"sv))
-    return formatted(readTiff(path), FileFormat::Tiff);
+    return readTiff(path);
   if (magic.starts_with("\0\0"sv) || magic.starts_with("\x1f\x8b"sv))
-    return formatted(readIdx(path), FileFormat::Idx);
+    return readIdx(path);
   throw Error(ErrorCode::BadInput,
               "'" + path +
                   "' has a format that is not known; wanted .npy, IDX, IDX.gz, PNG, "

@@ -16,8 +16,9 @@ Array readNpy(const std::string &path);
 Array readIdx(const std::string &path);
 
 /// A TIFF file as a stack of pages of one size, [pages, height, width], or [pages, channels,
-/// height, width] if a pixel has several samples. Tiled files are refused.
+/// height, width] if a pixel has several samples. Reduced copies of pages are passed over.
 Array readTiff(const std::string &path);
+ArrayHeader tiffHeader(const std::string &path);
 
 /// A PNG file as [1, height, width] or [1, channels, height, width], without its alpha channel.
 Array readPng(const std::string &path);

@@ -114,9 +114,9 @@ private:
       throw damaged("it is truncated: tensor " + name + " ends at byte " + std::to_string(end) +
                     " of " + std::to_string(data.size()));
     ranges.emplace_back(begin, end);
-    Array array(path + "' (tensor " + printable(name) + ")", type(name, entry),
-                entry["shape"].get<std::vector<int64_t>>(), data.subspan(begin, end - begin),
-                nullptr);
+    Array array({path + "' (tensor " + printable(name) + ")", type(name, entry),
+                 entry["shape"].get<std::vector<int64_t>>()},
+                data.subspan(begin, end - begin), nullptr);
     Tensor result{array.shape(), std::vector<float>(static_cast<size_t>(array.elements()))};
     if (isBfloat)
       for (size_t i = 0; i < result.values.size(); ++i) {

@@ -36,30 +36,53 @@ Source::Source(std::string name, std::string path, std::vector<Array> files,
     names.clear();
 }
 
-Source::Part Source::makePart(Array data, std::string axes, size_t inputRank) const {
-  bool stated = !axes.empty();
-  if (!stated)
-    axes = axesByRank(data.rank(), inputRank);
-  else if (axes.size() + 1 == data.rank() && axes.find('N') == std::string::npos)
-    axes = "N" + axes;
-  if (axes.size() != data.rank() || axes.empty())
+/// Readers know where the channels of an image are: before height and width. So axes only say
+/// what the pages count.
+static std::string axesOfImages(std::string axes, bool hasChannels) {
+  size_t rank = hasChannels ? 4 : 3;
+  if (size_t at = axes.find('C'); at != std::string::npos && (hasChannels || axes.size() > rank))
+    axes.erase(at, 1);
+  if (axes.size() == 2)
+    axes.insert(0, "N");
+  return hasChannels && axes.size() == 3 ? axes.insert(1, "C") : axes;
+}
+
+/// Axes and shape of a file; the shape that its metadata give it where nothing else is stated.
+static std::pair<std::string, Extents> axesOf(const ArrayHeader &header, std::string stated,
+                                              size_t inputRank) {
+  bool isImage = header.format == FileFormat::Png || header.format == FileFormat::Tiff;
+  if (stated.empty() && !header.axes.empty())
+    return {header.axes, header.axesShape};
+  if (stated.empty())
+    return {axesByRank(header.shape.size(), inputRank), header.shape};
+  if (isImage)
+    stated = axesOfImages(std::move(stated), header.shape.size() == 4);
+  else if (stated.size() + 1 == header.shape.size() && stated.find('N') == std::string::npos)
+    stated.insert(0, "N");
+  return {stated, header.shape};
+}
+
+Source::Part Source::makePart(Array data, const std::string &stated, size_t inputRank) const {
+  auto [axes, shape] = axesOf(data.header(), stated, inputRank);
+  if (axes.size() != shape.size() || axes.empty())
     throw Error(ErrorCode::BadInput,
-                "'" + data.path() + "' has shape " + shapeText(data.shape()) + ", but " + label +
+                "'" + data.path() + "' has shape " + shapeText(shape) + ", but " + label +
                     " wants " +
-                    (stated ? "axes " + axes
-                            : "as many dimensions as the model's input (" +
-                                  std::to_string(inputRank) + "), or one less"));
+                    (stated.empty() ? "as many dimensions as the model's input (" +
+                                          std::to_string(inputRank) + "), or one less"
+                                    : "axes " + stated));
   Part part{std::move(data)};
+  part.axesAreFromMetadata = stated.empty() && !part.data.header().axes.empty();
   Extents fileStrides(axes.size(), 1);
   for (size_t i = axes.size() - 1; i > 0; --i)
-    fileStrides[i - 1] = fileStrides[i] * part.data.shape()[i];
+    fileStrides[i - 1] = fileStrides[i] * shape[i];
   for (char axis : std::string_view("NCZYX")) {
     size_t at = axes.find(axis);
     if (at != std::string::npos && axis == 'N') {
-      part.count = part.data.shape()[at];
+      part.count = shape[at];
       part.sampleStride = fileStrides[at];
     } else if (at != std::string::npos) {
-      part.shape.push_back(part.data.shape()[at]);
+      part.shape.push_back(shape[at]);
       part.strides.push_back(fileStrides[at]);
     } else if (axis == 'C' && axes != "N") {
       part.shape.push_back(1);
@@ -84,6 +107,11 @@ const Source::Part &Source::partOf(int64_t sample) const {
   auto behind = std::upper_bound(parts.begin(), parts.end(), sample,
                                  [](int64_t at, const Part &part) { return at < part.first; });
   return *std::prev(behind);
+}
+
+std::string Source::axesByMetadata(int64_t sample) const {
+  const Part &part = partOf(sample);
+  return part.axesAreFromMetadata ? part.data.header().axes : "";
 }
 
 std::vector<int64_t> Source::firstSamples() const {

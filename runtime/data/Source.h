@@ -3,7 +3,8 @@
 //
 // Axes are letters of N C Z Y X, one per dimension of an array, in any order. A missing N means one
 // sample a file, unless the array has one dimension more, which then comes first; a missing C means
-// one channel. Samples of several files may differ in size. Immutable; may be used from any thread.
+// one channel. Of image files the reader knows where channels are. Samples of several files may
+// differ in size. Immutable; may be used from any thread.
 #pragma once
 
 #include "runtime/data/Array.h"
@@ -15,8 +16,8 @@ namespace dlc::rt {
 
 class Source {
 public:
-  /// `path` holds `files`, one at least, all of one type. Without `axes` they follow from the rank
-  /// of the input that it feeds; a file one rank short lacks the channel axis. Throws
+  /// `path` holds `files`, one at least, all of one type. Without `axes` a file's metadata decide,
+  /// else the rank of the input that it feeds; a file one rank short lacks the channel axis. Throws
   /// Error(BadInput) if an array does not fit.
   Source(std::string name, std::string path, std::vector<Array> files, const std::string &axes,
          size_t inputRank);
@@ -24,11 +25,13 @@ public:
   const std::string &name() const { return label; }
   const std::string &path() const { return from; }
   ElementType type() const { return parts.front().data.type(); }
-  FileFormat format() const { return parts.front().data.format; }
+  FileFormat format() const { return parts.front().data.header().format; }
   int64_t samples() const { return count; }
   const Extents &sampleShape(int64_t sample) const { return partOf(sample).shape; }
   /// The file of a sample.
   const Array &fileOf(int64_t sample) const { return partOf(sample).data; }
+  /// The axes that a file's metadata name, where they decide; else empty.
+  std::string axesByMetadata(int64_t sample) const;
   /// The first sample of each file; those of one file are of one shape.
   std::vector<int64_t> firstSamples() const;
   bool hasSeveralShapes() const;
@@ -64,13 +67,14 @@ private:
     int64_t sampleStride = 0;
     Extents shape = {}, strides = {}; // of a sample; strides in elements of the array
     bool samplesFirst = false;        // the array's first dimension is N
+    bool axesAreFromMetadata = false;
   };
   struct Element {
     size_t part;
     int64_t at;
   };
 
-  Part makePart(Array data, std::string axes, size_t inputRank) const;
+  Part makePart(Array data, const std::string &stated, size_t inputRank) const;
   const Part &partOf(int64_t sample) const;
   template <typename Good> std::optional<Element> findNot(Good good) const;
   [[noreturn]] void refuseNonFinite(int64_t sample, std::span<const float> values) const;

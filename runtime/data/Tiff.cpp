@@ -1,16 +1,22 @@
-// libtiff reads page by page and scanline by scanline; pixels with several samples are taken apart
-// into planes, so that channels come before height and width.
+// libtiff reads page by page, by scanlines or by rows of tiles; pixels with several samples are
+// taken apart into planes, so that channels come before height and width. Smaller copies of an
+// image, as pyramids have, are passed over: libtiff does not visit sub-directories, and pages say
+// that they are reduced.
 //
 // Memory grows with what was decoded: a header that lies about sizes costs a message.
 #include "runtime/artifact/Error.h"
+#include "runtime/data/Planes.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Sizes.h"
+#include "runtime/data/TiffAxes.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <tiffio.h>
 
 namespace dlc::rt {
@@ -26,6 +32,7 @@ struct Page {
   uint32_t height = 0, width = 0;
   uint16_t bits = 1, channels = 1, format = SAMPLEFORMAT_UINT, planar = PLANARCONFIG_CONTIG;
   uint16_t compression = COMPRESSION_NONE;
+  bool isTiled = false;
   bool operator==(const Page &) const = default;
 };
 
@@ -61,31 +68,15 @@ public:
       throw truncated();
   }
 
+  ArrayHeader header() {
+    return visitPages([](const Page &, size_t) {});
+  }
+
   Array read() {
-    Page first = describe();
-    ElementType type = elementType(first);
-    size_t width = bytesOf(type);
-    uint64_t pageBytes = checkedProduct(path, {first.height, first.width, first.channels, width});
     auto bytes = std::make_shared<std::vector<std::byte>>();
-    int64_t pages = 0;
-    do {
-      if (Page page = describe(); page != first)
-        throw damaged("page " + std::to_string(pages) + " is " + textOf(page) + ", the first one " +
-                      textOf(first) +
-                      "; save pages of one size and type, or each in a file of its own");
-      requirePlausible(path, checkedProduct(path, {pageBytes, static_cast<uint64_t>(pages) + 1}),
-                       fileBytes, ratioOf(first.compression));
-      readPage(first, width, *bytes);
-      ++pages;
-      reason.clear();
-    } while (TIFFReadDirectory(file.get()));
-    if (!reason.empty() || !TIFFLastDirectory(file.get()))
-      throw truncated();
-    std::vector<int64_t> shape = {pages};
-    if (first.channels > 1)
-      shape.push_back(first.channels);
-    shape.insert(shape.end(), {first.height, first.width});
-    return Array(path, type, std::move(shape), *bytes, bytes);
+    ArrayHeader header =
+        visitPages([&](const Page &page, size_t width) { readPage(page, width, *bytes); });
+    return Array(std::move(header), *bytes, bytes);
   }
 
 private:
@@ -105,9 +96,75 @@ private:
                    (reason.empty() ? "" : " (" + printable(reason) + ")"));
   }
 
+  /// Calls `visit` with each page of full resolution and the bytes of a sample.
+  template <typename Visit> ArrayHeader visitPages(Visit visit) {
+    std::optional<Page> first;
+    ElementType type = ElementType::U8;
+    std::string description;
+    uint64_t pageBytes = 0, pages = 0;
+    do {
+      if (isReduced())
+        continue;
+      Page page = describe();
+      if (!first) {
+        first = page;
+        type = elementType(page);
+        pageBytes = checkedProduct(path, {page.height, page.width, page.channels, bytesOf(type)});
+        const char *text = nullptr;
+        if (TIFFGetField(file.get(), TIFFTAG_IMAGEDESCRIPTION, &text) == 1)
+          description = text;
+      } else if (page != *first) {
+        throw damaged("page " + std::to_string(pages) + " is " + textOf(page) + ", the first one " +
+                      textOf(*first) +
+                      "; save pages of one size and type, or each in a file of its own");
+      }
+      requirePlausible(path, checkedProduct(path, {pageBytes, ++pages}), fileBytes,
+                       ratioOf(page.compression));
+      visit(page, bytesOf(type));
+      reason.clear();
+    } while (TIFFReadDirectory(file.get()));
+    if (!reason.empty() || !TIFFLastDirectory(file.get()))
+      throw truncated();
+    if (!first)
+      throw damaged("all of its pages are reduced copies; save the image itself");
+    return headerOf(*first, type, static_cast<int64_t>(pages), description);
+  }
+
+  ArrayHeader headerOf(const Page &page, ElementType type, int64_t pages,
+                       const std::string &description) const {
+    std::vector<int64_t> image = {page.height, page.width};
+    if (page.channels > 1)
+      image.insert(image.begin(), page.channels);
+    ArrayHeader header{path, type, {pages}, FileFormat::Tiff};
+    header.shape.insert(header.shape.end(), image.begin(), image.end());
+    PageAxes axes = pageAxes(path, description, pages, page.channels);
+    if (!axes.letters.empty()) {
+      header.axes = axes.letters + (page.channels > 1 ? "CYX" : "YX");
+      header.axesShape = axes.extents;
+      header.axesShape.insert(header.axesShape.end(), image.begin(), image.end());
+    }
+    return header;
+  }
+
+  /// A smaller copy of another page, or a mask of its transparency.
+  bool isReduced() const {
+    uint32_t kind = 0;
+    TIFFGetFieldDefaulted(file.get(), TIFFTAG_SUBFILETYPE, &kind);
+    return kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK);
+  }
+
   static std::string textOf(const Page &page) {
     return std::to_string(page.channels) + " x " + std::to_string(page.height) + " x " +
            std::to_string(page.width) + " of " + std::to_string(page.bits) + " bits";
+  }
+
+  void checkCompression(uint16_t compression) const {
+    if (TIFFIsCODECConfigured(compression))
+      return;
+    const TIFFCodec *codec = TIFFFindCODEC(compression);
+    throw damaged("its compression (" +
+                  (codec ? codec->name : "number " + std::to_string(compression)) +
+                  ") is not supported; save it with LZW, deflate or none");
   }
 
   Page describe() const {
@@ -121,12 +178,15 @@ private:
     TIFFGetFieldDefaulted(file.get(), TIFFTAG_COMPRESSION, &page.compression);
     if (page.height == 0 || page.width == 0 || page.channels == 0)
       throw damaged("a page has no pixels");
-    if (TIFFIsTiled(file.get()))
-      throw damaged("tiled TIFF files are not supported; save it in strips");
+    checkCompression(page.compression);
+    page.isTiled = TIFFIsTiled(file.get());
     uint16_t colours = PHOTOMETRIC_MINISBLACK;
     TIFFGetField(file.get(), TIFFTAG_PHOTOMETRIC, &colours);
-    if (colours == PHOTOMETRIC_YCBCR || colours == PHOTOMETRIC_LOGL ||
-        colours == PHOTOMETRIC_LOGLUV)
+    if (page.compression == COMPRESSION_JPEG && colours == PHOTOMETRIC_YCBCR &&
+        page.planar == PLANARCONFIG_CONTIG) // libjpeg makes RGB of it
+      TIFFSetField(file.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+    else if (colours == PHOTOMETRIC_YCBCR || colours == PHOTOMETRIC_LOGL ||
+             colours == PHOTOMETRIC_LOGLUV)
       throw damaged("its colours are neither grey nor RGB; save it as one of these");
     return page;
   }
@@ -151,43 +211,80 @@ private:
     bool interleaved = page.planar == PLANARCONFIG_CONTIG;
     uint16_t planes = interleaved ? uint16_t{1} : page.channels;
     size_t samples = interleaved ? page.channels : 1;
-    size_t lineBytes = checkedProduct(path, {page.width, samples, width});
-    if (static_cast<size_t>(TIFFScanlineSize(file.get())) != lineBytes || lineBytes >> 31)
-      throw damaged("its scanlines have an odd size");
-    if (!line)
-      line = std::make_unique_for_overwrite<std::byte[]>(lineBytes); // touched as it is decoded
     std::vector<std::byte> &into = samples > 1 ? pixels : bytes;
     if (samples > 1)
       pixels.clear();
-    for (uint16_t channel = 0; channel < planes; ++channel)
-      for (uint32_t row = 0; row < page.height; ++row) {
-        if (TIFFReadScanline(file.get(), line.get(), row, channel) != 1)
-          throw truncated();
-        into.insert(into.end(), line.get(), line.get() + lineBytes);
-      }
+    for (uint16_t plane = 0; plane < planes; ++plane)
+      if (page.isTiled)
+        readTiles(page, plane, samples * width, into);
+      else
+        readLines(page, plane, samples * width, into);
     if (samples > 1)
-      appendPlanes(samples, width, bytes);
+      appendPlanes(pixels, samples, width, bytes);
   }
 
-  void appendPlanes(size_t samples, size_t width, std::vector<std::byte> &bytes) const {
-    size_t start = bytes.size(), count = pixels.size() / (samples * width);
-    bytes.resize(start + pixels.size());
-    for (size_t pixel = 0; pixel < count; ++pixel)
-      for (size_t sample = 0; sample < samples; ++sample)
-        std::memcpy(bytes.data() + start + (sample * count + pixel) * width,
-                    pixels.data() + (pixel * samples + sample) * width, width);
+  /// A piece of memory that is touched as it is decoded.
+  std::byte *touchedLater(std::unique_ptr<std::byte[]> &memory, size_t &size, uint64_t wanted) {
+    if (wanted >> 31)
+      throw damaged("its lines or tiles have an odd size");
+    if (size < wanted) {
+      memory = std::make_unique_for_overwrite<std::byte[]>(wanted);
+      size = wanted;
+    }
+    return memory.get();
+  }
+
+  void readLines(const Page &page, uint16_t plane, size_t pixelBytes,
+                 std::vector<std::byte> &into) {
+    uint64_t bytes = checkedProduct(path, {page.width, pixelBytes});
+    if (static_cast<uint64_t>(TIFFScanlineSize64(file.get())) != bytes)
+      throw damaged("its scanlines have an odd size");
+    std::byte *line = touchedLater(band, bandBytes, bytes);
+    for (uint32_t row = 0; row < page.height; ++row) {
+      if (TIFFReadScanline(file.get(), line, row, plane) != 1)
+        throw truncated();
+      into.insert(into.end(), line, line + bytes);
+    }
+  }
+
+  /// Tiles side by side make a band of lines; the last ones stand over the image.
+  void readTiles(const Page &page, uint16_t plane, size_t pixelBytes,
+                 std::vector<std::byte> &into) {
+    uint32_t tileWidth = 0, tileHeight = 0;
+    TIFFGetField(file.get(), TIFFTAG_TILEWIDTH, &tileWidth);
+    TIFFGetField(file.get(), TIFFTAG_TILELENGTH, &tileHeight);
+    uint64_t lineBytes = checkedProduct(path, {page.width, pixelBytes});
+    uint64_t tileLine = checkedProduct(path, {tileWidth, pixelBytes});
+    uint64_t bytes = checkedProduct(path, {tileLine, tileHeight});
+    if (bytes == 0 || static_cast<uint64_t>(TIFFTileSize64(file.get())) != bytes)
+      throw damaged("its tiles have an odd size");
+    std::byte *decoded = touchedLater(tile, tileBytes, bytes);
+    for (uint32_t y = 0; y < page.height; y += std::min(tileHeight, page.height - y)) {
+      uint32_t rows = std::min(tileHeight, page.height - y);
+      std::byte *lines = touchedLater(band, bandBytes, checkedProduct(path, {lineBytes, rows}));
+      for (uint32_t x = 0; x < page.width; x += std::min(tileWidth, page.width - x)) {
+        if (TIFFReadTile(file.get(), decoded, x, y, 0, plane) < 0)
+          throw truncated();
+        size_t copied = std::min(tileWidth, page.width - x) * pixelBytes;
+        for (uint32_t row = 0; row < rows; ++row)
+          std::memcpy(lines + row * lineBytes + x * pixelBytes, decoded + row * tileLine, copied);
+      }
+      into.insert(into.end(), lines, lines + rows * lineBytes);
+    }
   }
 
   const std::string &path;
   uint64_t fileBytes;
   std::string reason; // what libtiff last complained about
   std::unique_ptr<TIFF, Closer> file;
-  std::unique_ptr<std::byte[]> line;
+  std::unique_ptr<std::byte[]> band, tile;
+  size_t bandBytes = 0, tileBytes = 0;
   std::vector<std::byte> pixels; // of an interleaved page
 };
 
 } // namespace
 
 Array readTiff(const std::string &path) { return TiffReader(path).read(); }
+ArrayHeader tiffHeader(const std::string &path) { return TiffReader(path).header(); }
 
 } // namespace dlc::rt
