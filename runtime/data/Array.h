@@ -27,7 +27,7 @@ std::string_view nameOf(ElementType type); // "u8", "f32", ...
 bool isInteger(ElementType type);          // Bool counts as one
 
 /// Kinds of files; a directory is of the kind of its images.
-enum class FileFormat : uint8_t { Npy, Idx, Png, Tiff };
+enum class FileFormat : uint8_t { Npy, Idx, Png, Tiff, Jpeg };
 
 /// What the header of a file says.
 struct ArrayHeader {
@@ -104,11 +104,11 @@ template <typename Body> decltype(auto) visitType(ElementType type, Body &&body)
   return body(uint8_t{});
 }
 
-/// Reads `.npy`, IDX, gzipped IDX, a PNG or TIFF file, told apart by content. Throws
+/// Reads `.npy`, IDX, gzipped IDX, a PNG, TIFF or JPEG file, told apart by content. Throws
 /// Error(BadInput) for missing, truncated and foreign files.
 Array readArray(const std::string &path);
 
-/// A file's array, or those of the PNG and TIFF files of a directory in the order of their stems,
+/// A file's array, or those of the images of a directory in the order of their stems,
 /// which are of one type: single planes of one size as one array, other images as one each.
 std::vector<Array> readArrays(const std::string &path);
 

@@ -48,7 +48,7 @@ static Header parseHeader(const std::string &path, std::span<const std::byte> fi
   if (file.size() < 4 || byteAt(0) != 0 || byteAt(1) != 0)
     throw Error(ErrorCode::BadInput, "'" + path +
                                          "' is no IDX file; wanted .npy, IDX, IDX.gz, "
-                                         "PNG, TIFF, or a directory of images");
+                                         "PNG, TIFF, JPEG, or a directory of images");
   Header header;
   header.type = typeOfCode(path, byteAt(2));
   header.bytes = 4 + 4 * size_t{byteAt(3)};

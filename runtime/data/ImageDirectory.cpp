@@ -19,7 +19,8 @@ static bool isImage(const fs::path &path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".png" || extension == ".tif" || extension == ".tiff";
+  constexpr std::string_view known[] = {".png", ".tif", ".tiff", ".jpg", ".jpeg"};
+  return std::find(std::begin(known), std::end(known), extension) != std::end(known);
 }
 
 std::map<std::string, std::string> imageFiles(const std::string &path) {
@@ -35,7 +36,7 @@ std::map<std::string, std::string> imageFiles(const std::string &path) {
       throw Error(ErrorCode::BadInput,
                   "'" + path + "' holds two images named " + entry.path().stem().string());
   if (files.empty())
-    throw Error(ErrorCode::BadInput, "'" + path + "' holds no PNG or TIFF images");
+    throw Error(ErrorCode::BadInput, "'" + path + "' holds no PNG, TIFF or JPEG images");
   return files;
 }
 

@@ -1,15 +1,13 @@
 // libpng reports errors by longjmp: everything with a destructor lives outside of the function that
 // sets the jump.
 #include "runtime/artifact/Error.h"
+#include "runtime/data/InputFile.h"
 #include "runtime/data/Planes.h"
 #include "runtime/data/Readers.h"
 #include "runtime/data/Sizes.h"
 
 #include <bit>
-#include <cerrno>
 #include <csetjmp>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <png.h>
 
@@ -25,9 +23,6 @@ struct Decoded {
   std::vector<std::byte> pixels; // interleaved
   std::vector<png_bytep> rows;
 };
-
-void closeFile(std::FILE *file) { std::fclose(file); }
-using File = std::unique_ptr<std::FILE, decltype(&closeFile)>;
 
 /// Decodes header and pixels in two steps, since the buffer's size follows from the header.
 class PngReader {
@@ -84,37 +79,56 @@ private:
   png_infop info;
 };
 
-} // namespace
-
-Array readPng(const std::string &path) {
-  File file(std::fopen(path.c_str(), "rb"), closeFile);
-  if (!file)
-    throw Error(ErrorCode::BadInput, "cannot open '" + path + "': " + std::strerror(errno));
-  Decoded image;
-  PngReader reader(file.get());
-  bool ok = reader.readHeader(image);
-  size_t width = image.bits == 16 ? 2 : 1;
-  if (ok) {
-    auto channels = static_cast<size_t>(image.channels);
+/// A file, its header read.
+class PngFile {
+public:
+  explicit PngFile(const std::string &path)
+      : path(path), file(openInput(path)), reader(file.get()) {
+    if (!reader.readHeader(image))
+      throw damaged();
     auto stored = static_cast<size_t>(image.storedBits) * static_cast<size_t>(image.storedChannels);
     requirePlausible(path, checkedProduct(path, {image.width, image.height, stored}) / 8,
                      std::filesystem::file_size(path), deflateRatio);
+  }
+
+  ArrayHeader header() const {
+    ArrayHeader header{path, ElementType::U8, {1, image.height, image.width}, FileFormat::Png};
+    if (image.channels > 1)
+      header.shape.insert(header.shape.begin() + 1, image.channels);
+    if (image.bits == 16)
+      header.type = ElementType::U16;
+    return header;
+  }
+
+  Array read() {
+    auto channels = static_cast<size_t>(image.channels);
+    size_t width = image.bits == 16 ? 2 : 1;
     size_t row = checkedProduct(path, {image.width, channels, width});
     image.pixels.resize(checkedProduct(path, {row, image.height}));
     for (uint32_t y = 0; y < image.height; ++y)
       image.rows.push_back(reinterpret_cast<png_bytep>(image.pixels.data() + row * y));
-    ok = reader.readPixels(image);
+    if (!reader.readPixels(image))
+      throw damaged();
+    auto planes = std::make_shared<std::vector<std::byte>>();
+    appendPlanes(image.pixels, channels, width, *planes);
+    return Array(header(), *planes, planes);
   }
-  if (!ok)
-    throw Error(ErrorCode::BadInput, "cannot read '" + path + "': it is truncated or damaged (" +
-                                         printable(reader.reason()) + ")");
-  auto planes = std::make_shared<std::vector<std::byte>>();
-  appendPlanes(image.pixels, static_cast<size_t>(image.channels), width, *planes);
-  std::vector<int64_t> shape = {1, image.height, image.width};
-  if (image.channels > 1)
-    shape.insert(shape.begin() + 1, image.channels);
-  ElementType type = width == 2 ? ElementType::U16 : ElementType::U8;
-  return Array({path, type, std::move(shape), FileFormat::Png}, *planes, planes);
-}
+
+private:
+  Error damaged() const {
+    return Error(ErrorCode::BadInput, "cannot read '" + path + "': it is truncated or damaged (" +
+                                          printable(reader.reason()) + ")");
+  }
+
+  const std::string &path;
+  InputFile file;
+  PngReader reader;
+  Decoded image;
+};
+
+} // namespace
+
+Array readPng(const std::string &path) { return PngFile(path).read(); }
+ArrayHeader pngHeader(const std::string &path) { return PngFile(path).header(); }
 
 } // namespace dlc::rt

@@ -1,4 +1,5 @@
-// One reader per file format; readArray chooses among them by content.
+// One reader per file format; readArray chooses among them by content. Of images, headers can be
+// had alone.
 //
 // All throw Error(BadInput) in one line that names the file. May be called from any thread.
 #pragma once
@@ -22,8 +23,16 @@ ArrayHeader tiffHeader(const std::string &path);
 
 /// A PNG file as [1, height, width] or [1, channels, height, width], without its alpha channel.
 Array readPng(const std::string &path);
+ArrayHeader pngHeader(const std::string &path);
 
-/// The PNG and TIFF files of a directory by their stems.
+/// A JPEG file as [1, height, width] or, RGB, [1, 3, height, width].
+Array readJpeg(const std::string &path);
+ArrayHeader jpegHeader(const std::string &path);
+
+/// The header of a PNG, TIFF or JPEG file, told apart by content.
+ArrayHeader imageHeader(const std::string &path);
+
+/// The PNG, TIFF and JPEG files of a directory by their stems.
 std::map<std::string, std::string> imageFiles(const std::string &directory);
 
 /// True if the images of a directory have more than one size or type.

@@ -50,7 +50,7 @@ static std::string axesOfImages(std::string axes, bool hasChannels) {
 /// Axes and shape of a file; the shape that its metadata give it where nothing else is stated.
 static std::pair<std::string, Extents> axesOf(const ArrayHeader &header, std::string stated,
                                               size_t inputRank) {
-  bool isImage = header.format == FileFormat::Png || header.format == FileFormat::Tiff;
+  bool isImage = header.format != FileFormat::Npy && header.format != FileFormat::Idx;
   if (stated.empty() && !header.axes.empty())
     return {header.axes, header.axesShape};
   if (stated.empty())

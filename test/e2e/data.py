@@ -137,7 +137,7 @@ def files(directory, model):
     expect(refusal(directory / "pipe"), "no regular file")
 
     (directory / "none").mkdir()
-    expect(refusal(directory / "none"), "holds no PNG or TIFF images")
+    expect(refusal(directory / "none"), "holds no PNG, TIFF or JPEG images")
     (directory / "images").mkdir()
     for name in ("a.png", "B.PNG"):
         (directory / "images" / name).write_bytes(png(8, 8, bytes(64)))

@@ -344,7 +344,7 @@ TEST(Images, DamagedFilesAreNamed) {
   std::filesystem::resize_file(directory / "a.png", 60);
   EXPECT_NE(readError(directory / "a.png").find("truncated or damaged"), std::string::npos);
   std::filesystem::create_directory(directory / "empty");
-  EXPECT_NE(readError(directory / "empty").find("holds no PNG or TIFF"), std::string::npos);
+  EXPECT_NE(readError(directory / "empty").find("holds no PNG, TIFF or JPEG"), std::string::npos);
 }
 
 } // namespace

@@ -76,7 +76,7 @@ TEST_P(Mutations, AreReadOrRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Readers, Mutations,
-                         ::testing::Values("tiff", "png", "npy", "idx", "safetensors"),
+                         ::testing::Values("tiff", "png", "jpeg", "npy", "idx", "safetensors"),
                          [](const auto &info) { return std::string(info.param); });
 
 } // namespace
