@@ -65,8 +65,6 @@ public:
   /// Throws Error(BadInput) if the file was cut since: what was read before may be wrong.
   void requireWhole() const;
 
-  /// Stems of the files that the first dimension was put together from; empty if it was one file.
-  std::vector<std::string> names;
   std::shared_ptr<const MappedFile> mapped; // null unless the bytes lie in it
 
 private:
@@ -107,9 +105,5 @@ template <typename Body> decltype(auto) visitType(ElementType type, Body &&body)
 /// Reads `.npy`, IDX, gzipped IDX, a PNG, TIFF or JPEG file, told apart by content. Throws
 /// Error(BadInput) for missing, truncated and foreign files.
 Array readArray(const std::string &path);
-
-/// A file's array, or those of the images of a directory in the order of their stems,
-/// which are of one type: single planes of one size as one array, other images as one each.
-std::vector<Array> readArrays(const std::string &path);
 
 } // namespace dlc::rt

@@ -23,8 +23,9 @@ static std::string joined(const std::vector<std::string> &names) {
 
 Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
                  const std::vector<std::string> &knownInputs, const DataPaths &paths,
-                 bool isPrediction)
-    : specs(std::move(inputs)), isPrediction(isPrediction) {
+                 bool isPrediction, std::shared_ptr<ImageCache> cache)
+    : specs(std::move(inputs)), isPrediction(isPrediction),
+      cache(cache ? std::move(cache) : std::make_shared<ImageCache>()) {
   buildChains(pipeline);
   for (const std::string &name : knownInputs)
     valueOf(name);
@@ -211,7 +212,7 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
 
 Source Dataset::openSource(size_t value, const std::string &path, const std::string &axes) {
   std::vector<const InputSpec *> fed = inputsFrom(value);
-  Source source(names[value], path, readArrays(path), axes, fed.front()->shape.size());
+  Source source(names[value], path, axes, fed.front()->shape.size(), cache);
   bool forPrediction = std::any_of(fed.begin(), fed.end(),
                                    [](const InputSpec *spec) { return spec->neededByPredict; });
   bool ignores255 = std::any_of(fed.begin(), fed.end(), [](const InputSpec *spec) {
@@ -284,8 +285,8 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
                          int64_t sample) const {
   Extents wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
   const Extents &stored = source.sampleShape(sample);
-  const Array &array = source.fileOf(sample);
-  std::string file = "'" + array.path() + "' (" + shapeText(array.shape()) + ")";
+  const ArrayHeader &header = source.fileOf(sample);
+  std::string file = "'" + header.path + "' (" + shapeText(header.shape) + ")";
   Extents got;
   try {
     got = shapeBehindSteps(spec, value, stored);
@@ -299,8 +300,10 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
   if (same || lacksChannel)
     return;
   std::string advice;
-  if (source.hasSeveralShapes())
-    advice = "; the images differ in size, and resize_pad(size) in the data block makes them alike";
+  if (std::optional<int64_t> other = source.otherShape(sample))
+    advice = "; '" + source.fileOf(*other).path + "' gives " +
+             shapeText(source.sampleShape(*other)) +
+             ": resize_pad(size) in the data block makes images of several sizes alike";
   else if (std::string axes = source.axesByMetadata(sample); !axes.empty())
     advice = "; its metadata name the axes " + axes +
              ", unless the source line has others: " + "source " + source.name() +
@@ -368,10 +371,10 @@ void Dataset::findPatches() {
         Cutting found{{}, chain.streams[i], {}};
         for (const auto &[value, source] : sources) {
           std::vector<bool> reached = reachedFrom(value);
-          bool isCut = source.sampleShape(0).size() > 1 &&
-                       std::any_of(chain.inputs.begin(), chain.inputs.end(),
-                                   [&](size_t input) { return reached[input]; });
-          if (isCut)
+          bool isMember = source.sampleShape(0).size() > 1 &&
+                          std::any_of(chain.inputs.begin(), chain.inputs.end(),
+                                      [&](size_t input) { return reached[input]; });
+          if (isMember)
             found.values.push_back(value);
         }
         if (found.values.empty())
@@ -382,6 +385,11 @@ void Dataset::findPatches() {
         checkVolumes();
         return;
       }
+}
+
+bool Dataset::isCut(size_t source) const {
+  return cutting &&
+         std::find(cutting->values.begin(), cutting->values.end(), source) != cutting->values.end();
 }
 
 /// All inputs of a patch are cut at one place.
@@ -490,16 +498,12 @@ Draw Dataset::drawOf(const Position &at, const Augmentation &augmentation, uint3
                       stream, augmentation.epoch}));
 }
 
-/// `part`: of the sources that are cut; null: the whole.
-std::vector<Sample> Dataset::readSources(int64_t index, const Box *part) const {
-  std::vector<Sample> values(names.size());
-  for (const auto &[value, source] : sources) {
-    bool isCut = part && std::find(cutting->values.begin(), cutting->values.end(), value) !=
-                             cutting->values.end();
-    source.read(index, isCut ? part : nullptr, values[value]);
-    values[value].isCategorical = isCategorical(value);
-  }
-  return values;
+/// `part`: null for the whole.
+Sample Dataset::readSource(size_t value, int64_t index, const Box *part) const {
+  Sample sample;
+  sources.at(value).read(index, part, sample);
+  sample.isCategorical = isCategorical(value);
+  return sample;
 }
 
 /// "'masks.npy': sample 3: ", of the first file that the chain reads.
@@ -542,14 +546,15 @@ void Dataset::runChains(std::vector<Sample> &values, const Position &at,
 
 std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augmentation) const {
   int64_t index = at.index; // in the files
-  std::vector<Sample> values;
+  std::optional<Box> patch;
   if (cutting) {
     auto [volume, box] = patchAt(at, augmentation);
     index = volume;
-    values = readSources(volume, &box);
-  } else {
-    values = readSources(index, nullptr);
+    patch = box;
   }
+  std::vector<Sample> values(names.size());
+  for (const auto &[value, source] : sources)
+    values[value] = readSource(value, index, isCut(value) ? &*patch : nullptr);
   runChains(values, {index, at.inEpoch}, augmentation, nullptr);
   std::vector<Sample> inputs;
   for (const InputSpec &spec : specs) {
@@ -567,10 +572,12 @@ void Dataset::requireWhole() const {
 
 //===- Units ----------------------------------------------------------------------------------===//
 
-/// A source's sample, or a part of it, as the step meets it.
+/// A source's sample, or a part of it, as the step meets it. Steps treat the members of a chain one
+/// by one, so that nothing else is read.
 Sample Dataset::sampleBefore(const DataStep &step, size_t value, int64_t index,
                              const Box *part) const {
-  std::vector<Sample> values = readSources(index, part);
+  std::vector<Sample> values(names.size());
+  values[value] = readSource(value, index, part);
   runChains(values, index, {}, &step);
   return std::move(values[value]);
 }
@@ -618,12 +625,10 @@ Dataset::channelStatistics(const DataStep &step, size_t value,
     }
     count += static_cast<double>(perChannel);
   };
-  bool isCut = cutting && std::find(cutting->values.begin(), cutting->values.end(), value) !=
-                              cutting->values.end();
-  if (!isCut)
+  if (!isCut(value))
     for (int64_t index : samples)
       add(index, nullptr);
-  for (int64_t volume = 0; isCut && volume < this->count; ++volume)
+  for (int64_t volume = 0; isCut(value) && volume < this->count; ++volume)
     for (const Box &slab : slabsOf(volume))
       add(volume, &slab);
   std::vector<float> means, deviations;

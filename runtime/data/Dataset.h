@@ -52,10 +52,11 @@ public:
   using Statistics = std::map<std::string, std::vector<float>>;
 
   /// Reads what `inputs` need. Throws Error(BadInput) for names that are unknown, inputs without
-  /// data, shapes, types and labels that do not fit. `knownInputs` are all inputs of the model.
+  /// data, shapes, types and labels that do not fit. `knownInputs` are all inputs of the model,
+  /// `cache` holds the images of directories.
   Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
           const std::vector<std::string> &knownInputs, const DataPaths &paths,
-          bool isPrediction = false);
+          bool isPrediction = false, std::shared_ptr<ImageCache> cache = nullptr);
 
   /// What the files hold: images, or volumes to take patches from.
   int64_t samples() const { return count; }
@@ -114,6 +115,7 @@ private:
   std::vector<const InputSpec *> inputsFrom(size_t source) const;
   std::vector<size_t> sourceValues() const;
   void findPatches();
+  bool isCut(size_t source) const;
   void checkVolumes() const;
   Extents volumeOf(int64_t index) const;
   Box boxOf(int64_t index, Use use) const;
@@ -121,7 +123,7 @@ private:
   std::vector<Box> slabsOf(int64_t index) const;
   [[noreturn]] void refuseShare(int64_t index, const Box &box, const std::string &purpose) const;
   Draw drawOf(const Position &at, const Augmentation &augmentation, uint32_t stream) const;
-  std::vector<Sample> readSources(int64_t index, const Box *part) const;
+  Sample readSource(size_t value, int64_t index, const Box *part) const;
   void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,
                  const DataStep *stopBefore) const;
   Sample sampleBefore(const DataStep &step, size_t value, int64_t index, const Box *part) const;
@@ -130,6 +132,7 @@ private:
 
   std::vector<InputSpec> specs;
   bool isPrediction;
+  std::shared_ptr<ImageCache> cache;
   std::vector<std::string> names; // of values: sources, inputs and what chains make
   std::vector<bool> made;         // per value: by a chain that does not read it
   std::vector<Chain> chains;

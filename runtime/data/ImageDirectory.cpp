@@ -1,5 +1,4 @@
-// The images of a directory in the order of their stems, which name them; as one array where they
-// are planes of one size.
+// The images of a directory in the order of their stems, which name them.
 
 #include "runtime/artifact/Error.h"
 #include "runtime/data/Readers.h"
@@ -41,69 +40,14 @@ std::map<std::string, std::string> imageFiles(const std::string &path) {
 }
 
 bool imagesDiffer(const std::string &path) {
-  std::optional<Array> first;
+  std::optional<ArrayHeader> first;
   for (const auto &[stem, file] : imageFiles(path)) {
-    Array image = readArray(file);
-    if (first && (image.shape() != first->shape() || image.type() != first->type()))
+    ArrayHeader image = imageHeader(file);
+    if (first && (image.shape != first->shape || image.type != first->type))
       return true;
-    if (!first)
-      first.emplace(std::move(image));
+    first = std::move(image);
   }
   return false;
-}
-
-static std::vector<Array> readImages(const std::string &path) {
-  std::vector<Array> images;
-  for (const auto &[stem, file] : imageFiles(path)) {
-    Array image = readArray(file);
-    if (!images.empty() && image.type() != images.front().type())
-      throw Error(ErrorCode::BadInput, "the images of a directory are of one type, but '" + file +
-                                           "' is " + std::string(nameOf(image.type())) +
-                                           " and the first is " +
-                                           std::string(nameOf(images.front().type())));
-    image.names = {stem};
-    images.push_back(std::move(image));
-  }
-  return images;
-}
-
-/// Planes of one size as one array.
-static Array stacked(const std::string &path, std::span<const Array> images) try {
-  auto bytes = std::make_shared<std::vector<std::byte>>();
-  std::vector<std::string> names;
-  for (const Array &image : images) {
-    bytes->insert(bytes->end(), image.bytes().begin(), image.bytes().end());
-    names.push_back(image.names.front());
-  }
-  std::vector<int64_t> shape = images.front().shape();
-  shape[0] = static_cast<int64_t>(names.size());
-  ArrayHeader header = images.front().header();
-  header.path = path;
-  header.shape = std::move(shape);
-  Array array(std::move(header), *bytes, bytes);
-  array.names = std::move(names);
-  return array;
-} catch (const std::bad_alloc &) {
-  throw Error(ErrorCode::BadInput, "the images of '" + path + "' do not fit into memory");
-}
-
-std::vector<Array> readArrays(const std::string &path) {
-  std::error_code ignored;
-  std::vector<Array> arrays;
-  if (!fs::is_directory(path, ignored)) {
-    arrays.push_back(readArray(path));
-    return arrays;
-  }
-  arrays = readImages(path);
-  bool areAlike = std::all_of(arrays.begin(), arrays.end(), [&](const Array &image) {
-    return image.shape()[0] == 1 && image.shape() == arrays.front().shape();
-  });
-  if (areAlike) {
-    Array stack = stacked(path, arrays);
-    arrays.clear();
-    arrays.push_back(std::move(stack));
-  }
-  return arrays;
 }
 
 } // namespace dlc::rt

@@ -1,10 +1,12 @@
 #include "runtime/data/Source.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/data/Readers.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 namespace dlc::rt {
@@ -21,19 +23,17 @@ static std::string axesByRank(size_t rank, size_t inputRank) {
   return rank + 1 == inputRank ? "N" + tail : "";
 }
 
-Source::Source(std::string name, std::string path, std::vector<Array> files,
-               const std::string &axes, size_t inputRank)
-    : label(std::move(name)), from(std::move(path)) {
-  for (Array &file : files) {
-    Part part = makePart(std::move(file), axes, inputRank);
-    part.first = count;
-    count += part.count;
-    if (part.samplesFirst || files.size() > 1)
-      names.insert(names.end(), part.data.names.begin(), part.data.names.end());
-    parts.push_back(std::move(part));
+/// Planes of one size as one array.
+static std::shared_ptr<const Array> stacked(const ArrayHeader &stack,
+                                            std::span<const ArrayHeader> planes) try {
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  for (const ArrayHeader &plane : planes) {
+    Array image = readArray(plane.path);
+    bytes->insert(bytes->end(), image.bytes().begin(), image.bytes().end());
   }
-  if (static_cast<int64_t>(names.size()) != count)
-    names.clear();
+  return std::make_shared<const Array>(stack, *bytes, bytes);
+} catch (const std::bad_alloc &) {
+  throw Error(ErrorCode::BadInput, "the images of '" + stack.path + "' do not fit into memory");
 }
 
 /// Readers know where the channels of an image are: before height and width. So axes only say
@@ -62,17 +62,72 @@ static std::pair<std::string, Extents> axesOf(const ArrayHeader &header, std::st
   return {stated, header.shape};
 }
 
-Source::Part Source::makePart(Array data, const std::string &stated, size_t inputRank) const {
-  auto [axes, shape] = axesOf(data.header(), stated, inputRank);
+Source::Source(std::string name, std::string path, const std::string &axes, size_t inputRank,
+               std::shared_ptr<ImageCache> cache)
+    : label(std::move(name)), from(std::move(path)), cache(std::move(cache)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(from, ignored)) {
+    openDirectory(axes, inputRank);
+    return;
+  }
+  auto data = std::make_shared<const Array>(readArray(from));
+  addPart(data->header(), data, axes, inputRank);
+}
+
+/// A sample each; but planes of one size are one sample where the axes count no samples.
+void Source::openDirectory(const std::string &stated, size_t inputRank) {
+  std::vector<ArrayHeader> headers;
+  std::vector<std::string> stems;
+  for (const auto &[stem, file] : imageFiles(from)) {
+    headers.push_back(imageHeader(file));
+    stems.push_back(stem);
+    if (headers.back().type != headers.front().type)
+      throw Error(ErrorCode::BadInput, "the images of a directory are of one type, but '" + file +
+                                           "' is " + std::string(nameOf(headers.back().type)) +
+                                           " and the first is " +
+                                           std::string(nameOf(headers.front().type)));
+  }
+  ArrayHeader stack = headers.front();
+  bool arePlanes = std::all_of(headers.begin(), headers.end(), [&](const ArrayHeader &header) {
+    return header.shape[0] == 1 && header.shape == stack.shape;
+  });
+  stack.shape[0] = static_cast<int64_t>(headers.size());
+  if (arePlanes && !axesOf(stack, stated, inputRank).first.starts_with('N')) {
+    stack.path = from;
+    addPart(stack, stacked(stack, headers), stated, inputRank);
+    return;
+  }
+  for (ArrayHeader &header : headers)
+    addPart(std::move(header), nullptr, stated, inputRank);
+  if (count == static_cast<int64_t>(stems.size()))
+    names = std::move(stems);
+}
+
+void Source::addPart(ArrayHeader header, std::shared_ptr<const Array> data,
+                     const std::string &stated, size_t inputRank) {
+  Part part = makePart(std::move(header), stated, inputRank);
+  part.data = std::move(data);
+  part.first = count;
+  count += part.count;
+  parts.push_back(std::move(part));
+}
+
+std::shared_ptr<const Array> Source::dataOf(const Part &part) const {
+  return part.data ? part.data : cache->get(part.header);
+}
+
+Source::Part Source::makePart(ArrayHeader header, const std::string &stated,
+                              size_t inputRank) const {
+  auto [axes, shape] = axesOf(header, stated, inputRank);
   if (axes.size() != shape.size() || axes.empty())
     throw Error(ErrorCode::BadInput,
-                "'" + data.path() + "' has shape " + shapeText(shape) + ", but " + label +
+                "'" + header.path + "' has shape " + shapeText(shape) + ", but " + label +
                     " wants " +
                     (stated.empty() ? "as many dimensions as the model's input (" +
                                           std::to_string(inputRank) + "), or one less"
                                     : "axes " + stated));
-  Part part{std::move(data)};
-  part.axesAreFromMetadata = stated.empty() && !part.data.header().axes.empty();
+  Part part{std::move(header), nullptr};
+  part.axesAreFromMetadata = stated.empty() && !part.header.axes.empty();
   Extents fileStrides(axes.size(), 1);
   for (size_t i = axes.size() - 1; i > 0; --i)
     fileStrides[i - 1] = fileStrides[i] * shape[i];
@@ -95,11 +150,10 @@ Source::Part Source::makePart(Array data, const std::string &stated, size_t inpu
       }))
     throw Error(ErrorCode::BadInput,
                 "axes '" + axes + "' of " + label + " are not distinct letters of N, C, Z, Y, X");
-  if (part.data.elements() == 0)
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
     throw Error(ErrorCode::BadInput,
-                "'" + part.data.path() + "' (" + shapeText(part.data.shape()) + ") holds no " +
+                "'" + part.header.path + "' (" + shapeText(part.header.shape) + ") holds no " +
                     (part.count == 0 ? "samples" : "elements") + "; give a file that has some");
-  part.samplesFirst = axes.front() == 'N';
   return part;
 }
 
@@ -111,7 +165,7 @@ const Source::Part &Source::partOf(int64_t sample) const {
 
 std::string Source::axesByMetadata(int64_t sample) const {
   const Part &part = partOf(sample);
-  return part.axesAreFromMetadata ? part.data.header().axes : "";
+  return part.axesAreFromMetadata ? part.header.axes : "";
 }
 
 std::vector<int64_t> Source::firstSamples() const {
@@ -121,20 +175,23 @@ std::vector<int64_t> Source::firstSamples() const {
   return samples;
 }
 
-bool Source::hasSeveralShapes() const {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](const Part &part) { return part.shape != parts.front().shape; });
+std::optional<int64_t> Source::otherShape(int64_t sample) const {
+  for (const Part &part : parts)
+    if (part.shape != partOf(sample).shape)
+      return part.first;
+  return std::nullopt;
 }
 
 /// The first element of an array of integers that is not `good`, if any.
-template <typename Good> static std::optional<int64_t> findNotIn(const Array &data, Good &good) {
-  return visitType(data.type(), [&](auto zero) -> std::optional<int64_t> {
+template <typename Good>
+std::optional<Source::Element> Source::findNotIn(const Array &data, Good &good) {
+  return visitType(data.type(), [&](auto zero) -> std::optional<Element> {
     using T = decltype(zero);
     for (int64_t i = 0; i < data.elements(); ++i) {
       T value;
       std::memcpy(&value, data.bytes().data() + static_cast<size_t>(i) * sizeof(T), sizeof(T));
       if (!good(static_cast<double>(value)))
-        return i;
+        return Element{0, i, static_cast<double>(value)};
     }
     return std::nullopt;
   });
@@ -142,8 +199,10 @@ template <typename Good> static std::optional<int64_t> findNotIn(const Array &da
 
 template <typename Good> std::optional<Source::Element> Source::findNot(Good good) const {
   for (size_t part = 0; part < parts.size(); ++part)
-    if (std::optional<int64_t> at = findNotIn(parts[part].data, good))
-      return Element{part, *at};
+    if (std::optional<Element> found = findNotIn(*dataOf(parts[part]), good)) {
+      found->part = part;
+      return found;
+    }
   return std::nullopt;
 }
 
@@ -160,16 +219,18 @@ bool Source::readAsBinaryMask() {
 }
 
 std::optional<Source::Outlier> Source::outlier(const ValueRange &range) const {
+  if (binaryMask && range.holds(0) && range.holds(1))
+    return std::nullopt; // all have been looked at
   std::optional<Element> wrong =
       findNot([&](double value) { return range.holds(value / (binaryMask ? 255 : 1)); });
   if (!wrong)
     return std::nullopt;
   bool wantsMask = range.low == 0 && range.high == 1;
-  bool besideMask = wantsMask && notBinary && parts[wrong->part].data.at(wrong->at) == 255;
+  bool besideMask = wantsMask && notBinary && wrong->value == 255;
   Element shown = besideMask ? *notBinary : *wrong;
   const Part &part = parts[shown.part];
   int64_t within = part.sampleStride ? shown.at / part.sampleStride % part.count : 0;
-  return Outlier{part.first + within, part.data.at(shown.at), besideMask};
+  return Outlier{part.first + within, shown.value, besideMask};
 }
 
 std::string Source::place(int64_t sample) const {
@@ -202,6 +263,7 @@ void Source::refuseNonFinite(int64_t sample, std::span<const float> values) cons
 
 void Source::read(int64_t sample, const Box *part, Sample &into) const {
   const Part &file = partOf(sample);
+  std::shared_ptr<const Array> data = dataOf(file);
   int64_t base = (sample - file.first) * file.sampleStride, elements = 1;
   into.shape = file.shape;
   for (size_t dim = 0; part && dim < part->size.size(); ++dim) {
@@ -219,7 +281,7 @@ void Source::read(int64_t sample, const Box *part, Sample &into) const {
     int64_t outer = base;
     for (size_t dim = 0; dim + 1 < rank; ++dim)
       outer += index[dim] * file.strides[dim];
-    file.data.read(
+    data->read(
         outer, innerStride,
         std::span(into.values).subspan(static_cast<size_t>(next), static_cast<size_t>(inner)));
     for (size_t dim = rank; dim > 1 && ++index[dim - 2] == into.shape[dim - 2]; --dim)
@@ -234,7 +296,8 @@ void Source::read(int64_t sample, const Box *part, Sample &into) const {
 
 void Source::requireWhole() const {
   for (const Part &part : parts)
-    part.data.requireWhole();
+    if (part.data)
+      part.data->requireWhole();
 }
 
 } // namespace dlc::rt

@@ -4,10 +4,11 @@
 // Axes are letters of N C Z Y X, one per dimension of an array, in any order. A missing N means one
 // sample a file, unless the array has one dimension more, which then comes first; a missing C means
 // one channel. Of image files the reader knows where channels are. Samples of several files may
-// differ in size. Immutable; may be used from any thread.
+// differ in size. The images of a directory are decoded when they are read; planes that are no
+// samples, but channels or slices of one, once. May be used from any thread.
 #pragma once
 
-#include "runtime/data/Array.h"
+#include "runtime/data/ImageCache.h"
 #include "runtime/data/steps/Geometry.h"
 
 #include <optional>
@@ -16,25 +17,26 @@ namespace dlc::rt {
 
 class Source {
 public:
-  /// `path` holds `files`, one at least, all of one type. Without `axes` a file's metadata decide,
-  /// else the rank of the input that it feeds; a file one rank short lacks the channel axis. Throws
-  /// Error(BadInput) if an array does not fit.
-  Source(std::string name, std::string path, std::vector<Array> files, const std::string &axes,
-         size_t inputRank);
+  /// `path`: of a file, or of a directory of images of one type. Without `axes` a file's metadata
+  /// decide, else the rank of the input that it feeds; a file one rank short lacks the channel
+  /// axis. Throws Error(BadInput) if files cannot be read or do not fit.
+  Source(std::string name, std::string path, const std::string &axes, size_t inputRank,
+         std::shared_ptr<ImageCache> cache);
 
   const std::string &name() const { return label; }
   const std::string &path() const { return from; }
-  ElementType type() const { return parts.front().data.type(); }
-  FileFormat format() const { return parts.front().data.header().format; }
+  ElementType type() const { return parts.front().header.type; }
+  FileFormat format() const { return parts.front().header.format; }
   int64_t samples() const { return count; }
   const Extents &sampleShape(int64_t sample) const { return partOf(sample).shape; }
   /// The file of a sample.
-  const Array &fileOf(int64_t sample) const { return partOf(sample).data; }
+  const ArrayHeader &fileOf(int64_t sample) const { return partOf(sample).header; }
   /// The axes that a file's metadata name, where they decide; else empty.
   std::string axesByMetadata(int64_t sample) const;
   /// The first sample of each file; those of one file are of one shape.
   std::vector<int64_t> firstSamples() const;
-  bool hasSeveralShapes() const;
+  /// The first sample of another shape than this one, if any.
+  std::optional<int64_t> otherShape(int64_t sample) const;
 
   /// Reads {0, 255} as {0, 1} from now on if the files hold nothing else; true if so.
   bool readAsBinaryMask();
@@ -62,24 +64,31 @@ public:
 private:
   /// The samples of one file.
   struct Part {
-    Array data;
+    ArrayHeader header;
+    std::shared_ptr<const Array> data; // null: in the cache, once it is decoded
     int64_t first = 0, count = 1;
     int64_t sampleStride = 0;
     Extents shape = {}, strides = {}; // of a sample; strides in elements of the array
-    bool samplesFirst = false;        // the array's first dimension is N
     bool axesAreFromMetadata = false;
   };
   struct Element {
     size_t part;
     int64_t at;
+    double value;
   };
 
-  Part makePart(Array data, const std::string &stated, size_t inputRank) const;
+  void openDirectory(const std::string &stated, size_t inputRank);
+  void addPart(ArrayHeader header, std::shared_ptr<const Array> data, const std::string &stated,
+               size_t inputRank);
+  Part makePart(ArrayHeader header, const std::string &stated, size_t inputRank) const;
+  std::shared_ptr<const Array> dataOf(const Part &part) const;
   const Part &partOf(int64_t sample) const;
+  template <typename Good> static std::optional<Element> findNotIn(const Array &data, Good &good);
   template <typename Good> std::optional<Element> findNot(Good good) const;
   [[noreturn]] void refuseNonFinite(int64_t sample, std::span<const float> values) const;
 
   std::string label, from;
+  std::shared_ptr<ImageCache> cache;
   std::vector<Part> parts; // in the order of their samples
   int64_t count = 0;
   std::vector<std::string> names;

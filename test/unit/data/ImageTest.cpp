@@ -1,5 +1,6 @@
 #include "runtime/data/Array.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/data/ImageCache.h"
 #include "runtime/data/Png.h"
 #include "runtime/data/TiffWriter.h"
 #include "test/unit/ErrorOf.h"
@@ -15,7 +16,7 @@ namespace dlc::rt::test {
 namespace {
 
 std::string readError(const std::string &path) {
-  return errorOf([&] { readArrays(path); });
+  return errorOf([&] { readArray(path); });
 }
 
 /// Pages of u16 pixels that count up.
@@ -112,6 +113,12 @@ TEST(Images, RoundTripsPng) {
   EXPECT_EQ(image.at(4), 254);
 }
 
+/// A data set of what a path gives input x of a shape.
+Dataset openAs(const std::string &path, const std::vector<int64_t> &shape,
+               const artifact::DataPipelineT &pipeline = {}) {
+  return Dataset(pipeline, {{"x", artifact::DType::F32, shape, {}, true}}, {"x"}, {{"x", path}});
+}
+
 TEST(Images, ReadsDirectoriesInTheOrderOfStems) {
   TemporaryDirectory directory;
   std::vector<uint8_t> pixels = {0, 0};
@@ -120,49 +127,152 @@ TEST(Images, ReadsDirectoriesInTheOrderOfStems) {
     writePng(directory / (std::string(1, static_cast<char>('a' + value)) + ".png"), 1, 2, pixels);
   }
   writeFile(directory / "notes.txt", "not an image");
-  std::vector<Array> arrays = readArrays(directory.path.string());
-  ASSERT_EQ(arrays.size(), 1u);
-  const Array &stack = arrays[0];
-  EXPECT_EQ(stack.shape(), (std::vector<int64_t>{3, 1, 2}));
-  EXPECT_EQ(stack.names, (std::vector<std::string>{"a", "b", "c"}));
-  EXPECT_EQ(stack.at(4), 2);
-  // Those of several sizes stay apart.
-  writePng(directory / "d.png", 2, 1, pixels);
-  arrays = readArrays(directory.path.string());
-  ASSERT_EQ(arrays.size(), 4u);
-  EXPECT_EQ(arrays[3].shape(), (std::vector<int64_t>{1, 2, 1}));
-  EXPECT_EQ(arrays[3].names, (std::vector<std::string>{"d"}));
+  Dataset dataset = openAs(directory.path.string(), {1, 1, 1, 2});
+  EXPECT_EQ(dataset.samples(), 3);
+  EXPECT_EQ(dataset.sampleNames(), (std::vector<std::string>{"a", "b", "c"}));
+  for (int64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(dataset.sample(i, {})[0].values[0], static_cast<float>(i));
   writeTiff(directory / "e.tif", 1, 1, 2, 1);
-  EXPECT_NE(errorOf([&] {
-              readArrays(directory.path.string());
-            }).find("e.tif' is u16 and the first is u8"),
-            std::string::npos);
+  std::string message = errorOf([&] { openAs(directory.path.string(), {1, 1, 1, 2}); });
+  EXPECT_NE(message.find("e.tif' is u16 and the first is u8"), std::string::npos) << message;
 }
 
-/// Without N, a stack is a sample; samples of several sizes need a step that makes them alike.
+/// Samples of several sizes need a step that makes them alike.
 TEST(Images, DirectoriesHoldASampleAFile) {
   TemporaryDirectory directory;
-  std::vector<uint8_t> pixels = {1, 2, 3, 4};
-  writePng(directory / "a.png", 1, 2, pixels);
-  writePng(directory / "b.png", 2, 2, pixels);
-  std::vector<InputSpec> inputs = {{"x", artifact::DType::F32, {1, 1, 2, 2}, {}, true}};
-  auto open = [&](const artifact::DataPipelineT &pipeline) {
-    return Dataset(pipeline, inputs, {"x"}, {{"x", directory.path.string()}});
-  };
-  std::string message = errorOf([&] { open({}); });
+  writePng(directory / "a.png", 1, 2, std::vector<uint8_t>{1, 2});
+  writePng(directory / "b.png", 2, 2, std::vector<uint8_t>{1, 2, 3, 4});
+  std::string message = errorOf([&] { openAs(directory.path.string(), {1, 1, 2, 2}); });
   EXPECT_NE(message.find("a.png' (1 x 1 x 2) gives samples of shape 1 x 1 x 2, but the model's "
-                         "input x takes 1 x 2 x 2; the images differ in size, and resize_pad(size) "
-                         "in the data block makes them alike"),
+                         "input x takes 1 x 2 x 2; '" +
+                         (directory / "b.png") +
+                         "' gives 1 x 2 x 2: resize_pad(size) in the data block makes images of "
+                         "several sizes alike"),
             std::string::npos)
       << message;
   artifact::DataPipelineT pipeline;
   pipeline.chains.push_back(std::make_unique<artifact::DataChainT>());
   pipeline.chains[0]->inputs = pipeline.chains[0]->outputs = {"x"};
   pipeline.chains[0]->steps.push_back(makeCall("resize_pad", {ints("size", {2})}));
-  Dataset dataset = open(pipeline);
+  Dataset dataset = openAs(directory.path.string(), {1, 1, 2, 2}, pipeline);
   EXPECT_EQ(dataset.sampleNames(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(dataset.sample(0, {})[0].values, (std::vector<float>{1, 2, 0, 0}));
   EXPECT_EQ(dataset.sample(1, {})[0].values, (std::vector<float>{1, 2, 3, 4}));
+}
+
+/// What each step that makes images alike leaves of 4 x 6 and 6 x 4 pixels, which count up.
+TEST(Images, SizesMayDifferBeforeAStepThatMakesThemAlike) {
+  TemporaryDirectory directory;
+  std::vector<uint8_t> pixels(24);
+  std::iota(pixels.begin(), pixels.end(), uint8_t{0});
+  writePng(directory / "a.png", 4, 6, pixels);
+  writePng(directory / "b.png", 6, 4, pixels);
+  auto first = [&](CallPointer call) {
+    artifact::DataPipelineT pipeline;
+    pipeline.chains.push_back(std::make_unique<artifact::DataChainT>());
+    pipeline.chains[0]->inputs = pipeline.chains[0]->outputs = {"x"};
+    pipeline.chains[0]->steps.push_back(std::move(call));
+    Dataset dataset = openAs(directory.path.string(), {1, 1, 2, 2}, pipeline);
+    std::vector<float> values;
+    for (int64_t sample : dataset.evaluationSamples()) {
+      std::vector<Sample> samples = dataset.sample(sample, {});
+      EXPECT_EQ(samples[0].shape, (std::vector<int64_t>{1, 2, 2}));
+      values.push_back(samples[0].values[0]);
+    }
+    return values;
+  };
+  // The centre is at (1, 2) and at (2, 1); halves and thirds meet at means of four and of two.
+  EXPECT_EQ(first(makeCall("crop", {ints("size", {2})})), (std::vector<float>{8, 9}));
+  EXPECT_EQ(first(makeCall("random_crop", {ints("size", {2}), ints("padding", {0})})),
+            (std::vector<float>{8, 9}));
+  EXPECT_EQ(first(makeCall("resize", {ints("size", {2})})), (std::vector<float>{4, 4.5f}));
+  EXPECT_EQ(first(makeCall("random_resized_crop", {ints("size", {2}), floats("scale", {0.5, 1}),
+                                                   floats("ratio", {1, 1})})),
+            (std::vector<float>{4, 4.5f}));
+  // Six patches of each, 2 x 3 and 3 x 2.
+  EXPECT_EQ(first(makeCall("patches", {ints("size", {2})})),
+            (std::vector<float>{0, 2, 4, 12, 14, 16, 0, 2, 8, 10, 16, 18}));
+  // A step that only one of them allows.
+  std::string message = errorOf([&] { first(makeCall("crop", {ints("size", {5})})); });
+  EXPECT_NE(message.find("a.png' (1 x 4 x 6): data step crop takes 5 x 5 of an image that is only "
+                         "4 x 6: put resize_pad before it, or take less"),
+            std::string::npos)
+      << message;
+}
+
+/// A directory of any size within a limit: its images are decoded when they are read.
+TEST(Images, DirectoriesAreNotHeldInMemory) {
+  TemporaryDirectory directory;
+  constexpr int64_t images = 40, side = 64, bytes = side * side;
+  for (int64_t i = 0; i < images; ++i)
+    writePng(directory / (std::to_string(100 + i) + ".png"), side, side,
+             std::vector<uint8_t>(bytes, static_cast<uint8_t>(i)));
+  artifact::DataPipelineT pipeline;
+  pipeline.chains.push_back(std::make_unique<artifact::DataChainT>());
+  pipeline.chains[0]->inputs = pipeline.chains[0]->outputs = {"x"};
+  pipeline.chains[0]->steps.push_back(makeCall("normalize", {text("", "dataset")}));
+  auto cache = std::make_shared<ImageCache>(5 * bytes + 1);
+  Dataset dataset(pipeline, {{"x", artifact::DType::F32, {1, 1, side, side}, {}, true}}, {"x"},
+                  {{"x", directory.path.string()}}, false, cache);
+  EXPECT_EQ(cache->decoded(), 0u); // headers say all that opening asks for
+  std::vector<int64_t> all(images);
+  std::iota(all.begin(), all.end(), 0);
+  dataset.measureStatistics(all);
+  EXPECT_EQ(cache->decoded(), 40u); // one pass
+  EXPECT_FLOAT_EQ(dataset.statistics().at("data.x.mean")[0], 19.5f);
+  // (40^2 - 1) / 12 is the variance of 0..39.
+  float deviation = dataset.statistics().at("data.x.std")[0];
+  EXPECT_FLOAT_EQ(deviation, std::sqrt(1599.0f / 12));
+  for (int64_t i = 0; i < images; ++i) {
+    EXPECT_FLOAT_EQ(dataset.sample(i, {})[0].values[0],
+                    (static_cast<float>(i) - 19.5f) / (deviation + 1e-6f));
+    EXPECT_EQ(cache->bytes(), 5u * bytes);
+  }
+  EXPECT_EQ(cache->decoded(), 80u);
+  dataset.sample(38, {}); // one of the last five
+  EXPECT_EQ(cache->decoded(), 80u);
+}
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define DLC_SANITIZER_OWNS_MEMORY
+#endif
+#endif
+#ifndef DLC_SANITIZER_OWNS_MEMORY
+/// 128 MiB of pixels in a process that may take 48 MiB more than it has.
+TEST(Images, DirectoriesMayBeLargerThanMemory) {
+  TemporaryDirectory directory;
+  constexpr int64_t images = 32, side = 2048;
+  writePng(directory / "000.png", side, side, std::vector<uint8_t>(side * side, 7));
+  for (int64_t i = 1; i < images; ++i)
+    std::filesystem::copy_file(directory / "000.png", directory / (std::to_string(i) + ".png"));
+  auto visit = [&] {
+    std::ifstream file("/proc/self/statm");
+    rlim_t pages[6] = {};
+    for (rlim_t &number : pages)
+      file >> number;
+    rlim_t most = pages[5] * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (48 << 20);
+    rlimit limit = {most, most};
+    ::setrlimit(RLIMIT_DATA, &limit);
+    Dataset dataset({}, {{"x", artifact::DType::F32, {1, 1, side, side}, {}, true}}, {"x"},
+                    {{"x", directory.path.string()}}, false, std::make_shared<ImageCache>(8 << 20));
+    double sum = 0;
+    for (int64_t i = 0; i < images; ++i)
+      sum += dataset.sample(i, {})[0].values[static_cast<size_t>(i)];
+    ::_exit(sum == 7.0 * images ? 0 : 1);
+  };
+  EXPECT_EXIT(visit(), ::testing::ExitedWithCode(0), "");
+}
+#endif
+
+TEST(Images, FilesThatChangeMeanwhileAreNamed) {
+  TemporaryDirectory directory;
+  writePng(directory / "a.png", 1, 2, std::vector<uint8_t>{1, 2});
+  Dataset dataset = openAs(directory.path.string(), {1, 1, 1, 2});
+  writePng(directory / "a.png", 1, 3, std::vector<uint8_t>{1, 2, 3});
+  std::string message = errorOf([&] { dataset.sample(0, {}); });
+  EXPECT_NE(message.find("a.png' has changed since it was opened: start again"), std::string::npos)
+      << message;
 }
 
 TEST(Images, DirectoriesOfStacksHoldAVolumeAFile) {
@@ -344,7 +454,8 @@ TEST(Images, DamagedFilesAreNamed) {
   std::filesystem::resize_file(directory / "a.png", 60);
   EXPECT_NE(readError(directory / "a.png").find("truncated or damaged"), std::string::npos);
   std::filesystem::create_directory(directory / "empty");
-  EXPECT_NE(readError(directory / "empty").find("holds no PNG, TIFF or JPEG"), std::string::npos);
+  std::string message = errorOf([&] { openAs(directory / "empty", {1, 1, 1, 2}); });
+  EXPECT_NE(message.find("empty' holds no PNG, TIFF or JPEG images"), std::string::npos);
 }
 
 } // namespace
