@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 
@@ -21,11 +22,53 @@ static std::string joined(const std::vector<std::string> &names) {
   return text;
 }
 
+static bool contains(const std::vector<std::string> &names, const std::string &name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// `OUTPUT -> denormalize(SOURCE) -> OUTPUT` is no chain of inputs.
+static bool isRestoration(const artifact::DataChainT &chain) {
+  return std::any_of(chain.steps.begin(), chain.steps.end(),
+                     [](const auto &call) { return call->name == "denormalize"; });
+}
+
+std::vector<std::string> sourceNames(const artifact::DataPipelineT &pipeline,
+                                     const std::vector<std::string> &knownInputs) {
+  std::vector<std::string> names, made;
+  auto addNew = [&](std::vector<std::string> &to, const std::string &name) {
+    if (!contains(names, name) && !contains(made, name))
+      to.push_back(name);
+  };
+  for (const auto &source : pipeline.sources)
+    addNew(names, source->name);
+  for (const auto &chain : pipeline.chains)
+    if (!isRestoration(*chain)) {
+      for (const std::string &name : chain->inputs)
+        addNew(names, name);
+      for (const std::string &name : chain->outputs)
+        addNew(made, name);
+    }
+  for (const std::string &name : knownInputs)
+    addNew(names, name);
+  return names;
+}
+
+ImageRule imageRule(const std::string &source, const std::vector<std::string> &sourceNames,
+                    const DataPaths &paths) {
+  ImageRule rule{source, sourceNames};
+  std::erase(rule.others, source);
+  for (const auto &[name, path] : paths)
+    for (const auto &[other, otherPath] : paths)
+      rule.isShared = rule.isShared || (name == source && other != source && path == otherPath);
+  return rule;
+}
+
 Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
                  const std::vector<std::string> &knownInputs, const DataPaths &paths,
                  bool isPrediction, std::shared_ptr<ImageCache> cache)
     : specs(std::move(inputs)), isPrediction(isPrediction),
       cache(cache ? std::move(cache) : std::make_shared<ImageCache>()) {
+  read = sourceNames(pipeline, knownInputs);
   buildChains(pipeline);
   for (const std::string &name : knownInputs)
     valueOf(name);
@@ -39,16 +82,13 @@ size_t Dataset::valueOf(const std::string &name) {
   auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     names.push_back(name);
-    made.push_back(false);
     return names.size() - 1;
   }
   return static_cast<size_t>(found - names.begin());
 }
 
-/// `OUTPUT -> denormalize(SOURCE) -> OUTPUT` is no chain of inputs.
 bool Dataset::addRestoration(const artifact::DataChainT &chain) {
-  auto undoes = [](const auto &call) { return call->name == "denormalize"; };
-  if (std::none_of(chain.steps.begin(), chain.steps.end(), undoes))
+  if (!isRestoration(chain))
     return false;
   if (chain.inputs.size() != 1 || chain.outputs != chain.inputs || chain.steps.size() != 1 ||
       chain.steps[0]->arguments.size() != 1)
@@ -68,11 +108,8 @@ void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
     Chain &chain = chains.emplace_back();
     for (const std::string &name : from->inputs)
       chain.inputs.push_back(valueOf(name));
-    for (const std::string &name : from->outputs) {
-      bool isNew = std::find(names.begin(), names.end(), name) == names.end();
+    for (const std::string &name : from->outputs)
       chain.outputs.push_back(valueOf(name));
-      made[chain.outputs.back()] = made[chain.outputs.back()] || isNew;
-    }
     std::string path = "data." + std::to_string(chains.size() - 1);
     for (const auto &call : from->steps) {
       chain.streams.push_back(
@@ -89,7 +126,7 @@ void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
 std::vector<size_t> Dataset::sourceValues() const {
   std::vector<size_t> values;
   for (size_t value = 0; value < names.size(); ++value)
-    if (!made[value])
+    if (contains(read, names[value]))
       values.push_back(value);
   return values;
 }
@@ -153,20 +190,28 @@ Use Dataset::useIn(const Augmentation &augmentation) const {
   return anySize ? Use::PredictionInTiles : Use::Prediction;
 }
 
-/// Two directories of samples pair by the stems of their files.
+/// Two directories of samples pair by what their images are called.
 static void checkPair(const Source &a, const Source &b) {
   const std::vector<std::string> &left = a.sampleNames(), &right = b.sampleNames();
-  auto requireAll = [](const Source &having, const std::vector<std::string> &some,
-                       const Source &lacking, const std::vector<std::string> &others) {
-    for (const std::string &name : some)
-      if (!std::binary_search(others.begin(), others.end(), name))
-        throw Error(ErrorCode::BadInput, "'" + lacking.path() + "' has no image named " + name +
-                                             ", as '" + having.path() +
-                                             "' has; images pair by the stems of their files");
+  auto requireAll = [](const Source &having, const Source &lacking) {
+    const std::vector<std::string> &some = having.sampleNames(), &others = lacking.sampleNames();
+    for (size_t i = 0; i < some.size(); ++i)
+      if (!std::binary_search(others.begin(), others.end(), some[i]))
+        throw Error(ErrorCode::BadInput, "'" + having.path() + "' has " + some[i] + " for " +
+                                             having.name() + ", but '" + lacking.path() +
+                                             "' has no image named " + some[i] + " or " + some[i] +
+                                             "_" + lacking.name() + " for " + lacking.name() +
+                                             ": add it, or take the other away");
   };
+  bool haveImages = a.classes().empty() && b.classes().empty();
   if (!left.empty() && !right.empty()) {
-    requireAll(a, left, b, right);
-    requireAll(b, right, a, left);
+    if (haveImages && a.fileOf(0).path == b.fileOf(0).path)
+      throw Error(ErrorCode::BadInput, "'" + a.fileOf(0).path + "' would be read for " + a.name() +
+                                           " and for " + b.name() + ": name the images of " +
+                                           b.name() + " x_" + b.name() +
+                                           ", or give them a directory of their own");
+    requireAll(a, b);
+    requireAll(b, a);
   }
   if (a.samples() != b.samples())
     throw Error(ErrorCode::BadInput, "'" + a.path() + "' has " + std::to_string(a.samples()) +
@@ -174,16 +219,55 @@ static void checkPair(const Source &a, const Source &b) {
                                          std::to_string(b.samples()));
 }
 
+/// Names that pair by mistake show in the first ones.
+void Dataset::notePairs(const Source &one, const Source &other) {
+  auto fileName = [](const Source &source, int64_t sample) {
+    return std::filesystem::path(source.fileOf(sample).path).filename().string();
+  };
+  std::string text;
+  for (int64_t i = 0; i < std::min<int64_t>(one.samples(), 3); ++i)
+    text += (i ? ", " : "") + fileName(one, i) + " with " + fileName(other, i);
+  remarks.push_back(one.name() + " and " + other.name() + " pair " + text +
+                    (one.samples() > 3 ? ", ..." : ""));
+}
+
+static std::string textOf(const std::vector<std::string> &classes) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(classes.size(), 10); ++i)
+    text += (i ? ", " : "") + std::to_string(i) + " " + printable(classes[i]);
+  return text + (classes.size() > 10 ? ", ..." : "");
+}
+
+void Dataset::pairSources() {
+  const Source *first = nullptr;
+  for (const auto &[value, source] : sources) {
+    if (first) {
+      checkPair(*first, source);
+      bool havePairs = !first->sampleNames().empty() && !source.sampleNames().empty() &&
+                       first->classes().empty() && source.classes().empty();
+      if (havePairs && !isPrediction)
+        notePairs(*first, source);
+    }
+    if (!source.classes().empty())
+      remarks.push_back(source.name() + " numbers the folders of '" + source.path() +
+                        "': " + textOf(source.classes()));
+    first = first ? first : &source;
+  }
+  count = first ? first->samples() : 0;
+}
+
 void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths) {
-  std::vector<std::string> known;
+  std::vector<std::string> images; // sources that no class comes from
   for (size_t value : sourceValues())
-    known.push_back(names[value]);
+    if (!takesClasses(value))
+      images.push_back(names[value]);
+  DataPaths imagePaths = paths;
+  std::erase_if(imagePaths, [&](const auto &path) { return !contains(images, path.first); });
   for (const auto &[name, path] : paths) {
-    auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end())
+    if (!contains(read, name))
       throw Error(ErrorCode::BadInput, "--data " + name + "=" + path +
                                            ": the model reads no data of this name; it reads " +
-                                           joined(known));
+                                           joined(read));
     size_t value = valueOf(name);
     if (sources.contains(value))
       throw Error(ErrorCode::BadInput, "data for " + name + " is given twice");
@@ -191,28 +275,30 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
       remarks.push_back(name + " is not needed here and is not read");
       continue;
     }
-    std::string axes;
+    SourceUse use{"", inputsFrom(value).front()->shape.size(), takesClasses(value), {}};
     for (const auto &source : pipeline.sources)
       if (source->name == name)
-        axes = source->axes;
-    sources.emplace(value, openSource(value, path, axes));
+        use.axes = source->axes;
+    if (!use.takesClasses)
+      use.images = imageRule(name, images, imagePaths);
+    openSource(value, path, use);
   }
   for (size_t value : sourceValues())
     if (!sources.contains(value) && !inputsFrom(value).empty())
       throw Error(ErrorCode::BadInput, "there is no data for " + names[value] + "; add --data " +
                                            names[value] + "=PATH");
-  const Source *first = nullptr;
-  for (const auto &[value, source] : sources) {
-    if (first)
-      checkPair(*first, source);
-    first = first ? first : &source;
-  }
-  count = first ? first->samples() : 0;
+  pairSources();
 }
 
-Source Dataset::openSource(size_t value, const std::string &path, const std::string &axes) {
+/// True for a source of one number a sample that no step may blend.
+bool Dataset::takesClasses(size_t source) const {
+  std::vector<const InputSpec *> fed = inputsFrom(source);
+  return !fed.empty() && fed.front()->shape.size() <= 2 && isCategorical(source);
+}
+
+void Dataset::openSource(size_t value, const std::string &path, const SourceUse &use) {
   std::vector<const InputSpec *> fed = inputsFrom(value);
-  Source source(names[value], path, axes, fed.front()->shape.size(), cache);
+  Source source(names[value], path, use, cache);
   bool forPrediction = std::any_of(fed.begin(), fed.end(),
                                    [](const InputSpec *spec) { return spec->neededByPredict; });
   bool ignores255 = std::any_of(fed.begin(), fed.end(), [](const InputSpec *spec) {
@@ -224,7 +310,15 @@ Source Dataset::openSource(size_t value, const std::string &path, const std::str
                       "')");
   for (const InputSpec *spec : fed)
     checkInput(*spec, value, source);
-  return source;
+  sources.emplace(value, std::move(source));
+}
+
+std::map<std::string, std::vector<std::string>> Dataset::classes() const {
+  std::map<std::string, std::vector<std::string>> classes;
+  for (const auto &[value, source] : sources)
+    if (!source.classes().empty())
+      classes[source.name()] = source.classes();
+  return classes;
 }
 
 /// Values that an input's type and the losses take.

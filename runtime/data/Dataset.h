@@ -31,6 +31,15 @@ struct InputSpec {
 /// INPUT=PATH of the command line, in order.
 using DataPaths = std::vector<std::pair<std::string, std::string>>;
 
+/// What the data block and the inputs of a model read: declared sources, and other names that no
+/// chain makes.
+std::vector<std::string> sourceNames(const artifact::DataPipelineT &pipeline,
+                                     const std::vector<std::string> &knownInputs);
+
+/// Whose images the directory of a source holds, given all paths.
+ImageRule imageRule(const std::string &source, const std::vector<std::string> &sourceNames,
+                    const DataPaths &paths);
+
 /// Whether and how a pass draws random numbers.
 struct Augmentation {
   bool enabled = false;
@@ -68,6 +77,8 @@ public:
   const std::vector<InputSpec> &inputs() const { return specs; }
   /// The files that were read, and the stems of the samples' files, if they have one each.
   FileFormat format() const;
+  /// Folders that are numbered as classes, by source.
+  std::map<std::string, std::vector<std::string>> classes() const;
   std::vector<std::string> sampleNames() const;
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }
@@ -102,7 +113,9 @@ private:
   std::pair<const Chain *, const DataStep *> normalizeOf(size_t source) const;
   void buildChains(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
-  Source openSource(size_t value, const std::string &path, const std::string &axes);
+  void openSource(size_t value, const std::string &path, const SourceUse &use);
+  void pairSources();
+  void notePairs(const Source &one, const Source &other);
   Extents shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const;
   void checkShape(const InputSpec &spec, size_t value, const Source &source, int64_t sample) const;
   void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
@@ -110,6 +123,7 @@ private:
   std::vector<bool> reachedFrom(size_t source) const;
   bool keepsValues(size_t source) const;
   bool isCategorical(size_t source) const;
+  bool takesClasses(size_t source) const;
   Use useIn(const Augmentation &augmentation) const;
   std::string placeOf(const Chain &chain, int64_t index) const;
   std::vector<const InputSpec *> inputsFrom(size_t source) const;
@@ -134,7 +148,7 @@ private:
   bool isPrediction;
   std::shared_ptr<ImageCache> cache;
   std::vector<std::string> names; // of values: sources, inputs and what chains make
-  std::vector<bool> made;         // per value: by a chain that does not read it
+  std::vector<std::string> read;  // those of sources
   std::vector<Chain> chains;
   std::map<std::string, std::string> restored; // sources of the units of outputs
   std::map<size_t, Source> sources;            // by value

@@ -6,8 +6,6 @@
 
 #include "runtime/data/Array.h"
 
-#include <map>
-
 namespace dlc::rt {
 
 /// numpy's `.npy`, versions 1 to 3, C order, little-endian; memory-mapped.
@@ -31,11 +29,5 @@ ArrayHeader jpegHeader(const std::string &path);
 
 /// The header of a PNG, TIFF or JPEG file, told apart by content.
 ArrayHeader imageHeader(const std::string &path);
-
-/// The PNG, TIFF and JPEG files of a directory by their stems.
-std::map<std::string, std::string> imageFiles(const std::string &directory);
-
-/// True if the images of a directory have more than one size or type.
-bool imagesDiffer(const std::string &directory);
 
 } // namespace dlc::rt

@@ -62,25 +62,50 @@ static std::pair<std::string, Extents> axesOf(const ArrayHeader &header, std::st
   return {stated, header.shape};
 }
 
-Source::Source(std::string name, std::string path, const std::string &axes, size_t inputRank,
+Source::Source(std::string name, std::string path, const SourceUse &use,
                std::shared_ptr<ImageCache> cache)
     : label(std::move(name)), from(std::move(path)), cache(std::move(cache)) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(from, ignored)) {
-    openDirectory(axes, inputRank);
-    return;
+  if (!std::filesystem::is_directory(from, ignored)) {
+    auto data = std::make_shared<const Array>(readArray(from));
+    addPart(data->header(), data, use);
+  } else if (use.takesClasses) {
+    openClasses(use);
+  } else {
+    openImages(use);
   }
-  auto data = std::make_shared<const Array>(readArray(from));
-  addPart(data->header(), data, axes, inputRank);
+}
+
+/// The class of each image, as if a file held them.
+void Source::openClasses(const SourceUse &use) {
+  std::map<std::string, std::string> images = imageFiles(from, use.images);
+  folders = classFolders(from);
+  if (folders.empty())
+    throw Error(ErrorCode::BadInput, "'" + from + "' holds images, but " + label +
+                                         " takes the class of each: put them into a folder for "
+                                         "each class, or give a file of class numbers");
+  std::vector<int32_t> classes;
+  for (const auto &[name, file] : images) {
+    std::string folder = name.substr(0, name.find('/'));
+    auto place = std::lower_bound(folders.begin(), folders.end(), folder);
+    classes.push_back(static_cast<int32_t>(place - folders.begin()));
+    names.push_back(name);
+  }
+  auto owner = std::make_shared<const std::vector<int32_t>>(std::move(classes));
+  ArrayHeader header{from, ElementType::I32, {static_cast<int64_t>(owner->size())}};
+  auto data = std::make_shared<const Array>(header, std::as_bytes(std::span(*owner)), owner);
+  SourceUse numbers = use;
+  numbers.axes = "N";
+  addPart(std::move(header), std::move(data), numbers);
 }
 
 /// A sample each; but planes of one size are one sample where the axes count no samples.
-void Source::openDirectory(const std::string &stated, size_t inputRank) {
+void Source::openImages(const SourceUse &use) {
   std::vector<ArrayHeader> headers;
-  std::vector<std::string> stems;
-  for (const auto &[stem, file] : imageFiles(from)) {
+  std::vector<std::string> images;
+  for (const auto &[name, file] : imageFiles(from, use.images)) {
     headers.push_back(imageHeader(file));
-    stems.push_back(stem);
+    images.push_back(name);
     if (headers.back().type != headers.front().type)
       throw Error(ErrorCode::BadInput, "the images of a directory are of one type, but '" + file +
                                            "' is " + std::string(nameOf(headers.back().type)) +
@@ -92,20 +117,19 @@ void Source::openDirectory(const std::string &stated, size_t inputRank) {
     return header.shape[0] == 1 && header.shape == stack.shape;
   });
   stack.shape[0] = static_cast<int64_t>(headers.size());
-  if (arePlanes && !axesOf(stack, stated, inputRank).first.starts_with('N')) {
+  if (arePlanes && !axesOf(stack, use.axes, use.inputRank).first.starts_with('N')) {
     stack.path = from;
-    addPart(stack, stacked(stack, headers), stated, inputRank);
+    addPart(stack, stacked(stack, headers), use);
     return;
   }
   for (ArrayHeader &header : headers)
-    addPart(std::move(header), nullptr, stated, inputRank);
-  if (count == static_cast<int64_t>(stems.size()))
-    names = std::move(stems);
+    addPart(std::move(header), nullptr, use);
+  if (count == static_cast<int64_t>(images.size()))
+    names = std::move(images);
 }
 
-void Source::addPart(ArrayHeader header, std::shared_ptr<const Array> data,
-                     const std::string &stated, size_t inputRank) {
-  Part part = makePart(std::move(header), stated, inputRank);
+void Source::addPart(ArrayHeader header, std::shared_ptr<const Array> data, const SourceUse &use) {
+  Part part = makePart(std::move(header), use);
   part.data = std::move(data);
   part.first = count;
   count += part.count;
@@ -116,15 +140,15 @@ std::shared_ptr<const Array> Source::dataOf(const Part &part) const {
   return part.data ? part.data : cache->get(part.header);
 }
 
-Source::Part Source::makePart(ArrayHeader header, const std::string &stated,
-                              size_t inputRank) const {
-  auto [axes, shape] = axesOf(header, stated, inputRank);
+Source::Part Source::makePart(ArrayHeader header, const SourceUse &use) const {
+  const std::string &stated = use.axes;
+  auto [axes, shape] = axesOf(header, stated, use.inputRank);
   if (axes.size() != shape.size() || axes.empty())
     throw Error(ErrorCode::BadInput,
                 "'" + header.path + "' has shape " + shapeText(shape) + ", but " + label +
                     " wants " +
                     (stated.empty() ? "as many dimensions as the model's input (" +
-                                          std::to_string(inputRank) + "), or one less"
+                                          std::to_string(use.inputRank) + "), or one less"
                                     : "axes " + stated));
   Part part{std::move(header), nullptr};
   part.axesAreFromMetadata = stated.empty() && !part.header.axes.empty();

@@ -9,18 +9,28 @@
 #pragma once
 
 #include "runtime/data/ImageCache.h"
+#include "runtime/data/ImageDirectory.h"
 #include "runtime/data/steps/Geometry.h"
 
 #include <optional>
 
 namespace dlc::rt {
 
+/// What a source's files are read for.
+struct SourceUse {
+  std::string axes = {};     // of the source line; may be empty
+  size_t inputRank = 0;      // of the input that it feeds
+  bool takesClasses = false; // that input takes a class of each sample, not an image
+  ImageRule images = {};     // of a directory
+};
+
 class Source {
 public:
-  /// `path`: of a file, or of a directory of images of one type. Without `axes` a file's metadata
-  /// decide, else the rank of the input that it feeds; a file one rank short lacks the channel
-  /// axis. Throws Error(BadInput) if files cannot be read or do not fit.
-  Source(std::string name, std::string path, const std::string &axes, size_t inputRank,
+  /// `path`: of a file, or of a directory of images of one type; of classes, of a directory with a
+  /// folder for each. Without axes of the source line a file's metadata decide, else the rank of
+  /// the input; a file one rank short lacks the channel axis. Throws Error(BadInput) if files
+  /// cannot be read or do not fit.
+  Source(std::string name, std::string path, const SourceUse &use,
          std::shared_ptr<ImageCache> cache);
 
   const std::string &name() const { return label; }
@@ -49,8 +59,10 @@ public:
   /// the first element that is neither 0 nor 255.
   std::optional<Outlier> outlier(const ValueRange &range) const;
 
-  /// Stems of the samples' files, if they have one each.
+  /// What the images are called, if the samples have one each.
   const std::vector<std::string> &sampleNames() const { return names; }
+  /// The folders that the source numbers as classes; none if it holds something else.
+  const std::vector<std::string> &classes() const { return folders; }
   /// "'masks.npy': sample 3", or "'masks': sample 3 (cell-07)".
   std::string place(int64_t sample) const;
 
@@ -77,10 +89,10 @@ private:
     double value;
   };
 
-  void openDirectory(const std::string &stated, size_t inputRank);
-  void addPart(ArrayHeader header, std::shared_ptr<const Array> data, const std::string &stated,
-               size_t inputRank);
-  Part makePart(ArrayHeader header, const std::string &stated, size_t inputRank) const;
+  void openClasses(const SourceUse &use);
+  void openImages(const SourceUse &use);
+  void addPart(ArrayHeader header, std::shared_ptr<const Array> data, const SourceUse &use);
+  Part makePart(ArrayHeader header, const SourceUse &use) const;
   std::shared_ptr<const Array> dataOf(const Part &part) const;
   const Part &partOf(int64_t sample) const;
   template <typename Good> static std::optional<Element> findNotIn(const Array &data, Good &good);
@@ -91,7 +103,7 @@ private:
   std::shared_ptr<ImageCache> cache;
   std::vector<Part> parts; // in the order of their samples
   int64_t count = 0;
-  std::vector<std::string> names;
+  std::vector<std::string> names, folders;
   bool binaryMask = false;
   std::optional<Element> notBinary; // the first that is neither 0 nor 255, once looked for
 };

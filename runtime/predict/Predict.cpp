@@ -4,7 +4,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/data/Readers.h"
+#include "runtime/data/ImageDirectory.h"
 #include "runtime/predict/Tiling.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Evaluate.h"
@@ -192,6 +192,8 @@ public:
   void predict(const DataPart &part);
 
 private:
+  std::map<std::string, std::map<std::string, std::string>> directories() const;
+
   Session &session;
   const PredictOptions &options;
   Console &console;
@@ -200,26 +202,36 @@ private:
   std::set<std::string> noticed;
 };
 
+/// The images of each directory that is given.
+std::map<std::string, std::map<std::string, std::string>> PredictRun::directories() const {
+  const Artifact &artifact = session.artifact();
+  std::vector<std::string> sources = sourceNames(dataPipeline(artifact), inputNames(artifact));
+  std::map<std::string, std::map<std::string, std::string>> images;
+  for (const auto &[input, path] : options.data) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored))
+      images[input] = imageFiles(path, imageRule(input, sources, options.data));
+  }
+  return images;
+}
+
 /// One, or one per image where a directory's images, tiled anyway, have several sizes.
 std::vector<DataPart> PredictRun::parts() const {
   std::vector<DataPart> parts = {{options.data, ""}};
-  bool tiled = requireProgram(session.artifact(), "predict").tiling();
-  bool split =
-      tiled && std::any_of(options.data.begin(), options.data.end(), [](const auto &each) {
-        std::error_code ignored;
-        return std::filesystem::is_directory(each.second, ignored) && imagesDiffer(each.second);
-      });
-  if (!split)
+  if (!requireProgram(session.artifact(), "predict").tiling())
+    return parts;
+  auto images = directories();
+  if (std::none_of(images.begin(), images.end(),
+                   [](const auto &each) { return imagesDiffer(each.second); }))
     return parts;
   parts.clear();
-  for (const auto &[stem, ignored] : imageFiles(options.data.front().second)) {
+  for (const auto &[stem, ignored] : images[options.data.front().first]) {
     DataPart &part = parts.emplace_back(DataPart{{}, stem});
     for (const auto &[input, directory] : options.data) {
-      std::map<std::string, std::string> files = imageFiles(directory);
-      if (!files.contains(stem))
+      if (!images[input].contains(stem))
         throw Error(ErrorCode::BadInput, "'" + directory + "' has no image named " + stem +
                                              ", as '" + options.data.front().second + "' has");
-      part.paths.emplace_back(input, files[stem]);
+      part.paths.emplace_back(input, images[input][stem]);
     }
   }
   return parts;

@@ -42,16 +42,22 @@ Range rangeOf(std::span<const float> values) {
   return isShare || found.black > found.white ? Range() : found;
 }
 
+/// An image of a class's folder is CLASS/STEM.
+std::string asOneName(std::string stem) {
+  std::replace(stem.begin(), stem.end(), '/', '-');
+  return stem;
+}
+
 std::string stemOf(const Prediction &prediction, int64_t sample) {
   if (!prediction.stems.empty())
-    return prediction.stems[static_cast<size_t>(sample)];
+    return asOneName(prediction.stems[static_cast<size_t>(sample)]);
   std::string number = std::to_string(sample);
   return std::string(number.size() < 5 ? 5 - number.size() : 0, '0') + number;
 }
 
 std::string baseOf(const Prediction &prediction, const std::string &directory) {
   return directory + "/" + prediction.name +
-         (prediction.image.empty() ? "" : "-" + prediction.image);
+         (prediction.image.empty() ? "" : "-" + asOneName(prediction.image));
 }
 
 class Writer {
