@@ -2,7 +2,7 @@
 
 #include "runtime/artifact/Hash.h"
 #include "runtime/artifact/MappedFile.h"
-#include "runtime/data/ImageDirectory.h"
+#include "runtime/data/readers/ImageDirectory.h"
 
 #include <cstdio>
 #include <filesystem>

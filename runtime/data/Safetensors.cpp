@@ -3,8 +3,8 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
 #include "runtime/core/Bf16.h"
-#include "runtime/data/Array.h"
 #include "runtime/data/AtomicFile.h"
+#include "runtime/data/readers/Array.h"
 
 #include <algorithm>
 #include <cstring>

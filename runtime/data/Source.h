@@ -8,8 +8,8 @@
 // samples, but channels or slices of one, once. May be used from any thread.
 #pragma once
 
-#include "runtime/data/ImageCache.h"
-#include "runtime/data/ImageDirectory.h"
+#include "runtime/data/readers/ImageCache.h"
+#include "runtime/data/readers/ImageDirectory.h"
 #include "runtime/data/steps/Geometry.h"
 
 #include <optional>

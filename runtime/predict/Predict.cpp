@@ -4,7 +4,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/data/ImageDirectory.h"
+#include "runtime/data/readers/ImageDirectory.h"
 #include "runtime/predict/Tiling.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Evaluate.h"

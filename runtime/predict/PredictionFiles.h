@@ -9,7 +9,7 @@
 // show [0, 1], or else the output's own range, as black to white.
 #pragma once
 
-#include "runtime/data/Array.h"
+#include "runtime/data/readers/Array.h"
 
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 #include "runtime/predict/Tiling.h"
 
 #include "runtime/artifact/Align.h"
-#include "runtime/data/Array.h"
+#include "runtime/data/readers/Array.h"
 
 #include <algorithm>
 #include <functional>

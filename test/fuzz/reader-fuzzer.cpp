@@ -1,8 +1,8 @@
 // libFuzzer target of one reader of data files (DLC_READER): any bytes are read or refused by
 // Error(BadInput) in one line; never a crash, and never memory that the file cannot account for.
 #include "runtime/artifact/Error.h"
-#include "runtime/data/Readers.h"
 #include "runtime/data/Safetensors.h"
+#include "runtime/data/readers/Readers.h"
 
 #include <cstdlib>
 #include <sys/mman.h>

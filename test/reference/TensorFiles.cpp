@@ -1,8 +1,8 @@
 #include "test/reference/TensorFiles.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/data/Array.h"
 #include "runtime/data/Safetensors.h"
+#include "runtime/data/readers/Array.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/data/Array.h"
+#include "runtime/data/readers/Array.h"
 #include "runtime/data/Npy.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"

@@ -1,5 +1,5 @@
-#include "runtime/data/Array.h"
-#include "runtime/data/Readers.h"
+#include "runtime/data/readers/Array.h"
+#include "runtime/data/readers/Readers.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 

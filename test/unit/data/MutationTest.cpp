@@ -2,8 +2,8 @@
 // extremes, is read or refused by one line. Draws are fixed, so that a failure comes again.
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
-#include "runtime/data/Readers.h"
 #include "runtime/data/Safetensors.h"
+#include "runtime/data/readers/Readers.h"
 #include "test/unit/data/TestFiles.h"
 
 #include <cstring>

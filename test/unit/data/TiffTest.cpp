@@ -1,5 +1,5 @@
-#include "runtime/data/Array.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/data/readers/Array.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
 

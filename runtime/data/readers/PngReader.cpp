@@ -1,10 +1,10 @@
 // libpng reports errors by longjmp: everything with a destructor lives outside of the function that
 // sets the jump.
 #include "runtime/artifact/Error.h"
-#include "runtime/data/InputFile.h"
-#include "runtime/data/Planes.h"
-#include "runtime/data/Readers.h"
-#include "runtime/data/Sizes.h"
+#include "runtime/data/readers/InputFile.h"
+#include "runtime/data/readers/Planes.h"
+#include "runtime/data/readers/Readers.h"
+#include "runtime/data/readers/Sizes.h"
 
 #include <bit>
 #include <csetjmp>

@@ -4,7 +4,7 @@
 // All throw Error(BadInput) in one line that names the file. May be called from any thread.
 #pragma once
 
-#include "runtime/data/Array.h"
+#include "runtime/data/readers/Array.h"
 
 namespace dlc::rt {
 

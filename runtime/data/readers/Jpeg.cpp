@@ -2,10 +2,10 @@
 // the functions that set the jump. Data that end early are a warning to it, after which it goes
 // on with grey: here they are an error. Other warnings are of harmless oddities.
 #include "runtime/artifact/Error.h"
-#include "runtime/data/InputFile.h"
-#include "runtime/data/Planes.h"
-#include "runtime/data/Readers.h"
-#include "runtime/data/Sizes.h"
+#include "runtime/data/readers/InputFile.h"
+#include "runtime/data/readers/Planes.h"
+#include "runtime/data/readers/Readers.h"
+#include "runtime/data/readers/Sizes.h"
 
 #include <csetjmp>
 #include <filesystem>

@@ -2,8 +2,8 @@
 // One-byte elements of a plain file stay mapped; everything else is decoded into memory.
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
-#include "runtime/data/Readers.h"
-#include "runtime/data/Sizes.h"
+#include "runtime/data/readers/Readers.h"
+#include "runtime/data/readers/Sizes.h"
 
 #include <algorithm>
 #include <cstring>

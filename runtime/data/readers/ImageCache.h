@@ -4,7 +4,7 @@
 // May be used from any thread.
 #pragma once
 
-#include "runtime/data/Array.h"
+#include "runtime/data/readers/Array.h"
 
 #include <list>
 #include <mutex>

@@ -1,7 +1,7 @@
-#include "runtime/data/ImageDirectory.h"
+#include "runtime/data/readers/ImageDirectory.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/data/Readers.h"
+#include "runtime/data/readers/Readers.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -2,7 +2,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
-#include "runtime/data/Readers.h"
+#include "runtime/data/readers/Readers.h"
 
 #include <algorithm>
 #include <optional>

@@ -5,10 +5,10 @@
 //
 // Memory grows with what was decoded: a header that lies about sizes costs a message.
 #include "runtime/artifact/Error.h"
-#include "runtime/data/Planes.h"
-#include "runtime/data/Readers.h"
-#include "runtime/data/Sizes.h"
-#include "runtime/data/TiffAxes.h"
+#include "runtime/data/readers/Planes.h"
+#include "runtime/data/readers/Readers.h"
+#include "runtime/data/readers/Sizes.h"
+#include "runtime/data/readers/TiffAxes.h"
 
 #include <algorithm>
 #include <cstdarg>

@@ -2,10 +2,10 @@
 // frames (ij.io.TiffEncoder). OME writes XML, of which attributes of three elements matter: Image,
 // Pixels and TiffData (https://docs.openmicroscopy.org/ome-model, OME-TIFF).
 
-#include "runtime/data/TiffAxes.h"
+#include "runtime/data/readers/TiffAxes.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/data/Sizes.h"
+#include "runtime/data/readers/Sizes.h"
 
 #include <algorithm>
 #include <array>

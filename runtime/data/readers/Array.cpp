@@ -1,4 +1,4 @@
-#include "runtime/data/Array.h"
+#include "runtime/data/readers/Array.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"

@@ -1,4 +1,4 @@
-#include "runtime/data/ImageCache.h"
+#include "runtime/data/readers/ImageCache.h"
 
 #include "runtime/artifact/Error.h"
 
