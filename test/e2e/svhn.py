@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+"""scripts/convert-svhn on MATLAB 5 files written by the letter of the format, as MATLAB stores them: whole or deflated,
+numbers in the smallest type that holds them, short elements beside their tags."""
+import struct
+import subprocess
+import sys
+import zlib
+
+from support import ROOT, check, workspace
+
+import numpy as np
+
+
+def element(kind, data):
+    if len(data) <= 4:
+        return struct.pack("<HH", kind, len(data)) + data.ljust(4, b"\0")
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+
+def matrix(name, values, mclass, kind):
+    shape = struct.pack(f"<{values.ndim}i", *values.shape)
+    data = element(6, struct.pack("<II", mclass, 0)) + element(5, shape) + element(1, name) + element(kind, values.tobytes("F"))
+    return struct.pack("<II", 14, len(data)) + data
+
+
+def deflated(data):
+    data = zlib.compress(data)
+    return struct.pack("<II", 15, len(data)) + data
+
+
+def mat(*parts):
+    return b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + b"".join(parts)
+
+
+def convert(path, prefix):
+    return subprocess.run([sys.executable, ROOT / "scripts" / "convert-svhn", path, prefix], capture_output=True, text=True)
+
+
+def refused(directory, data, *parts):
+    (directory / "bad.mat").write_bytes(data)
+    done = convert(directory / "bad.mat", directory / "bad")
+    check(done.returncode == 1 and done.stderr.count("\n") == 1, f"one line: {done.stderr}")
+    for part in ("convert-svhn: cannot read", "bad.mat'", *parts):
+        check(part in done.stderr, f"'{part}' is not in: {done.stderr}")
+    check(not (directory / "bad-images.npy").exists(), "nothing is written for a bad file")
+
+
+directory = workspace()
+# Pixel (y, x) of channel c of image n.
+images = np.fromfunction(lambda y, x, c, n: 10 * y + x + 60 * c + 7 * n, (32, 32, 3, 3), dtype=int).astype(np.uint8)
+labels = np.array([[1], [10], [7]], np.uint8)
+whole = [matrix(b"X", images, 9, 2), matrix(b"y", labels, 6, 2)]  # y: doubles, stored as bytes
+for name, parts in (("whole", whole), ("deflated", [deflated(part) for part in whole])):
+    (directory / f"{name}.mat").write_bytes(mat(*parts))
+    done = convert(directory / f"{name}.mat", directory / name)
+    check(done.returncode == 0 and done.stdout == "3 digits; of each: 1 1 0 0 0 0 0 1 0 0\n", done.stdout + done.stderr)
+    pixels = np.load(directory / f"{name}-images.npy")
+    check(pixels.shape == (3, 32, 32, 3) and pixels.dtype == np.uint8 and pixels.flags.c_contiguous, str(pixels.shape))
+    check(pixels[2, 5, 9, 1] == 50 + 9 + 60 + 14 and pixels[0, 0, 1, 0] == 1 and pixels[1, 1, 0, 0] == 17, "pixels")
+    check(list(np.load(directory / f"{name}-labels.npy")) == [1, 0, 7], "10 stands for 0")
+
+refused(directory, mat(*whole)[:5000], "truncated")
+refused(directory, mat(deflated(whole[0])[:-9] + bytes(9), whole[1]))
+refused(directory, b"\x89HDF\r\n", "no MATLAB 5 file", "train_32x32.mat")
+refused(directory, mat(whole[0]), "it holds X; wanted X and y")
+refused(directory, mat(whole[0], matrix(b"y", labels[:2], 6, 2)), "y does not hold a digit of each of the 3 images")
+refused(directory, mat(matrix(b"X", images[:, :, 0], 9, 2), whole[1]), "X is 32 x 32 x 3 of uint8; wanted 32 x 32 x 3 x N")
