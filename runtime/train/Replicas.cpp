@@ -9,7 +9,7 @@
 namespace dlc::rt {
 
 void requireEqualReplicas(const Session &session, const std::string &when,
-                          const std::string &kept) {
+                          const std::string &advice) {
   ControlPlane &control = session.control();
   if (control.size() == 1)
     return;
@@ -30,12 +30,9 @@ void requireEqualReplicas(const Session &session, const std::string &when,
       if (differs(rank, i))
         ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
     if (!ranks.empty())
-      throw CollectiveError(ErrorCode::Runtime,
-                            "ranks do not hold the same variables " + when + ": " +
-                                variables[i].name + " of rank " + ranks +
-                                " differs from that of rank 0; check the hosts' memory, or report "
-                                "the artifact as wrong" +
-                                kept);
+      throw CollectiveError(ErrorCode::Runtime, "ranks do not hold the same variables " + when +
+                                                    ": " + variables[i].name + " of rank " + ranks +
+                                                    " differs from that of rank 0; " + advice);
   }
 }
 

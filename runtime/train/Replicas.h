@@ -1,4 +1,4 @@
-// The invariant that all ranks hold the same variables, checked while a run goes on.
+// The invariant that all ranks hold the same variables, checked before a run and while it goes on.
 #pragma once
 
 #include "runtime/core/Session.h"
@@ -9,7 +9,8 @@ namespace dlc::rt {
 
 /// Compares parameters, state and slots over ranks by their hashes. Collective: all ranks throw
 /// CollectiveError(Runtime) alike, which names the first variable that differs, the ranks where it
-/// does, `when`, and what is `kept`.
-void requireEqualReplicas(const Session &session, const std::string &when, const std::string &kept);
+/// does, `when`, and then `advice`.
+void requireEqualReplicas(const Session &session, const std::string &when,
+                          const std::string &advice);
 
 } // namespace dlc::rt

@@ -45,6 +45,7 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
       shape(rankBatch(session, recipe.accumulate())),
       steps(session, recipe.seed(), recipe.accumulate()),
       totals(requireProgram(session.artifact(), "train")) {
+  requireEqualStart();
   data.split(recipe.seed());
   if (!options.resume)
     data.measureStatistics();
@@ -93,6 +94,15 @@ Recipe Trainer::startRecipe() {
     startAverages(session);
   state.recipe = recipe.values();
   return recipe;
+}
+
+/// Steps keep equal variables equal, and never make unequal ones equal.
+void Trainer::requireEqualStart() const {
+  std::string file = options.resume ? directory.last() : options.init;
+  requireEqualReplicas(session, "before step " + std::to_string(state.step + 1),
+                       file.empty()
+                           ? "check that all hosts have the same processor and the same programs"
+                           : "check that '" + file + "' is the same file on all hosts");
 }
 
 /// Restores the totals of the epoch begun. Another artifact may count other things.
@@ -414,7 +424,8 @@ void Trainer::saveState(const std::string &path) {
 void Trainer::requireSoundVariables() {
   if (checkedStep == state.step)
     return;
-  requireEqualReplicas(session, "after step " + std::to_string(state.step), keptText());
+  requireEqualReplicas(session, "after step " + std::to_string(state.step),
+                       "check the hosts' memory, or report the artifact as wrong" + keptText());
   requireFinite();
   checkedStep = state.step;
 }

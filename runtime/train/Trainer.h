@@ -34,6 +34,7 @@ public:
 
 private:
   Recipe startRecipe();
+  void requireEqualStart() const;
   void takeUpTotals();
   void requireBest() const;
   int64_t stepsPerEpoch(int64_t samplesPerStep) const;

@@ -5,6 +5,7 @@
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/StopSignal.h"
 #include "runtime/train/Trainer.h"
@@ -39,6 +40,8 @@ static void runEval(Session &session, const Command &command, Console &console) 
   Dataset dataset(dataPipeline(artifact), inputSpecs(artifact, "eval"), inputNames(artifact),
                   command.train.data);
   dataset.setStatistics(loadWeights(session, command.train.init));
+  requireEqualReplicas(session, "before the evaluation",
+                       "check that '" + command.train.init + "' is the same file on all hosts");
   if (!command.json)
     for (const std::string &notice : dataset.notices())
       console.line("note: " + notice);

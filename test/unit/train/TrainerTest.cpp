@@ -312,6 +312,24 @@ TEST_F(TrainerTest, RanksThatDivergeStopTheRunAndKeepTheCheckpoint) {
   EXPECT_EQ(failure(options("alone"), 1, test::Copying::Diverging), "no error");
 }
 
+/// Rank 2 draws other start values than the others.
+TEST_F(TrainerTest, RanksThatStartUnequalDoNotTrain) {
+  Artifact artifact(test::CopyingArtifact().pack(), "copying.dlx");
+  TrainOptions run = options("run");
+  std::string message = test::errorOf([&] {
+    runInProcess(3, [&](ControlPlane &control) {
+      Session session(artifact, control, {1, control.rank() == 2 ? 6u : 5u});
+      Console console(control.rank() == 0, false, out);
+      StopSignal signals;
+      Trainer(session, run, console, signals).run();
+    });
+  });
+  EXPECT_EQ(message, "ranks do not hold the same variables before step 1: weight of rank 2 differs "
+                     "from that of rank 0; check that all hosts have the same processor and the "
+                     "same programs");
+  EXPECT_FALSE(std::filesystem::exists(run.runDirectory));
+}
+
 TEST_F(TrainerTest, ASignalLeavesAResumableRun) {
   Artifact artifact(test::CopyingArtifact().pack(), "copying.dlx");
   TrainOptions run = options("run");
