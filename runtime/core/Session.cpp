@@ -87,6 +87,8 @@ struct Session::Impl {
     return PhysicalType(*artifact->buffers()->Get(buffer)->type());
   }
   std::vector<float> read(uint32_t buffer, unsigned slot) const;
+  void read(uint32_t buffer, unsigned slot, std::vector<float> &values,
+            std::vector<std::byte> &physical) const;
   void write(const artifact::Variable &variable, const FillValues &fill);
   void writeCopy(const artifact::Variable &copy, std::span<const std::byte> parameter);
 
@@ -133,12 +135,19 @@ const artifact::Variable &Session::Impl::variable(const std::string &name) const
 }
 
 std::vector<float> Session::Impl::read(uint32_t buffer, unsigned slot) const {
-  PhysicalType type = typeOf(buffer);
-  std::vector<std::byte> physical(type.bytes());
-  device->download(arenas->memory(buffer, slot), physical);
-  std::vector<float> values(type.logicalElements());
-  readTensor(type, physical, values);
+  std::vector<float> values;
+  std::vector<std::byte> physical;
+  read(buffer, slot, values, physical);
   return values;
+}
+
+void Session::Impl::read(uint32_t buffer, unsigned slot, std::vector<float> &values,
+                         std::vector<std::byte> &physical) const {
+  PhysicalType type = typeOf(buffer);
+  physical.resize(type.bytes());
+  device->download(arenas->memory(buffer, slot), physical);
+  values.resize(type.logicalElements());
+  readTensor(type, physical, values);
 }
 
 void Session::Impl::write(const artifact::Variable &variable, const FillValues &fill) {
@@ -198,12 +207,19 @@ void Session::initialize(uint64_t seed) {
 }
 
 std::vector<float> Session::read(const std::string &name) const {
+  std::vector<float> values;
+  std::vector<std::byte> scratch;
+  read(name, values, scratch);
+  return values;
+}
+
+void Session::read(const std::string &name, std::vector<float> &values,
+                   std::vector<std::byte> &scratch) const {
   const artifact::Variable &variable = impl->variable(name);
   if (variable.kind() != artifact::VariableKind::Scalar)
-    return impl->read(variable.buffer(), 0);
-  std::vector<float> value(1);
-  readTensor(impl->typeOf(variable.buffer()), impl->scalars.of(variable), value);
-  return value;
+    return impl->read(variable.buffer(), 0, values, scratch);
+  values.resize(1);
+  readTensor(impl->typeOf(variable.buffer()), impl->scalars.of(variable), values);
 }
 
 void Session::write(const std::string &variable, std::span<const float> values) {

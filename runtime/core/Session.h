@@ -45,6 +45,9 @@ public:
   /// Logical row-major f32 copy of a variable, whatever its layout; throws if there is none of this
   /// name or the count differs. A parameter is written with its copies.
   std::vector<float> read(const std::string &variable) const;
+  /// The same, into vectors that keep their memory from one call to the next; `scratch` is any.
+  void read(const std::string &variable, std::vector<float> &values,
+            std::vector<std::byte> &scratch) const;
   void write(const std::string &variable, std::span<const float> values);
   /// Hash of a variable's memory, padding included: equal on all ranks after every step.
   uint64_t fingerprint(const std::string &variable) const;

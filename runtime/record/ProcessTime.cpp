@@ -4,6 +4,7 @@
 #include <ctime>
 #include <fstream>
 #include <sstream>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace dlc::rt {
@@ -24,6 +25,23 @@ double secondsOfProcess() {
   clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
          ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+ProcessorTime processorTime() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval &time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
+}
+
+std::string timesText(ProcessorTime processor, int ranks, double wall) {
+  char text[128];
+  std::string together = ranks > 1 ? " (" + std::to_string(ranks) + " ranks together)" : "";
+  std::snprintf(text, sizeof text, "user %.2f s, system %.2f s%s, wall %.2f s", processor.user,
+                processor.system, together.c_str(), wall);
+  return text;
 }
 
 std::string firstStepText(double seconds) {

@@ -1,4 +1,4 @@
-// How long this process has run, start-up included.
+// How long this process has run and kept processors busy, start-up included.
 #pragma once
 
 #include <string>
@@ -7,6 +7,15 @@ namespace dlc::rt {
 
 /// Seconds since the kernel started this process, to its clock tick (10 ms).
 double secondsOfProcess();
+
+/// Seconds that this process has kept processors busy, all its threads together.
+struct ProcessorTime {
+  double user = 0, system = 0;
+};
+ProcessorTime processorTime();
+
+/// "user 1.50 s, system 0.25 s (2 ranks together), wall 1.00 s", start-up included.
+std::string timesText(ProcessorTime processor, int ranks, double wall);
 
 /// "first step after 1.23 s", said once it has ended.
 std::string firstStepText(double seconds);

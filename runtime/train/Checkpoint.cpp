@@ -13,8 +13,6 @@ namespace dlc::rt {
 
 using artifact::VariableKind;
 
-static constexpr const char *runStateKey = "dlc.run";
-
 static std::string describe(const std::string &name, const std::vector<int64_t> &shape) {
   return name + " (" + shapeText(shape) + ")";
 }
@@ -96,6 +94,10 @@ static std::vector<VariableInfo> variablesToRestore(const Session &session, bool
     return variable.kind == VariableKind::Copy || (variable.kind == VariableKind::Slot && !slots);
   });
   return variables;
+}
+
+std::vector<VariableInfo> checkpointVariables(const Session &session) {
+  return variablesToRestore(session, /*slots=*/true);
 }
 
 static Dataset::Statistics restore(Session &session, const TensorFile &file,

@@ -13,6 +13,12 @@
 
 namespace dlc::rt {
 
+/// Where a checkpoint's metadata have the run's state.
+inline constexpr const char *runStateKey = "dlc.run";
+
+/// What a checkpoint holds: parameters, state and slots.
+std::vector<VariableInfo> checkpointVariables(const Session &session);
+
 /// Throws Error(BadInput) listing names and shapes unless `file` has all wanted tensors in their
 /// shapes and none that is unknown. Slots, data statistics and num_batches_tracked may be there.
 /// With `mayExcept` the error says how --init leaves out what does not fit.

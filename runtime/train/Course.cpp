@@ -9,12 +9,15 @@ bool Course::isOver(const RunState &state) const {
          (state.step >= totalSteps && state.stepInEpoch < stepsPerEpoch && state.told);
 }
 
-Course courseOf(int64_t stepsPerEpoch, const TrainOptions &options, const RunState &state) {
+Course courseOf(int64_t stepsPerEpoch, const TrainOptions &options, const RunState &state,
+                int64_t share) {
   Course course;
   course.stepsPerEpoch = stepsPerEpoch;
+  course.share = share;
   int64_t place = state.place(stepsPerEpoch);
   int64_t stepsEnd = place + options.steps.value_or(0) - state.step;
-  course.epochs = options.epochs.value_or((stepsEnd + stepsPerEpoch - 1) / stepsPerEpoch);
+  course.epochs = options.epochs ? course.epochsOf(*options.epochs)
+                                 : (stepsEnd + stepsPerEpoch - 1) / stepsPerEpoch;
   course.end = course.epochs * stepsPerEpoch;
   if (options.steps)
     course.end = std::min(course.end, stepsEnd);
@@ -38,7 +41,7 @@ std::string nothingToDoText(const Course &course, const TrainOptions &options,
   return text + ", and was to do " +
          (options.steps ? counted(*options.steps, "step") : counted(course.epochs, "epoch")) +
          "; go on with --steps above " + std::to_string(state.step) + " or --epochs above " +
-         std::to_string(state.epoch);
+         std::to_string(state.epoch * course.share);
 }
 
 } // namespace dlc::rt

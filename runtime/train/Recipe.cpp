@@ -121,6 +121,7 @@ static std::vector<Fact> factsOf(const Artifact &artifact, const TrainOptions &o
   return {
       flag("lr", options.learningRate, json(), modelRate),
       flag("scale-lr", named(options.scaleRate, "linear", "none"), "none"),
+      flag("scale-epochs", options.scaleEpochs, false),
       flag("accumulate", options.accumulate, 1),
       flag("seed", options.seed, 0),
       flag("shuffle", options.shuffle, true),
@@ -216,12 +217,13 @@ json Recipe::resolved() const {
 
 double Recipe::learningRate() const { return resolved().at("lr"); }
 
-int64_t Recipe::scheduleSteps(int64_t stepsPerEpoch, int64_t total) const {
+int64_t Recipe::scheduleSteps(const Course &course) const {
   const json &length = held.at("length");
   if (length.is_null())
-    return total;
-  return length.contains("steps") ? length.at("steps").get<int64_t>()
-                                  : length.at("epochs").get<int64_t>() * stepsPerEpoch;
+    return course.end;
+  return length.contains("steps")
+             ? length.at("steps").get<int64_t>()
+             : course.epochsOf(length.at("epochs").get<int64_t>()) * course.stepsPerEpoch;
 }
 
 static std::string textOf(const json &value) {

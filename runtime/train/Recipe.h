@@ -6,6 +6,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
+#include "runtime/train/Course.h"
 #include "runtime/train/TrainOptions.h"
 
 #include <nlohmann/json.hpp>
@@ -43,14 +44,15 @@ public:
 
   double learningRate() const;
   bool scalesRate() const { return held.at("scale-lr") == "linear"; }
+  bool scalesEpochs() const { return held.at("scale-epochs"); }
   int64_t accumulate() const { return held.at("accumulate"); }
   uint64_t seed() const { return held.at("seed"); }
   bool shuffles() const { return held.at("shuffle"); }
   bool stopsOnNan() const { return held.at("on-nan") == "stop"; }
   /// True if the schedule counts to an end.
   bool countsToAnEnd() const { return !held.at("length").is_null(); }
-  /// Steps that the schedule counts to, for a run of `total` steps.
-  int64_t scheduleSteps(int64_t stepsPerEpoch, int64_t total) const;
+  /// Steps that the schedule counts to, in a run of this course.
+  int64_t scheduleSteps(const Course &course) const;
 
 private:
   std::vector<Fact> facts;

@@ -52,6 +52,8 @@ static void takeUp(TrainOptions &options, const SavedEntry &saved) {
   options.init = saved.at("init").text("a path, or \"\" for none");
   for (const SavedEntry &pattern : saved.at("init_except").list())
     options.initExcept.push_back(pattern.text());
+  if (saved.has("save_every") && !options.saveEvery)
+    options.saveEvery = saved.at("save_every").count(ranges::positiveCount);
   if (options.epochs || options.steps)
     return; // a new end
   if (saved.has("epochs"))
@@ -84,6 +86,8 @@ Json runConfiguration(const Artifact &artifact, const TrainOptions &options, con
     json["epochs"] = *options.epochs;
   if (options.steps)
     json["steps"] = *options.steps;
+  if (options.saveEvery)
+    json["save_every"] = *options.saveEvery;
   json["data"] = pathsOf(options.data);
   json["val"] = pathsOf(options.validation);
   json["init"] = absolute(options.init);

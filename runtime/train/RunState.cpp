@@ -162,6 +162,7 @@ static void requireGiven(const SavedEntry &recipe) {
       },
       "a finite number, 0 or more");
   check("scale-lr", isOneOf("linear", "none"), "linear or none");
+  check("scale-epochs", [](const Json &value) { return value.is_boolean(); }, "true or false");
   check(
       "seed", [](const Json &value) { return value.is_number_unsigned(); },
       "a whole number from 0 to below 2^64");

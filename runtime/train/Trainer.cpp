@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 namespace dlc::rt {
 
@@ -54,13 +55,15 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
   if (state.stepInEpoch > 0)
     takeUpTotals();
   setWorkers();
-  course = courseOf(state.stepsPerEpoch, options, state);
+  setCourse();
   if (course.isOver(state) && !options.overrides.empty()) // which would be lost
     throw CollectiveError(ErrorCode::BadInput, nothingToDoText(course, options, state));
   setSchedule();
   setMonitor();
   signals.note(); // what is begun here ends with a checkpoint
   directory.create();
+  if (options.saveEvery && shape.rank == 0 && !course.isOver(state))
+    writer = std::make_unique<CheckpointWriter>(session, data.statistics());
 }
 
 /// Loads variables and state of the run that is resumed, or the weights that a fresh run starts
@@ -191,8 +194,16 @@ bool Trainer::monitorsMetric() const {
   return data.hasValidation() && !training.monitor.empty() && training.monitor != "loss";
 }
 
+void Trainer::setCourse() {
+  int64_t share = recipe.scalesEpochs() ? scaling() : 1;
+  course = courseOf(state.stepsPerEpoch, options, state, share);
+  if (share > 1 && options.epochs)
+    notes.push_back(std::to_string(*options.epochs) + " epochs / " + std::to_string(share) + " = " +
+                    std::to_string(course.epochsOf(*options.epochs)) + " (--scale-epochs)");
+}
+
 void Trainer::setSchedule() {
-  int64_t length = recipe.scheduleSteps(course.stepsPerEpoch, course.end);
+  int64_t length = recipe.scheduleSteps(course);
   if (recipe.countsToAnEnd()) {
     std::string how;
     if (length < course.end)
@@ -201,7 +212,11 @@ void Trainer::setSchedule() {
       how = ", as --steps says; --epochs beside it lets it count to their end";
     notes.push_back("the schedule counts to step " + std::to_string(length) + how);
   }
-  double scale = recipe.scalesRate() ? static_cast<double>(shape.ranks * shape.pieces) : 1;
+  double scale = recipe.scalesRate() ? static_cast<double>(scaling()) : 1;
+  if (scale > 1)
+    notes.push_back("learning rate " + figureText(recipe.learningRate()) + " x " +
+                    std::to_string(scaling()) + " = " + figureText(recipe.learningRate() * scale) +
+                    " (--scale-lr=linear)");
   schedule = std::make_unique<Schedule>(training.schedule, recipe.learningRate() * scale,
                                         course.stepsPerEpoch, length);
   for (size_t i = 0; i < schedule->plateaus.size() && i < state.plateaus.size(); ++i) {
@@ -235,6 +250,9 @@ void Trainer::announce() const {
   if (shape.pieces > 1)
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
                  bytesText(sumBytes) + " of the planned memory");
+  if (writer)
+    console.line("the copy for --save-every takes " + bytesText(writer->bytes()) +
+                 " of rank 0's memory beside what is planned");
   console.line(monitorText(state.monitor, data.hasValidation(), training.monitor));
   for (const std::string &notice : data.notices())
     console.line("note: " + notice);
@@ -308,6 +326,8 @@ void Trainer::runEpoch() {
         failOnNonFinite(step);
       if (outcome.stop)
         interrupt();
+      if (options.saveEvery && state.step % *options.saveEvery == 0)
+        saveBetweenSteps();
     }
   } // the loader stops here: validation uses the same input memory
   endEpoch(secondsSince(begin), stepsRun - stepsBefore);
@@ -355,6 +375,11 @@ void Trainer::writing(const std::function<void()> &write) const {
 }
 
 std::string Trainer::keptText() const {
+  try {
+    if (writer)
+      writer->wait();
+  } catch (const Error &) { // the checkpoint before is kept
+  }
   std::error_code ignored;
   return std::filesystem::exists(directory.last(), ignored)
              ? "; the last checkpoint is '" + directory.last() + "'"
@@ -404,17 +429,43 @@ void Trainer::failOnData(const std::string &why, const std::string &fact) const 
   throw CollectiveError(ErrorCode::BadInput, why + further);
 }
 
+void Trainer::noteState() {
+  state.totals = state.stepInEpoch > 0 ? totals.numbers() : std::vector<double>();
+  state.plateaus = schedule->plateaus;
+}
+
 void Trainer::saveState(const std::string &path) {
   Clock::time_point begin = Clock::now();
   requireSoundVariables();
-  state.totals = state.stepInEpoch > 0 ? totals.numbers() : std::vector<double>();
-  state.plateaus = schedule->plateaus;
+  noteState();
   writing([&] {
+    if (writer)
+      writer->wait();
     if (log)
       log->flush(); // first: what a checkpoint's steps have logged is on disk
     if (shape.rank == 0)
       saveCheckpoint(session, data.statistics(), state, /*averaged=*/path == directory.best(),
                      path);
+  });
+  extra.checkpoint += secondsSince(begin);
+}
+
+/// Training waits for the copy alone. At the end of an epoch there is a checkpoint anyway. A disk
+/// that is slower than the steps leaves out some.
+void Trainer::saveBetweenSteps() {
+  if (state.stepInEpoch == course.stepsPerEpoch || state.step == course.totalSteps)
+    return;
+  Clock::time_point begin = Clock::now();
+  requireSoundVariables();
+  noteState();
+  writing([&] {
+    if (log)
+      log->flush();
+    if (writer && !writer->isBusy())
+      writer->begin(state, directory.last());
+    else if (writer && !std::exchange(toldOfSlowWriter, true))
+      console.line("note: no checkpoint after step " + std::to_string(state.step) +
+                   ", since the one before is still being written; a larger --save-every would do");
   });
   extra.checkpoint += secondsSince(begin);
 }
@@ -525,6 +576,9 @@ void Trainer::finish() {
   shares.evaluation = extra.evaluation;
   shares.checkpoint = extra.checkpoint;
   console.line(closingText(secondsSince(started), shares));
+  std::vector<double> processor = {processorTime().user, processorTime().system};
+  session.control().sum(processor, "sum of the ranks' processor times");
+  console.line(timesText({processor[0], processor[1]}, shape.ranks, secondsOfProcess()));
 }
 
 } // namespace dlc::rt

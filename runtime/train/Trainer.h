@@ -8,6 +8,7 @@
 
 #include "runtime/record/Console.h"
 #include "runtime/record/RunLog.h"
+#include "runtime/train/CheckpointWriter.h"
 #include "runtime/train/Course.h"
 #include "runtime/train/Recipe.h"
 #include "runtime/train/RunDirectory.h"
@@ -40,6 +41,8 @@ private:
   int64_t stepsPerEpoch(int64_t samplesPerStep) const;
   void requireSavedEpoch() const;
   void setWorkers();
+  int64_t scaling() const { return shape.ranks * shape.pieces; }
+  void setCourse();
   void setSchedule();
   void setMonitor();
   std::string monitoredName() const;
@@ -57,7 +60,9 @@ private:
   [[noreturn]] void interrupt();
   [[noreturn]] void failOnData(const std::string &why, const std::string &fact) const;
   Totals validate();
+  void noteState();
   void saveState(const std::string &path);
+  void saveBetweenSteps();
   void requireSoundVariables();
   void requireFinite() const;
   void keepBest();
@@ -79,11 +84,13 @@ private:
   Course course;
   Totals totals; // of the epoch begun
   std::unique_ptr<Schedule> schedule;
-  std::unique_ptr<RunLog> log; // rank 0
-  TimeShares extra;            // evaluation and checkpoints
-  int64_t checkedStep = -1;    // after which variables were last found sound
-  int64_t stepsRun = 0;        // by this process
-  bool endsEpochs = false;     // or a part of one: this process has
+  std::unique_ptr<RunLog> log;              // rank 0
+  std::unique_ptr<CheckpointWriter> writer; // rank 0's, of --save-every
+  bool toldOfSlowWriter = false;
+  TimeShares extra;         // evaluation and checkpoints
+  int64_t checkedStep = -1; // after which variables were last found sound
+  int64_t stepsRun = 0;     // by this process
+  bool endsEpochs = false;  // or a part of one: this process has
   std::chrono::steady_clock::time_point started;
 };
 

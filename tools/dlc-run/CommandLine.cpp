@@ -155,6 +155,9 @@ void addTraining(CLI::App *train, rt::TrainOptions &options) {
           "--scale-lr", [&](const std::string &how) { options.scaleRate = how == "linear"; },
           "Multiply the learning rate by the number of ranks, times --accumulate")
       ->check(CLI::IsMember({"none", "linear"}));
+  train->add_flag_callback(
+      "--scale-epochs", [&] { options.scaleEpochs = true; },
+      "Divide the epochs by the number of ranks, times --accumulate, rounded up");
   addOptional(*train, "--seed", options.seed, "N", "Seed of all random draws", seedNumber());
   train
       ->add_flag_callback(
@@ -185,6 +188,9 @@ void addTrainingFiles(CLI::App *train, rt::TrainOptions &options) {
       ->needs(init);
   train->add_option("--save", options.save, "Where the weights go at the end")
       ->type_name("W.safetensors");
+  addOptional(*train, "--save-every", options.saveEvery, "STEPS",
+              "Write a checkpoint every so many steps, too, while training goes on",
+              positiveCount());
   train->add_option("--run", options.runDirectory, "Run directory; default runs/MODEL-k")
       ->type_name("DIR");
   CLI::Option *resume = train->add_flag("--resume", options.resume, "Continue the run in --run");
@@ -371,6 +377,8 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
       throw CLI::ValidationError("-np", "predict runs on one rank");
     if (command.verb == Verb::Train && command.train.data.empty() && !command.train.resume)
       throw CLI::RequiredError("--data");
+    if (command.train.scaleEpochs && command.train.steps && !command.train.epochs)
+      throw CLI::RequiredError("--epochs beside --steps for --scale-epochs");
     checkSweep(command);
   } catch (const CLI::ParseError &error) {
     bool isHelp = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);

@@ -166,6 +166,7 @@ TEST(RunState, WhatIsWrongIsNamed) {
          "monitor.best_epoch is -1, wanted a whole number from 0 to 1000000000");
   for (auto [name, values, wanted] :
        {std::tuple("lr", "[-1, \"a\", 1e39]", "a finite number, 0 or more"),
+        std::tuple("scale-epochs", "1", "true or false"),
         std::tuple("scale-lr", "[\"foo\", 1]", "linear or none"),
         std::tuple("accumulate", "[0, -1, 1.5, 5000, \"x\"]", "a whole number from 1 to 4096"),
         std::tuple("seed", "[-7, 1.5, \"x\"]", "a whole number from 0 to below 2^64"),

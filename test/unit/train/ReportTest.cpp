@@ -1,4 +1,5 @@
 #include "runtime/train/Report.h"
+#include "runtime/record/ProcessTime.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,9 @@ TEST(Report, OpensAndClosesARun) {
   EXPECT_EQ(closingText(10, {5, 1, 0.5, 2, 0.25}),
             "10.00 s = compute 5.00 + exposed all-reduce 1.00 + data wait 0.50 + evaluation 2.00 + "
             "checkpoint 0.25 + other 1.25");
+  EXPECT_EQ(timesText({1.5, 0.25}, 1, 1), "user 1.50 s, system 0.25 s, wall 1.00 s");
+  EXPECT_EQ(timesText({3, 0.5}, 2, 1),
+            "user 3.00 s, system 0.50 s (2 ranks together), wall 1.00 s");
   Record record = {{"event", "epoch"}, {"step", 7},      {"epoch", 1},           {"loss", 0.5},
                    {"val_iou", 0.75},  {"seconds", 2.0}, {"samples_per_s", 12.5}};
   EXPECT_EQ(epochText(record, 20, true),

@@ -150,6 +150,97 @@ TEST_F(TrainerTest, AnEpochInterruptedAtItsEndIsEnded) {
   EXPECT_EQ(kept("interrupted/run"), kept("whole/run"));
 }
 
+/// The run ends at step 5 and saves nothing then: what it resumes from was written between steps.
+TEST_F(TrainerTest, ResumingFromACheckpointBetweenStepsEqualsNotStopping) {
+  writeData({1, 2, 3, 4, 0, 6, 7});
+  TrainOptions run = options("part/run");
+  run.shuffle = false;
+  run.saveEvery = 2;
+  std::string message = failure(run, 1, test::Copying::Counted);
+  EXPECT_NE(message.find("in step 5 (epoch 1)"), std::string::npos) << message;
+  EXPECT_NE(message.find("the last checkpoint is '" + run.runDirectory + "/last.safetensors"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(printed().find("the copy for --save-every takes 0.0 KiB of rank 0's memory"),
+            std::string::npos)
+      << printed();
+  std::string last = run.runDirectory + "/last.safetensors";
+  RunState state =
+      RunState::fromJson(readSafetensors(last).metadata.at("dlc.run"), "last.safetensors");
+  EXPECT_EQ(state.step, 4);
+  EXPECT_EQ(state.stepInEpoch, 4);
+  TensorFile saved = readSafetensors(last);
+  EXPECT_EQ(saved.tensors.at("weight").values, std::vector<float>(test::copiedElements, 3));
+  EXPECT_EQ(saved.tensors.count("optimizer.m.weight"), 1u);
+
+  TrainOptions rest = resumption("part/run");
+  rest.stopOnNan = false;
+  rest.overrides = {"on-nan"};
+  train(rest, 1, 0, test::Copying::Counted);
+  EXPECT_EQ(configuration("part/run")["save_every"], 2); // which need not be said again
+  TrainOptions whole = options("whole/run");
+  whole.shuffle = whole.stopOnNan = false;
+  train(whole, 1, 0, test::Copying::Counted);
+  EXPECT_EQ(readSafetensors(last).tensors.at("weight").values,
+            readSafetensors(whole.runDirectory + "/last.safetensors").tensors.at("weight").values);
+  EXPECT_EQ(kept("part/run")["log.csv"], kept("whole/run")["log.csv"]);
+  EXPECT_EQ(kept("part/run")["loss.svg"], kept("whole/run")["loss.svg"]);
+}
+
+/// A file that cannot be written is told at the next save, or at the end.
+TEST_F(TrainerTest, AFailureToWriteBetweenStepsEndsTheRun) {
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  run.resume = true;
+  run.epochs = 2;
+  run.saveEvery = 3;
+  std::filesystem::create_directory(run.runDirectory + "/last.safetensors.partial");
+  std::string message = failure(run);
+  EXPECT_EQ(message.find("cannot write '" + run.runDirectory + "/last.safetensors': "), 0u)
+      << message;
+  EXPECT_TRUE(readSafetensors(run.runDirectory + "/last.safetensors").metadata.contains("dlc.run"));
+}
+
+/// 5 epochs over 2 ranks are 3, at twice the rate, and the schedule counts to their end: of 12
+/// steps, the cosine of the first is 1 and of the last (1 + cos(11 / 12 pi)) / 2.
+TEST_F(TrainerTest, RanksMayScaleTheRateAndDivideEpochs) {
+  edit = addCosine;
+  TrainOptions run = options("run");
+  run.epochs = 5;
+  run.learningRate = 0.5;
+  run.scaleRate = run.scaleEpochs = true;
+  train(run, 2);
+  EXPECT_NE(printed().find("note: 5 epochs / 2 = 3 (--scale-epochs)\n"), std::string::npos)
+      << printed();
+  EXPECT_NE(printed().find("note: learning rate 0.5 x 2 = 1 (--scale-lr=linear)\n"),
+            std::string::npos)
+      << printed();
+  std::istringstream log(test::contentOf(directory / "run/log.jsonl"));
+  std::vector<double> rates;
+  for (std::string line; std::getline(log, line);)
+    if (Record record = Record::parse(line); record["event"] == "step")
+      rates.push_back(record["lr"]);
+  ASSERT_EQ(rates.size(), 12u);
+  EXPECT_EQ(rates.front(), 1);
+  EXPECT_NEAR(rates.back(), 0.017037, 1e-6);
+  EXPECT_EQ(configuration("run")["recipe"]["scale-epochs"], true);
+
+  // A start that says nothing keeps it; 8 epochs are 4 of two ranks, and 8 of one.
+  TrainOptions rest = resumption("run");
+  rest.epochs = 8;
+  train(rest, 2);
+  EXPECT_NE(printed().find("epoch 4/4  "), std::string::npos) << printed();
+  rest.epochs.reset();
+  train(rest, 2);
+  EXPECT_NE(printed().find("go on with --steps above 16 or --epochs above 8\n"), std::string::npos)
+      << printed();
+  rest.scaleEpochs = false;
+  EXPECT_NE(failure(rest, 2).find("scale-epochs was true, is false; resume it as it was, or add "
+                                  "--override scale-epochs"),
+            std::string::npos);
+}
+
 TEST_F(TrainerTest, APartOfAnEpochIsComparedWithNothing) {
   TrainOptions run = options("run");
   run.steps = 3;
