@@ -1,7 +1,7 @@
 // Applies the predict program to every sample and keeps its outputs as files.
 //
 // Where outputs are images, samples may have any size: they are predicted tile by tile, which gives
-// what a program of their size would. One rank.
+// what a program of their size would. Collective: ranks share the samples.
 #pragma once
 
 #include "runtime/core/Session.h"
@@ -16,6 +16,7 @@ struct PredictOptions {
   std::string init;
   std::string directory;
   std::vector<PredictionFormat> formats; // empty: chosen by what was read
+  bool averagesTurns = false;            // over flips and turns by 90 degrees
 };
 
 /// Throws Error for data or weights that do not fit and for what cannot be written.

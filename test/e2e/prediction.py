@@ -5,7 +5,7 @@ import os
 import re
 
 from images import read_tiff, write_tiff
-from support import MODELS, check, run, without_data, workspace
+from support import MODELS, check, run, same_file, without_data, workspace
 
 import numpy as np
 
@@ -111,6 +111,69 @@ def test_gates():
     same(np.load(by(setting.group(1), image) / "probability.npy"), np.load(whole / "probability.npy"), "tiles as the message advises")
 
 
+VOLUMES = """
+model volumes(batch = 1, patch = [4, 16, 16]) {
+  input image : f32[batch, 1, patch...]
+  input mask  : f32[batch, 1, patch...]
+  x = relu(conv(image, 4, kernel = 3, padding = 1, name = "first"))
+  logits = conv(x, 2, kernel = 3, padding = 1, name = "second")
+  output features = logits
+  output smaller = avg_pool(logits, kernel = [1, 2, 2])
+  loss = mse(logits, concat(mask, mask))
+}
+"""
+
+
+def turns(image):
+    """The symmetries of the last two axes, each with what undoes it."""
+    for flips in ((), (-1,), (-2,), (-1, -2)):
+        yield np.flip(image, flips), lambda made, flips=flips: np.flip(made, flips)
+        yield np.swapaxes(np.flip(image, flips), -1, -2), lambda made, flips=flips: np.flip(np.swapaxes(made, -1, -2), flips)
+
+
+def test_turns():
+    image = random.normal(size=(2, 100, 70)).astype(np.float32)  # larger than a tile, not square
+    wanted = np.mean([undo(probability(64, np.ascontiguousarray(turn))) for turn, undo in turns(image)], axis=0)
+    alone = probability(64, image)
+    averaged = np.load(predict(64, image, "--tta") / "probability.npy")
+    check(np.abs(alone - wanted).max() > 1e-3, "turns change nothing")
+    same(averaged, wanted, "the mean over flips and turns")
+
+    file, start, data = directory / "volumes.dl", directory / "volumes.safetensors", []
+    file.write_text(VOLUMES)
+    for name in ("image", "mask"):
+        np.save(directory / f"volume-{name}.npy", random.normal(size=(2, 4, 16, 16)).astype(np.float32))
+        data += ["--data", f"{name}={directory}/volume-{name}.npy"]
+    run("dlc-run", "train", file, "--threads", 1, *data, "--steps", 2, "--run", directory / "volumes", "--save", start)
+    volume = random.normal(size=(2, 6, 24, 16)).astype(np.float32)
+    by = lambda volume, *options: predict_by(file, start, ["--threads", 1, "--set", "predict.patch=[6,16,16]"], volume, *options)
+    alone, averaged = by(volume), by(volume, "--tta")
+    made = [(by(np.ascontiguousarray(turn)), undo) for turn, undo in turns(volume)]
+    for output, shape in (("features", (2, 2, 6, 24, 16)), ("smaller", (2, 2, 6, 12, 8))):
+        wanted = np.mean([undo(np.load(into / f"{output}.npy")) for into, undo in made], axis=0)
+        check(wanted.shape == shape and np.abs(np.load(alone / f"{output}.npy") - wanted).max() > 1e-3, f"turns change nothing of {output}")
+        same(np.load(averaged / f"{output}.npy"), wanted, f"{output} in 3-D, averaged over flips and turns of planes")
+
+
+def test_ranks():
+    """Any number of ranks gives the same bytes: also more than images, images that differ in size, and turns."""
+    folder = directory / "sizes"
+    folder.mkdir()
+    for name, height in (("a", 40), ("b", 64), ("c", 100), ("d", 64), ("e", 30)):
+        write_tiff(folder / f"{name}.tif", random.normal(size=(1, height, 70)).astype(np.float32))
+    for image in (random.normal(size=(5, 70, 64)).astype(np.float32), random.normal(size=(1, 80, 80)).astype(np.float32), folder):
+        for options in ([], ["--tta"]):
+            alone = predict(64, image, *options)
+            check(len(list(alone.iterdir())) == (10 if image is folder else 2 if len(image) == 1 else 6), f"files of {image}")
+            for ranks in (2, 3):
+                together = predict(64, image, "-np", ranks, *options)
+                check({file.name for file in together.iterdir()} ^ {file.name for file in alone.iterdir()} <= {
+                    f"probability-{stem.stem}.png" for stem in directory.glob("input-*.npy")}, "the same files")
+                for file in alone.iterdir():
+                    if (together / file.name).exists():
+                        same_file(file, together / file.name, f"{ranks} ranks and one")
+
+
 def test_refusals():
     err = predict(2 * reach, np.zeros((1, 100, 100), np.float32), expect=1)
     check("tiles of 48 x 48 have no interior" in err and "--set predict.size=96" in err and err.count("\n") == 1, err)
@@ -122,6 +185,10 @@ def test_refusals():
                  directory / "mnist.safetensors", "-o", directory / "none", expect=1)
     check("1 x 30 x 30" in err and "1 x 28 x 28" in err and err.count("\n") == 1, err)
     check(re.search(r"mnist_cnn\.dl:\d+:\d+: flatten\.0 mixes the axes of the image with others", err), err)
+    np.save(directory / "fitting.npy", np.zeros((1, 28, 28), np.uint8))
+    _, err = run("dlc-run", "predict", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={directory}/fitting.npy",
+                 "--init", directory / "mnist.safetensors", "-o", directory / "none", "--tta", expect=1)
+    check("(10) lacks the spatial axes of the input (28 x 28) and cannot be turned back; leave --tta out" in err and err.count("\n") == 1, err)
     err = predict(64, np.zeros((1, 64, 64), np.float32), "--format=jpeg", expect=2)
     check("jpeg" in err, err)
 
@@ -171,5 +238,7 @@ def test_formats():
 train()
 test_tiles()
 test_gates()
+test_turns()
+test_ranks()
 test_refusals()
 test_formats()

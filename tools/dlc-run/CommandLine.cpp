@@ -254,6 +254,9 @@ void addPredict(CLI::App &app, Command &command) {
       ->type_name("LIST")
       ->type_size(1)
       ->allow_extra_args(false);
+  predict->add_flag(
+      "--tta", command.predict.averagesTurns,
+      "Average over the 8 flips and turns by 90 degrees of the images (the YX plane)");
   predict->callback([&] { command.verb = Verb::Predict; });
 }
 
@@ -373,8 +376,6 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
     app.parse(arguments);
     if (check == !app.get_subcommands().empty())
       throw CLI::RequiredError(check ? "--check alone" : "train, eval, predict, bench or --check");
-    if (command.verb == Verb::Predict && command.ranks > 1)
-      throw CLI::ValidationError("-np", "predict runs on one rank");
     if (command.verb == Verb::Train && command.train.data.empty() && !command.train.resume)
       throw CLI::RequiredError("--data");
     if (command.train.scaleEpochs && command.train.steps && !command.train.epochs)
