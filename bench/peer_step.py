@@ -19,13 +19,13 @@ from torch.nn import functional as F
 from torch_models import MnistCnn, UNet2d, Vgg16
 
 
-def mnist():
-    image, label = torch.rand(64, 1, 28, 28), torch.randint(10, (64,))
+def mnist(batch=64):
+    image, label = torch.rand(batch, 1, 28, 28), torch.randint(10, (batch,))
     return MnistCnn(), image, lambda logits: F.cross_entropy(logits, label)
 
 
-def unet(base, batch, norm):
-    image, mask = torch.rand(batch, 1, 256, 256), (torch.rand(batch, 1, 256, 256) > 0.5).float()
+def unet(base, batch, norm, size=256):
+    image, mask = torch.rand(batch, 1, size, size), (torch.rand(batch, 1, size, size) > 0.5).float()
     return UNet2d(base=base, norm=norm), image, lambda logits: F.binary_cross_entropy_with_logits(logits, mask)
 
 

@@ -289,6 +289,12 @@ void addSweep(CLI::App *bench, SweepOptions &sweep) {
   bench->add_option("-o", sweep.output, "Where the table goes as .csv, and a picture as .svg")
       ->type_name("STEM")
       ->group("Sweeps");
+  bench
+      ->add_option("--peers", sweep.peers,
+                   "Measure others, too: COMMAND RANKS BATCH THREADS prints milliseconds per step, "
+                   "as bench/ddp_ranks.py does of PyTorch's DistributedDataParallel")
+      ->type_name("COMMAND")
+      ->group("Sweeps");
   scaling->needs(ranks)->excludes(batches);
   ranks->needs(scaling);
 }
@@ -299,6 +305,8 @@ void checkSweep(const Command &command) {
   bool isSweep = !sweep.batches.empty() || !sweep.scaling.empty();
   if (!sweep.output.empty() && !isSweep)
     throw CLI::RequiredError("--batches or --scaling for -o");
+  if (!sweep.peers.empty() && !isSweep)
+    throw CLI::RequiredError("--batches or --scaling for --peers");
   if (isSweep && command.bench.profile != rt::Profile::None)
     throw CLI::ExcludesError("--profile", "--batches and --scaling");
   if (!sweep.scaling.empty() && command.ranks > 0)

@@ -19,6 +19,7 @@ struct SweepOptions {
   std::vector<int64_t> batches, ranks;
   std::string scaling;     // "weak": batch per rank fixed; "strong": global batch fixed
   int64_t globalBatch = 0; // 0: the model's batch
+  std::string peers;       // a command that measures others: COMMAND RANKS BATCH THREADS
   std::string output;      // of CSV and SVG, without extension
 };
 

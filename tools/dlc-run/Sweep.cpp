@@ -34,6 +34,7 @@ private:
   bool prepare();
   std::optional<std::string> artifactOf(std::optional<int64_t> batch);
   bool measure(int64_t ranks, std::optional<int64_t> batch);
+  double measurePeers(const SweepRow &row, unsigned rowThreads) const;
   std::vector<std::string> call(int64_t ranks, const std::string &artifact) const;
   void keep() const;
 
@@ -70,6 +71,7 @@ bool Sweeper::prepare() {
                : options.scaling == "weak" ? SweepKind::WeakScaling
                                            : SweepKind::StrongScaling;
   sweep.model = std::filesystem::path(command.file).stem().string();
+  sweep.hasPeers = !options.peers.empty();
   threads = command.threads;
   // The same for every row, so that rows differ in the number of ranks alone.
   if (isScaling() && !threads) {
@@ -141,9 +143,38 @@ bool Sweeper::measure(int64_t ranks, std::optional<int64_t> batch) {
   if (!record.is_object())
     throw Error(ErrorCode::Runtime, "dlc-run bench gave no record");
   sweep.model = record["model"];
-  sweep.rows.push_back({ranks, record["batch"], record["img_per_s_total"], record["step_ms"],
-                        record["exposed_comm_ms"], record["arena_bytes"]});
+  SweepRow row;
+  row.ranks = ranks;
+  row.batch = record["batch"];
+  row.rate = record["img_per_s_total"];
+  row.stepMilliseconds = record["step_ms"];
+  row.forwardMilliseconds = record["forward_ms"];
+  row.backwardMilliseconds = record["backward_ms"];
+  row.exposedMilliseconds = record["exposed_comm_ms"];
+  row.wireBytes = record["wire_bytes"];
+  row.plannedBytes = record["arena_bytes"];
+  if (sweep.hasPeers)
+    row.peerRate = measurePeers(row, record["threads"]);
+  sweep.rows.push_back(row);
   return true;
+}
+
+/// Images a second of what --peers starts. Throws Error(Runtime) if it fails, and has said why.
+double Sweeper::measurePeers(const SweepRow &row, unsigned rowThreads) const {
+  std::string output;
+  int code = captureProcess({"sh", "-c", options.peers + " \"$@\"", "sh", std::to_string(row.ranks),
+                             std::to_string(row.batch), std::to_string(rowThreads)},
+                            output, stop);
+  if (stop.received())
+    throw Error(ErrorCode::Interrupted, "interrupted by " + stop.name());
+  double milliseconds = 0;
+  if (code != 0 || std::sscanf(output.c_str(), "%lf", &milliseconds) != 1 || !(milliseconds > 0))
+    throw Error(ErrorCode::Runtime,
+                "--peers '" + options.peers + "' gave no milliseconds per step for " +
+                    std::to_string(row.ranks) + " ranks, batch " + std::to_string(row.batch) +
+                    ", " + std::to_string(rowThreads) + " threads (exit code " +
+                    std::to_string(code) + ")");
+  return static_cast<double>(row.ranks * row.batch) * 1e3 / milliseconds;
 }
 
 void Sweeper::keep() const {
