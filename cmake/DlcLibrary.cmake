@@ -92,6 +92,10 @@ function(dlc_add_program NAME)
   endif()
   add_executable(${NAME} ${sources})
   dlc_configure_target(${NAME} ${ARGN})
+  # Libraries that scripts/bundle has put beside them come first, also for libraries and modules
+  # (which DT_RUNPATH, the newer tag, would not serve). In a build there are none.
+  set_target_properties(${NAME} PROPERTIES BUILD_RPATH "$ORIGIN/../lib")
+  target_link_options(${NAME} PRIVATE LINKER:--disable-new-dtags)
   set_property(GLOBAL APPEND PROPERTY DLC_PROGRAMS ${NAME})
 endfunction()
 

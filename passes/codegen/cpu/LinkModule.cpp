@@ -1,10 +1,13 @@
-// Links objects to a shared object with ld.lld, LLVM's own beside its tools or one on the PATH.
+// Links objects to a shared object with ld.lld: one beside this program, LLVM's own beside its
+// tools, or one on the PATH.
 
 #include "passes/codegen/cpu/LinkModule.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -17,8 +20,9 @@ using namespace llvm;
 
 static ErrorOr<std::string> findLinker() {
   const std::string versioned = "ld.lld-" + std::to_string(LLVM_VERSION_MAJOR);
+  const std::string own = sys::fs::getMainExecutable(nullptr, nullptr);
   for (StringRef name : {StringRef("ld.lld"), StringRef(versioned)})
-    if (auto path = sys::findProgramByName(name, {DLC_LLVM_TOOLS_DIR}))
+    if (auto path = sys::findProgramByName(name, {sys::path::parent_path(own), DLC_LLVM_TOOLS_DIR}))
       return path;
   if (auto path = sys::findProgramByName(versioned))
     return path;
