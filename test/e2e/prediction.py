@@ -189,6 +189,14 @@ def test_refusals():
     _, err = run("dlc-run", "predict", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={directory}/fitting.npy",
                  "--init", directory / "mnist.safetensors", "-o", directory / "none", "--tta", expect=1)
     check("(10) lacks the spatial axes of the input (28 x 28) and cannot be turned back; leave --tta out" in err and err.count("\n") == 1, err)
+    # Evaluation has one size, and weights fit a model of another one.
+    np.save(directory / "large.npy", random.normal(size=(2, 40, 40)).astype(np.float32))
+    np.save(directory / "large-mask.npy", np.ones((2, 40, 40), np.uint8))
+    evaluation = ["eval", model, "--data", f"image={directory}/large.npy", "--data", f"mask={directory}/large-mask.npy", "--init", weights]
+    _, err = run("dlc-run", *evaluation, *small, expect=1)
+    check("takes 1 x 32 x 32; evaluation takes samples of the one size" in err and err.count("\n") == 1, err)
+    out, _ = run("dlc-run", *evaluation, *small, "--set", "size=40", "--set", "predict.size=40", "--json")
+    check('"samples":2' in out, out)
     err = predict(64, np.zeros((1, 64, 64), np.float32), "--format=jpeg", expect=2)
     check("jpeg" in err, err)
 

@@ -61,8 +61,8 @@ def main():
 SLURM_NTASKS=$(sed -n 's/.*--ntasks=\\([0-9]*\\).*/\\1/p' "$3") exec sh "$3"
 """)
     (tools / "srun").write_text("""#!/bin/sh
-[ "$1" = --mpi=pmix ] || exit 9
-shift
+[ "$1 $2" = "--mpi=pmix --cpus-per-task=1" ] || exit 9
+shift 2
 n=$SLURM_NTASKS; unset SLURM_NTASKS
 exec mpirun --allow-run-as-root --oversubscribe --bind-to none -np "$n" "$@"
 """)

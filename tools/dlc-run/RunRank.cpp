@@ -37,8 +37,12 @@ void printError(const std::string &message) {
 
 static void runEval(Session &session, const Command &command, Console &console) {
   const Artifact &artifact = session.artifact();
-  Dataset dataset(dataPipeline(artifact), inputSpecs(artifact, "eval"), inputNames(artifact),
-                  command.train.data);
+  std::vector<InputSpec> inputs = inputSpecs(artifact, "eval");
+  for (InputSpec &input : inputs)
+    input.sizeReason = "evaluation takes samples of the one size that the model was compiled for: "
+                       "compile it for theirs with --set; weights of a network without dense "
+                       "layers fit any size";
+  Dataset dataset(dataPipeline(artifact), inputs, inputNames(artifact), command.train.data);
   dataset.setStatistics(loadWeights(session, command.train.init));
   requireEqualReplicas(session, "before the evaluation",
                        "check that '" + command.train.init + "' is the same file on all hosts");
