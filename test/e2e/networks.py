@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Networks of the literature (test/networks) and the classifiers of models/, made small: gradients, statistics, loss and
-predictions of the compiled programs against the evaluator in f64, on 1 and 2 ranks; then some steps of training. One that
-the evaluator would take long for trains alone."""
+"""Networks of the literature (test/networks) and every option of the U-Nets and of Noise2Void (models/), made small:
+gradients, statistics, loss and predictions of the compiled programs against the evaluator in f64 (of the literature's on 2
+ranks, too); then some steps of training."""
 import json
 import math
 import pathlib
@@ -16,11 +16,14 @@ ROWS = 4
 
 
 def inputs(random, **shapes):
-    """Standard normal values; those named label are classes below 4, those named mask or same are 0 or 1."""
+    """Standard normal values; those named label are classes below 4, those named mask or same are 0 or 1; a mask without
+    channels is of classes below 3."""
     made = {}
     for name, shape in shapes.items():
         if name == "label":
             made[name] = random.integers(0, 4, (ROWS, *shape), np.int32)
+        elif name == "mask" and len(shape) == len(shapes["image"]) - 1:
+            made[name] = random.integers(0, 3, (ROWS, *shape), np.int32)
         elif name in ("mask", "same"):
             made[name] = (random.random((ROWS, *shape)) < 0.4).astype(np.float32)
         else:
@@ -37,6 +40,29 @@ def trains(case):
     check(all(map(math.isfinite, losses)) and min(losses[-3:]) < losses[0], f"{case.name}: losses {losses}")
 
 
+def options(random):
+    """The U-Nets and the denoisers, each option in one case at least."""
+    unet = {"depth": 1, "base": 4}
+    plane, volume = {"size": 8, "predict.size": 8}, {"patch": "4,8,8", "predict.patch": "4,8,8"}
+    denoiser = {"depth": 2, "base": 3}
+
+    def noisy(*shape):
+        return inputs(random, image=shape, target=shape, mask=shape)
+    return {
+        "unet2d of 3 classes": (unet | plane | {"classes": 3, "channels": 2}, inputs(random, image=(2, 8, 8), mask=(8, 8))),
+        "unet3d": (unet | volume, inputs(random, image=(1, 4, 8, 8), mask=(1, 4, 8, 8))),
+        "unet3d of 3 classes": (unet | volume | {"classes": 3, "channels": 2, "norm": "none"},
+                                inputs(random, image=(2, 4, 8, 8), mask=(4, 8, 8))),
+        "n2v2d": (denoiser | plane, noisy(1, 8, 8)),
+        "n2v2d with networks apart": (denoiser | plane | {"channels": 2, "residual": "true"}, noisy(2, 8, 8)),
+        "n2v2d with one network": (denoiser | plane | {"channels": 2, "single_net_per_channel": "false", "error": "mae", "kernel": 5},
+                               noisy(2, 8, 8)),
+        "n2v2d as N2V2": (denoiser | plane | {"blurpool": "true", "skip_skipone": "true"}, noisy(1, 8, 8)),
+        "n2v3d": (denoiser | volume | {"residual": "true"}, noisy(1, 4, 8, 8)),
+        "n2v3d of 2 channels": (denoiser | volume | {"channels": 2, "error": "mae", "depth": 1}, noisy(2, 4, 8, 8)),
+    }
+
+
 def main():
     random = np.random.default_rng(8)
     image = lambda size, channels=3: (channels, size, size)
@@ -51,9 +77,11 @@ def main():
         "mobilenetv2": (small | {"drop": 0, "widths": "8,12", "counts": "1,2", "strides": "1,2"}, inputs(random, image=image(32), label=())),
         "densenet121": (small | {"blocks": "2,2", "growth": 8, "start": 16}, inputs(random, image=image(32), label=())),
     }
-    for name, (sets, data) in cases.items():
-        for ranks in (1, 2):
-            case = Case(name, NETWORKS / f"{name}.dl", sets | {"batch": ROWS // ranks, "predict.batch": ROWS}, data)
+    for name, (sets, data) in (cases | options(random)).items():
+        for ranks in (1, 2) if name in cases else (1,):
+            network = name.split()[0]
+            model = NETWORKS / f"{network}.dl" if (NETWORKS / f"{network}.dl").exists() else f"{network}.dl"
+            case = Case(name, model, sets | {"batch": ROWS // ranks, "predict.batch": ROWS}, data)
             case.floor = 0.01  # ahead of batch norm a bias has no gradient, also where a convolution lies between
             case.step(ranks)
             if ranks == 1:

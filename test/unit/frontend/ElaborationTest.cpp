@@ -89,6 +89,80 @@ TEST_F(Models, UNetWithoutNormHasBiases) {
   EXPECT_FALSE(model.lookupSymbol("down.0.norm.0.weight"));
 }
 
+/// A U-Net with batch norm: per double_conv w i o + w o o + 4 o for kernels of w elements, per
+/// expand 2^axes i o + o, and the head.
+static int64_t unetParameters(int64_t axes, int64_t base, int64_t depth, int64_t inputs,
+                              int64_t outputs) {
+  int64_t kernel = axes == 2 ? 9 : 27, count = base * outputs + outputs;
+  auto doubleConv = [&](int64_t i, int64_t o) { return kernel * (i * o + o * o) + 4 * o; };
+  for (int64_t level = 0; level <= depth; ++level) {
+    int64_t width = base << level;
+    count += doubleConv(level ? width / 2 : inputs, width);
+    if (level < depth)
+      count += (1 << axes) * 2 * width * width + width + doubleConv(2 * width, width);
+  }
+  return count;
+}
+
+TEST_F(Models, UNetsOfMoreClassesAndAxesHaveTheParametersOfTheFormula) {
+  struct {
+    const char *file;
+    std::vector<std::string> sets;
+    int64_t parameters;
+  } cases[] = {
+      {"unet2d.dl", {"base=16", "size=64"}, unetParameters(2, 16, 4, 1, 1)},
+      {"unet2d.dl", {"classes=5", "channels=3", "depth=3"}, unetParameters(2, 32, 3, 3, 5)},
+      {"unet3d.dl", {}, unetParameters(3, 16, 3, 1, 1)},
+      {"unet3d.dl", {"classes=4", "base=8", "depth=2"}, unetParameters(3, 8, 2, 1, 4)},
+  };
+  for (const auto &[file, sets, parameters] : cases)
+    EXPECT_EQ(parameterCount(*load(file, sets)), parameters) << file;
+}
+
+/// A denoiser of `axes` axes: per unit k i o + 3 o for kernels of k elements (bias, weight and bias
+/// of the norm), and the head. At the end of a level comes the width of the one above it.
+static int64_t denoiserParameters(int64_t axes, int64_t base, int64_t depth, int64_t kernel,
+                                  int64_t channels, bool skipsUppermost = true) {
+  int64_t elements = axes == 2 ? kernel * kernel : kernel * kernel * kernel;
+  int64_t count = base * channels + channels, last = channels;
+  auto unit = [&](int64_t i, int64_t o) {
+    count += elements * i * o + 3 * o;
+    last = o;
+  };
+  for (int64_t level = 0; level < depth; ++level)
+    for (int i = 0; i < 2; ++i)
+      unit(last, base << level);
+  unit(last, base << depth);
+  unit(last, depth ? base << (depth - 1) : base);
+  for (int64_t level = depth - 1; level >= 0; --level) {
+    unit(last + (level || skipsUppermost ? base << level : 0), base << level);
+    unit(last, level ? base << (level - 1) : base);
+  }
+  return count;
+}
+
+TEST_F(Models, DenoisersHaveTheParametersOfTheFormula) {
+  struct {
+    const char *file;
+    std::vector<std::string> sets;
+    int64_t parameters;
+  } cases[] = {
+      {"n2v2d.dl", {}, denoiserParameters(2, 32, 2, 3, 1)},
+      {"n2v2d.dl", {"channels=3"}, 3 * denoiserParameters(2, 32, 2, 3, 1)},
+      {"n2v2d.dl",
+       {"channels=3", "single_net_per_channel=false"},
+       denoiserParameters(2, 32, 2, 3, 3)},
+      {"n2v2d.dl", {"blurpool=true", "residual=true"}, denoiserParameters(2, 32, 2, 3, 1)},
+      {"n2v2d.dl", {"skip_skipone=true"}, denoiserParameters(2, 32, 2, 3, 1, false)},
+      {"n2v2d.dl", {"depth=3", "base=8", "kernel=5"}, denoiserParameters(2, 8, 3, 5, 1)},
+      {"n2v3d.dl", {}, denoiserParameters(3, 32, 2, 3, 1)},
+      {"n2v3d.dl", {"channels=2", "error=mae"}, 2 * denoiserParameters(3, 32, 2, 3, 1)},
+      {"n2v3d.dl", {"depth=1", "base=16", "kernel=5"}, denoiserParameters(3, 16, 1, 5, 1)},
+  };
+  for (const auto &[file, sets, parameters] : cases)
+    EXPECT_EQ(parameterCount(*load(file, sets)), parameters) << file;
+}
+
 TEST_F(Models, UNetPredictsFromTheImageAlone) {
   auto module = load("unet2d.dl");
   auto model = *module->getOps<nn::ModelOp>().begin();
