@@ -80,6 +80,7 @@ void dlc::buildNNPipeline(OpPassManager &manager, const ScheduleOptions &options
   manager.addPass(createSimplify());
   // Later passes take layers apart into kernels, which know no windows.
   manager.addPass(createPlanTiling());
+  manager.addPass(createTileEvaluation());
   // Last, so that gradients follow the types of what was computed.
   manager.addPass(createMixedPrecision({options.precision}));
 }

@@ -13,6 +13,13 @@ llvm::ArrayRef<ScalarInfo> dlc::nn::wellKnownScalars() {
       {"inverse_world", false, 1, true}, // 1 / number of ranks
       {"first_row", true, 0, false},     // rows of the global batch before this rank's
       {"valid_rows", true, 0, false},    // rows that do not pad this rank's batch
+      // Pixels at either end of a spatial dimension that evaluation does not count.
+      {"skip_low_0", false, 0, false},
+      {"skip_high_0", false, 0, false},
+      {"skip_low_1", false, 0, false},
+      {"skip_high_1", false, 0, false},
+      {"skip_low_2", false, 0, false},
+      {"skip_high_2", false, 0, false},
   };
   return table;
 }

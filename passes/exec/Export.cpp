@@ -267,11 +267,14 @@ fb::Offset<artifact::Instruction> Exporter::instruction(Operation *op) {
 }
 
 fb::Offset<artifact::Tiling> Exporter::tiling(exec::ProgramOp program) {
-  auto found = model->getAttrOfType<DictionaryAttr>("tiling");
-  if (!found || program.getSymName() != "predict")
+  StringRef name = program.getSymName();
+  auto found = name == "predict" ? model->getAttrOfType<DictionaryAttr>("tiling")
+               : name == "eval"  ? model->getAttrOfType<DictionaryAttr>("eval_tiling")
+                                 : DictionaryAttr();
+  if (!found)
     return {};
-  auto numbers = [&](StringRef name) {
-    ArrayRef<int64_t> list = found.getAs<DenseI64ArrayAttr>(name).asArrayRef();
+  auto numbers = [&](StringRef entry) {
+    ArrayRef<int64_t> list = found.getAs<DenseI64ArrayAttr>(entry).asArrayRef();
     return std::vector<uint64_t>(list.begin(), list.end());
   };
   std::vector<uint64_t> overlap = numbers("overlap"), alignment = numbers("alignment");

@@ -56,6 +56,24 @@ def PlanTiling : Pass<"dlc-plan-tiling", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def TileEvaluation : Pass<"dlc-tile-evaluation", "::dlc::nn::ModelOp"> {
+  let summary = "lets @eval count the pixels of a tile that are exact";
+  let description = [{
+    Precondition: stage nn, programs derived. Effect: if every loss and metric of @eval is linear in sums over all pixels
+    of values that depend on a window of the input alone, these sums leave out the first `skip_low_D` and the last
+    `skip_high_D` pixels of spatial dimension D, scalars that the host writes, 0 by default; constant counts shrink in
+    proportion. The model gets `eval_tiling`: alignment and overlap as in `tiling`. Else @eval stays as it is. A model
+    that has `eval_tiling` stays, too.
+
+    ```mlir
+    %s = nn.reduce_sum %x {dims = array<i64: 0, 1, 2>} : (tensor<4x1x8xf32>) -> tensor<f32>
+    // becomes, with %counted [4x1x8] true from %skip_low_0 up to 8 - %skip_high_0
+    %y = nn.select %counted, %x, %zero : (tensor<4x1x8xi1>, tensor<4x1x8xf32>, tensor<4x1x8xf32>) -> tensor<4x1x8xf32>
+    %s = nn.reduce_sum %y {dims = array<i64: 0, 1, 2>} : (tensor<4x1x8xf32>) -> tensor<f32>
+    ```
+  }];
+}
+
 def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
   let summary = "stores activations in bf16 where convolutions and products read them";
   let description = [{

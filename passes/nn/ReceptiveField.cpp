@@ -19,6 +19,7 @@ class Walk {
 public:
   explicit Walk(ProgramOp program) : program(program) {}
   std::variant<Tiling, TilingObstacle> run();
+  std::variant<EvaluationTiling, TilingObstacle> runEvaluation();
 
 private:
   bool addInputs();
@@ -26,6 +27,12 @@ private:
   std::optional<Axes> convert(Operation *op, WindowQuery &windows);
   void note(Operation *op, ArrayRef<Axis> dims);
   bool addOutput(OutputOp output);
+  void alignOverlap();
+  void reach(unsigned spatial, const Axis &dim);
+  bool isPooled(Operation *op) const;
+  bool pool(Operation *op);
+  bool addSum(ReduceSumOp sum);
+  bool addPair(Operation *sink);
 
   ProgramOp program;
   SmallVector<int64_t> extents;      // of the input, spatial
@@ -33,6 +40,8 @@ private:
   llvm::DenseMap<Value, TilingObstacle> obstacles;
   std::optional<TilingObstacle> obstacle; // of the program
   Tiling tiling;
+  llvm::DenseSet<Value> pooled; // linear in sums over all pixels
+  EvaluationTiling evaluation;
 };
 
 bool Walk::addInputs() {
@@ -142,11 +151,126 @@ bool Walk::addOutput(OutputOp output) {
       return refuseOutput(" has its axes in another order than the image");
     if (!(dim.step * shape[d + leading] == Fraction(extents[d])))
       return refuseOutput(" has another size than the image");
-    Fraction most = std::max(Fraction(0) - dim.low, dim.high);
-    int64_t pixels = std::max<int64_t>(llvm::divideCeilSigned(most.top, most.bottom), 0);
-    tiling.overlap[d] = std::max(tiling.overlap[d], pixels);
+    reach(d, dim);
   }
   return true;
+}
+
+void Walk::reach(unsigned spatial, const Axis &dim) {
+  Fraction most = std::max(Fraction(0) - dim.low, dim.high);
+  int64_t pixels = std::max<int64_t>(llvm::divideCeilSigned(most.top, most.bottom), 0);
+  tiling.overlap[spatial] = std::max(tiling.overlap[spatial], pixels);
+}
+
+//===- Evaluation -----------------------------------------------------------------------------===//
+
+/// True if the op's result is linear in sums over pixels, of which its operands are some.
+bool Walk::isPooled(Operation *op) const {
+  auto isSum = [&](Value operand) { return pooled.contains(operand); };
+  if (isa<AddOp, SubOp, NegOp, ReduceSumOp, ReshapeOp, TransposeOp>(op))
+    return llvm::all_of(op->getOperands(), isSum);
+  if (auto cast = dyn_cast<CastOp>(op))
+    return isa<FloatType>(tensorType(cast.getResult()).getElementType());
+  if (isa<MulOp>(op))
+    return isSum(op->getOperand(0)) != isSum(op->getOperand(1));
+  return isa<DivOp>(op) && !isSum(op->getOperand(1));
+}
+
+/// What to do with an op that sums over pixels, or reads such sums; false for all others.
+bool Walk::pool(Operation *op) {
+  if (auto sum = dyn_cast<ReduceSumOp>(op); sum && known.contains(sum.getX()))
+    for (auto [dim, axis] : llvm::enumerate(known.at(sum.getX())))
+      if (axis.follows() && llvm::is_contained(sum.getDims(), static_cast<int64_t>(dim)))
+        return addSum(sum);
+  if (llvm::none_of(op->getOperands(), [&](Value operand) { return pooled.contains(operand); }))
+    return false;
+  bool isImage = llvm::any_of(op->getOperands(), [&](Value operand) {
+    return !known.contains(operand) || llvm::any_of(known.at(operand), follows);
+  });
+  Value result = op->getResult(0);
+  if (isImage || !isPooled(op)) {
+    obstacles.try_emplace(result, TilingObstacle{op->getLoc(), "needs sums over the whole image"});
+    return true;
+  }
+  pooled.insert(result);
+  known[result] = Axes(tensorType(result).getRank());
+  return true;
+}
+
+/// A sum over all axes of the image, which are the last ones of its operand.
+bool Walk::addSum(ReduceSumOp sum) {
+  Axes axes = known.at(sum.getX());
+  ArrayRef<int64_t> shape = tensorType(sum.getX()).getShape();
+  size_t leading = axes.size() - std::min(axes.size(), extents.size());
+  bool whole = axes.size() >= extents.size() &&
+               llvm::none_of(ArrayRef<Axis>(axes).take_front(leading), follows);
+  for (unsigned d = 0; whole && d < extents.size(); ++d) {
+    const Axis &axis = axes[d + leading];
+    whole = axis.follows() && axis.spatial == d && axis.step == Fraction(1) &&
+            shape[d + leading] == extents[d] &&
+            llvm::is_contained(sum.getDims(), static_cast<int64_t>(d + leading));
+  }
+  if (!whole) {
+    obstacles.try_emplace(sum.getY(),
+                          TilingObstacle{sum.getLoc(), "sums a part of the image's axes"});
+    return true;
+  }
+  for (unsigned d = 0; d < extents.size(); ++d)
+    reach(d, axes[d + leading]);
+  evaluation.sums.push_back(sum);
+  pooled.insert(sum.getY());
+  known[sum.getY()] = Axes(tensorType(sum.getY()).getRank());
+  return true;
+}
+
+/// Sum and count of a loss or metric. A sum that no pixel enters is a mean of its own in each tile.
+bool Walk::addPair(Operation *sink) {
+  OpOperand &sum = sink->getOpOperand(0), &count = sink->getOpOperand(1);
+  for (OpOperand *operand : {&sum, &count})
+    if (!known.contains(operand->get()) || llvm::any_of(known.at(operand->get()), follows)) {
+      auto found = obstacles.find(operand->get());
+      obstacle = found != obstacles.end()
+                     ? found->second
+                     : TilingObstacle{sink->getLoc(), "is no sum over all pixels"};
+      return false;
+    }
+  bool isSum = pooled.contains(sum.get()), isCount = pooled.contains(count.get());
+  if (isCount && !isSum) {
+    obstacle = {sink->getLoc(), "counts pixels, but sums none"};
+    return false;
+  }
+  if (isSum && !isCount)
+    evaluation.counts.push_back(&count);
+  return true;
+}
+
+std::variant<EvaluationTiling, TilingObstacle> Walk::runEvaluation() {
+  if (!addInputs())
+    return *obstacle;
+  for (Operation &op : program.getBody().front()) {
+    if (isa<LossOp, MetricOp>(op) && !addPair(&op))
+      return *obstacle;
+    if (op.getNumResults() == 0 || pool(&op))
+      continue;
+    std::optional<Axes> dims = visit(&op);
+    if (!dims)
+      continue;
+    note(&op, *dims);
+    known[op.getResult(0)] = *dims;
+  }
+  if (evaluation.sums.empty() || extents.size() > 3) // there are scalars for three
+    return TilingObstacle{program.getLoc(), "evaluation sums no pixels"};
+  alignOverlap();
+  evaluation.tiling = tiling;
+  evaluation.extents = extents;
+  return evaluation;
+}
+
+//===- Prediction -----------------------------------------------------------------------------===//
+
+void Walk::alignOverlap() {
+  for (auto [overlap, alignment] : llvm::zip(tiling.overlap, tiling.alignment))
+    overlap = llvm::alignTo(overlap, alignment);
 }
 
 std::variant<Tiling, TilingObstacle> Walk::run() {
@@ -167,8 +291,7 @@ std::variant<Tiling, TilingObstacle> Walk::run() {
     note(&op, *dims);
     known[op.getResult(0)] = *dims;
   }
-  for (auto [overlap, alignment] : llvm::zip(tiling.overlap, tiling.alignment))
-    overlap = llvm::alignTo(overlap, alignment);
+  alignOverlap();
   if (!tileable)
     return TilingObstacle{program.getLoc(), "prediction has no output"};
   return tiling;
@@ -178,4 +301,8 @@ std::variant<Tiling, TilingObstacle> Walk::run() {
 
 std::variant<Tiling, TilingObstacle> dlc::tilingOf(ProgramOp program) {
   return Walk(program).run();
+}
+
+std::variant<EvaluationTiling, TilingObstacle> dlc::evaluationTilingOf(ProgramOp program) {
+  return Walk(program).runEvaluation();
 }

@@ -25,6 +25,18 @@ struct TilingObstacle {
   std::string text;   // says of it what it does
 };
 
+/// Of a program whose losses and metrics count what lies inside of a tile.
+struct EvaluationTiling {
+  Tiling tiling;
+  llvm::SmallVector<int64_t> extents;          // of a tile
+  llvm::SmallVector<nn::ReduceSumOp> sums;     // over the pixels; the image's dimensions are last
+  llvm::SmallVector<mlir::OpOperand *> counts; // of losses and metrics, which no pixel enters
+};
+
+/// Of a program's losses and metrics; the obstacle if one of them is not linear in sums over all
+/// pixels, of which every summand depends on a window of the input.
+std::variant<EvaluationTiling, TilingObstacle> evaluationTilingOf(nn::ProgramOp program);
+
 /// Of a program's outputs; nothing, and the obstacle, if the inputs or outputs are no images of one
 /// size, or an output element depends on the whole input or on where in the image it lies.
 std::variant<Tiling, TilingObstacle> tilingOf(nn::ProgramOp program);

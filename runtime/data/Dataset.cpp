@@ -410,6 +410,19 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
                   ", but the model's input " + spec.name + " takes " + shapeText(wanted) + advice);
 }
 
+bool Dataset::haveShapes(const std::vector<InputSpec> &wanted) const {
+  for (const auto &[value, source] : sources)
+    for (const InputSpec *spec : inputsFrom(value)) {
+      auto exact = std::ranges::find(wanted, spec->name, &InputSpec::name);
+      for (int64_t sample : source.firstSamples()) {
+        Extents got = shapeBehindSteps(*spec, value, source.sampleShape(sample));
+        if (!std::equal(exact->shape.begin() + 1, exact->shape.end(), got.begin(), got.end()))
+          return false;
+      }
+    }
+  return true;
+}
+
 void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
   for (int64_t sample : source.firstSamples())
     checkShape(spec, value, source, sample);

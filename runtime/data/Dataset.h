@@ -75,6 +75,8 @@ public:
   /// What an evaluation goes through, each sample once.
   std::vector<int64_t> evaluationSamples() const;
   const std::vector<InputSpec> &inputs() const { return specs; }
+  /// True if all samples come to the inputs in these shapes.
+  bool haveShapes(const std::vector<InputSpec> &wanted) const;
   /// The files that were read, and the stems of the samples' files, if they have one each.
   FileFormat format() const;
   /// Folders that are numbered as classes, by source.

@@ -43,6 +43,10 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
   } catch (const std::exception &problem) {
     failure = problem.what();
   }
+  return sumOverRanks(control, std::move(totals), failure);
+}
+
+Totals sumOverRanks(ControlPlane &control, Totals totals, const std::string &failure) {
   std::vector<double> sums = totals.numbers();
   sums.push_back(failure.empty() ? 0 : 1);
   control.sum(sums, "sum of the evaluation's metrics");

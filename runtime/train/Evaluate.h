@@ -22,4 +22,8 @@ void setEvaluationScalars(Session &session, uint64_t seed, int64_t number, int64
 Totals evaluate(Session &session, const std::string &program, const Dataset &dataset,
                 const std::vector<int64_t> &samples, uint64_t seed);
 
+/// The totals of all ranks. `failure` is why this rank has none, or empty; if any rank has failed,
+/// all throw CollectiveError with the first one's.
+Totals sumOverRanks(ControlPlane &control, Totals totals, const std::string &failure);
+
 } // namespace dlc::rt

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Images of any size are predicted by tiles as a program of their size would; what predict writes, TIFF for ImageJ
-included."""
+"""Images of any size are predicted, and evaluated, by tiles as a program of their size would; what predict writes, TIFF
+for ImageJ included."""
+import json
 import os
 import re
 
@@ -174,6 +175,53 @@ def test_ranks():
                         same_file(file, together / file.name, f"{ranks} ranks and one")
 
 
+def evaluation(size, image, mask, *options, ranks=1, expect=0):
+    paths = [directory / f"evaluated-{name}" for name in ("image", "mask")]
+    for path, array in zip(paths, (image, mask)):
+        if isinstance(array, np.ndarray):
+            np.save(f"{path}.npy", array)
+    given = [array if not isinstance(array, np.ndarray) else f"{path}.npy" for path, array in zip(paths, (image, mask))]
+    return run("dlc-run", "-np", ranks, "eval", model, *small, "--set", f"size={size}", "--data", f"image={given[0]}", "--data",
+               f"mask={given[1]}", "--init", weights, "--json", *options, expect=expect)
+
+
+def test_evaluation():
+    """In tiles every pixel counts once: the figures are those of predictions, and of a model of the images' size."""
+    def agrees(out, loss, iou, samples, what):
+        record = json.loads(out)
+        check(abs(record["loss"] - loss) < 2e-6 * loss and abs(record["iou"] - iou) < 1e-9, f"{what}: {out}, wanted {loss} and {iou}")
+        check(record["samples"] == samples, f"{what}: {out}")
+
+    def told(image, mask):
+        """Sums of the loss, of pixels, of the intersection and the union, by predictions."""
+        made = probability(64, image)[:, 0].astype(np.float64)
+        loss = -np.where(mask > 0, np.log(made), np.log1p(-made))
+        return np.array([loss.sum(), loss.size, ((made > 0.5) & (mask > 0)).sum(), ((made > 0.5) | (mask > 0)).sum()])
+
+    folders = {name: directory / f"evaluated-{name}s" for name in ("image", "mask")}
+    for folder in folders.values():
+        folder.mkdir()
+    pooled = np.zeros(4)
+    for count, height, width in ((3, 100, 70), (1, 64, 130), (2, 40, 64)):
+        image = random.normal(size=(count, height, width)).astype(np.float32)
+        mask = (image + random.normal(size=image.shape) > 0).astype(np.uint8)
+        sums = told(image, mask)
+        for ranks in (1, 2):
+            agrees(evaluation(64, image, mask, ranks=ranks)[0], sums[0] / sums[1], sums[2] / sums[3], count, f"{image.shape} on {ranks} ranks")
+        for name, array in (("image", image), ("mask", mask)):
+            write_tiff(folders[name] / f"{height}.tif", array[:1])
+        pooled += told(image[:1], mask[:1])
+    agrees(evaluation(64, *folders.values())[0], pooled[0] / pooled[1], pooled[2] / pooled[3], 3, "images of several sizes")
+
+    image = random.normal(size=(5, 96, 96)).astype(np.float32)
+    mask = (image > 0).astype(np.uint8)
+    whole = json.loads(evaluation(96, image, mask)[0])
+    agrees(evaluation(64, image, mask)[0], whole["loss"], whole["iou"], 5, "a model of the images' size")
+    part = np.ascontiguousarray(image[:, :64, :64]), np.ascontiguousarray(mask[:, :64, :64])
+    sums = told(*part)
+    agrees(evaluation(64, *part)[0], sums[0] / sums[1], sums[2] / sums[3], 5, "images that fit")
+
+
 def test_refusals():
     err = predict(2 * reach, np.zeros((1, 100, 100), np.float32), expect=1)
     check("tiles of 48 x 48 have no interior" in err and "--set predict.size=96" in err and err.count("\n") == 1, err)
@@ -189,14 +237,11 @@ def test_refusals():
     _, err = run("dlc-run", "predict", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={directory}/fitting.npy",
                  "--init", directory / "mnist.safetensors", "-o", directory / "none", "--tta", expect=1)
     check("(10) lacks the spatial axes of the input (28 x 28) and cannot be turned back; leave --tta out" in err and err.count("\n") == 1, err)
-    # Evaluation has one size, and weights fit a model of another one.
-    np.save(directory / "large.npy", random.normal(size=(2, 40, 40)).astype(np.float32))
-    np.save(directory / "large-mask.npy", np.ones((2, 40, 40), np.uint8))
-    evaluation = ["eval", model, "--data", f"image={directory}/large.npy", "--data", f"mask={directory}/large-mask.npy", "--init", weights]
-    _, err = run("dlc-run", *evaluation, *small, expect=1)
-    check("takes 1 x 32 x 32; evaluation takes samples of the one size" in err and err.count("\n") == 1, err)
-    out, _ = run("dlc-run", *evaluation, *small, "--set", "size=40", "--set", "predict.size=40", "--json")
-    check('"samples":2' in out, out)
+    _, err = run("dlc-run", "eval", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={digits}", "--data",
+                 f"label={directory}/label.npy", "--init", directory / "mnist.safetensors", expect=1)
+    check("takes 1 x 28 x 28; evaluation of this model takes samples of the one size" in err and err.count("\n") == 1, err)
+    _, err = evaluation(32, np.zeros((1, 100, 100), np.float32), np.zeros((1, 100, 100), np.uint8), expect=1)
+    check("tiles of 32 x 32 have no interior" in err and err.count("\n") == 1, err)
     err = predict(64, np.zeros((1, 64, 64), np.float32), "--format=jpeg", expect=2)
     check("jpeg" in err, err)
 
@@ -248,5 +293,6 @@ test_tiles()
 test_gates()
 test_turns()
 test_ranks()
+test_evaluation()
 test_refusals()
 test_formats()

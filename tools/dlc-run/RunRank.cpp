@@ -2,6 +2,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Session.h"
+#include "runtime/predict/TiledEvaluation.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
@@ -37,12 +38,8 @@ void printError(const std::string &message) {
 
 static void runEval(Session &session, const Command &command, Console &console) {
   const Artifact &artifact = session.artifact();
-  std::vector<InputSpec> inputs = inputSpecs(artifact, "eval");
-  for (InputSpec &input : inputs)
-    input.sizeReason = "evaluation takes samples of the one size that the model was compiled for: "
-                       "compile it for theirs with --set; weights of a network without dense "
-                       "layers fit any size";
-  Dataset dataset(dataPipeline(artifact), inputs, inputNames(artifact), command.train.data);
+  Dataset dataset(dataPipeline(artifact), evaluationInputs(artifact), inputNames(artifact),
+                  command.train.data);
   dataset.setStatistics(loadWeights(session, command.train.init));
   requireEqualReplicas(session, "before the evaluation",
                        "check that '" + command.train.init + "' is the same file on all hosts");
@@ -50,7 +47,10 @@ static void runEval(Session &session, const Command &command, Console &console) 
     for (const std::string &notice : dataset.notices())
       console.line("note: " + notice);
   std::vector<int64_t> samples = dataset.evaluationSamples();
-  Totals totals = evaluate(session, "eval", dataset, samples, 0);
+  bool tiled = requireProgram(artifact, "eval").tiling() &&
+               !dataset.haveShapes(inputSpecs(artifact, "eval"));
+  Totals totals = tiled ? evaluateTiles(session, dataset, samples)
+                        : evaluate(session, "eval", dataset, samples, 0);
   nlohmann::ordered_json record = {{"loss", totals.loss()}};
   for (const auto &[name, value] : totals.metrics())
     record[name] = value;

@@ -1,0 +1,141 @@
+// The pixels that do not count are scalars of a run, so that the rows of a batch are tiles that lie
+// alike: inside of an image, at its left edge, ... Tiles wait until there are enough of a kind.
+#include "runtime/predict/TiledEvaluation.h"
+
+#include "runtime/predict/Tiling.h"
+#include "runtime/train/CollectiveError.h"
+#include "runtime/train/Evaluate.h"
+#include "runtime/train/Signature.h"
+
+#include <algorithm>
+#include <map>
+
+namespace dlc::rt {
+
+static const artifact::Program &evalProgram(const Artifact &artifact) {
+  return requireProgram(artifact, "eval");
+}
+
+std::vector<InputSpec> evaluationInputs(const Artifact &artifact) {
+  std::vector<InputSpec> inputs = inputSpecs(artifact, "eval");
+  for (InputSpec &input : inputs)
+    if (evalProgram(artifact).tiling())
+      std::fill(input.shape.begin() + 2, input.shape.end(), anyExtent);
+    else
+      input.sizeReason = "evaluation of this model takes samples of the one size that it was "
+                         "compiled for: compile it for theirs with --set; weights of a network "
+                         "without dense layers fit any size";
+  return inputs;
+}
+
+namespace {
+
+class TiledEvaluation {
+public:
+  TiledEvaluation(Session &session, const Dataset &dataset)
+      : session(session), dataset(dataset), program(evalProgram(session.artifact())),
+        extents(programExtents(session.artifact())), tiling(program.tiling(), extents),
+        memory(destinationsOf(session, "eval", dataset.inputs())), totals(program) {}
+
+  void add(int64_t sample);
+  Totals finish();
+
+private:
+  /// Pixels that do not count at either end of each dimension, and the values of each input.
+  using Skips = std::vector<std::pair<int64_t, int64_t>>;
+  using Row = std::vector<std::vector<float>>;
+
+  static std::vector<int64_t> programExtents(const Artifact &artifact) {
+    std::vector<int64_t> shape = inputSpecs(artifact, "eval").front().shape;
+    return {shape.begin() + 2, shape.end()};
+  }
+  Skips skipsOf(const Tile &tile) const;
+  void run(const Skips &skips, const std::vector<Row> &rows);
+
+  Session &session;
+  const Dataset &dataset;
+  const artifact::Program &program;
+  std::vector<int64_t> extents; // of a tile
+  Tiling tiling;
+  Destinations memory;
+  std::map<Skips, std::vector<Row>> waiting;
+  int64_t steps = 0;
+  Totals totals;
+};
+
+TiledEvaluation::Skips TiledEvaluation::skipsOf(const Tile &tile) const {
+  Skips skips;
+  for (size_t dim = 0; dim < tile.size(); ++dim)
+    skips.emplace_back(tile[dim].keepBegin - tile[dim].start,
+                       tile[dim].start + extents[dim] - tile[dim].keepEnd);
+  return skips;
+}
+
+void TiledEvaluation::add(int64_t sample) {
+  std::vector<Sample> inputs = dataset.sample(sample, {});
+  auto spatial = [](const Sample &input) {
+    return std::vector<int64_t>(input.shape.begin() + 1, input.shape.end());
+  };
+  for (size_t i = 1; i < inputs.size(); ++i)
+    if (spatial(inputs[i]) != spatial(inputs[0]))
+      throw Error(ErrorCode::BadInput,
+                  "sample " + std::to_string(sample) + " of " + dataset.inputs()[i].name + " has " +
+                      shapeText(spatial(inputs[i])) + " pixels, that of " +
+                      dataset.inputs()[0].name + " " + shapeText(spatial(inputs[0])));
+  for (const Tile &tile : tiling.tiles(spatial(inputs[0]))) {
+    Skips skips = skipsOf(tile);
+    std::vector<Row> &rows = waiting[skips];
+    Row &row = rows.emplace_back();
+    for (const Sample &input : inputs)
+      row.push_back(tiling.cut(input, tile));
+    if (rows.size() == program.batch()) {
+      run(skips, rows);
+      rows.clear();
+    }
+  }
+}
+
+void TiledEvaluation::run(const Skips &skips, const std::vector<Row> &rows) {
+  for (size_t row = 0; row < rows.size(); ++row)
+    for (size_t input = 0; input < rows[row].size(); ++input)
+      if (memory[input])
+        memory[input]->writer.writeRow(static_cast<int64_t>(row), rows[row][input],
+                                       memory[input]->slots[0]);
+  setEvaluationScalars(session, 0, steps, program.batch(), static_cast<int64_t>(rows.size()));
+  for (size_t dim = 0; dim < skips.size(); ++dim) {
+    std::string number = std::to_string(dim);
+    session.setScalar("skip_low_" + number, static_cast<double>(skips[dim].first));
+    session.setScalar("skip_high_" + number, static_cast<double>(skips[dim].second));
+  }
+  session.run("eval", 0, static_cast<uint64_t>(steps++));
+  totals.add(session.results("eval"));
+}
+
+Totals TiledEvaluation::finish() {
+  for (const auto &[skips, rows] : waiting)
+    if (!rows.empty())
+      run(skips, rows);
+  dataset.requireWhole();
+  return totals;
+}
+
+} // namespace
+
+Totals evaluateTiles(Session &session, const Dataset &dataset,
+                     const std::vector<int64_t> &samples) {
+  ControlPlane &control = session.control();
+  Totals totals(evalProgram(session.artifact()));
+  std::string failure;
+  try {
+    TiledEvaluation evaluation(session, dataset);
+    auto rank = static_cast<size_t>(control.rank()), ranks = static_cast<size_t>(control.size());
+    for (size_t i = rank; i < samples.size(); i += ranks)
+      evaluation.add(samples[i]);
+    totals = evaluation.finish();
+  } catch (const std::exception &problem) {
+    failure = problem.what();
+  }
+  return sumOverRanks(control, std::move(totals), failure);
+}
+
+} // namespace dlc::rt
