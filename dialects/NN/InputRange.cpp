@@ -56,4 +56,11 @@ void expectRange(Value value, double low, double high, ArrayRef<double> others) 
       sources.insert_range(op->getOperands());
 }
 
+void expectSumOfOne(Value value) {
+  if (auto input = dyn_cast<BlockArgument>(value)) {
+    auto program = cast<ProgramOp>(input.getOwner()->getParentOp());
+    program.setArgAttr(input.getArgNumber(), inputSumsToOne, UnitAttr::get(value.getContext()));
+  }
+}
+
 } // namespace dlc::nn

@@ -116,6 +116,7 @@ static Result emitSoftTarget(const Emission &call, double smoothing, mlir::Value
   mlir::Value logits = call.tensor("logits");
   mlir::Value target = call["label"].asTensor();
   nn::expectRange(target, 0, 1);
+  nn::expectSumOfOne(target);
   auto classes = static_cast<double>(shapeOf(logits)[1]);
   target = affine(call, target, 1 - smoothing, smoothing / classes);
   if (weights)

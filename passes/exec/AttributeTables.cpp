@@ -153,11 +153,14 @@ AttributeTables::List<artifact::InputSignature> AttributeTables::inputs(ArrayAtt
       std::vector<double> others;
       if (values)
         llvm::append_range(others, values.asArrayRef().drop_front(2));
-      auto predict = entry.getAs<BoolAttr>("needed_by_predict");
+      auto flag = [&](StringRef name) {
+        auto value = entry.getAs<BoolAttr>(name);
+        return value && value.getValue();
+      };
       list.push_back(artifact::CreateInputSignatureDirect(
           builder, entry.getAs<StringAttr>("name").str().c_str(),
           type(cast<RankedTensorType>(entry.getAs<TypeAttr>("type").getValue())),
-          predict && predict.getValue(), values ? &range : nullptr, &others));
+          flag("needed_by_predict"), values ? &range : nullptr, &others, flag("sums_to_one")));
     }
   return builder.CreateVector(list);
 }

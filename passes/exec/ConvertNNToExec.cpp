@@ -55,6 +55,8 @@ private:
                                                                      nn::inputRange))
           entry.set("range",
                     nn::intersect(range, dyn_cast_or_null<DenseF64ArrayAttr>(entry.get("range"))));
+        if (program.getArgAttr(argument.getArgNumber(), nn::inputSumsToOne))
+          entry.set("sums_to_one", builder.getBoolAttr(true));
         if (program.getSymName() == "predict")
           entry.set("needed_by_predict", builder.getBoolAttr(true));
       }

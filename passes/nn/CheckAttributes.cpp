@@ -75,6 +75,7 @@ constexpr Field layoutFields[] = {{"family", Form::Text, false, true},
 constexpr Field inputFields[] = {{"name", Form::Text, false, true},
                                  {"type", Form::Tensor, false, true},
                                  {"range", Form::Range},
+                                 {"sums_to_one", Form::Flag},
                                  {"needed_by_predict", Form::Flag}};
 constexpr Field tilingFields[] = {{"alignment", Form::Integers, false, true},
                                   {"overlap", Form::Integers, false, true},

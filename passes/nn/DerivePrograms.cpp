@@ -47,7 +47,8 @@ void recordRanges(ProgramOp program) {
                 static_cast<double>(tensorType(loss.getLogits()).getDimSize(1) - 1));
   if (program.getSymName() == "predict")
     for (unsigned i = 0; i < program.getNumArguments(); ++i)
-      program.removeArgAttr(i, inputRange);
+      for (StringRef expected : {inputRange, inputSumsToOne})
+        program.removeArgAttr(i, StringAttr::get(program.getContext(), expected));
 }
 
 /// Erases ops and inputs that reach no sink.

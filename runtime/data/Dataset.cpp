@@ -57,9 +57,11 @@ ImageRule imageRule(const std::string &source, const std::vector<std::string> &s
                     const DataPaths &paths) {
   ImageRule rule{source, sourceNames};
   std::erase(rule.others, source);
+  std::error_code ignored;
   for (const auto &[name, path] : paths)
     for (const auto &[other, otherPath] : paths)
-      rule.isShared = rule.isShared || (name == source && other != source && path == otherPath);
+      rule.isShared = rule.isShared || (name == source && other != source &&
+                                        std::filesystem::equivalent(path, otherPath, ignored));
   return rule;
 }
 
@@ -397,7 +399,9 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
   if (std::optional<int64_t> other = source.otherShape(sample))
     advice = "; '" + source.fileOf(*other).path + "' gives " +
              shapeText(source.sampleShape(*other)) +
-             ": resize_pad(size) in the data block makes images of several sizes alike";
+             (source.sampleShape(*other)[0] != stored[0]
+                  ? ": save all images as grey, or all as RGB"
+                  : ": resize_pad(size) in the data block makes images of several sizes alike");
   else if (std::string axes = source.axesByMetadata(sample); !axes.empty())
     advice = "; its metadata name the axes " + axes +
              ", unless the source line has others: " + "source " + source.name() +
@@ -438,24 +442,49 @@ void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &sour
              wrong->besideMask ? " beside 0 and 255" : "");
 }
 
+/// "'labels.npy': sample 3 after the data steps", of the source that an input is from.
+std::string Dataset::placeBehindSteps(const InputSpec &spec, int64_t index) const {
+  for (const auto &[value, source] : sources)
+    for (const InputSpec *fed : inputsFrom(value))
+      if (fed->name == spec.name)
+        return source.place(index) + (keepsValues(value) ? "" : " after the data steps");
+  return spec.name;
+}
+
 void Dataset::checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const {
   ValueRange range = takenBy(spec);
   auto low = static_cast<float>(range.low), high = static_cast<float>(range.high);
   bool good = true;
   for (float value : sample.values)
     good &= value >= low && value <= high;
+  if (spec.sumsToOne && good)
+    checkSums(spec, index, sample);
   if (good)
     return;
   auto wrong = std::find_if(sample.values.begin(), sample.values.end(), [&](float value) {
     return !(value >= low && value <= high) && !range.hasOther(value);
   });
-  if (wrong == sample.values.end())
-    return;
-  for (const auto &[value, source] : sources)
-    for (const InputSpec *fed : inputsFrom(value))
-      if (fed->name == spec.name)
-        refuse(spec, source.place(index) + (keepsValues(value) ? "" : " after the data steps"),
-               *wrong);
+  if (wrong != sample.values.end())
+    refuse(spec, placeBehindSteps(spec, index), *wrong);
+}
+
+/// Shares that files hold in 16 bits are off by less.
+static constexpr double sumTolerance = 1e-3;
+
+void Dataset::checkSums(const InputSpec &spec, int64_t index, const Sample &sample) const {
+  auto classes = static_cast<size_t>(spec.shape.at(1));
+  size_t places = sample.values.size() / classes;
+  for (size_t place = 0; place < places; ++place) {
+    double sum = 0;
+    for (size_t k = 0; k < classes; ++k)
+      sum += sample.values[k * places + place];
+    if (std::abs(sum - 1) > sumTolerance)
+      throw Error(ErrorCode::BadInput,
+                  placeBehindSteps(spec, index) + " has shares of the classes that sum to " +
+                      numberText(sum) + ", but the loss on input " + spec.name +
+                      " takes such that sum to 1: divide them by their sum, or pad images before "
+                      "one_hot");
+  }
 }
 
 FileFormat Dataset::format() const {

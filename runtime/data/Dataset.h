@@ -25,6 +25,7 @@ struct InputSpec {
   std::vector<int64_t> shape;      // logical, batch first; anyExtent where data decides
   std::optional<ValueRange> range; // of the data as the steps leave them
   bool neededByPredict = false;
+  bool sumsToOne = false;      // along the channels
   std::string sizeReason = {}; // why the extents cannot differ, for messages; may be empty
 };
 
@@ -122,6 +123,8 @@ private:
   void checkShape(const InputSpec &spec, size_t value, const Source &source, int64_t sample) const;
   void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
   void checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const;
+  void checkSums(const InputSpec &spec, int64_t index, const Sample &sample) const;
+  std::string placeBehindSteps(const InputSpec &spec, int64_t index) const;
   std::vector<bool> reachedFrom(size_t source) const;
   bool keepsValues(size_t source) const;
   bool isCategorical(size_t source) const;

@@ -40,6 +40,7 @@ std::vector<InputSpec> inputSpecs(const Artifact &artifact, const std::string &p
             if (const auto *others = signature->others())
               spec.range->others.assign(others->begin(), others->end());
           }
+          spec.sumsToOne = isJudged && signature->sums_to_one();
           spec.neededByPredict = signature->needed_by_predict();
         }
     specs.push_back(std::move(spec));

@@ -97,6 +97,35 @@ def targets(directory, model):
     check(steps_made(directory / "nan") == [1, 2, 3], f"steps before the one of sample 7: {steps_made(directory / 'nan')}")
 
 
+SOFT = """
+model soft(batch = 2) {
+  input image : f32[batch, 1, 8, 8]
+  input label : f32[batch, 3]
+  logits = dense(flatten(image), 3, name = "head")
+  output probability = softmax(logits)
+  loss = softmax_cross_entropy(logits, label)
+}
+"""
+
+
+def shares(directory):
+    """Labels that are shares of the classes sum to 1; no step is made on such that do not."""
+    model, image, label = directory / "soft.dl", directory / "soft-image.npy", directory / "soft-label.npy"
+    model.write_text(SOFT)
+    np.save(image, np.ones((8, 1, 8, 8), np.float32))
+    rows = np.tile(np.array([0.25, 0.25, 0.5], np.float32), (8, 1))
+    data = ["--data", f"image={image}", "--data", f"label={label}"]
+    np.save(label, rows)
+    run("dlc-run", "train", model, *data, "--epochs", 1, "--run", directory / "soft")
+    rows[5, 2] = 0.375
+    np.save(label, rows)
+    line = refused("dlc-run", "train", model, *data, "--no-shuffle", "--run", directory / "soft-late")
+    expect(line, "soft-label.npy': sample 5 has shares of the classes that sum to 0.875, but the loss on input label "
+                 "takes such that sum to 1: divide them by their sum")
+    check(steps_made(directory / "soft-late") == [1, 2], f"steps before the one of sample 5: {steps_made(directory / 'soft-late')}")
+    expect(refused("dlc-run", "eval", model, *data, "--init", directory / "soft" / "last.safetensors"), "sum to 0.875")
+
+
 def png(width, height, pixels):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -156,6 +185,7 @@ def main():
     model = directory / "small.dlx"
     run("dlc", "compile", source, "--threads=1", "-o", model)
     targets(directory, model)
+    shares(directory)
     files(directory, model)
 
 

@@ -322,6 +322,39 @@ TEST_F(DatasetTest, ChecksTargetsOfFloatsWhenTheyAreLoaded) {
       << message;
 }
 
+/// Shares of the classes, as the data steps leave them.
+TEST_F(DatasetTest, SharesOfClassesSumToOne) {
+  std::vector<InputSpec> inputs = {{"mask", DType::F32, {2, 3}, ValueRange{0, 1}, false, true}};
+  writeFile(directory / "label.npy",
+            npyBytes("<f4", "4, 3",
+                     bytesOfVector<float>({0.25f, 0.25f, 0.5f, 1, 0, 0, 0.3333f, 0.3333f, 0.3333f,
+                                           0.5f, 0.25f, 0.125f})));
+  Dataset dataset = open(inputs, {{"mask", directory / "label.npy"}});
+  for (int64_t good : {0, 1, 2})
+    EXPECT_EQ(dataset.sample(good, {})[0].values.size(), 3u);
+  EXPECT_EQ(errorOf([&] { dataset.sample(3, {}); }),
+            "'" + (directory / "label.npy") +
+                "': sample 3 has shares of the classes that sum to 0.875, but the loss on input "
+                "mask takes such that sum to 1: divide them by their sum, or pad images before "
+                "one_hot");
+
+  // Of each pixel: 0 and 1 become shares, and the zeros around them none.
+  std::vector<InputSpec> planes = {
+      {"mask", DType::F32, {1, 2, 1, 4}, ValueRange{0, 1}, false, true}};
+  writeFile(directory / "mask.npy", npyBytes("|u1", "1, 1, 4", std::string("\0\1\1\0", 4)));
+  addChain({"mask"}, makeCall("one_hot", {ints("classes", {2})}));
+  EXPECT_EQ(open(planes, {{"mask", directory / "mask.npy"}}).sample(0, {})[0].values,
+            (std::vector<float>{1, 0, 0, 1, 0, 1, 1, 0}));
+  addChain({"mask"}, makeCall("resize_pad", {ints("size", {2, 4})}));
+  planes[0].shape = {1, 2, 2, 4};
+  Dataset padded = open(planes, {{"mask", directory / "mask.npy"}});
+  std::string message = errorOf([&] { padded.sample(0, {}); });
+  EXPECT_NE(message.find("mask.npy': sample 0 after the data steps has shares of the classes that "
+                         "sum to 0, but"),
+            std::string::npos)
+      << message;
+}
+
 TEST_F(DatasetTest, IntegersThatSamplesCannotCarryAreRefused) {
   writeFile(directory / "ids.npy", npyBytes("<i8", "2,", bytesOfVector<int64_t>({1, 1 << 30})));
   Dataset dataset = open({{"mask", DType::I32, {2}, {}, false}}, {{"mask", directory / "ids.npy"}});

@@ -125,7 +125,8 @@ TEST_F(Directories, MasksAreNamedForTheirSource) {
     image("masks/" + std::string(name) + "_mask.png", static_cast<uint8_t>(name[0] - 'a' + 1));
     image("images/" + std::string(name) + ".png", static_cast<uint8_t>(name[0]));
   }
-  for (auto [images, masks] : {std::pair("one", "one"), std::pair("images", "masks")}) {
+  for (auto [images, masks] :
+       {std::pair("one", "one"), std::pair("one", "one/"), std::pair("images", "masks")}) {
     Dataset dataset = segment(images, masks);
     EXPECT_EQ(dataset.sampleNames(), (Names{"a", "b", "c", "d"}));
     for (int64_t i = 0; i < 4; ++i) {

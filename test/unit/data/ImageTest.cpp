@@ -160,6 +160,37 @@ TEST(Images, DirectoriesHoldASampleAFile) {
   EXPECT_EQ(dataset.sample(1, {})[0].values, (std::vector<float>{1, 2, 3, 4}));
 }
 
+/// Models say NYXC of arrays that end in channels; of images the reader knows better.
+TEST(Images, ChannelsOfImagesAreWhereTheReaderPutsThem) {
+  TemporaryDirectory directory;
+  writeTiff(directory / "rgb.tif", 1, 2, 4, 3);
+  writeTiff(directory / "grey.tif", 1, 2, 4, 1);
+  auto second = [&](const char *name, const char *axes, int64_t channels) {
+    artifact::DataPipelineT pipeline;
+    pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
+    pipeline.sources[0]->name = "x";
+    pipeline.sources[0]->axes = axes;
+    return openAs(directory / name, {1, channels, 2, 4}, pipeline).sample(0, {})[0].values[1];
+  };
+  for (const char *axes : {"", "NYXC", "NCYX", "CYX", "YXC", "NYX"})
+    EXPECT_EQ(second("rgb.tif", axes, 3), 3) << axes; // of the first channel
+  for (const char *axes : {"", "NYXC", "NCYX", "NYX", "YX"})
+    EXPECT_EQ(second("grey.tif", axes, 1), 1) << axes;
+}
+
+TEST(Images, ColoursOfADirectoryAreAlike) {
+  TemporaryDirectory directory;
+  writeTiff(directory / "a.tif", 1, 2, 2, 1);
+  writeTiff(directory / "b.tif", 1, 2, 2, 3);
+  std::string message = errorOf([&] { openAs(directory.path.string(), {1, 3, 2, 2}); });
+  EXPECT_NE(message.find("a.tif' (1 x 2 x 2) gives samples of shape 1 x 2 x 2, but the model's "
+                         "input x takes 3 x 2 x 2; '" +
+                         (directory / "b.tif") +
+                         "' gives 3 x 2 x 2: save all images as grey, or all as RGB"),
+            std::string::npos)
+      << message;
+}
+
 /// What each step that makes images alike leaves of 4 x 6 and 6 x 4 pixels, which count up.
 TEST(Images, SizesMayDifferBeforeAStepThatMakesThemAlike) {
   TemporaryDirectory directory;
