@@ -16,7 +16,7 @@ import torch
 import torchvision
 from torch.nn import functional as F
 
-from torch_models import MnistCnn, UNet2d, Vgg16
+from torch_models import MnistCnn, UNet, Vgg16
 
 
 def mnist(batch=64):
@@ -26,7 +26,7 @@ def mnist(batch=64):
 
 def unet(base, batch, norm, size=256):
     image, mask = torch.rand(batch, 1, size, size), (torch.rand(batch, 1, size, size) > 0.5).float()
-    return UNet2d(base=base, norm=norm), image, lambda logits: F.binary_cross_entropy_with_logits(logits, mask)
+    return UNet(base=base, norm=norm), image, lambda logits: F.binary_cross_entropy_with_logits(logits, mask)
 
 
 def vgg(batch):

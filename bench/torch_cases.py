@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from safetensors.torch import save_file
 from torch.nn import functional as F
 
-from torch_models import MnistCnn, UNet2d, Vgg16
+from torch_models import MnistCnn, UNet, Vgg16
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SEED = 11  # of dropout
@@ -96,7 +96,7 @@ def unet2d(base, depth, norm="batch", rows=4, size=32, step=0):
     def loss(model, batch, first_row):
         return F.binary_cross_entropy_with_logits(model(batch["image"]), batch["mask"])
     sets = {"size": size, "base": base, "depth": depth, "norm": norm}
-    model = UNet2d(base=base, depth=depth, norm=norm == "batch")
+    model = UNet(base=base, depth=depth, norm=norm == "batch")
     return randomised(Case("unet2d", sets, model, inputs, loss, step))
 
 

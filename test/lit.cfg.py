@@ -7,7 +7,7 @@ import lit.formats
 config.name = "dlc"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".dl", ".test"]
-config.excludes = ["Inputs", "unit", "e2e", "reference", "networks"]
+config.excludes = ["Inputs", "unit", "e2e", "reference", "networks", "parity"]
 config.test_source_root = os.path.dirname(__file__)
 
 # Programs are found on PATH, this build's first. They are not text substitutions: `dlc` would also

@@ -57,30 +57,41 @@ struct Convolution {
   void forEachRow(double *bigData, double *weights, double *smallData, Body body) const {
     int64_t bigVolume = big[0] * big[1] * big[2], smallVolume = small[0] * small[1] * small[2];
     int64_t taps = kernel[0] * kernel[1] * kernel[2];
+    std::vector<Row> rows = rowsOfPlanes();
     for (int64_t n = 0; n < batch; ++n)
       for (int64_t o = 0; o < groups * outChannels; ++o)
         for (int64_t c = 0; c < inChannels; ++c) {
           int64_t channel = o / outChannels * inChannels + c;
-          forEachTap(bigData + (n * groups * inChannels + channel) * bigVolume,
-                     weights + (o * inChannels + c) * taps,
-                     smallData + (n * groups * outChannels + o) * smallVolume, body);
+          double *bigPlane = bigData + (n * groups * inChannels + channel) * bigVolume;
+          double *kernelOfPlanes = weights + (o * inChannels + c) * taps;
+          double *smallPlane = smallData + (n * groups * outChannels + o) * smallVolume;
+          for (const Row &row : rows)
+            body(bigPlane + row.big, stride[2], kernelOfPlanes[row.tap], smallPlane + row.small,
+                 row.elements);
         }
   }
 
 private:
-  template <typename Body>
-  void forEachTap(double *bigPlane, double *weights, double *smallPlane, Body body) const {
+  /// Where a row begins in `big` and `small`, and the tap at which these meet.
+  struct Row {
+    int64_t tap, big, small, elements;
+  };
+
+  std::vector<Row> rowsOfPlanes() const {
+    std::vector<Row> rows;
+    int64_t tap = 0;
     for (int64_t kd = 0; kd < kernel[0]; ++kd)
       for (int64_t kh = 0; kh < kernel[1]; ++kh)
-        for (int64_t kw = 0; kw < kernel[2]; ++kw, ++weights) {
+        for (int64_t kw = 0; kw < kernel[2]; ++kw, ++tap) {
           auto [d0, d1] = range(0, kd);
           auto [h0, h1] = range(1, kh);
           auto [w0, w1] = range(2, kw);
           for (int64_t d = d0; d < d1; ++d)
             for (int64_t h = h0; h < h1; ++h)
-              body(bigPlane + (at(0, d, kd) * big[1] + at(1, h, kh)) * big[2] + at(2, w0, kw),
-                   stride[2], *weights, smallPlane + (d * small[1] + h) * small[2] + w0, w1 - w0);
+              rows.push_back({tap, (at(0, d, kd) * big[1] + at(1, h, kh)) * big[2] + at(2, w0, kw),
+                              (d * small[1] + h) * small[2] + w0, w1 - w0});
         }
+    return rows;
   }
 
   int64_t at(size_t dim, int64_t position, int64_t k) const {
@@ -158,11 +169,14 @@ static Tensor matmul(MatmulOp op, Operands operands) {
   const Tensor &a = *operands[0], &b = *operands[1];
   Tensor y = zerosFor(op.getY());
   bool ta = op.getTransposeA(), tb = op.getTransposeB();
-  int64_t inner = a.shape[ta ? 0 : 1];
-  for (int64_t m = 0; m < y.shape[0]; ++m)
-    for (int64_t k = 0; k < inner; ++k)
-      for (int64_t n = 0; n < y.shape[1]; ++n)
-        y.at({m, n}) += (ta ? a.at({k, m}) : a.at({m, k})) * (tb ? b.at({n, k}) : b.at({k, n}));
+  int64_t rows = y.shape[0], columns = y.shape[1], inner = a.shape[ta ? 0 : 1];
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t i = 0; i < b.shape[0]; ++i)
+      for (int64_t j = 0; j < b.shape[1]; ++j) {
+        int64_t k = tb ? j : i, n = tb ? i : j;
+        y.data[m * columns + n] +=
+            a.data[ta ? k * rows + m : m * inner + k] * b.data[i * b.shape[1] + j];
+      }
   return epilogue(op, std::move(y), biasOf(operands));
 }
 

@@ -26,12 +26,14 @@ static llvm::cl::opt<std::string> modelPath(llvm::cl::Positional, llvm::cl::Requ
                                             llvm::cl::desc("MODEL.dl|MODEL.mlir"));
 static llvm::cl::list<std::string> sets("set", llvm::cl::desc("model parameter NAME=VALUE"));
 static llvm::cl::list<std::string> inputPaths("input",
-                                              llvm::cl::desc("NAME=FILE.npy, global batch"));
+                                              llvm::cl::desc("NAME=FILE.npy, global batches"));
 static llvm::cl::list<std::string> scalars("scalar", llvm::cl::desc("NAME=VALUE: lr, step, seed"));
 static llvm::cl::opt<std::string> weights("weights", llvm::cl::desc("W.safetensors"));
 static llvm::cl::opt<std::string> programName("program", llvm::cl::init("train"));
 static llvm::cl::opt<unsigned> ranks("ranks", llvm::cl::init(1));
 static llvm::cl::opt<bool> update("update", llvm::cl::desc("apply the optimizer"));
+static llvm::cl::opt<unsigned> steps("steps", llvm::cl::init(1),
+                                     llvm::cl::desc("with --update: that many, a batch each"));
 static llvm::cl::opt<double> noise("noise",
                                    llvm::cl::desc("relative size of random errors, as f32 makes"));
 static llvm::cl::opt<uint64_t> noiseSeed("noise-seed", llvm::cl::desc("which random errors"));
@@ -71,7 +73,8 @@ static void prepare(ModuleOp module, ModelOp model) {
     throw Error(ErrorCode::BadInput, "cannot differentiate '" + modelPath + "'");
 }
 
-static std::vector<Tensors> readInputs(ProgramOp program) {
+/// Of the global batch at `index`, rank by rank.
+static std::vector<Tensors> readInputs(ProgramOp program, unsigned index) {
   std::map<std::string, std::string> paths;
   for (const std::string &text : inputPaths)
     paths.insert(splitPair(text));
@@ -83,7 +86,8 @@ static std::vector<Tensors> readInputs(ProgramOp program) {
       throw Error(ErrorCode::BadInput, "no --input for '" + name + "'");
     ArrayRef<int64_t> shape = tensorType(argument).getShape();
     for (auto [rank, rankInputs] : llvm::enumerate(inputs)) {
-      Tensor rows = readRows(path->second, static_cast<int64_t>(rank) * shape[0], shape[0]);
+      int64_t first = static_cast<int64_t>(index * ranks + rank) * shape[0];
+      Tensor rows = readRows(path->second, first, shape[0]);
       if (rows.size() == llvm::product_of(shape))
         rows.shape = Shape(shape);
       rankInputs[name] = std::move(rows);
@@ -149,13 +153,20 @@ static void run() {
   auto program = dyn_cast_or_null<ProgramOp>(SymbolTable::lookupSymbolIn(model, programName));
   if (!program)
     throw Error(ErrorCode::BadInput, "the model has no program '" + programName + "'");
-  FailureOr<std::vector<Outcome>> outcomes =
-      evaluate(program, readVariables(), readInputs(program), {noise, noiseSeed});
-  if (failed(outcomes))
-    throw Error(ErrorCode::BadInput, "cannot evaluate '" + programName + "'");
-  printSummary(*outcomes);
-  if (!output.empty())
-    writeTensors(output, collect(*outcomes));
+  Tensors variables = readVariables();
+  for (unsigned step = 0; step < steps; ++step) {
+    FailureOr<std::vector<Outcome>> outcomes =
+        evaluate(program, variables, readInputs(program, step), {noise, noiseSeed});
+    if (failed(outcomes))
+      throw Error(ErrorCode::BadInput, "cannot evaluate '" + programName + "'");
+    printSummary(*outcomes);
+    if (step + 1 == steps && !output.empty())
+      writeTensors(output, collect(*outcomes));
+    for (auto &[name, value] : outcomes->front().assigned)
+      variables[name] = std::move(value);
+    if (auto number = variables.find("step"); number != variables.end())
+      number->second.data[0] += 1;
+  }
 }
 
 int main(int argc, char **argv) {
