@@ -26,7 +26,8 @@ import tempfile
 import torch
 
 from peer_step import MODES
-from torch_cases import ROOT, SEED, mnist_cnn, residual, run, settings, torch_results, unet2d, vgg16, write_batch
+from torch_cases import (ROOT, SEED, inception_v3, mnist_cnn, n2v3d, residual, run, settings, torch_results, unet2d, vgg16,
+                         write_batch)
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 from support import has, without_data  # noqa: E402
@@ -39,6 +40,8 @@ MODELS = {
     "vgg16": (functools.partial(vgg16, rows=8, size=224, classes=1000), 2),
     "resnet50": (functools.partial(residual, "resnet50", rows=8, size=224, classes=1000), 3),
     "resnet101": (functools.partial(residual, "resnet101", rows=8, size=224, classes=1000), 2),
+    "inception_v3": (functools.partial(inception_v3, rows=8, size=299, classes=1000, aux=True), 2),
+    "n2v3d": (functools.partial(n2v3d, base=32, rows=4, patch=(16, 64, 64), spots=130), 2),
 }
 # variant of dlc: (options of dlc compile, precision of the peer, how far the first losses may be apart)
 VARIANTS = {"f32 fast": (["--math=fast"], "f32", 1e-4), "f32 strict": (["--math=strict"], "f32", 1e-5),

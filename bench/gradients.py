@@ -15,12 +15,13 @@ import tempfile
 import numpy as np
 import torch
 
-from torch_cases import evaluator_results, mnist_cnn, residual, torch_results, unet2d, vgg16
+from torch_cases import evaluator_results, inception_v3, mnist_cnn, n2v3d, residual, torch_results, unet2d, vgg16
 
 STEP = 3
 CASES = {"mnist_cnn": lambda: mnist_cnn(step=STEP), "unet2d": lambda: unet2d(6, 3, step=STEP),
          "unet2d-plain": lambda: unet2d(6, 3, norm="none", step=STEP),
-         "vgg16": lambda: vgg16(rows=2, step=STEP), "resnet50": lambda: residual("resnet50", rows=4, size=64)}
+         "vgg16": lambda: vgg16(rows=2, step=STEP), "resnet50": lambda: residual("resnet50", rows=4, size=64),
+         "resnet101": lambda: residual("resnet101", rows=4, size=64), "inception_v3": inception_v3, "n2v3d": n2v3d}
 
 
 def compare(ours, theirs):

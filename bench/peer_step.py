@@ -16,7 +16,7 @@ import torch
 import torchvision
 from torch.nn import functional as F
 
-from torch_models import MnistCnn, UNet, Vgg16
+from torch_models import Denoiser, MnistCnn, UNet, Vgg16, masked_error
 
 
 def mnist(batch=64):
@@ -39,8 +39,31 @@ def residual(name, batch):
     return getattr(torchvision.models, name)(), image, lambda logits: F.cross_entropy(logits, label, label_smoothing=0.1)
 
 
+class BothLogits(torchvision.models.Inception3):
+    """Those of the auxiliary classifier in a row of their own."""
+
+    def forward(self, image):
+        return torch.stack(list(super().forward(image)))
+
+
+def inception(batch):
+    image, label = torch.rand(batch, 3, 299, 299), torch.randint(1000, (batch,))
+
+    def loss(logits):
+        main, auxiliary = (F.cross_entropy(part, label, label_smoothing=0.1) for part in logits)
+        return main + 0.4 * auxiliary
+    return BothLogits(init_weights=False, dropout=0.0), image, loss
+
+
+def denoiser(batch, *patch):
+    image, target = torch.rand(batch, 1, *patch), torch.rand(batch, 1, *patch)
+    mask = (torch.rand(image.shape) < 0.00198).float()
+    return Denoiser(axes=3), image, lambda x: masked_error("mse", x, target, mask)
+
+
 MODELS = {"mnist": mnist, "unet16": lambda: unet(16, 8, True), "unet32": lambda: unet(32, 4, False), "vgg16": lambda: vgg(8),
-          "resnet50": lambda: residual("resnet50", 8), "resnet101": lambda: residual("resnet101", 8)}
+          "resnet50": lambda: residual("resnet50", 8), "resnet101": lambda: residual("resnet101", 8),
+          "inception_v3": lambda: inception(8), "n2v3d": lambda: denoiser(4, 16, 64, 64)}
 MODES = ("eager", "channels_last", "compile", "compile channels_last")
 
 
@@ -63,8 +86,9 @@ class Peer:
         torch.manual_seed(0)
         self.model, self.image, self.loss = make()
         if "channels_last" in mode:
-            self.model = self.model.to(memory_format=torch.channels_last)
-            self.image = self.image.contiguous(memory_format=torch.channels_last)
+            layout = torch.channels_last if self.image.dim() == 4 else torch.channels_last_3d
+            self.model = self.model.to(memory_format=layout)
+            self.image = self.image.contiguous(memory_format=layout)
         self.model = wrap(self.model)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, **{optimizer: True})
         self.forward = torch.compile(self.model) if "compile" in mode else self.model

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from safetensors.torch import save_file
 from torch.nn import functional as F
 
-from torch_models import MnistCnn, UNet, Vgg16
+from torch_models import Denoiser, MnistCnn, UNet, Vgg16, masked_error
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SEED = 11  # of dropout
@@ -123,6 +123,36 @@ def residual(name, rows=4, size=64, classes=10):
         return F.cross_entropy(model(batch["image"]), batch["label"].long(), label_smoothing=0.1)
     model = getattr(torchvision.models, name)(num_classes=classes)
     return randomised(Case(name, {"size": size, "classes": classes}, model, inputs, loss))
+
+
+def inception_v3(rows=4, size=107, classes=10, aux=False):
+    """torchvision's, without dropout, whose masks are not Philox's."""
+    rng = np.random.default_rng(1)
+    inputs = {"image": rng.standard_normal((rows, 3, size, size), dtype=np.float32),
+              "label": rng.integers(0, classes, rows, dtype=np.int32)}
+
+    def loss(model, batch, first_row):
+        results = model(batch["image"]) if aux else [model(batch["image"])]
+        losses = [F.cross_entropy(logits, batch["label"].long(), label_smoothing=0.1) for logits in results]
+        return losses[0] + 0.4 * losses[1] if aux else losses[0]
+    model = torchvision.models.inception_v3(num_classes=classes, dropout=0.0, aux_logits=aux, init_weights=False)
+    sets = {"size": size, "classes": classes, "drop": 0, "aux": str(aux).lower()}
+    return randomised(Case("inception_v3", sets, model, inputs, loss))
+
+
+def n2v3d(base=4, rows=4, patch=(4, 16, 16), spots=4):
+    """Noise2Void in 3-D; every sample has as many spots."""
+    rng = np.random.default_rng(1)
+    shape = (rows, 1, *patch)
+    inputs = {name: rng.standard_normal(shape, dtype=np.float32) for name in ("image", "target")}
+    inputs["mask"] = np.zeros(shape, np.float32)
+    for row in inputs["mask"].reshape(rows, -1):
+        row[rng.choice(row.size, spots, replace=False)] = 1
+
+    def loss(model, batch, first_row):
+        return masked_error("mse", model(batch["image"]), batch["target"], batch["mask"])
+    sets = {"patch": ",".join(map(str, patch)), "base": base}
+    return randomised(Case("n2v3d", sets, Denoiser(base=base, axes=3), inputs, loss))
 
 
 def randomised(case):
