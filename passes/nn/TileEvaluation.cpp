@@ -2,9 +2,9 @@
 // tile, as many as the host says; constant counts shrink alike.
 
 #include "dialects/NN/NN.h"
+#include "dialects/NN/Scalars.h"
 #include "passes/Passes.h"
 #include "passes/nn/ReceptiveField.h"
-#include "dialects/NN/Scalars.h"
 
 using namespace mlir;
 using namespace dlc;
