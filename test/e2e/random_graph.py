@@ -10,6 +10,7 @@ import random
 CHANNELS = (1, 3, 5, 16, 17, 24, 32, 33, 48)
 ELEMENTS = 6000  # of a tensor, at most
 ACTIVATIONS = ("relu", "relu", "relu", "sigmoid", "tanh")
+MORE_ACTIVATIONS = ("silu", "gelu", "elu", "hardswish", "leaky_relu", "softplus")
 
 
 @dataclasses.dataclass
@@ -28,8 +29,10 @@ class Tensor:
 
 
 class Graph:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
+    def __init__(self, seed, has_all=True):
+        """Without `has_all` the network is of the operators that the language began with: seeds that found a defect then
+        still draw the same one."""
+        self.random, self.has_all = random.Random(seed), has_all
         self.lines, self.count = [], 0
         self.inputs = {}  # name -> what to draw, shape: "f32" any number, "mask" 0 or 1, an int one of so many classes
         self.batch = self.random.choice((1, 2, 2, 3, 4, 5))
@@ -130,7 +133,7 @@ class Graph:
         return self.let(f"batch_norm({x.name}{scale})", x.shape)
 
     def activation(self, x):
-        return self.apply(self.random.choice(ACTIVATIONS), x)
+        return self.apply(self.random.choice(ACTIVATIONS + MORE_ACTIVATIONS * self.has_all), x)
 
     def unit(self, x, **options):
         """Convolution, normalisation, activation, dropout: some of them."""
@@ -150,6 +153,8 @@ class Graph:
         if math.prod(x.shape) < ELEMENTS // 8:
             makers += [self.conv_transpose]
         makers += [self.reshaped, self.batch_norm]
+        if self.has_all:
+            makers += [self.sample_norm, self.moved, self.moved, self.resampled, self.pointwise, self.reduced, self.reused]
         y = self.random.choice(makers)(x)
         if self.chance(0.2):
             self.aside.append(y)
@@ -223,6 +228,91 @@ class Graph:
         if kind == 8:
             return self.let(f"softmax({n}) * {x.channels}.0", x.shape)
         return self.let(f"concat({n}, relu(-{n}), {n} * {n})", (self.batch, 3 * x.channels, *x.spatial))
+
+    def pointwise(self, x):
+        n = x.name
+        return self.let(self.random.choice((
+            f"where({n} > 0.2, {n}, 0.3 * {n} - 0.14)", f"log10(2.0 + {n} ** 2)", f"{n} ** 3 / (1.0 + {n} ** 2)",
+            f"clamp({n}, -0.9, 1.1)", f"stop_gradient({n}) * {n}", f"{n} + stop_gradient(tanh({n}))",
+            f"min(max({n}, -1.2), softplus({n}))")), x.shape)
+
+    def sample_norm(self, x):
+        """Of enough elements, as batch_norm's."""
+        groups = self.random.choice([g for g in range(1, min(x.channels, 8) + 1) if x.channels % g == 0])
+        space = math.prod(x.spatial)
+        makers = [f"layer_norm({x.name})"] if x.channels * space >= 6 else []
+        makers += [f"group_norm({x.name}, {groups})"] if x.channels // groups * space >= 6 else []
+        makers += [f"instance_norm({x.name})"] if space >= 6 else []
+        return self.let(self.random.choice(makers), x.shape) if makers else x
+
+    def moved(self, x):
+        """Elements at other places, some left out or repeated."""
+        kind, axis = self.random.randrange(5), self.random.randrange(1, len(x.shape))
+        if kind == 0:
+            start, step = self.random.randint(0, x.shape[axis] // 3), self.random.choice((1, 1, 2))
+            shape = list(x.shape)
+            shape[axis] = -(-(x.shape[axis] - start) // step)
+            return self.let(f"slice({x.name}, axis = {axis}, from = {start}, step = {step})", shape)
+        if kind == 1:
+            order = [0, *self.random.sample(range(1, len(x.shape)), len(x.shape) - 1)]
+            return self.let(f"transpose({x.name}, {order})", [x.shape[i] for i in order])
+        if kind == 2:
+            most = min(2, min(x.spatial) - 1)  # what a mirror can show
+            pads = [[self.random.randint(0, most), self.random.randint(0, most)] for _ in x.spatial]
+            spatial = [size + sum(pair) for size, pair in zip(x.spatial, pads)]
+            if math.prod(x.shape[:2]) * math.prod(spatial) > ELEMENTS:
+                return x
+            return self.let(f"pad({x.name}, {pads}, mode = {self.random.choice(('zero', 'reflect', 'edge'))})", (*x.shape[:2], *spatial))
+        if kind == 3 and x.channels % 2**len(x.spatial) == 0:
+            return self.let(f"pixel_shuffle({x.name}, 2)", (self.batch, x.channels // 2**len(x.spatial), *(2 * size for size in x.spatial)))
+        shape = list(x.shape)
+        shape[axis] = 1
+        mean = self.let(f"mean({x.name}, axes = {axis}, keep = true)", shape)
+        spread = self.let(f"broadcast(tanh({mean.name}), {list(x.shape)})", x.shape)
+        return self.let(f"{x.name} + {spread.name}", x.shape)
+
+    def resampled(self, x):
+        kind = self.random.randrange(5)
+        sizes = [self.random.randint(1, size + 2) for size in x.spatial]
+        mode = self.random.choice(("nearest", "linear"))
+        if kind == 0:
+            return self.let(f"adaptive_avg_pool({x.name}, {[min(a, b) for a, b in zip(sizes, x.spatial)]})",
+                            (*x.shape[:2], *(min(a, b) for a, b in zip(sizes, x.spatial))))
+        if kind == 1 and math.prod(x.shape[:2]) * math.prod(sizes) <= ELEMENTS:
+            return self.let(f"resize({x.name}, {sizes}, mode = {mode})", (*x.shape[:2], *sizes))
+        if kind == 2 and math.prod(x.shape) * 2**len(x.spatial) <= ELEMENTS:
+            return self.let(f"upsample({x.name}, 2, mode = {mode})", (*x.shape[:2], *(2 * size for size in x.spatial)))
+        if kind == 3:
+            kernel = [min(size, self.random.choice((2, 3))) for size in x.spatial]
+            counted = self.random.choice(("true", "false"))
+            padding = [k // 2 for k in kernel]
+            spatial = [size + 2 * p - k + 1 for size, p, k in zip(x.spatial, padding, kernel)]
+            return self.let(f"avg_pool({x.name}, kernel = {kernel}, stride = 1, padding = {padding}, count_include_pad = {counted})",
+                            (*x.shape[:2], *spatial))
+        return self.let(f"blur_pool({x.name})", (*x.shape[:2], *(-(-size // 2) for size in x.spatial)))
+
+    def reduced(self, x):
+        """Of an axis, beside what it is of; an argmax as a feature, as it is no tensor of numbers."""
+        axis = self.random.randrange(1, len(x.shape))
+        kind = self.random.randrange(4)
+        if kind == 0:
+            return self.let(f"{x.name} - 0.5 * amax({x.name}, axes = {axis}, keep = true)", x.shape)
+        if kind == 1 and x.shape[axis] > 1:
+            return self.let(f"{x.name} / sqrt(0.5 + var({x.name}, axes = {axis}, keep = true, correction = {self.random.choice((0, 1))}))", x.shape)
+        if kind == 2:
+            shape = list(x.shape)
+            shape[axis] = 1
+            return self.let(f"{x.name} * (0.5 + 0.1 * reshape(argmax({x.name}, {axis}), {shape}))", x.shape)
+        return self.let(f"0.25 * log_softmax({x.name})", x.shape)
+
+    def reused(self, x):
+        """One layer twice."""
+        name = f"shared{self.count}"
+        for reuse in ("", ", reuse = true"):
+            kernel = [3 if size > 1 else 1 for size in x.spatial]
+            x = self.let(f"conv({x.name}, {x.channels}, kernel = {kernel}, padding = {[k // 2 for k in kernel]}, name = \"{name}\"{reuse})", x.shape)
+            x = self.activation(x)
+        return x
 
     def reshaped(self, x):
         """Channels and space mixed, or the last axes joined."""
