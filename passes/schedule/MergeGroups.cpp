@@ -5,7 +5,6 @@
 
 #include "dialects/NN/OpChain.h"
 #include "dialects/NN/Role.h"
-#include "runtime/artifact/LayoutIo.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -84,6 +83,8 @@ private:
       return list.candidates.empty() ? std::numeric_limits<double>::infinity()
                                      : list.candidates.front().nanoseconds;
     };
+    auto bytes = static_cast<uint64_t>(nn::physicalBytes(
+        nn::tensorType(weight < op->getNumOperands() ? op->getOperand(weight) : op->getResult(0))));
     int64_t best = 1;
     double least = costOf(request);
     std::vector<int64_t> &shape = request.operands[weight].shape;
@@ -91,9 +92,8 @@ private:
       request.groups /= 2;
       shape[1] *= 2;
       // The weight is written once more, or read.
-      auto bytes = rt::physicalBytes(request.operands[weight].dtype, shape,
-                                     rt::Layout::rowMajor(shape.size()));
-      double cost = costOf(request) + kernels.generatedCost(2 * bytes, 0);
+      double cost =
+          costOf(request) + kernels.generatedCost(2 * bytes * static_cast<uint64_t>(merged), 0);
       if (cost >= least)
         continue;
       least = cost;

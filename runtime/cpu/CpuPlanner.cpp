@@ -239,7 +239,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
           skipped = found.name;
           return false;
         }
-        if (isDefective(request, found.name))
+        if (isDefective(request, found.layouts, found.name))
           return false;
         KernelCandidate candidate{found.layouts, found.name};
         if (std::ranges::any_of(list.candidates, [&](const KernelCandidate &other) {

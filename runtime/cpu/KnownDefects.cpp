@@ -32,10 +32,20 @@ static bool leavesChannelsOver(const KernelRequest &request) {
   return isVolume(request) && channels > 32 && channels % 32 != 0;
 }
 
-bool isDefective(const KernelRequest &request, std::string_view implementation) {
+// Pairs of channels are multiplied; of an odd number the last pair has the next pixel's first, or
+// what lies behind the last pixel.
+static bool hasOddChannelsLast(const KernelRequest &request, const std::vector<Layout> &layouts) {
+  return request.operands[0].shape[1] % 2 != 0 && layouts[0].blocks.empty() &&
+         layouts[0].order.back() == 1;
+}
+
+bool isDefective(const KernelRequest &request, const std::vector<Layout> &layouts,
+                 std::string_view implementation) {
   bool tiles = implementation.find("amx") != std::string_view::npos;
   if (request.op == KernelOp::Conv)
     return tiles && implementation.starts_with("brgconv") && leavesChannelsOver(request);
+  if (request.op == KernelOp::ConvGradData)
+    return implementation.starts_with("jit_bf16_1x1:") && hasOddChannelsLast(request, layouts);
   if (request.op != KernelOp::ConvGradFilter)
     return false;
   if (!tiles && !implementation.starts_with("jit_bf16:"))

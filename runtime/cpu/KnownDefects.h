@@ -8,7 +8,9 @@
 
 namespace dlc::rt {
 
-/// Whether the library's implementation of this name computes this request wrongly.
-bool isDefective(const KernelRequest &request, std::string_view implementation);
+/// Whether the library's implementation of this name computes this request wrongly in these layouts
+/// of its operands.
+bool isDefective(const KernelRequest &request, const std::vector<Layout> &layouts,
+                 std::string_view implementation);
 
 } // namespace dlc::rt
