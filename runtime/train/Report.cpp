@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 
 namespace dlc::rt {
@@ -41,7 +42,9 @@ std::string monitorText(const Monitor &monitor, bool validated, const std::strin
   return text;
 }
 
-std::string figureText(double value) { return format("%.4g", value); }
+std::string figureText(double value) {
+  return std::isnan(value) ? "nan" : format("%.4g", value); // printf shows a sign of it, too
+}
 
 std::string epochText(const Record &record, int64_t epochs, bool isBest) {
   std::string text = "epoch " + record["epoch"].dump();

@@ -1,10 +1,16 @@
 #include "runtime/train/Report.h"
 #include "runtime/record/ProcessTime.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 namespace dlc::rt {
 namespace {
+
+TEST(Report, FiguresHaveFourDigitsAndNoSignOfNothing) {
+  EXPECT_EQ(figureText(-0.123456), "-0.1235");
+  EXPECT_EQ(figureText(std::copysign(std::nan(""), -1)), "nan");
+}
 
 TEST(Report, OpensAndClosesARun) {
   EXPECT_EQ(openingText({0, 2, 16}, 7), "2 ranks x batch 16 = 32 samples a step, 7 steps an epoch");
