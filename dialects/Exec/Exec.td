@@ -40,7 +40,8 @@ def Exec_StreamAttr : EnumAttr<Exec_Dialect, Exec_Stream, "stream">;
 
 def Exec_Phase : Exec_Enum<"Phase", "part of the step", [
     I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
-    I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Communication", 3, "communication">]>;
+    I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Communication", 3, "communication">,
+    I32EnumAttrCase<"Count", 4, "count">]>;
 def Exec_PhaseAttr : EnumAttr<Exec_Dialect, Exec_Phase, "phase">;
 
 def Exec_Access : Exec_Enum<"Access", "what a kernel does with an operand", [
@@ -159,27 +160,40 @@ def Exec_AccumulateOp : Exec_Instruction<"accumulate", [DeclareOpInterfaceMethod
   let description = [{
     In a step of several micro-batches the first one's bucket becomes the sum, further ones are added to it, and the
     last one's bucket takes it: `kernel` adds its second operand to its first, in place. A step of one does nothing
-    here, and has no memory for sums.
+    here, and has no memory for sums. `phase` is that of the collective that follows.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_BufferType:$bucket, Exec_BufferType:$sum, OptionalAttr<Exec_StreamAttr>:$stream);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_BufferType:$bucket, Exec_BufferType:$sum,
+                       OptionalAttr<Exec_PhaseAttr>:$phase, OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$kernel `(` $bucket `,` $sum `)` attr-dict `:` type($bucket)";
+}
+
+def Exec_RecallOp : Exec_Instruction<"recall", [AllTypesMatch<["bucket", "sum"]>]> {
+  let summary = "keeps what a bucket holds after its all-reduce for all micro-batches of a step";
+  let description = [{
+    Stands behind the wait for a collective of phase count. In a step of several micro-batches that collective runs once,
+    ahead: then the sum keeps what the bucket holds, and in every micro-batch the bucket takes it from there.
+  }];
+  let arguments = (ins Exec_BufferType:$bucket, Exec_BufferType:$sum, OptionalAttr<Exec_StreamAttr>:$stream);
+  let assemblyFormat = "$bucket `,` $sum attr-dict `:` type($bucket)";
 }
 
 def Exec_StartOp : Exec_Instruction<"start", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "starts the all-reduce of a bucket";
   let description = [{
     The bucket holds f32; `wire`, f32 or bf16, is what the message holds. `members` are the variables whose gradients or
-    statistics it carries, by symbol, or in words what else.
+    statistics it carries, by symbol, or in words what else. `phase` is count if what it sums up depends on inputs alone
+    and the backward pass needs it.
   }];
   let hasVerifier = 1;
   let arguments = (ins Exec_BufferType:$bucket, Exec_Number:$collective, TypeAttr:$wire, ArrayAttr:$members,
-                       OptionalAttr<Exec_StreamAttr>:$stream);
+                       OptionalAttr<Exec_PhaseAttr>:$phase, OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$bucket attr-dict `:` type($bucket)";
 }
 
 def Exec_WaitOp : Exec_Instruction<"wait"> {
   let summary = "the all-reduce is complete from here on";
-  let arguments = (ins Exec_Number:$collective, OptionalAttr<Exec_StreamAttr>:$stream);
+  let arguments = (ins Exec_Number:$collective, OptionalAttr<Exec_PhaseAttr>:$phase,
+                       OptionalAttr<Exec_StreamAttr>:$stream);
   let assemblyFormat = "$collective attr-dict";
 }
 

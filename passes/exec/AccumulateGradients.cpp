@@ -64,7 +64,19 @@ private:
                                 FlatSymbolRefAttr(), StringAttr(), ArrayAttr());
     builder.setInsertionPoint(start);
     AccumulateOp::create(builder, start.getLoc(), kernel.getSymName(), start.getBucket(),
-                         sum.getBuffer(), StreamAttr());
+                         sum.getBuffer(), start.getPhaseAttr(), StreamAttr());
+    if (start.getPhase() == Phase::Count)
+      recall(start, sum);
+  }
+
+  static void recall(StartOp start, BufferOp sum) {
+    Operation *wait = start->getNextNode();
+    while (!isa<exec::WaitOp>(wait) ||
+           cast<exec::WaitOp>(wait).getCollective() != start.getCollective())
+      wait = wait->getNextNode();
+    OpBuilder builder(start.getContext());
+    builder.setInsertionPointAfter(wait);
+    RecallOp::create(builder, start.getLoc(), start.getBucket(), sum.getBuffer(), StreamAttr());
   }
 };
 } // namespace

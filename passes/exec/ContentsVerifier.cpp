@@ -1,6 +1,8 @@
 #include "passes/exec/ContentsVerifier.h"
 
 #include "dialects/NN/NN.h"
+#include "passes/exec/InstructionPhase.h"
+#include "runtime/artifact/StepPass.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -18,11 +20,8 @@ static rt::WrittenRanges::Range bytesOf(Value buffer) {
   return {range.begin, range.end};
 }
 
-bool dlc::isOncePerStep(Operation *instruction) {
-  auto phase = instruction->getAttrOfType<PhaseAttr>("phase");
-  bool computes = isa<DispatchOp, CopyOp>(instruction);
-  return isa<StartOp, exec::WaitOp>(instruction) ||
-         (computes && phase && phase.getValue() == Phase::Optimizer);
+static bool counts(Operation *instruction) {
+  return phaseOf(instruction) == artifact::Phase::Count;
 }
 
 static nn::VariableOp variableOf(BufferOp buffer, SymbolTable &symbols) {
@@ -79,11 +78,15 @@ LogicalResult ContentsVerifier::verifyUse(Operation *op, Value operand, Access a
                 root.getArena() == ArenaKind::Sums; // over micro-batches
   if (access != Access::Write && !isKept && !written[root].covers(bytesOf(operand)))
     return op->emitOpError("reads a buffer that nothing has written");
+  if (access != Access::Write && counts(op) &&
+      (isVariables ? !isHostScalar(root, symbols) : ofPass.contains(root)))
+    return op->emitOpError("of phase count reads what does not depend on inputs alone");
   if (access == Access::Read)
     return success();
   if (taken.contains(root))
     return op->emitOpError("writes a buffer that the host has taken");
-  if (isVariables && !isOncePerStep(op) && !isChangedAnywhere(operand, symbols))
+  if (isVariables && !rt::isOncePerStep(operationOf(op), phaseOf(op)) &&
+      !isChangedAnywhere(operand, symbols))
     return op->emitOpError("writes a variable that the optimizer alone may change");
   if (isVariables && written[root].meets(bytesOf(operand)))
     return op->emitOpError("writes a variable a second time in a step");
@@ -92,6 +95,8 @@ LogicalResult ContentsVerifier::verifyUse(Operation *op, Value operand, Access a
 
 /// Of what several kernels write together, each writes its part.
 void ContentsVerifier::write(Operation *op, Value operand) {
+  if (!counts(op) && !isa<UploadOp>(op))
+    ofPass.insert(rootOf(operand).buffer);
   rt::WrittenRanges &root = written[rootOf(operand).buffer];
   auto dispatch = dyn_cast<DispatchOp>(op);
   auto kernel = dispatch ? symbols.lookup<KernelOp>(dispatch.getKernel()) : KernelOp();

@@ -31,7 +31,8 @@ def AccumulateGradients : Pass<"dlc-accumulate-gradients", "::dlc::nn::ModelOp">
   let summary = "gives every bucket a sum over the micro-batches of a step";
   let description = [{
     Before a collective starts, what its bucket holds is added up in a buffer of the arena of sums, which a run without
-    micro-batches does not allocate. Buckets have their final sizes.
+    micro-batches does not allocate. Buckets have their final sizes. What is counted over the whole batch ahead of the
+    first forward pass is recalled from its sum behind the wait.
   }];
 }
 
@@ -69,7 +70,8 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     1. Every buffer has an offset, aligned, and lies inside its arena; a view begins at a whole element. 2. Buffers
     live at the same time do not overlap, views excepted. 3. Every byte is written before it is read, unless it is a
     variable that keeps its value from step to step; of a buffer that several kernels write together, all have. A
-    variable is written once in a step, by what runs once in a step, unless it is a state. 4. Collectives start in
+    variable is written once in a step, by what runs once in a step, unless it is a state; what is of phase count
+    depends on inputs and scalars alone. 4. Collectives start in
     the order of their numbers and are waited for once. 5. No instruction touches a bucket in flight. 6. Every
     instruction has a stream. 7. A buffer of several variables is as large as they are, none of them is in another
     one, and each lies at its place in it; a view of it is one of them, rows of one, or several as a vector. 8. The
@@ -80,12 +82,13 @@ def VerifyExec : Pass<"dlc-verify-exec", "::dlc::nn::ModelOp"> {
     ends; there is one of a kind. 10. Each variable has a place of its own, and its buffers are there. 11. A
     generated kernel has the function, extent, chunk, part, types and accesses of its stage of its cluster. 12.
     Events are recorded once, and before they are waited for; instructions whose memory meets, one writing, are
-    ordered by streams, events and collectives (runtime/artifact/OrderProof.h), in the micro-batches before the last
-    one, too, in which no collective and no update runs. 13. Buckets lie in the arena gradients, their slices where
+    ordered by streams, events and collectives (runtime/artifact/OrderProof.h), in each pass that a step of several
+    micro-batches has (runtime/artifact/StepPass.h). 13. Buckets lie in the arena gradients, their slices where
     a bucket's layout can place them, hold as much as their members, and are sent as the model's attribute wire
     says. 14. An upload writes either inputs or scalars, none twice. 15. A sum is a buffer of the arena of sums that
     one instruction alone uses, by a generated kernel that works in place, and nothing else uses the bucket from
-    there to its start. 16. What the host has taken is not written again.
+    there to its start. 16. What the host has taken is not written again. 17. Behind the wait for a collective of phase
+    count, and behind no other, its bucket is recalled from its sum, before anything else uses it.
   }];
 }
 

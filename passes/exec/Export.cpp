@@ -6,6 +6,7 @@
 
 #include "dialects/NN/ElementType.h"
 #include "passes/exec/AttributeTables.h"
+#include "passes/exec/InstructionPhase.h"
 #include "passes/exec/Liveness.h"
 #include "runtime/artifact/Hash.h"
 #include "runtime/artifact/Writer.h"
@@ -234,6 +235,12 @@ std::pair<artifact::Operation, fb::Offset<void>> Exporter::operation(Operation *
                                                  indexOf(add.getBucket()), indexOf(add.getSum()))
                           .Union());
       })
+      .Case<exec::RecallOp>([&](exec::RecallOp recall) {
+        return Result(
+            artifact::Operation::Recall,
+            artifact::CreateRecall(builder, indexOf(recall.getBucket()), indexOf(recall.getSum()))
+                .Union());
+      })
       .Case<exec::UploadOp>([&](exec::UploadOp upload) {
         std::vector<uint32_t> places = indicesOf(upload.getBuffers());
         return Result(artifact::Operation::Upload,
@@ -258,12 +265,8 @@ fb::Offset<artifact::Instruction> Exporter::instruction(Operation *op) {
   auto [kind, table] = operation(op);
   auto stream =
       static_cast<artifact::Stream>(op->getAttrOfType<exec::StreamAttr>("stream").getValue());
-  auto phase =
-      isa<exec::AccumulateOp>(op) ? artifact::Phase::Backward : artifact::Phase::Communication;
-  if (auto attribute = op->getAttrOfType<exec::PhaseAttr>("phase"))
-    phase = static_cast<artifact::Phase>(attribute.getValue());
   auto location = builder.CreateString(nn::layerName(op->getLoc()).str());
-  return artifact::CreateInstruction(builder, stream, kind, table, location, phase);
+  return artifact::CreateInstruction(builder, stream, kind, table, location, phaseOf(op));
 }
 
 fb::Offset<artifact::Tiling> Exporter::tiling(exec::ProgramOp program) {

@@ -47,7 +47,7 @@ SmallVector<exec::Access> dlc::accessesOf(Operation *op, SymbolTable &kernels) {
     auto kernel = kernels.lookup<exec::KernelOp>(dispatch.getKernel());
     for (auto [access, number] : llvm::zip(accesses, kernel.getAccess()))
       access = static_cast<Access>(number);
-  } else if (isa<exec::StartOp, exec::AccumulateOp>(op)) {
+  } else if (isa<exec::StartOp, exec::AccumulateOp, exec::RecallOp>(op)) {
     llvm::fill(accesses, Access::ReadWrite);
   } else if (isa<exec::UploadOp>(op)) {
     llvm::fill(accesses, Access::Write);

@@ -5,7 +5,6 @@
 
 #include "passes/exec/ProgramConverter.h"
 
-#include "dialects/Comm/Comm.h"
 #include "dialects/NN/Role.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/planning/BucketLayout.h"
@@ -19,8 +18,8 @@ using exec::Phase;
 
 ProgramConverter::ProgramConverter(nn::ProgramOp program, KernelTable &kernels,
                                    const SymbolTable &symbols)
-    : program(program), kernels(kernels), symbols(symbols), buffers(program),
-      instructions(program) {
+    : program(program), counting(program.getBody().front()), kernels(kernels), symbols(symbols),
+      buffers(program), instructions(program) {
   for (auto read : program.getBody().getOps<nn::ReadOp>())
     reads[read.getVariable()].push_back(read);
 }
@@ -72,7 +71,9 @@ void ProgramConverter::placeInputs() {
   }
 }
 
-static Phase phaseOf(Operation *op) {
+Phase ProgramConverter::phaseOf(Operation *op) const {
+  if (counting.contains(op))
+    return Phase::Count;
   switch (nn::phaseOf(op)) {
   case nn::Phase::Forward:
     return Phase::Forward;
@@ -223,7 +224,8 @@ LogicalResult ProgramConverter::convertOp(Operation *op) {
   }
   if (auto wait = dyn_cast<comm::WaitOp>(op)) {
     auto origin = wait.getFuture().getDefiningOp<comm::StartOp>();
-    exec::WaitOp::create(instructions, op->getLoc(), origin.getBucket(), exec::StreamAttr());
+    exec::WaitOp::create(instructions, op->getLoc(), origin.getBucket(), collectivePhase(origin),
+                         exec::StreamAttr());
     return success();
   }
   if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) {
@@ -265,6 +267,12 @@ LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {
   return success();
 }
 
+/// Null for the phase of collectives.
+exec::PhaseAttr ProgramConverter::collectivePhase(comm::StartOp start) const {
+  return counting.contains(start) ? exec::PhaseAttr::get(start.getContext(), Phase::Count)
+                                  : exec::PhaseAttr();
+}
+
 void ProgramConverter::start(Operation *op) {
   auto start = cast<comm::StartOp>(op);
   auto wait = cast<comm::WaitOp>(*start.getFuture().getUsers().begin());
@@ -272,13 +280,14 @@ void ProgramConverter::start(Operation *op) {
   for (auto [input, output] : llvm::zip(start.getInputs(), wait.getOutputs())) {
     layers.push_back(instructions.getStringAttr(nn::layerName(input.getLoc())));
     if (Value buffer = bufferOf(input), slice = placed.lookup(output); buffer != slice)
-      exec::CopyOp::create(instructions, op->getLoc(), buffer, slice, Phase::Backward,
+      exec::CopyOp::create(instructions, op->getLoc(), buffer, slice,
+                           counting.contains(op) ? Phase::Count : Phase::Backward,
                            exec::StreamAttr());
   }
   Type wire = start.getWire().value_or(Float32Type::get(op->getContext()));
   exec::StartOp::create(instructions, op->getLoc(), buckets.lookup(op), start.getBucket(), wire,
                         start.getMembers().value_or(instructions.getArrayAttr(layers)),
-                        exec::StreamAttr());
+                        collectivePhase(start), exec::StreamAttr());
 }
 
 void ProgramConverter::view(Operation *op, Value source, Value value) {

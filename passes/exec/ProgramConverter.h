@@ -2,8 +2,10 @@
 // instructions run.
 #pragma once
 
+#include "dialects/Comm/Comm.h"
 #include "passes/exec/KernelTable.h"
 #include "passes/planning/BufferSharing.h"
+#include "passes/planning/CountingOps.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -35,6 +37,8 @@ private:
   void upload();
   llvm::LogicalResult convertOp(mlir::Operation *op);
   llvm::LogicalResult dispatch(mlir::Operation *op, const KernelUse &use);
+  exec::Phase phaseOf(mlir::Operation *op) const;
+  exec::PhaseAttr collectivePhase(comm::StartOp start) const;
   void start(mlir::Operation *op);
   void view(mlir::Operation *op, mlir::Value source, mlir::Value result);
   void keepOldValues();
@@ -42,6 +46,7 @@ private:
   void download(mlir::Operation *op);
 
   nn::ProgramOp program;
+  const CountingOps counting;
   KernelTable &kernels;
   const mlir::SymbolTable &symbols;
   mlir::OpBuilder buffers; // exec.buffer and exec.view of placed values, ahead of all instructions

@@ -4,7 +4,9 @@
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/exec/AliasVerifier.h"
 #include "passes/exec/ContentsVerifier.h"
+#include "passes/exec/InstructionPhase.h"
 #include "passes/exec/Liveness.h"
+#include "passes/exec/SumVerifier.h"
 #include "passes/nn/ModelChecks.h"
 #include "passes/planning/BucketLayout.h"
 #include "runtime/artifact/OrderProof.h"
@@ -460,38 +462,12 @@ private:
     return success();
   }
 
-  static LogicalResult verifySums(const Liveness &liveness, SymbolTable &symbols) { // 15.
-    DenseSet<Operation *> sums;
-    llvm::SetVector<Operation *> summed; // buckets whose collective has not started
-    for (Operation *op : liveness.instructions()) {
-      auto add = dyn_cast<AccumulateOp>(op);
-      for (Value operand : op->getOperands()) {
-        BufferOp buffer = rootOf(operand).buffer;
-        bool isSum = add && operand == add.getSum();
-        if (isSum ? operand != buffer.getBuffer() || !sums.insert(buffer).second
-                  : buffer.getArena() == ArenaKind::Sums)
-          return op->emitOpError("uses a sum that is not its own");
-        if (isSum && buffer.getArena() != ArenaKind::Sums)
-          return op->emitOpError("adds up in the arena ")
-                 << stringifyArenaKind(buffer.getArena()) << ", expected sums";
-        if (!isSum && !isa<StartOp>(op) && summed.contains(buffer))
-          return op->emitOpError("uses a bucket after it was added to its sum");
-      }
-      if (auto start = dyn_cast<StartOp>(op))
-        summed.remove(rootOf(start.getBucket()).buffer);
-      if (!add)
-        continue;
-      if (!add.getBucket().getDefiningOp<BufferOp>())
-        return op->emitOpError("adds up a part of a bucket");
-      summed.insert(rootOf(add.getBucket()).buffer);
-      auto kernel = symbols.lookup<KernelOp>(add.getKernel());
-      auto cluster = symbols.lookup<ClusterOp>(kernel.getCluster().value_or(""));
-      if (!cluster || !canShare(cluster, 0, 0))
-        return op->emitOpError("adds by ") << add.getKernelAttr() << ", which is not in place";
-    }
-    if (!summed.empty())
-      return summed.front()->emitOpError("is added up, but no collective of it starts afterwards");
-    return success();
+  static LogicalResult verifySums(const Liveness &liveness, SymbolTable &symbols) { // 15. 17.
+    SumVerifier verifier(symbols);
+    for (Operation *op : liveness.instructions())
+      if (failed(verifier.verify(op)))
+        return failure();
+    return verifier.finish();
   }
 
   static LogicalResult verifyEvent(Operation *op, DenseSet<int64_t> &recorded,
@@ -530,8 +506,8 @@ private:
     DenseSet<int64_t> recorded;
     for (auto [number, op] : llvm::enumerate(liveness.instructions())) {
       auto stream = op->getAttrOfType<exec::StreamAttr>("stream");
-      proof.begin(number, static_cast<rt::OrderProof::Stream>(stream.getValue()),
-                  isOncePerStep(op));
+      proof.begin(number, static_cast<rt::OrderProof::Stream>(stream.getValue()), operationOf(op),
+                  phaseOf(op));
       if (failed(verifyEvent(op, recorded, proof)))
         return failure();
       if (std::optional<uint32_t> earlier = meets(op, symbols, proof))

@@ -26,7 +26,8 @@ static std::vector<unsigned> positionsOf(ArrayRef<Operation *> users,
   return found;
 }
 
-ClusterGrouper::ClusterGrouper(Block &block, const ClusterRules &rules) : rules(rules) {
+ClusterGrouper::ClusterGrouper(Block &block, const ClusterRules &rules)
+    : rules(rules), counting(block) {
   for (Operation &op : block) {
     positions[&op] = static_cast<unsigned>(ops.size());
     ops.push_back(&op);
@@ -75,7 +76,10 @@ void ClusterGrouper::addOp(unsigned position) {
     group.reducedDims.assign(reduction.getDims().begin(), reduction.getDims().end());
   }
   group.closed = op->hasTrait<nn::StaysAlone>();
-  group.updates = nn::phaseOf(op) == nn::Phase::Update;
+  if (counting.contains(op))
+    group.part = StepPart::Count;
+  else if (nn::phaseOf(op) == nn::Phase::Update)
+    group.part = StepPart::Update;
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
     group.windows = grad.getKernelAttr();
 }
@@ -150,8 +154,10 @@ StringRef ClusterGrouper::refusal(unsigned a, unsigned b) {
 StringRef ClusterGrouper::disagreement(const Group &a, const Group &b) const {
   if (a.closed || b.closed)
     return "data movement stays alone";
-  if (a.updates != b.updates)
-    return "one of them changes variables, once a step";
+  if (a.part != b.part)
+    return a.part == StepPart::Count || b.part == StepPart::Count
+               ? "the backward pass needs what one of them counts over the whole batch"
+               : "one of them changes variables, once a step";
   if (a.space.getShape() != b.space.getShape())
     return "their iteration spaces differ";
   if (a.space.getEncoding() != b.space.getEncoding())

@@ -6,6 +6,7 @@
 // elements larger) belongs to no group: every cluster that uses it gets its own copy.
 #pragma once
 
+#include "passes/planning/CountingOps.h"
 #include "passes/schedule/ClusterRules.h"
 #include "passes/schedule/JoinedGraph.h"
 
@@ -31,6 +32,8 @@ public:
           report);
 
 private:
+  /// What runs at different times in a step of several micro-batches.
+  enum class StepPart : uint8_t { Count, Pass, Update };
   /// What a group must agree on with others; of what is no group, nothing is known.
   struct Group {
     unsigned lead = 0;                      // position of the op that counts for stretches
@@ -39,7 +42,7 @@ private:
     mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside
     llvm::SmallVector<unsigned> reductions; // positions
     bool closed = false;                    // stays alone
-    bool updates = false;                   // runs once a step, when the ranks have met
+    StepPart part = StepPart::Pass;
   };
 
   bool isGroup(unsigned node) const { return static_cast<bool>(all[node].space); }
@@ -56,6 +59,7 @@ private:
   llvm::SmallVector<unsigned> membersOf(unsigned group) const;
 
   const ClusterRules &rules;
+  const CountingOps counting;
   llvm::SmallVector<mlir::Operation *> ops; // of the block
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   std::optional<JoinedGraph> graph; // of positions; copied casts are no nodes' users

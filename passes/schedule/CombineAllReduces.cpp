@@ -7,6 +7,7 @@
 #include "passes/planning/BlockOrder.h"
 #include "passes/planning/BucketLayout.h"
 #include "passes/planning/BucketPlanner.h"
+#include "passes/planning/CountingOps.h"
 #include "passes/planning/OverlapSimulator.h"
 #include "passes/planning/TargetKernels.h"
 
@@ -132,13 +133,15 @@ struct CombineAllReducesPass : dlc::impl::CombineAllReducesBase<CombineAllReduce
         set |= needsOf(operand);
       needs[&op] = set;
     }
-    // What the pass waits for (no variable's) does not travel with what the update waits for.
-    SmallVector<std::tuple<Type, std::optional<Type>, bool>> formats;
+    // What the pass waits for (no variable's) does not travel with what the update waits for, nor
+    // what it counts with what it computes.
+    CountingOps counting(block);
+    SmallVector<std::tuple<Type, std::optional<Type>, bool, bool>> formats;
     std::vector<Reduction> reductions;
     for (Member &member : members) {
       RankedTensorType type = nn::tensorType(member.input());
       std::tuple format(type.getElementType(), member.op.getWire(),
-                        nn::roleOf(member.op).variable != nullptr);
+                        nn::roleOf(member.op).variable != nullptr, counting.contains(member.op));
       auto known = llvm::find(formats, format);
       auto number = static_cast<unsigned>(known - formats.begin());
       if (known == formats.end())

@@ -100,17 +100,10 @@ void OrderProof::finish(uint32_t collective) {
   collectives.erase(started);
 }
 
-bool isOncePerStep(const artifact::Instruction &instruction) {
-  switch (instruction.operation_type()) {
-  case artifact::Operation::CollectiveStart:
-  case artifact::Operation::CollectiveWait:
-    return true;
-  case artifact::Operation::Dispatch:
-  case artifact::Operation::Copy:
-    return instruction.phase() == artifact::Phase::Optimizer;
-  default:
-    return false; // what the host gives and takes is of a micro-batch
-  }
+void StepOrderProof::begin(uint32_t instruction, Stream stream, artifact::Operation operation,
+                           artifact::Phase phase) {
+  runs = passesOf(operation, phase);
+  inEach([&](OrderProof &proof) { proof.begin(instruction, stream); });
 }
 
 } // namespace dlc::rt

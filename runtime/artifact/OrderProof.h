@@ -8,8 +8,9 @@
 // linear in the number of accesses.
 #pragma once
 
-#include "runtime/artifact/artifact_generated.h"
+#include "runtime/artifact/StepPass.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -85,48 +86,47 @@ private:
   Point now;
 };
 
-/// True of what runs in the last micro-batch of a step alone: collectives, and what computes or
-/// copies for the optimizer.
-bool isOncePerStep(const artifact::Instruction &instruction);
-
-/// The proof for both runs of a program: the last micro-batch of a step, or the only one, in which
-/// everything runs, and those before it, in which what runs once a step orders nothing.
+/// The proof for every pass of a step: what does not run in it orders nothing there.
 class StepOrderProof {
 public:
   using Stream = OrderProof::Stream;
 
-  void begin(uint32_t instruction, Stream stream, bool oncePerStep) {
-    last.begin(instruction, stream);
-    runsBefore = !oncePerStep;
-    if (runsBefore)
-      before.begin(instruction, stream);
-  }
+  void begin(uint32_t instruction, Stream stream, artifact::Operation operation,
+             artifact::Phase phase);
   void record(uint32_t event) {
-    last.record(event);
-    before.record(event);
+    inEach([&](OrderProof &proof) { proof.record(event); });
   }
   void wait(uint32_t event) {
-    last.wait(event);
-    before.wait(event);
+    inEach([&](OrderProof &proof) { proof.wait(event); });
   }
   std::optional<uint32_t> read(const ArenaRange &range) {
-    std::optional<uint32_t> found = runsBefore ? before.read(range) : std::nullopt;
-    std::optional<uint32_t> other = last.read(range);
-    return found ? found : other;
+    return lastOf([&](OrderProof &proof) { return proof.read(range); });
   }
   std::optional<uint32_t> write(const ArenaRange &range) {
-    std::optional<uint32_t> found = runsBefore ? before.write(range) : std::nullopt;
-    std::optional<uint32_t> other = last.write(range);
-    return found ? found : other;
+    return lastOf([&](OrderProof &proof) { return proof.write(range); });
   }
   std::optional<uint32_t> start(uint32_t collective, const ArenaRange &range) {
-    return last.start(collective, range);
+    return lastOf([&](OrderProof &proof) { return proof.start(collective, range); });
   }
-  void finish(uint32_t collective) { last.finish(collective); }
+  void finish(uint32_t collective) {
+    inEach([&](OrderProof &proof) { proof.finish(collective); });
+  }
 
 private:
-  OrderProof last, before;
-  bool runsBefore = true;
+  template <typename Function> void inEach(Function function) {
+    for (size_t pass = 0; pass < proofs.size(); ++pass)
+      if (runs[pass])
+        function(proofs[pass]);
+  }
+  /// The last instruction that a proof finds.
+  template <typename Function> std::optional<uint32_t> lastOf(Function function) {
+    std::optional<uint32_t> found;
+    inEach([&](OrderProof &proof) { found = std::max(found, function(proof)); });
+    return found;
+  }
+
+  std::array<OrderProof, stepPasses.size()> proofs;
+  StepPasses runs = {}; // the present instruction
 };
 
 } // namespace dlc::rt

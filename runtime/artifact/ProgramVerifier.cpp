@@ -40,6 +40,7 @@ private:
   void verifyStart(uint32_t collective);
   void verifyWait(uint32_t collective);
   void verifyAccumulate(const artifact::Accumulate &accumulate);
+  void verifyRecall(const artifact::Recall &recall);
   void verifyUpload(const artifact::Upload &upload);
   void verifyDownload(uint32_t result);
   void findHostValues();
@@ -85,7 +86,16 @@ private:
   int32_t index;
   Faults &faults;
   uint32_t position = 0;
-  std::vector<State> collectives;
+  /// Whether the present instruction is of phase Count.
+  bool counts() const {
+    return program.instructions()->Get(position)->phase() == artifact::Phase::Count;
+  }
+
+  struct Flight {
+    State state = State::Idle;
+    bool counts = false;
+  };
+  std::vector<Flight> collectives;
   std::set<uint32_t> recorded; // events
   /// By buffer: what the host gives, and whether it has gone up.
   struct HostValue {
@@ -99,7 +109,10 @@ private:
   uint64_t carried = 0;                      // bytes in collectives, padding apart
   std::set<uint32_t> taken;                  // buffers that are no views, whose value the host has
   std::set<uint32_t> sums;                   // that an instruction has
-  std::set<uint32_t> summed;                 // buckets whose collective has not started
+  std::map<uint32_t, uint32_t> sumOf;        // by bucket
+  std::map<uint32_t, bool> summed; // buckets whose collective has not started: if it counts
+  std::set<uint32_t> awaiting;     // buckets that have not been recalled
+  std::set<uint32_t> ofPass;       // what is no view and what does not count has written
   StepOrderProof order;
 };
 
@@ -245,7 +258,7 @@ void ProgramVerifier::verifyTiling() {
 }
 
 void ProgramVerifier::verifyCollectives() {
-  collectives.resize(countOf(program.collectives()), State::Idle);
+  collectives.resize(countOf(program.collectives()));
   for (uint32_t i = 0; i < collectives.size(); ++i) {
     const artifact::Collective *collective = program.collectives()->Get(i);
     std::string name = "collective " + std::to_string(i);
@@ -320,6 +333,8 @@ bool ProgramVerifier::verifyContents(uint32_t buffer, artifact::Access access,
     fault("buffer " + std::to_string(buffer) + " is a sum's, of which not every run has one");
   if (summed.contains(rootOf(buffer)))
     fault("buffer " + std::to_string(buffer) + " is used after it was added to its sum");
+  if (awaiting.contains(rootOf(buffer)))
+    fault("buffer " + std::to_string(buffer) + " is used before it is recalled from its sum");
   auto isMissing = [&](uint32_t value) {
     auto given = hostValues.find(value);
     return given != hostValues.end() && !given->second.isThere;
@@ -331,7 +346,14 @@ bool ProgramVerifier::verifyContents(uint32_t buffer, artifact::Access access,
   bool isKept = buffers[rootOf(buffer)].program < 0;
   if (access != artifact::Access::Write && !isKept && !before.covers({range.begin, range.end}))
     fault("reads buffer " + std::to_string(buffer) + ", which nothing has written");
+  if (access != artifact::Access::Write && counts() &&
+      (isKept ? !hostValues.contains(buffer) : ofPass.contains(rootOf(buffer))))
+    fault("counts what buffer " + std::to_string(buffer) +
+          " holds, which does not depend on inputs alone");
   if (access != artifact::Access::Read) {
+    if (!counts() &&
+        program.instructions()->Get(position)->operation_type() != artifact::Operation::Upload)
+      ofPass.insert(rootOf(buffer));
     if (isKept && !isOncePerStep(*program.instructions()->Get(position)) &&
         !hostValues.contains(buffer) && !states.contains(buffer))
       fault("writes buffer " + std::to_string(buffer) +
@@ -410,10 +432,15 @@ void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
 }
 
 void ProgramVerifier::verifyStart(uint32_t collective) {
-  if (collective >= collectives.size() || collectives[collective] != State::Idle)
+  if (collective >= collectives.size() || collectives[collective].state != State::Idle)
     return fault("starts collective " + std::to_string(collective) + ", unknown or started before");
-  collectives[collective] = State::Started;
+  collectives[collective] = {State::Started, counts()};
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
+  auto sum = summed.find(buffer);
+  if (sum == summed.end() ? counts() : sum->second != counts())
+    fault("starts collective " + std::to_string(collective) +
+          (counts() ? ", which counts, without a sum of that phase"
+                    : ", whose sum is of phase Count"));
   summed.erase(buffer);
   if (!verifyContents(buffer, artifact::Access::ReadWrite))
     return;
@@ -422,14 +449,31 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
 }
 
 void ProgramVerifier::verifyWait(uint32_t collective) {
-  if (collective >= collectives.size() || collectives[collective] != State::Started)
+  if (collective >= collectives.size() || collectives[collective].state != State::Started)
     return fault("waits for collective " + std::to_string(collective) + ", which is not under way");
-  collectives[collective] = State::Done;
+  collectives[collective].state = State::Done;
+  if (counts() != collectives[collective].counts)
+    fault("waits for collective " + std::to_string(collective) + ", which is of another phase");
   uint32_t buffer = program.collectives()->Get(collective)->buffer();
+  if (counts())
+    awaiting.insert(buffer);
   if (!isVisible(buffer)) // which its start has reported
     return;
   order.finish(collective);
   verifyLive(buffer);
+}
+
+/// For devices both are written: the sum when the collective has run, the bucket after that.
+void ProgramVerifier::verifyRecall(const artifact::Recall &recall) {
+  if (!counts())
+    fault("recalls a sum in another phase than Count");
+  auto sum = sumOf.find(recall.bucket());
+  if (!awaiting.contains(recall.bucket()) || sum == sumOf.end() || sum->second != recall.sum())
+    return fault("recalls buffer " + std::to_string(recall.bucket()) + " from buffer " +
+                 std::to_string(recall.sum()) + ", which is not its sum over all ranks");
+  awaiting.erase(recall.bucket());
+  if (verifyUse(recall.bucket(), artifact::Access::ReadWrite) && verifyLive(recall.sum()))
+    verifyOrder(recall.sum(), order.write(rangeOf(recall.sum())));
 }
 
 /// What is taken for padding may be a slice that nothing writes, so the buckets are as full as
@@ -475,7 +519,8 @@ void ProgramVerifier::verifyAccumulate(const artifact::Accumulate &accumulate) {
       uint64_t{buffers[sum].liveEnd} + 1 < countOf(program.instructions()))
     fault("adds up in buffer " + std::to_string(sum) + ", which does not live throughout");
   verifyOrder(sum, order.write(rangeOf(sum)));
-  summed.insert(bucket);
+  summed[bucket] = counts();
+  sumOf[bucket] = sum;
   const artifact::Kernel &kernel = *root.kernels()->Get(accumulate.kernel());
   auto takes = [&](uint32_t operand, uint32_t buffer) {
     bool isRead = kernel.access()->Get(operand) == artifact::Access::Read;
@@ -524,7 +569,7 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
   position = at;
   if (instruction.stream() > artifact::Stream::MAX || instruction.phase() > artifact::Phase::MAX)
     return fault("unknown stream or phase");
-  order.begin(at, instruction.stream(), isOncePerStep(instruction));
+  order.begin(at, instruction.stream(), instruction.operation_type(), instruction.phase());
   switch (instruction.operation_type()) {
   case artifact::Operation::Dispatch:
     return verifyDispatch(*instruction.operation_as_Dispatch());
@@ -555,6 +600,8 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
   }
   case artifact::Operation::Accumulate:
     return verifyAccumulate(*instruction.operation_as_Accumulate());
+  case artifact::Operation::Recall:
+    return verifyRecall(*instruction.operation_as_Recall());
   case artifact::Operation::Upload:
     return verifyUpload(*instruction.operation_as_Upload());
   case artifact::Operation::Download:
@@ -574,12 +621,14 @@ void ProgramVerifier::run() {
   for (uint32_t i = 0; i < countOf(program.instructions()) && !faults.full(); ++i)
     verifyInstruction(i, *program.instructions()->Get(i));
   for (uint32_t i = 0; i < collectives.size(); ++i)
-    if (collectives[i] != State::Done)
+    if (collectives[i].state != State::Done)
       faultInSignature("collective " + std::to_string(i) + " is never completed");
   verifyMembers();
-  for (uint32_t bucket : summed)
+  for (const auto &[bucket, counts] : summed)
     faultInSignature("buffer " + std::to_string(bucket) +
                      " is added up, but no collective of it starts afterwards");
+  for (uint32_t bucket : awaiting)
+    faultInSignature("buffer " + std::to_string(bucket) + " is counted ahead and never recalled");
   for (uint32_t i = 0; i < downloaded.size(); ++i)
     if (!downloaded[i])
       faultInSignature("result " + std::to_string(i) + " is never downloaded");

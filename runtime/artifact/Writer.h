@@ -15,7 +15,7 @@ namespace dlc::rt {
 
 /// Of the tables and of what generated code says of its kernels. Written explicitly: files of
 /// version 1 hold none.
-inline constexpr uint32_t artifactVersion = 3;
+inline constexpr uint32_t artifactVersion = 4;
 
 class ArtifactWriter {
 public:

@@ -1,11 +1,12 @@
 // Which instructions run once a step is what the compiler calls their phase. That the others do
-// without them is checked here: they write no variable, read no sum over ranks, and nothing that
-// follows from one.
+// without them is checked here: they write no variable, read no sum over ranks but those that are
+// counted ahead, and nothing that follows from one.
 #include "runtime/core/Accumulation.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/artifact/OrderProof.h"
+#include "runtime/artifact/StepPass.h"
 
+#include <algorithm>
 #include <set>
 
 namespace dlc::rt {
@@ -17,6 +18,8 @@ public:
   explicit Checker(const Artifact &artifact) : artifact(artifact) {}
 
   void visit(const artifact::Program &program, const artifact::Instruction &instruction) {
+    if (instruction.phase() == artifact::Phase::Count)
+      return; // which depends on inputs alone
     if (const auto *add = instruction.operation_as_Accumulate()) {
       require(!late.contains(rootOf(add->bucket())));
       late.insert(rootOf(add->bucket()));
@@ -72,9 +75,9 @@ private:
     if (!good)
       throw Error(ErrorCode::BadInput,
                   "--accumulate cannot train this model: its backward pass needs figures of the "
-                  "whole batch (as batch_norm(sync = true) and a loss whose count depends on the "
-                  "data do); use more ranks or "
-                  "a smaller batch");
+                  "whole batch that depend on more than inputs (as batch_norm(sync = true) and a "
+                  "loss whose count depends on what the network gives do); use more ranks or a "
+                  "smaller batch");
   }
 
   const Artifact &artifact;
@@ -83,6 +86,13 @@ private:
 };
 
 } // namespace
+
+bool countsAhead(const artifact::Program &program) {
+  return program.instructions() &&
+         std::ranges::any_of(*program.instructions(), [](const artifact::Instruction *instruction) {
+           return instruction->operation_type() == artifact::Operation::Recall;
+         });
+}
 
 void requireMicroBatches(const Artifact &artifact, const artifact::Program &program) {
   Checker checker(artifact);

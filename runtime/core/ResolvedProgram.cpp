@@ -1,7 +1,6 @@
 #include "runtime/core/ResolvedProgram.h"
 
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/artifact/OrderProof.h"
 #include "runtime/core/Arenas.h"
 #include "runtime/core/ScalarBlock.h"
 
@@ -102,6 +101,13 @@ Resolver::Operation Resolver::operationOf(const artifact::Instruction &instructi
     return ResolvedProgram::Accumulate{kernels[add->kernel()], arenas.memory(add->bucket(), 0),
                                        arenas.memory(add->sum(), 0)};
   }
+  case artifact::Operation::Recall: {
+    const artifact::Recall *recall = instruction.operation_as_Recall();
+    if (!arenas.haveSums())
+      return std::monostate();
+    return ResolvedProgram::Recall{arenas.memory(recall->bucket(), 0),
+                                   arenas.memory(recall->sum(), 0)};
+  }
   case artifact::Operation::Upload:
     return upload(*instruction.operation_as_Upload());
   default:
@@ -129,7 +135,8 @@ ResolvedProgram Resolver::run() const {
   if (program.instructions())
     for (const artifact::Instruction *instruction : *program.instructions())
       resolved.instructions.push_back(
-          {instruction->stream(), operationOf(*instruction), isOncePerStep(*instruction)});
+          {instruction->stream(), operationOf(*instruction),
+           passesOf(instruction->operation_type(), instruction->phase())});
   if (program.collectives())
     for (const artifact::Collective *entry : *program.collectives())
       resolved.collectives.push_back(collective(*entry));
@@ -140,12 +147,6 @@ ResolvedProgram Resolver::run() const {
 }
 
 } // namespace
-
-bool ResolvedProgram::Instruction::runsIn(MicroBatch part) const {
-  if (std::holds_alternative<Accumulate>(operation))
-    return part.count > 1;
-  return part.isLast() || !oncePerStep;
-}
 
 ResolvedProgram resolve(const artifact::Program &program, const Arenas &arenas,
                         std::span<const uint32_t> kernels, const ScalarBlock &scalars) {

@@ -63,6 +63,11 @@ struct ResolvedProgram {
     uint32_t kernel;
     DeviceSpan bucket, sum;
   };
+  /// Nothing in a step of one micro-batch. In another, the sum keeps what the bucket holds when its
+  /// collective has run, and in passes for gradients the bucket takes that.
+  struct Recall {
+    DeviceSpan bucket, sum;
+  };
   struct RecordEvent {
     uint32_t event;
   };
@@ -73,11 +78,11 @@ struct ResolvedProgram {
   struct Instruction {
     artifact::Stream stream = artifact::Stream::Compute;
     std::variant<std::monostate, Launch, Start, Wait, Copy, RecordEvent, WaitEvent, Upload,
-                 Download, Accumulate>
+                 Download, Accumulate, Recall>
         operation;
-    bool oncePerStep = false; // in the last micro-batch alone
+    StepPasses passes = everyPass;
 
-    bool runsIn(MicroBatch part) const;
+    bool runsIn(MicroBatch part) const { return passes[static_cast<size_t>(part.pass())]; }
   };
   struct Collective {
     CollectiveOperation operation;

@@ -61,6 +61,10 @@ CpuExecutable::Step CpuExecutable::translate(const ResolvedProgram::Instruction 
       step.launch[toBucket] = static_cast<uint32_t>(launches.size());
       launches.emplace_back(kernels[add->kernel], context.engine, std::vector{to, from, to});
     }
+  } else if (const auto *recall = std::get_if<ResolvedProgram::Recall>(&instruction.operation)) {
+    step.kind = Kind::Recall;
+    step.from = {recall->bucket, recall->bucket};
+    step.to = {recall->sum, recall->sum};
   } else if (const auto *upload = std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
     step.kind = Kind::Upload; // inputs are staged in their places
     step.transfers = upload->scalars;
@@ -96,6 +100,9 @@ void CpuExecutable::execute(const Step &step, const RunArguments &arguments) {
     return copyOnTeam(bytesAt(step.from[slot]), bytesAt(step.to[slot]));
   case Kind::Accumulate:
     return accumulate(step, arguments.part);
+  case Kind::Recall:
+    return arguments.part.counts ? copyOnTeam(bytesAt(step.from[0]), bytesAt(step.to[0]))
+                                 : copyOnTeam(bytesAt(step.to[0]), bytesAt(step.from[0]));
   case Kind::Upload:
     return upload(step, arguments);
   case Kind::Download:

@@ -29,18 +29,29 @@ public:
   std::span<const TraceEvent> times() override { return events; }
 
 private:
-  enum class Kind : uint8_t { Launch, Start, Wait, Copy, Upload, Download, Accumulate, Nothing };
+  enum class Kind : uint8_t {
+    Launch,
+    Start,
+    Wait,
+    Copy,
+    Upload,
+    Download,
+    Accumulate,
+    Recall,
+    Nothing
+  };
   struct Step {
     /// Takes long enough for messages to have arrived meanwhile.
     bool computes() const {
-      return kind == Kind::Launch || kind == Kind::Copy || kind == Kind::Accumulate;
+      return kind == Kind::Launch || kind == Kind::Copy || kind == Kind::Accumulate ||
+             kind == Kind::Recall;
     }
 
     Kind kind = Kind::Nothing;
-    uint32_t collective = 0;                               // Start, Wait
-    std::array<uint32_t, 2> launch{};                      // Launch, by input slot;
-                                                           // Accumulate, to sum and to bucket
-    Places to{}, from{};                                   // Copy; Accumulate, sum and bucket
+    uint32_t collective = 0;          // Start, Wait
+    std::array<uint32_t, 2> launch{}; // Launch, by input slot;
+                                      // Accumulate, to sum and to bucket
+    Places to{}, from{};              // Copy; Accumulate and Recall, sum and bucket
     std::vector<ResolvedProgram::Transfer> transfers = {}; // Upload, Download
   };
   /// A collective that a timed run has started.

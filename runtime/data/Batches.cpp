@@ -61,7 +61,7 @@ BatchPlan BatchPlan::evaluation(std::vector<int64_t> samples, const RankBatch &s
 
 Batch BatchPlan::at(int64_t number) const {
   auto n = static_cast<int64_t>(order.size());
-  int64_t step = number / shape.pieces, piece = number % shape.pieces;
+  int64_t step = number / (shape.pieces * shape.rounds), piece = number % shape.pieces;
   int64_t first = step * shape.global() + shape.rank * shape.perRank() + piece * shape.batch;
   Batch batch;
   batch.valid = wraps ? shape.batch : std::clamp<int64_t>(n - first, 0, shape.batch);

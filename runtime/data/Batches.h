@@ -34,6 +34,7 @@ struct RankBatch {
   int ranks = 1;
   int64_t batch = 1;  // rows per rank, or per piece
   int64_t pieces = 1; // a rank's rows of a step come one piece after the other
+  int64_t rounds = 1; // and all of them as often
 
   int64_t perRank() const { return batch * pieces; }
   int64_t global() const { return perRank() * ranks; }
@@ -50,8 +51,8 @@ public:
   static BatchPlan evaluation(std::vector<int64_t> samples, const RankBatch &shape);
 
   int64_t steps() const { return count; }
-  /// All batches of the pass, and one of them; a step has as many as pieces.
-  int64_t batches() const { return count * shape.pieces; }
+  /// All batches of the pass, and one of them; a step has as many as pieces in each round.
+  int64_t batches() const { return count * shape.pieces * shape.rounds; }
   Batch at(int64_t batch) const;
 
 private:

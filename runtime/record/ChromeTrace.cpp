@@ -46,7 +46,9 @@ struct Category {
 constexpr Category categories[] = {{"forward", "thread_state_running"},
                                    {"backward", "thread_state_iowait"},
                                    {"update", "thread_state_runnable"},
-                                   {"communication", "detailed_memory_dump"}};
+                                   {"communication", "detailed_memory_dump"},
+                                   {"count", "rail_load"}};
+static_assert(std::size(categories) == static_cast<size_t>(artifact::Phase::MAX) + 1);
 constexpr Category dataCategory = {"data", "generic_work"}, stepCategory = {"step", "grey"};
 
 const Category &categoryOf(artifact::Phase phase) { return categories[static_cast<size_t>(phase)]; }
@@ -144,7 +146,7 @@ private:
   }
   static bool isCompute(Operation operation) {
     return operation == Operation::Dispatch || operation == Operation::Copy ||
-           operation == Operation::Accumulate;
+           operation == Operation::Accumulate || operation == Operation::Recall;
   }
 
   void instruction(const TraceEvent &event, uint64_t step) {
@@ -198,7 +200,14 @@ private:
     if (const artifact::Kernel *kernel = kernelOf(instruction))
       return kernel->category() && kernel->category()->size() ? kernel->category()->str()
                                                               : kernel->name()->str();
-    return instruction.operation_type() == Operation::Copy ? "copy" : "accumulate";
+    switch (instruction.operation_type()) {
+    case Operation::Copy:
+      return "copy";
+    case Operation::Recall:
+      return "recall";
+    default:
+      return "accumulate";
+    }
   }
 
   json computeArguments(const artifact::Instruction &instruction, Interval time,

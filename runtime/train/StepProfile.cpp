@@ -8,7 +8,8 @@ StepProfile::StepProfile(const artifact::Program &program) {
   if (!program.instructions())
     return;
   for (const artifact::Instruction *instruction : *program.instructions()) {
-    phases.push_back(instruction->phase());
+    artifact::Phase phase = instruction->phase();
+    phases.push_back(phase == artifact::Phase::Count ? artifact::Phase::Forward : phase);
     operations.push_back(instruction->operation_type());
   }
 }

@@ -10,7 +10,7 @@ namespace dlc::rt {
 
 /// Seconds.
 struct StepTimes {
-  std::array<double, 3> phases{}; // forward, backward, optimizer: dispatches, copies and fills
+  std::array<double, 3> phases{}; // forward (counts, too), backward, optimizer
   double communication = 0;       // with any collective in flight
   double exposed = 0;             // of that, waiting for collectives
 };

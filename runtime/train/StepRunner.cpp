@@ -9,10 +9,13 @@
 
 namespace dlc::rt {
 
-StepRunner::StepRunner(Session &session, uint64_t seed, int64_t pieces)
+StepRunner::StepRunner(Session &session, uint64_t seed, const RankBatch &shape)
     : session(session), program(requireProgram(session.artifact(), "train")), profile(program),
-      seed(seed), pieces(pieces) {
-  events.reserve(program.instructions() ? program.instructions()->size() * pieces : 0);
+      seed(seed) {
+  for (int64_t round = 1; round <= shape.rounds; ++round)
+    for (int64_t piece = 0; piece < shape.pieces; ++piece)
+      parts.push_back({piece, shape.pieces, round < shape.rounds});
+  events.reserve(program.instructions() ? program.instructions()->size() * parts.size() : 0);
 }
 
 void StepRunner::startTrace() {
@@ -60,7 +63,7 @@ bool StepRunner::runPiece(BatchLoader &loader, int64_t step, MicroBatch part,
   session.run("train", loaded->slot, static_cast<uint64_t>(step), part);
   std::vector<Pair> results = session.results("train"); // which may lie in the input's memory
   outcome.totals.resize(results.size());
-  for (size_t i = 0; i < results.size(); ++i) {
+  for (size_t i = 0; i < results.size() && !part.counts; ++i) {
     outcome.totals[i].sum += results[i].sum;
     outcome.totals[i].count += results[i].count;
   }
@@ -75,8 +78,8 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
   session.trace(&events);
   StepOutcome outcome;
   int64_t haveData = begin; // the first of it: what a trace shows
-  for (int64_t piece = 0; piece < pieces && outcome.failure.empty(); ++piece)
-    if (runPiece(loader, step, {piece, pieces}, outcome) && piece == 0)
+  for (size_t i = 0; i < parts.size() && outcome.failure.empty(); ++i)
+    if (runPiece(loader, step, parts[i], outcome) && i == 0)
       haveData += std::llround(outcome.dataWait * 1e9);
   session.trace(nullptr);
   if (!outcome.failure.empty())

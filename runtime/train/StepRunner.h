@@ -32,8 +32,8 @@ struct StepOutcome {
 
 class StepRunner {
 public:
-  /// A step takes `pieces` batches from the loader.
-  StepRunner(Session &session, uint64_t seed, int64_t pieces);
+  /// A step takes as many batches from the loader as the shape has pieces, in each round.
+  StepRunner(Session &session, uint64_t seed, const RankBatch &shape);
   /// Keeps the events of the first steps for the trace file.
   void startTrace();
   void writeTrace(const std::string &path);
@@ -51,7 +51,7 @@ private:
   const artifact::Program &program;
   StepProfile profile;
   uint64_t seed;
-  int64_t pieces;
+  std::vector<MicroBatch> parts; // of a step, in order
   TimeShares shares;
   std::vector<TraceEvent> events; // of one step
   std::unique_ptr<ChromeTrace> trace;

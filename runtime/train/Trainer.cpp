@@ -1,5 +1,6 @@
 #include "runtime/train/Trainer.h"
 
+#include "runtime/core/Accumulation.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/record/ProcessTime.h"
 #include "runtime/train/Arguments.h"
@@ -33,8 +34,9 @@ static artifact::TrainingT trainingOf(const Artifact &artifact) {
 
 static RankBatch rankBatch(const Session &session, int64_t pieces) {
   const ControlPlane &control = session.control();
-  return {control.rank(), control.size(),
-          static_cast<int64_t>(requireProgram(session.artifact(), "train").batch()), pieces};
+  const artifact::Program &program = requireProgram(session.artifact(), "train");
+  return {control.rank(), control.size(), static_cast<int64_t>(program.batch()), pieces,
+          pieces > 1 && countsAhead(program) ? 2 : 1};
 }
 
 Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, StopSignal &signals)
@@ -43,8 +45,7 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
       directory(asked, session.artifact()->model()->str(), session.control()),
       options(completeOptions(asked, session.artifact(), directory.configuration())),
       data(session.artifact(), options), recipe(startRecipe()),
-      shape(rankBatch(session, recipe.accumulate())),
-      steps(session, recipe.seed(), recipe.accumulate()),
+      shape(rankBatch(session, recipe.accumulate())), steps(session, recipe.seed(), shape),
       totals(requireProgram(session.artifact(), "train")) {
   requireEqualStart();
   data.split(recipe.seed());
@@ -250,6 +251,9 @@ void Trainer::announce() const {
   if (shape.pieces > 1)
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
                  bytesText(sumBytes) + " of the planned memory");
+  if (shape.rounds > 1)
+    console.line("what the loss counts over all batches of a step is counted first: batches are "
+                 "loaded twice");
   if (writer)
     console.line("the copy for --save-every takes " + bytesText(writer->bytes()) +
                  " of rank 0's memory beside what is planned");
@@ -301,7 +305,7 @@ void Trainer::runEpoch() {
     BatchPlan plan = BatchPlan::training(data.trainingSamples(), shape, recipe.seed(), epoch,
                                          recipe.shuffles(), training.steps_per_epoch);
     Destinations inputs = destinationsOf(session, "train", data.trainingSet().inputs());
-    BatchLoader loader(data.trainingSet(), plan, state.stepInEpoch * shape.pieces,
+    BatchLoader loader(data.trainingSet(), plan, state.stepInEpoch * shape.pieces * shape.rounds,
                        {true, recipe.seed(), epoch}, inputs);
     while (state.stepInEpoch < course.stepsPerEpoch && state.step < course.totalSteps) {
       double rate = schedule->rate(state.place(course.stepsPerEpoch));

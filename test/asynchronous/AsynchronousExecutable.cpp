@@ -42,6 +42,10 @@ ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
       add->bucket = memory.reveal(add->bucket);
       add->sum = memory.reveal(add->sum);
     }
+    if (auto *recall = std::get_if<ResolvedProgram::Recall>(&instruction.operation)) {
+      recall->bucket = memory.reveal(recall->bucket);
+      recall->sum = memory.reveal(recall->sum);
+    }
     if (auto *upload = std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
       for (Places &input : upload->inputs)
         input = memory.reveal(input);
@@ -59,7 +63,7 @@ ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
 
 bool isRunByTheCpu(const ResolvedProgram::Instruction &instruction) {
   return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction) ||
-         as<ResolvedProgram::Accumulate>(instruction);
+         as<ResolvedProgram::Accumulate>(instruction) || as<ResolvedProgram::Recall>(instruction);
 }
 
 } // namespace

@@ -18,6 +18,12 @@ def trained(model, data, name, *options, ranks=1):
     return weights, out
 
 
+def run_noise2void(model, data, name, *options, ranks):
+    weights = directory / f"{name}.safetensors"
+    run("dlc-run", "-np", ranks, "train", *model, "--threads", 1, *data, "--steps", 5, "--run", directory / name, "--save", weights, *options)
+    return weights
+
+
 def main():
     data = digits(directory)
     constant = [MODELS / "mnist_cnn.dl", "--set", "train.schedule=[]"] # a schedule over the whole run would know its total
@@ -67,19 +73,44 @@ model noisy(batch = 2) {
     same_file(trained([noisy], cells, "noisy-2", "--steps", 5, ranks=2)[0], trained([noisy], cells, "noisy-1", "--steps", 5, "--accumulate", 2)[0],
               "2 batches on one rank and 2 ranks, with random tensors and a layer that is used twice")
 
-    masked = directory / "masked.dl"
-    masked.write_text("""model masked(batch = 4) {
+    text = """model masked(batch = 4) {
   input image : f32[batch, 1, 8, 8]
   input mask : f32[batch, 1, 8, 8]
   y = conv(image, 1, kernel = 3, padding = 1, name = "a")
   output p = y
-  loss = mse(y, image, where = mask > 0.5)
+  loss = mse(y, image, where = mask > 0.5) + 0.5 * mae(y, image, where = MASK)
 }
-""")
+"""
+    masked, unknown = directory / "masked.dl", directory / "unknown.dl"
+    masked.write_text(text.replace("MASK", "image > 0.0"))
+    unknown.write_text(text.replace("MASK", "y > 0.5"))
     np.save(directory / "cells.npy", image[:, :8, :8])
-    np.save(directory / "mask.npy", (image > 0)[:, :8, :8].astype(np.uint8))
-    _, err = run("dlc-run", "train", masked, "--threads", 1, *cells, "--steps", 1, "--run", directory / "masked", "--accumulate", 2, expect=1)
+    density = np.linspace(-2, 2, len(image))[:, None, None] # so that batches count differently
+    np.save(directory / "mask.npy", (image > density)[:, :8, :8].astype(np.uint8))
+    few = ["--no-shuffle", "--steps", 7] # within the third epoch of three steps
+    ranks, _ = trained([masked], cells, "masked-2", *few, ranks=2)
+    alone, out = trained([masked], cells, "masked-1", *few, "--accumulate", 2)
+    check("what the loss counts over all batches of a step is counted first: batches are loaded twice" in out, out)
+    same_file(ranks, alone, "2 batches on one rank and 2 ranks, masked")
+    large, halves = (read_safetensors(file) for file in (trained([masked, "--set", "batch=8"], cells, "masked-8", *few)[0], alone))
+    for name in large:
+        check(np.linalg.norm(large[name] - halves[name]) < 1e-5 * np.linalg.norm(large[name]), f"masked, {name}: 2 batches of 4 and one of 8")
+    trained([masked], cells, "masked-cut", "--no-shuffle", "--steps", 4, "--accumulate", 2)
+    same_file(alone, trained([masked], cells, "masked-cut", "--steps", 7, "--resume")[0], "a resumed run that counts ahead")
+    same_file(trained([masked], cells, "masked-4", *few, ranks=4)[0], trained([masked], cells, "masked-2x2", *few, "--accumulate", 2, ranks=2)[0],
+              "2 ranks of 2 batches and 4 ranks, masked")
+    _, err = run("dlc-run", "train", unknown, "--threads", 1, *cells, "--steps", 1, "--run", directory / "unknown", "--accumulate", 2, expect=1)
     check("--accumulate cannot train this model" in err and err.strip().count("\n") == 0, err)
+
+    volume = directory / "volume.npy"
+    np.save(volume, random.normal(500, 50, size=(16, 64, 64)).astype(np.uint16))
+    denoised = ["--data", f"volume={volume}"]
+    noise2void = [MODELS / "n2v3d.dl"]
+    for setting in ("batch=2", "base=4", "patch=[8,16,16]", "train.steps_per_epoch=3", "data.validation=0"):
+        noise2void += ["--set", setting]
+    ranks, alone = (run_noise2void(noise2void, denoised, name, *options, ranks=count) for name, count, options in
+                    (("n2v-2", 2, []), ("n2v-1", 1, ["--accumulate", 2])))
+    same_file(ranks, alone, "2 batches on one rank and 2 ranks, Noise2Void")
 
 
 main()

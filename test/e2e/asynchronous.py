@@ -66,7 +66,14 @@ def main():
     late = asynchronous_run(directory)
     artifact = directory / "mnist.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "--bucket-size=100000", "-o", artifact)
-    compare("mnist", late, artifact, digits(directory), directory / "mnist")
+    data = digits(directory)
+    compare("mnist", late, artifact, data, directory / "mnist")
+    ignoring = directory / "ignoring.dl" # whose count depends on the labels
+    ignoring.write_text((MODELS / "mnist_cnn.dl").read_text().replace("softmax_cross_entropy(logits, label)",
+                                                                      "softmax_cross_entropy(logits, label, ignore = 3)"))
+    run("dlc", "compile", ignoring, "--set", "batch=8", "--threads=1", "-o", artifact)
+    check("ignore" in ignoring.read_text(), "the model ignores nothing")
+    compare("mnist without 3", late, artifact, data, directory / "ignoring")
     for plan in (plan for plan in plans_here() if plan.endswith("fast")):
         unet = Combination(directory, plan, "f32")
         compare(f"U-Net in {plan}", late, unet.compiled("model", "--bucket-size=20000"), unet.data, unet.directory / "runs")

@@ -36,6 +36,33 @@ nn.model @m attributes {stage = "exec", target = "test:rules", threads = 1 : i64
 
 // -----
 
+// What is counted ahead is recalled from its sum behind the wait.
+// CHECK-LABEL: nn.model @counted
+nn.model @counted attributes {stage = "exec", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  exec.program @train {
+    // CHECK: %[[A:.*]] = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<64xf32>>
+    // CHECK-NEXT: %[[SUM_A:.*]] = exec.buffer {arena = #exec<arena_kind sums>} : <tensor<64xf32>>
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<64xf32>>
+    // CHECK: %[[B:.*]] = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<64xf32>>
+    // CHECK-NEXT: %[[SUM_B:.*]] = exec.buffer
+    %b = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<64xf32>>
+    // CHECK: exec.accumulate @{{.*}}(%[[A]], %[[SUM_A]]) {phase = #exec<phase count>}
+    // CHECK-NEXT: exec.start %[[A]]
+    exec.start %a {collective = 0 : i64, wire = f32, members = ["a"], phase = #exec<phase count>} : <tensor<64xf32>>
+    // CHECK-NEXT: exec.accumulate @{{.*}}(%[[B]], %[[SUM_B]]) :
+    // CHECK-NEXT: exec.start %[[B]]
+    exec.start %b {collective = 1 : i64, wire = f32, members = ["b"]} : <tensor<64xf32>>
+    // CHECK-NEXT: exec.wait 1
+    exec.wait 1
+    // CHECK-NEXT: exec.wait 0
+    // CHECK-NEXT: exec.recall %[[A]], %[[SUM_A]]
+    // CHECK-NEXT: }
+    exec.wait 0 {phase = #exec<phase count>}
+  }
+}
+
+// -----
+
 // Nothing is reduced, nothing is added up.
 // CHECK-LABEL: nn.model @alone
 // CHECK-NOT: exec.accumulate

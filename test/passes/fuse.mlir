@@ -252,3 +252,30 @@ nn.model @part attributes {stage = "schedule", target = "test:rules", threads = 
     nn.output "s", %s : tensor<4xf32>
   }
 }
+
+// -----
+
+// What the backward pass needs of the whole batch is counted apart from the loss that reads the same mask.
+// CHECK-LABEL: nn.model @counted
+nn.model @counted attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.variable @w : tensor<8xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @train(%x: tensor<8xf32> {nn.input = "x"}, %mask: tensor<8xf32> {nn.input = "mask"}) {
+    // CHECK: %[[COUNT:.*]]:2 = nn.fused (%{{.*}} = %arg1)
+    // CHECK-NOT: nn.mul
+    // CHECK: nn.reduce_sum
+    // CHECK: nn.fused
+    // CHECK: nn.mul
+    // CHECK: nn.reduce_sum
+    // CHECK: comm.all_reduce %[[COUNT]]#1
+    // REMARK: the backward pass needs what one of them counts over the whole batch
+    %w = nn.read @w : tensor<8xf32>
+    %marked = nn.relu %mask : (tensor<8xf32>) -> tensor<8xf32>
+    %y = nn.mul %x, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %masked = nn.mul %y, %marked : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %count = nn.reduce_sum %marked {dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    %sum = nn.reduce_sum %masked {dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    %all = comm.all_reduce %count : tensor<f32>
+    nn.output "all", %all : tensor<f32>
+    nn.loss %sum, %count : tensor<f32>, tensor<f32>
+  }
+}

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -51,6 +52,33 @@ size_t strideOf(size_t count, size_t most) { return (count + most - 1) / most; }
 /// Numbers of a program's instructions as compiled; a mutant is another sequence of them.
 using Sequence = std::vector<size_t>;
 
+/// Of a step: with one micro-batch, or with several those for what is counted ahead and those for
+/// gradients, in which the last one has the collectives.
+enum class Pass { Only, Count, LastCount, Before, Last };
+constexpr std::array allPasses = {Pass::Only, Pass::Count, Pass::LastCount, Pass::Before,
+                                  Pass::Last};
+
+std::set<Pass> passesOf(const artifact::InstructionT &instruction) {
+  const artifact::OperationUnion &operation = instruction.operation;
+  bool counts = instruction.phase == artifact::Phase::Count;
+  if (operation.AsCollectiveStart() || operation.AsCollectiveWait())
+    return {Pass::Only, counts ? Pass::LastCount : Pass::Last};
+  if (operation.AsAccumulate())
+    return counts ? std::set{Pass::Count, Pass::LastCount} : std::set{Pass::Before, Pass::Last};
+  if (operation.AsRecall())
+    return {Pass::LastCount, Pass::Before, Pass::Last};
+  if (operation.AsDispatch() || operation.AsCopy()) {
+    if (counts)
+      return {allPasses.begin(), allPasses.end()};
+    if (instruction.phase == artifact::Phase::Optimizer)
+      return {Pass::Only, Pass::Last};
+    return {Pass::Only, Pass::Before, Pass::Last};
+  }
+  if (operation.AsDownload())
+    return {Pass::Only, Pass::Before, Pass::Last};
+  return {allPasses.begin(), allPasses.end()};
+}
+
 class Mutants {
 public:
   Mutants(artifact::ArtifactT &root, size_t program);
@@ -73,7 +101,7 @@ private:
   void findConflicts();
   void judge(const Sequence &sequence, const std::string &what);
   bool isSound(const Sequence &sequence) const;
-  bool isOrdered(const Sequence &sequence, bool isLast) const;
+  bool isOrdered(const Sequence &sequence, Pass pass) const;
   bool isNeeded(size_t writer) const;
   uint32_t rootOf(uint32_t buffer) const {
     return buffers[buffer].aliasOf < 0 ? buffer : static_cast<uint32_t>(buffers[buffer].aliasOf);
@@ -85,7 +113,7 @@ private:
   uint32_t index;
   std::vector<CheckedBuffer> buffers; // which live for ever: lives count instructions
   std::vector<OrderStep> steps;
-  std::vector<char> once; // a step
+  std::vector<std::set<Pass>> passes; // in which they run
   std::vector<std::vector<Touch>> touches;
   std::vector<std::pair<size_t, size_t>> conflicts;
 };
@@ -107,10 +135,7 @@ Mutants::Mutants(artifact::ArtifactT &root, size_t number)
   for (const auto &instruction : program.instructions) {
     steps.push_back(stepOf(*instruction));
     touches.push_back(touchesOf(*instruction));
-    bool computes = instruction->operation.AsDispatch() || instruction->operation.AsCopy();
-    once.push_back(steps.back().kind == OrderStep::Start ||
-                   steps.back().kind == OrderStep::Finish ||
-                   (computes && instruction->phase == artifact::Phase::Optimizer));
+    passes.push_back(passesOf(*instruction));
   }
   findConflicts();
 }
@@ -129,6 +154,8 @@ std::vector<Mutants::Touch> Mutants::touchesOf(const artifact::InstructionT &ins
     touches = {{program.collectives[start->collective]->buffer, true, true}};
   } else if (const auto *add = operation.AsAccumulate()) {
     touches = {{add->bucket, true, true}, {add->sum, true, true}};
+  } else if (const auto *recall = operation.AsRecall()) {
+    touches = {{recall->bucket, true, true}, {recall->sum, true, true}};
   } else if (const auto *upload = operation.AsUpload()) {
     for (uint32_t buffer : upload->buffers)
       touches.push_back({buffer, true});
@@ -206,7 +233,8 @@ void Mutants::runSums() {
     artifact::Stream compute = std::exchange(steps[at].stream, start->stream);
     program.instructions[at]->stream = start->stream;
     judge(moved, std::to_string(at) + " beside its collective");
-    refusedBefore += isOrdered(moved, true) && !isOrdered(moved, false);
+    refusedBefore += isOrdered(moved, Pass::Last) &&
+                     !(isOrdered(moved, Pass::Before) && isOrdered(moved, Pass::Count));
     program.instructions[at]->stream = steps[at].stream = compute;
   }
 }
@@ -273,16 +301,15 @@ bool Mutants::isSound(const Sequence &sequence) const {
       finished.insert(step.number);
   }
   return started.size() == program.collectives.size() && finished.size() == started.size() &&
-         isOrdered(sequence, true) && isOrdered(sequence, false);
+         std::ranges::all_of(allPasses, [&](Pass pass) { return isOrdered(sequence, pass); });
 }
 
-/// In the last micro-batch everything runs, before it what is not once a step.
-bool Mutants::isOrdered(const Sequence &sequence, bool isLast) const {
+bool Mutants::isOrdered(const Sequence &sequence, Pass pass) const {
   std::vector<OrderStep> order;
   std::vector<size_t> place(steps.size(), SIZE_MAX);
   std::map<uint32_t, size_t> ends; // a collective's memory is its own until then
   for (size_t number : sequence) {
-    if (once[number] && !isLast)
+    if (!passes[number].contains(pass))
       continue;
     place[number] = order.size();
     if (steps[number].kind == OrderStep::Finish)
@@ -356,7 +383,11 @@ TEST_P(CompiledOrder, IsRefusedWhereItIsLost) {
   RecordProperty("accepted", static_cast<int>(accepted));
   EXPECT_GT(refused, 20u);
   EXPECT_GT(accepted, 20u);
-  EXPECT_GT(refusedBefore, 0u);
+  bool countsAhead = std::ranges::any_of(root->programs[0]->instructions, [](const auto &it) {
+    return it->operation.AsRecall() != nullptr;
+  });
+  if (!countsAhead) // where the one other bucket may be all that there is
+    EXPECT_GT(refusedBefore, 0u);
 }
 
 } // namespace

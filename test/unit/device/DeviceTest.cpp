@@ -17,6 +17,8 @@ namespace dlc::rt::test {
 namespace {
 
 using artifact::ArenaKind;
+using artifact::Operation;
+using artifact::Phase;
 using artifact::Stream;
 using Floats = std::vector<float>;
 
@@ -63,8 +65,9 @@ public:
 };
 
 template <typename Operation>
-void add(ResolvedProgram &program, Operation operation, Stream stream = Stream::Compute) {
-  program.instructions.push_back({stream, std::move(operation)});
+void add(ResolvedProgram &program, Operation operation, Stream stream = Stream::Compute,
+         const StepPasses &passes = everyPass) {
+  program.instructions.push_back({stream, std::move(operation), passes});
 }
 
 class DeviceTest : public testing::TestWithParam<DeviceKind> {
@@ -194,16 +197,17 @@ struct Training {
         ResolvedProgram::Launch{bench.load(0), {everywhere(weight), input, everywhere(gradient)}});
     if (accumulates)
       add(program,
-          ResolvedProgram::Accumulate{bench.load(2), gradient, bench.allocate(ArenaKind::Sums)});
+          ResolvedProgram::Accumulate{bench.load(2), gradient, bench.allocate(ArenaKind::Sums)},
+          Stream::Compute, passesOf(Operation::Accumulate, Phase::Backward));
     add(program, ResolvedProgram::RecordEvent{computed});
     add(program, ResolvedProgram::WaitEvent{computed}, Stream::Comm);
-    add(program, ResolvedProgram::Start{0}, Stream::Comm);
-    program.instructions.back().oncePerStep = true;
-    add(program, ResolvedProgram::Wait{0});
-    program.instructions.back().oncePerStep = true;
-    add(program, ResolvedProgram::Launch{
-                     bench.load(1), {everywhere(weight), everywhere(gradient), everywhere(rate)}});
-    program.instructions.back().oncePerStep = true;
+    StepPasses oncePerStep = passesOf(Operation::CollectiveStart, Phase::Communication);
+    add(program, ResolvedProgram::Start{0}, Stream::Comm, oncePerStep);
+    add(program, ResolvedProgram::Wait{0}, Stream::Compute, oncePerStep);
+    add(program,
+        ResolvedProgram::Launch{bench.load(1),
+                                {everywhere(weight), everywhere(gradient), everywhere(rate)}},
+        Stream::Compute, oncePerStep);
     add(program, ResolvedProgram::Download{{{everywhere(gradient.subspan(0, 4)), 0},
                                             {everywhere(weight.subspan(0, 4)), 4}}});
     executable = bench.device->prepare(program);
@@ -268,6 +272,55 @@ TEST_P(DeviceTest, MicroBatchesAddUp) {
           }
         }
         EXPECT_EQ(training.result(), (std::array{42.0f, -3.25f}));
+      },
+      2);
+}
+
+/// What is counted ahead is the sum over all micro-batches and ranks in every one of them, and of
+/// the inputs of the present one is what the result shows beside it.
+TEST_P(DeviceTest, MicroBatchesRecallWhatWasCounted) {
+  run(
+      [](Bench &bench, ControlPlane &control) {
+        ResolvedProgram program;
+        Places input = {bench.allocate(ArenaKind::Inputs), bench.allocate(ArenaKind::Inputs)};
+        DeviceSpan bucket = bench.allocate(ArenaKind::Gradients),
+                   sum = bench.allocate(ArenaKind::Sums),
+                   seen = bench.allocate(ArenaKind::Transient);
+        addUpload(program, input);
+        auto addCounting = [&](auto operation, Operation kind, Stream stream = Stream::Compute) {
+          add(program, std::move(operation), stream, passesOf(kind, Phase::Count));
+        };
+        addCounting(ResolvedProgram::Copy{input, everywhere(bucket)}, Operation::Copy);
+        addCounting(ResolvedProgram::Accumulate{bench.load(2), bucket, sum}, Operation::Accumulate);
+        CollectiveOperation message;
+        message.memory = bucket;
+        program.collectives.push_back({message, {"count"}});
+        uint32_t counted = program.events++;
+        add(program, ResolvedProgram::RecordEvent{counted});
+        add(program, ResolvedProgram::WaitEvent{counted}, Stream::Comm);
+        addCounting(ResolvedProgram::Start{0}, Operation::CollectiveStart, Stream::Comm);
+        addCounting(ResolvedProgram::Wait{0}, Operation::CollectiveWait);
+        addCounting(ResolvedProgram::Recall{bucket, sum}, Operation::Recall);
+        add(program, ResolvedProgram::Copy{everywhere(bucket), everywhere(seen)}, Stream::Compute,
+            passesOf(Operation::Copy, Phase::Forward));
+        program.resultBytes = 8;
+        add(program,
+            ResolvedProgram::Download{{{everywhere(seen.subspan(0, 4)), 0},
+                                       {{input[0].subspan(0, 4), input[1].subspan(0, 4)}, 4}}},
+            Stream::Compute, passesOf(Operation::Download, Phase::Communication));
+        std::unique_ptr<Executable> executable = bench.device->prepare(program);
+        for (int step = 0; step < 2; ++step)
+          for (bool counts : {true, false})
+            for (int64_t part = 0; part < 3; ++part) {
+              auto value = static_cast<float>(1 + control.rank() * 3 + part + 10 * step);
+              bench.stageInput(input[part % 2], value);
+              executable->run({static_cast<unsigned>(part % 2), 3, {part, 3, counts}, {}, false});
+              std::array<float, 2> found;
+              std::memcpy(found.data(), executable->results().data(), sizeof found);
+              if (!counts) {
+                EXPECT_EQ(found, (std::array{21.0f + 60.0f * static_cast<float>(step), value}));
+              }
+            }
       },
       2);
 }

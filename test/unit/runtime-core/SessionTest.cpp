@@ -130,14 +130,15 @@ TEST_F(SessionOfTiny, TracesEveryInstruction) {
   std::vector<TraceEvent> events;
   session.trace(&events);
   session.run("train", 0, 1);
-  ASSERT_EQ(events.size(), artifact->programs()->Get(0)->instructions()->size());
+  constexpr size_t accumulate = 7; // which a step of one micro-batch lacks
+  ASSERT_EQ(events.size(), artifact->programs()->Get(0)->instructions()->size() - 1);
   for (size_t i = 0; i < events.size(); ++i) {
-    EXPECT_EQ(events[i].instruction, i);
+    EXPECT_EQ(events[i].instruction, i < accumulate ? i : i + 1);
     EXPECT_LE(events[i].begin, events[i].end);
   }
   session.trace(nullptr);
   session.run("train", 0, 2);
-  EXPECT_EQ(events.size(), artifact->programs()->Get(0)->instructions()->size());
+  EXPECT_EQ(events.size(), artifact->programs()->Get(0)->instructions()->size() - 1);
 }
 
 TEST_F(SessionOfTiny, StartValuesDependOnTheSeedAlone) {
