@@ -553,7 +553,7 @@ Box Dataset::boxOf(int64_t index, Use use) const {
   Box whole = wholeBox(volumeOf(index));
   if (keptApart == 0)
     return whole;
-  DividedBox parts = divideBox(whole, keptApart);
+  DividedBox parts = divideBox(whole, keptApart, cutting->size);
   return use == Use::Training ? parts.training : parts.validation;
 }
 
@@ -591,6 +591,13 @@ void Dataset::refuseShare(int64_t index, const Box &box, const std::string &purp
                                        ": set another share, take smaller patches, or give --val");
 }
 
+/// Says so where a volume's share had to be raised to a patch.
+void Dataset::noteShare(int64_t index, const Box &validation) {
+  remarks.push_back("validation = " + numberText(keptApart) + " of " + shapeText(volumeOf(index)) +
+                    " is less than a patch of " + shapeText(cutting->size) + ": " +
+                    shapeText(validation.size) + " is kept apart");
+}
+
 static std::vector<int64_t> countedTo(int64_t count) {
   std::vector<int64_t> samples(static_cast<size_t>(count));
   std::iota(samples.begin(), samples.end(), 0);
@@ -609,6 +616,9 @@ Split Dataset::split(double share, uint64_t seed) {
       refuseShare(volume, training, "training");
     if (share > 0 && gridCells(validation, cutting->size) == 0)
       refuseShare(volume, validation, "validation");
+    if (volume == 0 && share > 0 &&
+        divideBox(wholeBox(volumeOf(volume)), share, cutting->size).isRaised)
+      noteShare(volume, validation);
     parts.training.insert(parts.training.end(), static_cast<size_t>(patches), volume);
   }
   if (share > 0)

@@ -141,6 +141,7 @@ private:
   std::pair<int64_t, Box> patchAt(const Position &at, const Augmentation &augmentation) const;
   std::vector<Box> slabsOf(int64_t index) const;
   [[noreturn]] void refuseShare(int64_t index, const Box &box, const std::string &purpose) const;
+  void noteShare(int64_t index, const Box &validation);
   Draw drawOf(const Position &at, const Augmentation &augmentation, uint32_t stream) const;
   Sample readSource(size_t value, int64_t index, const Box *part) const;
   void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,

@@ -9,11 +9,18 @@ Box wholeBox(std::span<const int64_t> extents) {
   return {Extents(extents.size(), 0), {extents.begin(), extents.end()}};
 }
 
-DividedBox divideBox(const Box &box, double share) {
+DividedBox divideBox(const Box &box, double share, std::span<const int64_t> patch) {
   DividedBox parts{box, box};
-  auto axis =
-      static_cast<size_t>(std::max_element(box.size.begin(), box.size.end()) - box.size.begin());
-  int64_t held = std::llround(share * static_cast<double>(box.size[axis]));
+  size_t axis = 0;
+  for (size_t other = 1; other < box.size.size(); ++other) {
+    int64_t room = box.size[axis] * patch[other], others = box.size[other] * patch[axis];
+    if (others > room || (others == room && box.size[other] > box.size[axis]))
+      axis = other;
+  }
+  auto held = static_cast<int64_t>(std::llround(share * static_cast<double>(box.size[axis])));
+  parts.isRaised = held < patch[axis];
+  if (parts.isRaised)
+    held = std::min(patch[axis], box.size[axis]);
   parts.training.size[axis] -= held;
   parts.validation.size[axis] = held;
   parts.validation.first[axis] += box.size[axis] - held;

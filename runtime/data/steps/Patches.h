@@ -15,12 +15,14 @@ struct Patches {
 
 Box wholeBox(std::span<const int64_t> extents);
 
-/// round(share * n) of the n places along the longest axis, the last ones, are for validation; of
-/// equally long axes the first counts.
+/// round(share * n) of the n places along one axis, the last ones, are for validation, but at least
+/// as many as a patch has. It is the axis that has room for the most patches, of several the
+/// longest one, of several such the first.
 struct DividedBox {
   Box training, validation;
+  bool isRaised = false; // to a patch's extent
 };
-DividedBox divideBox(const Box &box, double share);
+DividedBox divideBox(const Box &box, double share, std::span<const int64_t> patch);
 
 /// floor(volume / patch), as many samples as training makes of the box in an epoch. 0 if it holds
 /// no patch.

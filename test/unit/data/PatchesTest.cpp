@@ -12,12 +12,30 @@
 namespace dlc::rt::test {
 namespace {
 
-TEST(Patches, TheLastShareOfTheLongestAxisIsApart) {
-  DividedBox parts = divideBox({{0, 0, 0}, {4, 10, 6}}, 0.25); // 2.5 rounds to 3
+TEST(Patches, TheLastShareOfTheAxisOfMostPatchesIsApart) {
+  DividedBox parts = divideBox({{0, 0, 0}, {4, 10, 6}}, 0.25, Extents{2, 2, 2}); // 2.5 rounds to 3
+  EXPECT_FALSE(parts.isRaised);
   EXPECT_EQ(parts.training.first, (Extents{0, 0, 0}));
   EXPECT_EQ(parts.training.size, (Extents{4, 7, 6}));
   EXPECT_EQ(parts.validation.first, (Extents{0, 7, 0}));
   EXPECT_EQ(parts.validation.size, (Extents{4, 3, 6}));
+}
+
+TEST(Patches, AtLeastOnePatchIsApart) {
+  // 37 / 16 is more than 118 / 64 and 108 / 64.
+  DividedBox parts = divideBox({{0, 0, 0}, {37, 118, 108}}, 0.1, Extents{16, 64, 64});
+  EXPECT_TRUE(parts.isRaised);
+  EXPECT_EQ(parts.training.size, (Extents{21, 118, 108}));
+  EXPECT_EQ(parts.validation.first, (Extents{21, 0, 0}));
+  EXPECT_EQ(parts.validation.size, (Extents{16, 118, 108}));
+  // 414 / 64 is less than 576 / 64, whose tenth is 58.
+  parts = divideBox({{0, 0, 0}, {30, 414, 576}}, 0.1, Extents{16, 64, 64});
+  EXPECT_EQ(parts.validation.size, (Extents{30, 414, 64}));
+  // Of axes of as many patches the longest one, then the first one.
+  EXPECT_EQ(divideBox({{0, 0}, {4, 6}}, 0.5, Extents{2, 3}).training.size, (Extents{4, 3}));
+  EXPECT_EQ(divideBox({{0, 0}, {6, 6}}, 0.5, Extents{3, 3}).training.size, (Extents{3, 6}));
+  // There is no more than all of it.
+  EXPECT_EQ(divideBox({{0}, {5}}, 0.1, Extents{8}).validation.size, (Extents{5}));
 }
 
 TEST(Patches, AnEpochIsTheVolumeOverThePatch) {
@@ -131,14 +149,21 @@ TEST_F(PatchesOfFiles, StatisticsAreOfTheWholeTrainingPart) {
 TEST_F(PatchesOfFiles, SharesThatHoldNoPatchAreRefused) {
   step(makeCall("patches", {ints("size", {2, 3})}));
   Dataset dataset = open(2, 3);
-  std::string message = errorOf([&] { dataset.split(0.3, 1); });
-  EXPECT_NE(message.find("x.npy': sample 0 (4 x 6) with validation = 0.3 leaves 4 x 2 for "
-                         "validation, which holds no patch of 2 x 3: set another share, take "
+  std::string message = errorOf([&] { dataset.split(0.7, 1); });
+  EXPECT_NE(message.find("x.npy': sample 0 (4 x 6) with validation = 0.7 leaves 4 x 2 for "
+                         "training, which holds no patch of 2 x 3: set another share, take "
                          "smaller patches, or give --val"),
             std::string::npos)
       << message;
-  EXPECT_NE(errorOf([&] { dataset.split(0.7, 1); }).find("leaves 4 x 2 for training"),
-            std::string::npos);
+}
+
+TEST_F(PatchesOfFiles, ASmallShareIsRaisedToAPatch) {
+  step(makeCall("patches", {ints("size", {2, 3})}));
+  Dataset dataset = open(2, 3);
+  EXPECT_EQ(dataset.split(0.3, 1).validation, (std::vector<int64_t>{0, 1}));
+  ASSERT_EQ(dataset.notices().size(), 1u);
+  EXPECT_EQ(dataset.notices()[0],
+            "validation = 0.3 of 4 x 6 is less than a patch of 2 x 3: 4 x 3 is kept apart");
 }
 
 TEST_F(PatchesOfFiles, VolumesSmallerThanAPatchAreRefused) {
