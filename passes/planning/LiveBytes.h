@@ -21,6 +21,7 @@ public:
   mlir::Operation *peakOp() const { return atMost; }
   /// Bytes of the memory of an op's operands that is free again at the peak.
   uint64_t releasedAtPeak(mlir::Operation *op) const;
+  BufferSharing::Memory memoryOf(mlir::Value value) const { return sharing.memoryOf(value); }
 
 private:
   BufferSharing sharing;

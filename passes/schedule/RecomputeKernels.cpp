@@ -1,11 +1,10 @@
-// dlc-recompute-kernels: a library kernel whose result is only held where the program is at its
+// dlc-recompute-kernels: a kernel or cluster whose result is only held where the program is at its
 // peak runs once more behind the peak, if the memory saved is worth its time.
 //
-// The pass finds out what a recomputation saves by making it: operands live longer, and another op
-// may then be the peak. The recomputation that gains most is kept, until none gains. How much one
-// can save at most is known before, from what is live where it changes nothing, so few are made.
-// Clusters are not recomputed: they have their cheap producers inside
-// (dlc-rematerialize-producers).
+// What a recomputation saves follows from what is live at each op: its result no longer is between
+// its readers, and operands may live longer. The one that gains most is kept, until none gains. How
+// much one can save at most is known before, so few are tried, and those that could lower one peak
+// are found once and taken as long as they lower what is left of it.
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
@@ -26,8 +25,8 @@ namespace dlc {
 /// The readers of a kernel's result behind `peak`, in the order of the program; none if the kernel
 /// cannot run again or if its result has to lie there all the time.
 static SmallVector<Operation *> readersBehind(Operation *kernel, Operation *peak) {
-  if (!isLibraryKernel(kernel) || kernel->getNumResults() != 1 ||
-      hasOwnPlace(kernel->getResult(0)) || !kernel->isBeforeInBlock(peak))
+  if (!plannedKernel(kernel) || kernel->getNumResults() != 1 || hasOwnPlace(kernel->getResult(0)) ||
+      !kernel->isBeforeInBlock(peak))
     return {};
   // Sums are formed in the memory of gradients.
   for (Value operand : kernel->getOperands())
@@ -45,39 +44,19 @@ static SmallVector<Operation *> readersBehind(Operation *kernel, Operation *peak
   return readers;
 }
 
+/// Runs the kernel again for some readers; `saved` bytes less are live at the peak.
+static void recompute(Operation *kernel, ArrayRef<Operation *> readers, uint64_t saved) {
+  OpBuilder builder(readers.front());
+  Operation *again = builder.clone(*kernel);
+  for (Operation *reader : readers)
+    reader->replaceUsesOfWith(kernel->getResult(0), again->getResult(0));
+  nn::Role role = nn::roleOf(again);
+  role.phase = nn::Phase::Backward;
+  nn::setRole(again, role);
+  again->setAttr(recomputedName, builder.getI64IntegerAttr(static_cast<int64_t>(saved)));
+}
+
 namespace {
-/// A kernel that runs again for some readers, as long as it is not taken back.
-class Recomputation {
-public:
-  Recomputation(Operation *kernel, ArrayRef<Operation *> readers)
-      : kernel(kernel), readers(readers) {
-    OpBuilder builder(readers.front());
-    again = builder.clone(*kernel);
-    redirect(kernel->getResult(0), again->getResult(0));
-  }
-
-  void takeBack() {
-    redirect(again->getResult(0), kernel->getResult(0));
-    again->erase();
-  }
-
-  void keep(uint64_t saved) {
-    nn::Role role = nn::roleOf(again);
-    role.phase = nn::Phase::Backward;
-    nn::setRole(again, role);
-    again->setAttr(recomputedName, Builder(again).getI64IntegerAttr(static_cast<int64_t>(saved)));
-  }
-
-private:
-  void redirect(Value from, Value to) {
-    for (Operation *reader : readers)
-      reader->replaceUsesOfWith(from, to);
-  }
-
-  Operation *kernel, *again;
-  ArrayRef<Operation *> readers;
-};
-
 struct RecomputeKernelsPass : dlc::impl::RecomputeKernelsBase<RecomputeKernelsPass> {
   using Base::Base;
 
@@ -90,7 +69,7 @@ struct RecomputeKernelsPass : dlc::impl::RecomputeKernelsBase<RecomputeKernelsPa
       Block &block = program.getBody().front();
       programs.push_back({&block, LiveBytes(block)});
     }
-    while (lowerPeak())
+    while (lowerPeak(highest()))
       ;
   }
 
@@ -107,6 +86,12 @@ private:
     double step = 0;                // nanoseconds of all kernels
   };
 
+  /// Bytes that are live in addition while the ops from `begin` to before `end` run.
+  struct Change {
+    unsigned begin, end;
+    int64_t bytes;
+  };
+
   struct Choice {
     Operation *kernel;
     unsigned number; // of the op in the program
@@ -114,6 +99,29 @@ private:
     double most;        // that is gained
     uint64_t saved = 0; // once it has been tried, like the gain
     double gain = 0;    // share of a step
+    SmallVector<Change, 2> changes;
+
+    bool reads(const Choice &other) const {
+      return llvm::is_contained(kernel->getOperands(), other.kernel->getResult(0));
+    }
+  };
+
+  /// What may lower a peak, and the bytes live while each op runs, in the program's order.
+  struct Round {
+    Peak peak;
+    std::vector<Choice> open;
+    std::vector<int64_t> live;
+
+    uint64_t peakWith(ArrayRef<Change> changes) const {
+      std::vector<int64_t> changed = live;
+      apply(changes, changed);
+      return static_cast<uint64_t>(*llvm::max_element(changed));
+    }
+    static void apply(ArrayRef<Change> changes, std::vector<int64_t> &live) {
+      for (const Change &change : changes)
+        for (unsigned number = change.begin; number < change.end; ++number)
+          live[number] += change.bytes;
+    }
   };
 
   /// Nanoseconds of all kernels.
@@ -125,9 +133,9 @@ private:
     return step;
   }
 
-  /// True if a recomputation was worth it. Programs share their memory, so only the one that takes
-  /// most counts, and only down to the next one.
-  bool lowerPeak() {
+  /// Programs share their memory, so only the one that takes most counts, and only down to the next
+  /// one.
+  Peak highest() {
     Peak peak;
     for (Program &program : programs) {
       uint64_t bytes = program.live.peak();
@@ -137,24 +145,49 @@ private:
       peak.program = &program;
       peak.bytes = bytes;
     }
+    if (peak.program)
+      peak.step = stepOf(*peak.program->block);
+    return peak;
+  }
+
+  /// True if a recomputation was worth it.
+  bool lowerPeak(const Peak &peak) {
     if (!peak.program)
       return false;
-    peak.step = stepOf(*peak.program->block);
-    std::optional<Choice> best;
-    for (Choice &choice : choices(peak)) {
-      if (best && choice.most < best->gain)
-        break;
-      bool isBetter = tryOut(choice, peak) && (!best || std::pair(-choice.gain, choice.number) <
-                                                            std::pair(-best->gain, best->number));
-      if (isBetter)
-        best = std::move(choice);
+    Round round = findChoices(peak);
+    bool isLower = false;
+    while (std::optional<size_t> number = bestOf(round)) {
+      Choice best = round.open[*number];
+      recompute(best.kernel, best.readers, best.saved);
+      explain(best, peak.step);
+      round.peak.bytes -= best.saved;
+      Round::apply(best.changes, round.live);
+      // The others of one chain need another look.
+      llvm::erase_if(round.open, [&](const Choice &choice) {
+        return choice.kernel == best.kernel || choice.reads(best) || best.reads(choice);
+      });
+      isLower = true;
     }
-    if (!best)
-      return false;
-    Recomputation(best->kernel, best->readers).keep(best->saved);
-    peak.program->live = LiveBytes(*peak.program->block);
-    explain(*best, peak.step);
-    return true;
+    if (isLower)
+      peak.program->live = LiveBytes(*peak.program->block);
+    return isLower && peak.program->live.peak() < peak.bytes;
+  }
+
+  /// Those that gain nothing now are taken out.
+  std::optional<size_t> bestOf(Round &round) const {
+    std::vector<Choice> &open = round.open;
+    std::optional<size_t> best;
+    for (size_t i = 0; i < open.size() && !(best && open[i].most < open[*best].gain);) {
+      if (!tryOut(open[i], round)) {
+        open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
+        continue;
+      }
+      auto key = [&](size_t number) { return std::pair(-open[number].gain, open[number].number); };
+      if (!best || key(i) < key(*best))
+        best = i;
+      ++i;
+    }
+    return best;
   }
 
   /// What running a kernel again gains if it saves some bytes.
@@ -163,51 +196,81 @@ private:
     return worthOf(saved, variables + peak.bytes) - share;
   }
 
+  using Numbers = DenseMap<Operation *, unsigned>;
+
+  static unsigned lastBefore(Value value, unsigned end, const Numbers &numbers) {
+    unsigned last = numbers.lookup(value.getDefiningOp());
+    for (Operation *user : value.getUsers())
+      if (unsigned number = numbers.lookup(user); number < end)
+        last = std::max(last, number);
+    return last;
+  }
+
+  static int64_t sizeOf(Value value) { return nn::physicalBytes(nn::tensorType(value)); }
+
+  /// The result is not live any more between its readers there. Operands that nobody reads from
+  /// `again` on are kept until then; what took over their memory needs its own.
+  static SmallVector<Change, 2> changesOf(Operation *kernel, unsigned again, const LiveBytes &live,
+                                          const Numbers &numbers) {
+    Value result = kernel->getResult(0);
+    SmallVector<Change, 2> changes{
+        {lastBefore(result, again, numbers) + 1, again, -sizeOf(result)}};
+    llvm::SmallDenseSet<Value> seen;
+    for (Value operand : kernel->getOperands()) {
+      bool isRead = llvm::any_of(operand.getUsers(), [&](Operation *user) {
+        return numbers.lookup(user) >= again || user->hasTrait<nn::ReadByHost>();
+      });
+      if (live.memoryOf(operand).owner && !isRead && seen.insert(operand).second)
+        changes.push_back({lastBefore(operand, again, numbers) + 1, again + 1, sizeOf(operand)});
+    }
+    return changes;
+  }
+
   /// Kernels that may gain something, those that may gain most first.
-  std::vector<Choice> choices(const Peak &peak) const {
+  Round findChoices(const Peak &peak) const {
     const LiveBytes &live = peak.program->live;
-    DenseMap<Operation *, unsigned> numbers;
+    Round round{peak, {}, {}};
+    Numbers numbers;
     SmallVector<uint64_t> ahead{0}; // the most bytes live ahead of each op
     for (Operation &op : *peak.program->block) {
       numbers[&op] = ahead.size() - 1;
       ahead.push_back(std::max(ahead.back(), live.at(&op)));
+      round.live.push_back(static_cast<int64_t>(live.at(&op)));
     }
     SmallVector<uint64_t> behind(ahead.size(), 0); // from each op on
     for (Operation &op : llvm::reverse(*peak.program->block))
       behind[numbers[&op]] = std::max(behind[numbers[&op] + 1], live.at(&op));
-    std::vector<Choice> found;
     for (Operation &op : *peak.program->block) {
       SmallVector<Operation *> readers;
       if (plannedKernel(&op))
         readers = readersBehind(&op, live.peakOp());
-      if (readers.empty())
+      // What lies in the memory of an operand would need that operand instead.
+      if (readers.empty() || live.memoryOf(op.getResult(0)).owner != op.getResult(0))
         continue;
       // Where the result is needed, no less is live. Elsewhere its own bytes less at most, but more
       // by the operands that are kept for the kernel to run again.
-      unsigned last = numbers[&op], again = numbers[readers.front()];
-      for (Operation *user : op.getUsers())
-        if (unsigned number = numbers[user]; number < again)
-          last = std::max(last, number);
+      unsigned again = numbers[readers.front()];
+      unsigned last = lastBefore(op.getResult(0), again, numbers);
       uint64_t least = std::max({peak.others, ahead[last], behind[again]});
-      auto size = static_cast<uint64_t>(nn::physicalBytes(nn::tensorType(op.getResult(0))));
+      auto size = static_cast<uint64_t>(sizeOf(op.getResult(0)));
       uint64_t kept = live.releasedAtPeak(&op);
       if (least >= peak.bytes || kept >= size)
         continue;
       double most = gainOf(&op, std::min(size - kept, peak.bytes - least), peak);
       if (most > 0)
-        found.push_back({&op, numbers[&op], std::move(readers), most});
+        round.open.push_back({&op, numbers[&op], std::move(readers), most, 0, 0,
+                              changesOf(&op, again, live, numbers)});
     }
-    llvm::sort(found, [](const Choice &a, const Choice &b) {
+    llvm::sort(round.open, [](const Choice &a, const Choice &b) {
       return std::pair(-a.most, a.number) < std::pair(-b.most, b.number);
     });
-    return found;
+    return round;
   }
 
   /// True if the choice gains something; says how much.
-  bool tryOut(Choice &choice, const Peak &peak) const {
-    Recomputation trial(choice.kernel, choice.readers);
-    uint64_t now = std::max(peak.others, LiveBytes(*peak.program->block).peak());
-    trial.takeBack();
+  bool tryOut(Choice &choice, const Round &round) const {
+    const Peak &peak = round.peak;
+    uint64_t now = std::max(peak.others, round.peakWith(choice.changes));
     if (now >= peak.bytes)
       return false;
     choice.saved = peak.bytes - now;

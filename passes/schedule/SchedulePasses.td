@@ -119,10 +119,10 @@ def PlanKernels : Pass<"dlc-plan-kernels", "::dlc::nn::ModelOp"> {
 def RecomputeKernels : Pass<"dlc-recompute-kernels", "::dlc::nn::ModelOp"> {
   let summary = "runs cheap kernels twice instead of keeping their results";
   let description = [{
-    Precondition: kernels planned. Effect: a library kernel whose result lies in memory, unread, while the program is at
-    its peak is *recomputed*: it runs once more before the next op that reads the result, if the peak falls by more than
-    the time is worth (passes/planning/MemoryPrice.h): a convolution of few channels and its bias and relu, say, the
-    first one of a network. The kernel is the same, so bits do not change. Attribute `nn.recomputed` on the second one:
+    Precondition: kernels planned. Effect: a kernel or cluster whose result lies in memory, unread, while the program is
+    at its peak is *recomputed*: it runs once more before the next op that reads the result, if the peak falls by more
+    than the time is worth (passes/planning/MemoryPrice.h): a normalisation and its relu, whose operand is kept for its
+    own gradient, or a convolution of few channels, the first one of a network. The kernel is the same, so bits do not change. Attribute `nn.recomputed` on the second one:
     the bytes by which the peak falls. Repeated until nothing pays.
 
     ```mlir

@@ -86,3 +86,31 @@ nn.model @operands attributes {stage = "schedule", target = "test:rules", thread
     nn.output "g", %g : !weight
   }
 }
+
+// -----
+
+// So is a cluster: what the convolution behind it reads of %a needs no more than %a, which is kept for another reader.
+// CHECK-LABEL: nn.model @cluster
+!image = tensor<1x1x128x128xf32>
+!act = tensor<1x16x128x128xf32>
+!first = tensor<16x1x1x1xf32>
+!weight = tensor<16x16x1x1xf32>
+nn.model @cluster attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @train(%a: !act {nn.input = "a"}, %w: !weight {nn.input = "w"}) {
+    // CHECK: %[[Y:.*]] = nn.fused (%{{.*}} = %arg0)
+    // CHECK-NOT: nn.recomputed
+    // CHECK: nn.conv %[[Y]], %arg1
+    // CHECK: %[[C:.*]] = nn.conv {{.*}}workspace = 4194304
+    // CHECK-NEXT: %[[AGAIN:.*]] = nn.fused (%{{.*}} = %arg0)
+    // CHECK: nn.recomputed = 1048576 : i64
+    // CHECK: nn.conv_grad_filter %[[AGAIN]], %[[C]]
+    %y = nn.fused (%x = %a) : (!act) -> !act attributes {nn.kernel = #nn.kernel<"generated", workspace = 0, flops = 0, bytes = 0, ns = 10000>} {
+      %r = nn.relu %x : (!act) -> !act
+      nn.yield %r : !act
+    }
+    %b = nn.conv %y, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, nn.kernel = #nn.kernel<"test_plain", workspace = 0, flops = 0, bytes = 0, ns = 490000>} : (!act, !weight) -> !act
+    %c = nn.conv %b, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, nn.kernel = #nn.kernel<"test_plain", workspace = 4194304, flops = 0, bytes = 0, ns = 490000>} : (!act, !weight) -> !act
+    %g = nn.conv_grad_filter %y, %c {strides = array<i64: 1, 1>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, dilations = array<i64: 1, 1>, nn.kernel = #nn.kernel<"test_plain", workspace = 0, flops = 0, bytes = 0, ns = 10000>} : (!act, !act) -> !weight
+    nn.output "g", %g : !weight
+  }
+}
