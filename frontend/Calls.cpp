@@ -52,7 +52,7 @@ Elaborator::callSettings(const CallExpr &expr, StringRef callee,
                          std::vector<GivenArgument> &arguments) {
   StringMap<const GivenArgument *> common;
   for (const GivenArgument &argument : arguments)
-    if (is_contained(commonArguments(), argument.keyword) &&
+    if (isCommonArgument(argument.keyword) &&
         !common.try_emplace(argument.keyword, &argument).second)
       return error(argument.loc, "argument '" + argument.keyword + "' is given twice");
   const GivenArgument *name = common.lookup("name"), *reuse = common.lookup("reuse"),
@@ -73,9 +73,8 @@ Elaborator::callSettings(const CallExpr &expr, StringRef callee,
                                "= \"...\"");
     settings.reuse = true;
   }
-  erase_if(arguments, [](const GivenArgument &argument) {
-    return is_contained(commonArguments(), argument.keyword);
-  });
+  erase_if(arguments,
+           [](const GivenArgument &argument) { return isCommonArgument(argument.keyword); });
   return settings;
 }
 

@@ -57,7 +57,7 @@ static LogicalResult checkDefinitions(const ModelFile &file, SMLoc start, Diagno
       return failure();
     }
     for (const Parameter &parameter : function->parameters)
-      if (is_contained(commonArguments(), parameter.name))
+      if (isCommonArgument(parameter.name))
         return diags.error(parameter.loc,
                            "every call has a '" + parameter.name + "' already: that of its layer");
   }

@@ -27,4 +27,7 @@ mlir::OwningOpRef<mlir::ModuleOp> elaborateText(llvm::StringRef text, llvm::Stri
 /// then the one line printed says so.
 bool printHelp(llvm::StringRef name, llvm::raw_ostream &os);
 
+/// All entries at full length, in Markdown: docs/operators.md.
+void printReference(llvm::raw_ostream &os);
+
 } // namespace dlc::fe

@@ -20,6 +20,7 @@ for name in ("HOME", "DLC_BIN", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS")
 
 config.substitutions.append(("%python", config.python_executable))
 config.substitutions.append(("%dialects", os.path.join(config.dlc_source_dir, "dialects")))
+config.substitutions.append(("%docs", os.path.join(config.dlc_source_dir, "docs")))
 config.substitutions.append(("%models", os.path.join(config.dlc_source_dir, "models")))
 
 # Tests of instruction sets name their target and run where the host has it: REQUIRES: avx512.

@@ -12,6 +12,14 @@ static constexpr StringLiteral imageDoc = "tensor [N, C, spatial...], one to thr
 static constexpr StringLiteral epsDoc = "added to the variance";
 static constexpr StringLiteral windowDoc = "int for all spatial axes, or a list";
 
+static constexpr ArgumentSpec common[] = {
+    {"name", Text, "=numbered", "",
+     "component of the path that names the call's parameters; \"\" adds none"},
+    {"reuse", Bool, "false", "",
+     "whether it takes the parameters that a call made under that name"},
+    {"trainable", Bool, "true", "", "whether training changes the parameters made in it"},
+};
+
 //===- Layers ---------------------------------------------------------------------------------===//
 
 static constexpr ArgumentSpec convArguments[] = {
@@ -500,5 +508,11 @@ static constexpr CallSpec operators[] = {
 };
 
 ArrayRef<CallSpec> operatorTable() { return operators; }
+
+ArrayRef<ArgumentSpec> commonArguments() { return common; }
+
+bool isCommonArgument(StringRef name) {
+  return any_of(common, [&](const ArgumentSpec &argument) { return argument.name == name; });
+}
 
 } // namespace dlc::fe

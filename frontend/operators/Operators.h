@@ -9,8 +9,6 @@
 
 #include "llvm/ADT/SmallVector.h"
 
-#include <array>
-
 namespace dlc::fe {
 
 class Emission;
@@ -73,11 +71,9 @@ llvm::StringRef kindName(CallKind kind);
 /// The words that some argument takes, such as `same` of padding; elsewhere they are strings.
 llvm::ArrayRef<llvm::StringRef> argumentWords();
 
-/// What every call takes beside the arguments of its entry, by keyword: the layer's name, whether
-/// it takes the parameters of another call, whether its parameters are trained.
-inline std::array<llvm::StringLiteral, 3> commonArguments() {
-  return {"name", "reuse", "trainable"};
-}
+/// What every call of an operator or function takes beside its own arguments, by keyword.
+llvm::ArrayRef<ArgumentSpec> commonArguments();
+bool isCommonArgument(llvm::StringRef name);
 
 struct GivenArgument {
   llvm::SMLoc loc;

@@ -125,8 +125,10 @@ static int run(int argc, char **argv) {
       ->check(linkValidator());
 
   std::string topic;
+  bool markdown = false;
   CLI::App &helpCommand = *app.add_subcommand("help", "operators of the graph language");
   helpCommand.add_option("operator", topic, "an operator, data step, optimizer or schedule");
+  helpCommand.add_flag("--markdown", markdown, "all of them, as docs/operators.md has them");
 
   try {
     app.parse(argc, argv);
@@ -144,6 +146,11 @@ static int run(int argc, char **argv) {
   if (helpCommand.parsed()) {
     std::string text;
     llvm::raw_string_ostream os(text);
+    if (markdown) {
+      fe::printReference(os);
+      std::cout << text;
+      return 0;
+    }
     bool known = fe::printHelp(topic, os);
     (known ? std::cout : std::cerr) << text;
     return known ? 0 : 1;

@@ -695,8 +695,11 @@ TEST(Help, PrintsEveryEntryAndItsArguments) {
       llvm::raw_string_ostream os(text);
       EXPECT_TRUE(printHelp(spec.name, os));
       EXPECT_EQ(text.find(spec.name.str() + "("), 0u);
-      for (const ArgumentSpec &argument : spec.arguments)
+      EXPECT_FALSE(spec.summary.empty()) << text;
+      for (const ArgumentSpec &argument : spec.arguments) {
         EXPECT_NE(text.find("\n  " + argument.name.str()), std::string::npos) << text;
+        EXPECT_FALSE(argument.doc.empty()) << text;
+      }
     }
 }
 
