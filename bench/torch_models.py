@@ -83,7 +83,7 @@ def blurred(x):
     x = F.max_pool2d(F.pad(x, (0, 1, 0, 1), value=-torch.inf), 2, 1)
     weight = torch.tensor([1.0, 2.0, 1.0], dtype=x.dtype) / 4
     weight = torch.outer(weight, weight).expand(x.shape[1], 1, 3, 3)
-    return F.conv2d(x, weight, stride=2, padding=1, groups=x.shape[1])
+    return F.conv2d(F.pad(x, (0, 1, 0, 1)), weight, stride=2, groups=x.shape[1])
 
 
 class Unit(nn.Module):

@@ -132,7 +132,7 @@ Result emitResize(Emission &call) {
 
 //===- Low-pass filter ------------------------------------------------------------------------===//
 
-/// [1 2 1] / 4 is the mean of two neighbours, twice.
+/// [1 2 1] / 4 is the mean of two neighbours, twice. Zeros outside are those of padding = same.
 Result emitBlurPool(Emission &call) {
   FailureOr<mlir::Value> x = call.image("x");
   if (failed(x))
@@ -142,8 +142,14 @@ Result emitBlurPool(Emission &call) {
   if (failed(stride))
     return failure();
   Graph &graph = call.graph;
-  SmallVector<int64_t> zeros(spatial, 0), ones(spatial, 1), twos(spatial, 2);
-  mlir::Value means = nn::AvgPoolOp::create(graph.builder, graph.loc, *x, twos, ones, ones, ones,
+  SmallVector<int64_t> zeros(spatial, 0), ones(spatial, 1), twos(spatial, 2), low, high;
+  for (auto [extent, step] : zip(shapeOf(*x).drop_front(2), *stride)) {
+    int64_t output = (extent - 1) / step + 1;
+    int64_t total = std::max<int64_t>(0, (output - 1) * step + 3 - extent);
+    low.push_back(total / 2);
+    high.push_back(total - total / 2);
+  }
+  mlir::Value means = nn::AvgPoolOp::create(graph.builder, graph.loc, *x, twos, ones, low, high,
                                             /*count_padding=*/true);
   return Value(mlir::Value(nn::AvgPoolOp::create(graph.builder, graph.loc, means, twos, *stride,
                                                  zeros, zeros, /*count_padding=*/true)));

@@ -356,7 +356,9 @@ static constexpr CallSpec operators[] = {
      "smaller. Source: torch.nn.functional.interpolate (align_corners = false).",
      emitResize},
     {"blur_pool", op, "low-pass filter and every other element", blurPoolArguments,
-     "[1 2 1] / 4 along each spatial axis, zeros outside; each extent becomes ceil(S / stride). "
+     "[1 2 1] / 4 along each spatial axis, zeros outside as padding = same has them (at stride 2 "
+     "one behind an even extent, one on both sides of an odd one); each extent becomes ceil(S / "
+     "stride). "
      "Source: Zhang 2019.",
      emitBlurPool},
     {"batch_norm", op, "normalisation per channel", batchNormArguments,

@@ -76,7 +76,7 @@ class Windows(nn.Module):
         x = torch.tanh(self.a(batch["image"]))
         x = x + torch.tanh(self.b(x))
         weight = torch.tensor([1.0, 2.0, 1.0], dtype=x.dtype) / 4
-        blur = F.conv2d(x, torch.outer(weight, weight).expand(6, 1, 3, 3), stride=2, padding=1, groups=6)
+        blur = F.conv2d(F.pad(x, (0, 1, 0, 1)), torch.outer(weight, weight).expand(6, 1, 3, 3), stride=2, groups=6)
         parts = [F.avg_pool2d(x, 2), F.avg_pool2d(x, 4, 2, 1), F.max_pool2d(x, 3, 2, 1), blur]
         x = torch.tanh(self.d(self.c(torch.cat(parts, 1))))
         y = torch.cat([F.interpolate(x, scale_factor=2), F.interpolate(x, scale_factor=2, mode="bilinear")], 1)
