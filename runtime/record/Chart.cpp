@@ -15,7 +15,7 @@ namespace {
 
 constexpr double plotWidth = 520, tallPanel = 210, shortPanel = 110, gap = 46, charWidth = 6.7,
                  nameDistance = 16;
-constexpr size_t longestName = 28, colours = 6;
+constexpr size_t longestName = 28, colours = 6, dashes = 3;
 
 /// Okabe and Ito's colours, which the colour-blind tell apart; lighter ones on dark ground.
 constexpr const char *style =
@@ -27,6 +27,7 @@ constexpr const char *style =
     ".ground{fill:#fff}.grid{stroke:#e4e7eb}.axis{stroke:#8c959f}\n"
     ".line{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}\n"
     ".halo{stroke:#fff}.cross{stroke-width:1.5}\n"
+    ".again1{stroke-dasharray:7 4}.again2{stroke-dasharray:1 4}\n"
     ".reference{stroke:#8c959f;stroke-dasharray:5 4}.dot-reference{fill:#8c959f}\n"
     ".s0{stroke:#0072b2}.s1{stroke:#d55e00}.s2{stroke:#009e73}.s3{stroke:#b3599a}"
     ".s4{stroke:#b8860b}.s5{stroke:#56779b}\n"
@@ -158,6 +159,15 @@ Scale verticalScale(const ChartPanel &panel) {
 }
 
 //===- Drawing --------------------------------------------------------------------------------===//
+
+/// Of a panel's line, colours and dashes that tell it from the others.
+std::string strokeOf(const ChartLine &line, size_t index) {
+  if (line.isReference)
+    return "reference";
+  std::string colour = "s" + std::to_string(index % colours);
+  size_t again = index / colours % dashes;
+  return again == 0 ? colour : colour + " again" + std::to_string(again);
+}
 
 class Drawing {
 public:
@@ -316,14 +326,12 @@ void Drawing::names(const ChartPanel &panel, const Scale &scale, double height) 
     names[i].y = std::min(names[i].y, limit);
   for (const Name &name : names) {
     const ChartLine &line = panel.lines[name.index];
-    std::string colour =
-        line.isReference ? "reference" : "s" + std::to_string(name.index % colours);
     std::string text = line.name.size() > longestName
                            ? line.name.substr(0, longestName - 1) + "\u2026"
                            : line.name;
     double begin = left + plotWidth + 12;
-    svg << "<path class=\"line " << colour << "\" d=\"M" << pixels(begin) << ' ' << pixels(name.y)
-        << "h14\"/>\n<text class=\"name\" x=\"" << pixels(begin + 20) << "\" y=\""
+    svg << "<path class=\"line " << strokeOf(line, name.index) << "\" d=\"M" << pixels(begin) << ' '
+        << pixels(name.y) << "h14\"/>\n<text class=\"name\" x=\"" << pixels(begin + 20) << "\" y=\""
         << pixels(name.y + 4) << "\"><title>" << escaped(line.name) << "</title>" << escaped(text)
         << (line.isReference ? "" : "<tspan class=\"value\" dx=\"6\">" + name.value + "</tspan>")
         << "</text>\n";
@@ -334,10 +342,9 @@ void Drawing::panel(const ChartPanel &panel, double height) {
   Scale scale = verticalScale(panel);
   grid(panel, scale, height);
   for (size_t i = 0; i < panel.lines.size(); ++i) {
-    std::string number = std::to_string(i % colours);
-    bool isReference = panel.lines[i].isReference;
-    line(panel.lines[i], isReference ? "reference" : "s" + number,
-         isReference ? "dot-reference" : "d" + number, scale, height, static_cast<double>(i));
+    const ChartLine &drawn = panel.lines[i];
+    std::string dot = drawn.isReference ? "dot-reference" : "d" + std::to_string(i % colours);
+    line(drawn, strokeOf(drawn, i), dot, scale, height, static_cast<double>(i));
   }
   names(panel, scale, height);
   top += height + gap;

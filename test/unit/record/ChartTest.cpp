@@ -71,6 +71,15 @@ TEST(Chart, ValuesThatAreNotFiniteAreGapsWithACross) {
   EXPECT_EQ(countOf(line, "M"), 2u) << line;
 }
 
+TEST(Chart, NoTwoLinesOfAPanelLookAlike) {
+  Chart chart{"run", "epoch", {{"metrics", {}}}, {}};
+  for (int i = 0; i < 14; ++i)
+    chart.panels[0].lines.push_back({"iou." + std::to_string(i), {{1, 0.1 * i}, {2, 0.2 * i}}});
+  std::string svg = svgOf(chart);
+  for (const char *look : {"s0", "s5", "s0 again1", "s5 again1", "s0 again2", "s1 again2"})
+    EXPECT_EQ(countOf(svg, "class=\"line " + std::string(look) + "\""), 2u) << look; // and its name
+}
+
 TEST(Chart, NamesAreEscapedAndShortened) {
   Chart chart = chartOf({1, 2});
   chart.title = "a<b>&\"c\"";
