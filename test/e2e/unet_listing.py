@@ -1,10 +1,60 @@
 #!/usr/bin/python3
 """The U-Net of docs/unet.md: what it shows of ours compiles to the parameters that it tells; where torch is installed,
-PyTorch's listing has as many."""
+PyTorch's listing has as many and trains; where Keras is, too, with its PyTorch backend, so does Keras's."""
+import os
 import re
 import subprocess
 
 from support import ROOT, check, run, workspace
+
+PEERS = ROOT / "build" / "peers" / "bin" / "python"
+
+# Before the listings of the network, between them and that of training, and behind it. What they train is small.
+TORCH = ("""
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+""", """
+print(sum(parameter.numel() for parameter in UNet().parameters()))
+whole, UNet = UNet, lambda: whole(base=2, depth=2)
+mask = (torch.rand(8, 1, 16, 16) < 0.5).float()
+augmented, held_back, steps = list(zip(mask, mask)), None, []
+validate = lambda model, data: steps.append(0) or 0.5
+""", """
+assert len(steps) == 20 and optimizer.param_groups[0]["lr"] == 5e-4
+""")
+KERAS = ("""
+import keras
+from keras import layers
+""", """
+import numpy as np
+from torch.utils.data import DataLoader
+print(sum(int(np.prod(weight.shape)) for weight in unet().trainable_variables))
+whole, unet = unet, lambda: whole(size=16, base=2, depth=1)
+mask = (np.random.rand(8, 16, 16, 1) < 0.5).astype(np.float32)
+held_back = mask[4:], mask[4:]
+
+class Pairs(list):
+    def batch(self, size):
+        return DataLoader(self, batch_size=size, shuffle=True)
+augmented = Pairs(zip(mask, mask))
+""", """
+predicted = keras.ops.convert_to_numpy(model(mask[4:], training=False)) > 0
+iou = (predicted & (mask[4:] > 0)).sum() / (predicted | (mask[4:] > 0)).sum()
+history = model.history.history
+assert len(history["val_iou"]) == 20 and abs(history["val_iou"][-1] - iou) < 1e-5, (history, iou)
+""")
+
+
+def check_peer(name, text, frame, told, directory):
+    network, training = frame[0], frame[1:]
+    listings = re.findall(rf"^{name}:\n\n```python\n(.*?)^```", text, re.M | re.S)
+    check(len(listings) == 3, f"{len(listings)} listings of {name}")
+    code = "\n".join([network, *listings[:2], training[0], listings[2], training[1]])
+    done = subprocess.run([PEERS, "-c", code], capture_output=True, text=True, cwd=directory,
+                          env=dict(os.environ, KERAS_BACKEND="torch"))
+    check(done.returncode == 0 and done.stdout.split("\n")[0] == told.replace(",", ""), f"{name}: {done.stdout}{done.stderr}")
 
 
 def main():
@@ -16,13 +66,12 @@ def main():
     out, _ = run("dlc", "compile", directory / "unet2d.dl", "-o", directory / "unet2d.dlx")
     check(f" {told} parameters" in out, f"wanted {told}: {out}")
 
-    torch = "\n".join(re.findall(r"^PyTorch:\n\n```python\n(.*?)^```", text, re.M | re.S)[:2])
-    peers = ROOT / "build" / "peers" / "bin" / "python"
-    if peers.exists():
-        code = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\n" + torch
-        code += "\nprint(sum(parameter.numel() for parameter in UNet().parameters()))"
-        done = subprocess.run([peers, "-c", code], capture_output=True, text=True)
-        check(done.stdout.strip() == told.replace(",", ""), done.stdout + done.stderr)
+    for name, frame in {"PyTorch": TORCH, "Keras": KERAS}.items():
+        if PEERS.exists() and subprocess.run([PEERS, "-c", "import torch" + ", keras" * (name == "Keras")], capture_output=True,
+                                             env=dict(os.environ, KERAS_BACKEND="torch")).returncode == 0:
+            check_peer(name, text, frame, told, directory)
+        else:
+            print(f"{name} is not installed: its listing has not run")
 
 
 main()
