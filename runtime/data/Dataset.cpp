@@ -315,8 +315,8 @@ void Dataset::openSource(size_t value, const std::string &path, const SourceUse 
   sources.emplace(value, std::move(source));
 }
 
-std::map<std::string, std::vector<std::string>> Dataset::classes() const {
-  std::map<std::string, std::vector<std::string>> classes;
+Dataset::Classes Dataset::classes() const {
+  Classes classes;
   for (const auto &[value, source] : sources)
     if (!source.classes().empty())
       classes[source.name()] = source.classes();

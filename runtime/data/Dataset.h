@@ -60,6 +60,8 @@ class Dataset {
 public:
   /// Statistics of normalize(dataset) by tensor name: `data.<source>.mean`, `data.<source>.std`.
   using Statistics = std::map<std::string, std::vector<float>>;
+  /// Names of classes by source, in the order of their numbers.
+  using Classes = std::map<std::string, std::vector<std::string>>;
 
   /// Reads what `inputs` need. Throws Error(BadInput) for names that are unknown, inputs without
   /// data, shapes, types and labels that do not fit. `knownInputs` are all inputs of the model,
@@ -81,7 +83,7 @@ public:
   /// The files that were read, and the stems of the samples' files, if they have one each.
   FileFormat format() const;
   /// Folders that are numbered as classes, by source.
-  std::map<std::string, std::vector<std::string>> classes() const;
+  Classes classes() const;
   std::vector<std::string> sampleNames() const;
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }

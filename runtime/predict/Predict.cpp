@@ -266,7 +266,8 @@ class PredictRun {
 public:
   PredictRun(Session &session, const PredictOptions &options, Console &console)
       : session(session), control(session.control()), options(options), console(console),
-        inputs(acceptedInputs(session.artifact())), statistics(loadWeights(session, options.init)) {
+        inputs(acceptedInputs(session.artifact())),
+        statistics(loadWeights(session, options.init).statistics) {
     requireEqualReplicas(session, "before the prediction",
                          "check that '" + options.init + "' is the same file on all hosts");
     if (options.averagesTurns)

@@ -100,17 +100,13 @@ std::vector<VariableInfo> checkpointVariables(const Session &session) {
   return variablesToRestore(session, /*slots=*/true);
 }
 
-static Dataset::Statistics restore(Session &session, const TensorFile &file,
-                                   const std::string &path, bool slots) {
+static DataRecord restore(Session &session, const TensorFile &file, const std::string &path,
+                          bool slots) {
   std::vector<VariableInfo> variables = variablesToRestore(session, slots);
   checkTensors(variables, file, path, session.artifact()->model()->str());
   for (const VariableInfo &variable : variables)
     session.write(variable.name, file.tensors.at(variable.tensor).values);
-  Dataset::Statistics statistics;
-  for (const auto &[name, tensor] : file.tensors)
-    if (name.starts_with("data."))
-      statistics[name] = tensor.values;
-  return statistics;
+  return DataRecord::of(file, path);
 }
 
 void startFrom(Session &session, const std::string &path, const std::vector<std::string> &except) {
@@ -122,7 +118,7 @@ void startFrom(Session &session, const std::string &path, const std::vector<std:
     session.write(variable.name, file.tensors.at(variable.tensor).values);
 }
 
-static TensorFile collect(const Session &session, const Dataset::Statistics &statistics, bool slots,
+static TensorFile collect(const Session &session, const DataRecord &data, bool slots,
                           bool averaged) {
   TensorFile file;
   std::vector<Average> averages = averaged ? averagesOf(session) : std::vector<Average>();
@@ -130,12 +126,11 @@ static TensorFile collect(const Session &session, const Dataset::Statistics &sta
     file.tensors[variable.tensor] = {variable.shape, session.read(variable.name)};
   for (const Average &average : averages)
     file.tensors[average.parameter].values = session.read(average.slot);
-  for (const auto &[name, values] : statistics)
-    file.tensors[name] = {{static_cast<int64_t>(values.size())}, values};
+  data.addTo(file);
   return file;
 }
 
-Dataset::Statistics loadWeights(Session &session, const std::string &path) {
+DataRecord loadWeights(Session &session, const std::string &path) {
   TensorFile file = readSafetensors(path);
   for (auto &[name, tensor] : file.tensors)
     if (auto average = file.tensors.find("optimizer.ema." + name); average != file.tensors.end())
@@ -143,14 +138,13 @@ Dataset::Statistics loadWeights(Session &session, const std::string &path) {
   return restore(session, file, path, /*slots=*/false);
 }
 
-void saveWeights(const Session &session, const Dataset::Statistics &statistics,
-                 const std::string &path) {
-  writeSafetensors(path, collect(session, statistics, /*slots=*/false, /*averaged=*/true));
+void saveWeights(const Session &session, const DataRecord &data, const std::string &path) {
+  writeSafetensors(path, collect(session, data, /*slots=*/false, /*averaged=*/true));
 }
 
-void saveCheckpoint(const Session &session, const Dataset::Statistics &statistics,
-                    const RunState &state, bool averaged, const std::string &path) {
-  TensorFile file = collect(session, statistics, /*slots=*/true, averaged);
+void saveCheckpoint(const Session &session, const DataRecord &data, const RunState &state,
+                    bool averaged, const std::string &path) {
+  TensorFile file = collect(session, data, /*slots=*/true, averaged);
   file.metadata[runStateKey] = state.toJson();
   writeSafetensors(path, file);
 }

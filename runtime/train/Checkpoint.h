@@ -1,13 +1,13 @@
 // Variables to and from safetensors files.
 //
 // Tensors are logical, row-major f32 whatever the device's layout. A checkpoint holds parameters,
-// state, slots, data statistics and the run's state; a weights file (--save) holds no metadata and
-// no slots, so equal training gives equal bytes. Collective nowhere: rank 0 writes, all ranks read.
+// state, slots, what it keeps of the data, and the run's state; a weights file (--save) holds
+// neither the latter nor slots, so equal training gives equal bytes. Collective nowhere: rank 0
+// writes, all ranks read.
 #pragma once
 
 #include "runtime/core/Session.h"
-#include "runtime/data/Dataset.h"
-#include "runtime/data/Safetensors.h"
+#include "runtime/train/DataRecord.h"
 #include "runtime/train/RunState.h"
 #include "runtime/train/Signature.h"
 
@@ -31,24 +31,23 @@ void leaveOut(const std::vector<std::string> &patterns, std::vector<VariableInfo
               TensorFile &file, const std::string &path);
 
 /// Parameters and state of a file, as eval and predict want them: averages where it has some.
-/// Returns its data statistics.
-Dataset::Statistics loadWeights(Session &session, const std::string &path);
+/// Returns what it keeps of the data.
+DataRecord loadWeights(Session &session, const std::string &path);
 
 /// Parameters and state of a file for a run to start from; those whose names match a pattern of
 /// `except` stay as they are.
 void startFrom(Session &session, const std::string &path, const std::vector<std::string> &except);
 
 /// Parameters or, where the model keeps them, their averages.
-void saveWeights(const Session &session, const Dataset::Statistics &statistics,
-                 const std::string &path);
+void saveWeights(const Session &session, const DataRecord &data, const std::string &path);
 
 /// With `averaged`, parameters that have averages are saved as those, too.
-void saveCheckpoint(const Session &session, const Dataset::Statistics &statistics,
-                    const RunState &state, bool averaged, const std::string &path);
+void saveCheckpoint(const Session &session, const DataRecord &data, const RunState &state,
+                    bool averaged, const std::string &path);
 
 struct LoadedCheckpoint {
   RunState state;
-  Dataset::Statistics statistics;
+  DataRecord data;
 };
 /// Also restores the slots; throws Error(BadInput) if the file is a weights file alone.
 LoadedCheckpoint loadCheckpoint(Session &session, const std::string &path);

@@ -4,10 +4,9 @@
 
 namespace dlc::rt {
 
-CheckpointWriter::CheckpointWriter(const Session &session, const Dataset::Statistics &statistics)
+CheckpointWriter::CheckpointWriter(const Session &session, const DataRecord &data)
     : session(session), variables(checkpointVariables(session)) {
-  for (const auto &[name, values] : statistics)
-    file.tensors[name] = {{static_cast<int64_t>(values.size())}, values};
+  data.addTo(file);
   copy(); // allocates, and touches every page
 }
 

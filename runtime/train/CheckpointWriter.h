@@ -12,7 +12,7 @@ namespace dlc::rt {
 
 class CheckpointWriter {
 public:
-  CheckpointWriter(const Session &session, const Dataset::Statistics &statistics);
+  CheckpointWriter(const Session &session, const DataRecord &data);
   /// Waits for the file. Its error is lost.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter &) = delete;

@@ -64,7 +64,7 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
   signals.note(); // what is begun here ends with a checkpoint
   directory.create();
   if (options.saveEvery && shape.rank == 0 && !course.isOver(state))
-    writer = std::make_unique<CheckpointWriter>(session, data.statistics());
+    writer = std::make_unique<CheckpointWriter>(session, data.record());
 }
 
 /// Loads variables and state of the run that is resumed, or the weights that a fresh run starts
@@ -73,7 +73,9 @@ Recipe Trainer::startRecipe() {
   Recipe recipe(session.artifact(), options);
   if (options.resume) {
     LoadedCheckpoint loaded = loadCheckpoint(session, directory.last());
-    data.setStatistics(loaded.statistics);
+    requireSameClasses(loaded.data.classes, "the run", data.trainingSet().classes(), "--data",
+                       "give the folders that the run began with");
+    data.setStatistics(loaded.data.statistics);
     state = std::move(loaded.state);
     requireBest();
     std::vector<RecipeChange> changes =
@@ -448,8 +450,7 @@ void Trainer::saveState(const std::string &path) {
     if (log)
       log->flush(); // first: what a checkpoint's steps have logged is on disk
     if (shape.rank == 0)
-      saveCheckpoint(session, data.statistics(), state, /*averaged=*/path == directory.best(),
-                     path);
+      saveCheckpoint(session, data.record(), state, /*averaged=*/path == directory.best(), path);
   });
   extra.checkpoint += secondsSince(begin);
 }
@@ -573,7 +574,7 @@ void Trainer::finish() {
   requireSoundVariables();
   keepBest();
   if (!options.save.empty() && shape.rank == 0)
-    saveWeights(session, data.statistics(), options.save);
+    saveWeights(session, data.record(), options.save);
   if (!options.trace.empty())
     steps.writeTrace(options.trace);
   TimeShares shares = steps.times();

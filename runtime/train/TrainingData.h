@@ -4,6 +4,7 @@
 // ranks hold equal objects. Immutable after split and statistics are set.
 #pragma once
 
+#include "runtime/train/DataRecord.h"
 #include "runtime/train/Signature.h"
 #include "runtime/train/TrainOptions.h"
 
@@ -21,7 +22,7 @@ public:
   /// Measures what normalize(dataset) needs, or takes it over from a checkpoint.
   void measureStatistics();
   void setStatistics(const Dataset::Statistics &statistics);
-  const Dataset::Statistics &statistics() const { return training.statistics(); }
+  DataRecord record() const { return {training.statistics(), training.classes()}; }
 
   const Dataset &trainingSet() const { return training; }
   const std::vector<int64_t> &trainingSamples() const { return parts.training; }

@@ -75,8 +75,8 @@ def classes(directory):
     model.write_text(CLASSIFIER)
     data = ["--data", f"image={directory}/photos", "--data", f"label={directory}/photos"]
     val = ["--val", f"image={directory}/others", "--val", f"label={directory}/others"]
-    kept = directory / "classes"
-    out, _ = run("dlc-run", "train", model, *data, *val, "--run", kept)
+    kept, saved = directory / "classes", directory / "saved.safetensors"
+    out, _ = run("dlc-run", "train", model, *data, *val, "--run", kept, "--save", saved)
     expect(out, f"note: label numbers the folders of '{directory}/photos': 0 blue, 1 green, 2 red")
     weights = ["--init", kept / "last.safetensors"]
     out, _ = run("dlc-run", "eval", model, "--data", val[1], "--data", val[3], *weights)
@@ -96,6 +96,21 @@ def classes(directory):
     (directory / "others" / "green").mkdir()
     line = refused("dlc-run", "eval", model, "--data", val[1], "--data", val[3], *weights)
     expect(line, "others/green' holds no PNG, TIFF or JPEG images: each folder of")
+
+    # Weights know the names of their classes, so that a folder less shifts no label.
+    shutil.rmtree(directory / "others" / "green")
+    for weights in (kept / "best.safetensors", saved):
+        line = refused("dlc-run", "eval", model, "--data", val[1], "--data", val[3], "--init", weights)
+        expect(line, "the folders that number the classes of label differ: --data lacks green; give the folders of the training, "
+                     "or the labels in a file")
+    shutil.copytree(directory / "others" / "red", directory / "others" / "cyan")
+    line = refused("dlc-run", "eval", model, "--data", val[1], "--data", val[3], "--init", saved)
+    expect(line, f"differ: '{saved}' lacks cyan; give")
+    line = refused("dlc-run", "train", "--run", kept, "--resume", "--override", "data,epochs", "--epochs", 9, model, "--data", val[1],
+                   "--data", val[3])
+    expect(line, "differ: the run lacks cyan; give the folders that the run began with")
+    np.save(directory / "label.npy", np.zeros(6, np.uint8))
+    run("dlc-run", "eval", model, "--data", val[1], "--data", f"label={directory}/label.npy", "--init", saved)
 
 
 def masks(directory):

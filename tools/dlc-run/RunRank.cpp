@@ -40,7 +40,10 @@ static void runEval(Session &session, const Command &command, Console &console) 
   const Artifact &artifact = session.artifact();
   Dataset dataset(dataPipeline(artifact), evaluationInputs(artifact), inputNames(artifact),
                   command.train.data);
-  dataset.setStatistics(loadWeights(session, command.train.init));
+  DataRecord trained = loadWeights(session, command.train.init);
+  requireSameClasses(trained.classes, "'" + command.train.init + "'", dataset.classes(), "--data",
+                     "give the folders of the training, or the labels in a file");
+  dataset.setStatistics(trained.statistics);
   requireEqualReplicas(session, "before the evaluation",
                        "check that '" + command.train.init + "' is the same file on all hosts");
   if (!command.json)

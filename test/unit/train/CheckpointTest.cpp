@@ -26,6 +26,28 @@ TEST(Checkpoint, AcceptsTheModelsTensorsAndKnownExtras) {
   EXPECT_EQ(problem(file), "no error");
 }
 
+TEST(Checkpoint, KeepsStatisticsAndNamesOfClasses) {
+  DataRecord data{{{"data.image.mean", {1, 2}}}, {{"label", {"cat", "d\xf6g"}}}}; // no UTF-8
+  TensorFile file;
+  data.addTo(file);
+  DataRecord read = DataRecord::of(file, "w.safetensors");
+  EXPECT_EQ(read.statistics, data.statistics);
+  auto compared = [&](const Dataset::Classes &given) {
+    return test::errorOf(
+        [&] { requireSameClasses(read.classes, "training", given, "--data", "do so"); });
+  };
+  EXPECT_EQ(compared(data.classes), "no error");
+  EXPECT_EQ(compared({}), "no error");
+  EXPECT_EQ(compared({{"label", {"cat"}}}),
+            "the folders that number the classes of label differ: --data lacks d\ufffdg; do so");
+  EXPECT_EQ(compared({{"label", {"bat", "cat"}}}),
+            "the folders that number the classes of label differ: training lacks bat; do so");
+  file.metadata["dlc.classes"] = "[1]";
+  EXPECT_EQ(test::errorOf([&] { (void)DataRecord::of(file, "w.safetensors"); }),
+            "'w.safetensors': its metadata dlc.classes are no lists of names: take another copy of "
+            "the file");
+}
+
 TEST(Checkpoint, ListsNamesAndShapesThatDoNotFit) {
   TensorFile file;
   file.tensors["conv.weight"].shape = {4, 1, 3, 3};
