@@ -6,9 +6,9 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/data/Tiling.h"
 #include "runtime/data/readers/ImageDirectory.h"
 #include "runtime/predict/Symmetry.h"
-#include "runtime/predict/Tiling.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Replicas.h"

@@ -11,6 +11,7 @@
 #include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/RunConfiguration.h"
+#include "runtime/train/TiledEvaluation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -515,7 +516,7 @@ Totals Trainer::validate() {
   try {
     AveragesInPlace averages(session);
     Totals validation =
-        evaluate(session, "eval", data.validationSet(), data.validationSamples(), recipe.seed());
+        evaluateAnySize(session, data.validationSet(), data.validationSamples(), recipe.seed());
     extra.evaluation += secondsSince(begin);
     return validation;
   } catch (const CollectiveError &error) {

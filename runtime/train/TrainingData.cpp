@@ -1,12 +1,14 @@
 #include "runtime/train/TrainingData.h"
 
+#include "runtime/train/TiledEvaluation.h"
+
 namespace dlc::rt {
 
 TrainingData::TrainingData(const Artifact &artifact, const TrainOptions &options)
     : training(dataPipeline(artifact), inputSpecs(artifact, "train"), inputNames(artifact),
                options.data) {
   if (!options.validation.empty()) {
-    validation.emplace(dataPipeline(artifact), inputSpecs(artifact, "eval"), inputNames(artifact),
+    validation.emplace(dataPipeline(artifact), evaluationInputs(artifact), inputNames(artifact),
                        options.validation);
     requireSameClasses(training.classes(), "training", validation->classes(), "validation",
                        "give both the same folders");

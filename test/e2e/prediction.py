@@ -182,7 +182,7 @@ def evaluation(size, image, mask, *options, ranks=1, expect=0):
             np.save(f"{path}.npy", array)
     given = [array if not isinstance(array, np.ndarray) else f"{path}.npy" for path, array in zip(paths, (image, mask))]
     return run("dlc-run", "-np", ranks, "eval", model, *small, "--set", f"size={size}", "--data", f"image={given[0]}", "--data",
-               f"mask={given[1]}", "--init", weights, "--json", *options, expect=expect)
+               f"mask={given[1]}", "--json", *(options if "--init" in options else ["--init", weights, *options]), expect=expect)
 
 
 def test_evaluation():
@@ -220,6 +220,26 @@ def test_evaluation():
     part = np.ascontiguousarray(image[:, :64, :64]), np.ascontiguousarray(mask[:, :64, :64])
     sums = told(*part)
     agrees(evaluation(64, *part)[0], sums[0] / sums[1], sums[2] / sums[3], 5, "images that fit")
+
+
+def test_validation():
+    """A training's own validation is what eval says of the same images."""
+    image = random.normal(size=(5, 100, 70)).astype(np.float32)
+    mask = (image > 0).astype(np.uint8)
+    for size, cut in ((64, 100), (64, 64)):
+        part = [np.ascontiguousarray(array[:, :cut, :cut]) for array in (image, mask)]
+        data = [text for name, array in zip(("image", "mask"), part) for text in ("--val", f"{name}={directory}/val-{name}.npy")]
+        for name, array in zip(("image", "mask"), part):
+            np.save(directory / f"val-{name}.npy", array)
+            np.save(directory / f"train-{name}.npy", array[:4, :size, :size])
+            data += ["--data", f"{name}={directory}/train-{name}.npy"]
+        for ranks in (1, 2):
+            kept = directory / f"validated-{cut}-{ranks}"
+            run("dlc-run", "-np", ranks, "train", model, *small, "--set", f"size={size}", *data, "--steps", 3, "--run", kept, "--save",
+                f"{kept}.safetensors")
+            epoch = json.loads((kept / "log.jsonl").read_text().splitlines()[-1])
+            told = json.loads(evaluation(size, *part, "--init", f"{kept}.safetensors")[0])
+            check(abs(epoch["val_loss"] - told["loss"]) < 1e-6 and abs(epoch["val_iou"] - told["iou"]) < 1e-9, f"{epoch}, not {told}")
 
 
 def test_refusals():
@@ -294,5 +314,6 @@ test_gates()
 test_turns()
 test_ranks()
 test_evaluation()
+test_validation()
 test_refusals()
 test_formats()

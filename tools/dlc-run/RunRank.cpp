@@ -2,13 +2,12 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Session.h"
-#include "runtime/predict/TiledEvaluation.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
-#include "runtime/train/Evaluate.h"
 #include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/StopSignal.h"
+#include "runtime/train/TiledEvaluation.h"
 #include "runtime/train/Trainer.h"
 #include "tools/dlc-run/Binding.h"
 #include "tools/dlc-run/Process.h"
@@ -50,10 +49,7 @@ static void runEval(Session &session, const Command &command, Console &console) 
     for (const std::string &notice : dataset.notices())
       console.line("note: " + notice);
   std::vector<int64_t> samples = dataset.evaluationSamples();
-  bool tiled = requireProgram(artifact, "eval").tiling() &&
-               !dataset.haveShapes(inputSpecs(artifact, "eval"));
-  Totals totals = tiled ? evaluateTiles(session, dataset, samples)
-                        : evaluate(session, "eval", dataset, samples, 0);
+  Totals totals = evaluateAnySize(session, dataset, samples, 0);
   nlohmann::ordered_json record = {{"loss", totals.loss()}};
   for (const auto &[name, value] : totals.metrics())
     record[name] = value;

@@ -1,8 +1,8 @@
 // The pixels that do not count are scalars of a run, so that the rows of a batch are tiles that lie
 // alike: inside of an image, at its left edge, ... Tiles wait until there are enough of a kind.
-#include "runtime/predict/TiledEvaluation.h"
+#include "runtime/train/TiledEvaluation.h"
 
-#include "runtime/predict/Tiling.h"
+#include "runtime/data/Tiling.h"
 #include "runtime/train/CollectiveError.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"
@@ -121,8 +121,9 @@ Totals TiledEvaluation::finish() {
 
 } // namespace
 
-Totals evaluateTiles(Session &session, const Dataset &dataset,
-                     const std::vector<int64_t> &samples) {
+/// Throws CollectiveError alike on all ranks.
+static Totals evaluateTiles(Session &session, const Dataset &dataset,
+                            const std::vector<int64_t> &samples) {
   ControlPlane &control = session.control();
   Totals totals(evalProgram(session.artifact()));
   std::string failure;
@@ -136,6 +137,19 @@ Totals evaluateTiles(Session &session, const Dataset &dataset,
     failure = problem.what();
   }
   return sumOverRanks(control, std::move(totals), failure);
+}
+
+static bool takesAnySize(const Dataset &dataset) {
+  return std::ranges::any_of(dataset.inputs(), [](const InputSpec &input) {
+    return std::ranges::find(input.shape, anyExtent) != input.shape.end();
+  });
+}
+
+Totals evaluateAnySize(Session &session, const Dataset &dataset,
+                       const std::vector<int64_t> &samples, uint64_t seed) {
+  bool tiled = takesAnySize(dataset) && !dataset.haveShapes(inputSpecs(session.artifact(), "eval"));
+  return tiled ? evaluateTiles(session, dataset, samples)
+               : evaluate(session, "eval", dataset, samples, seed);
 }
 
 } // namespace dlc::rt

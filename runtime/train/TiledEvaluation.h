@@ -14,8 +14,9 @@ namespace dlc::rt {
 /// What an evaluation takes: images of any size, if the program can be tiled.
 std::vector<InputSpec> evaluationInputs(const Artifact &artifact);
 
-/// Sums over all ranks, as evaluate() gives for images of the program's size. Throws
-/// CollectiveError alike on all ranks.
-Totals evaluateTiles(Session &session, const Dataset &dataset, const std::vector<int64_t> &samples);
+/// evaluate() by the eval program, in tiles where a data set of evaluationInputs() has images of
+/// other sizes than the program's.
+Totals evaluateAnySize(Session &session, const Dataset &dataset,
+                       const std::vector<int64_t> &samples, uint64_t seed);
 
 } // namespace dlc::rt

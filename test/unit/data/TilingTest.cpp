@@ -1,6 +1,6 @@
 // Tiles: every pixel once, off the edges of tiles inside the image, within the image's mirror.
 
-#include "runtime/predict/Tiling.h"
+#include "runtime/data/Tiling.h"
 
 #include "test/unit/ErrorOf.h"
 

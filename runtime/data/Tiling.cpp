@@ -1,6 +1,6 @@
 // All copies are the same loop over rows: per dimension a table says which index of the image
 // belongs to which index of the tile.
-#include "runtime/predict/Tiling.h"
+#include "runtime/data/Tiling.h"
 
 #include "runtime/artifact/Align.h"
 #include "runtime/data/readers/Array.h"
