@@ -8,6 +8,7 @@ measured instead. `brain2p --write FOLDER` writes what dlc trains on, volume.npy
 """
 
 import argparse
+import itertools
 import math
 import pathlib
 import resource
@@ -38,7 +39,8 @@ def epoch_of(count, batch, rng):
 
 
 def fit(model, optimizer, loss, epochs, draw_epoch, precision, evaluate=None, warm_up=1):
-    """Half a cosine from 1 to 0, and a rise over the first `warm_up` epochs. draw_epoch(): the steps' batches, of known length."""
+    """Half a cosine from 1 to 0, and a rise over the first `warm_up` epochs. draw_epoch(): a function for each step, which
+    makes its batch."""
     begin, step = time.perf_counter(), 0
     base = optimizer.param_groups[0]["lr"]
     for epoch in range(epochs):
@@ -46,9 +48,9 @@ def fit(model, optimizer, loss, epochs, draw_epoch, precision, evaluate=None, wa
         losses = []
         batches = draw_epoch()
         for batch in batches:
-            factor = min(1, (step + 1) / round(warm_up * len(batches))) * 0.5 * (1 + math.cos(math.pi * step / (epochs * len(batches))))
+            rise = min(1, (step + 1) / round(warm_up * len(batches)))
             for group in optimizer.param_groups:
-                group["lr"] = base * factor
+                group["lr"] = base * rise * 0.5 * (1 + math.cos(math.pi * step / (epochs * len(batches))))
             optimizer.zero_grad()
             with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
                 value = loss(model, *batch())
@@ -59,7 +61,8 @@ def fit(model, optimizer, loss, epochs, draw_epoch, precision, evaluate=None, wa
         model.eval()
         with torch.no_grad():
             figure = evaluate() if evaluate else ""
-        print(f"epoch {epoch + 1}/{epochs}  loss {np.mean(losses):.5g}  {figure}  {time.perf_counter() - begin:.1f} s", flush=True)
+        seconds = time.perf_counter() - begin
+        print(f"epoch {epoch + 1}/{epochs}  loss {np.mean(losses):.5g}  {figure}  {seconds:.1f} s", flush=True)
 
 
 def later(function, *arguments):
@@ -148,7 +151,8 @@ PATCH, RADIUS = (16, 32, 32), 5
 
 def blind_spots(volume, box, rng):
     """A copy in which one voxel of each box is a random neighbour, itself among them, and where these voxels are."""
-    corners = np.stack(np.meshgrid(*(np.arange(0, extent, box) for extent in volume.shape), indexing="ij"), -1).reshape(-1, 3)
+    boxes = [range(0, extent, box) for extent in volume.shape]
+    corners = np.array(list(itertools.product(*boxes)))
     places = corners + rng.integers(box, size=corners.shape)
     places = places[(places < volume.shape).all(1)]
     low, high = np.maximum(places - RADIUS, 0), np.minimum(places + RADIUS + 1, volume.shape)
@@ -157,8 +161,8 @@ def blind_spots(volume, box, rng):
     return image, tuple(places.T)
 
 
-def noise2void(volume, arguments):
-    """The network trained on this volume, as a function that denoises one."""
+def noise2void(volume, epochs, arguments):
+    """The network trained on this volume, as a function that denoises one. An epoch is 100 steps."""
     mean, std = volume.mean(), volume.std()
     scaled = ((volume - mean) / std).astype(np.float32)
     rng = np.random.default_rng(arguments.seed)
@@ -185,7 +189,7 @@ def noise2void(volume, arguments):
             result = model(tensor([padded]))[0, 0].numpy()
         return result[tuple(slice(extent) for extent in volume.shape)] * std + mean
 
-    fit(model, torch.optim.Adam(model.parameters(), lr=1e-3), loss, 10, lambda: [batch] * 100, arguments.precision)
+    fit(model, torch.optim.Adam(model.parameters(), lr=1e-3), loss, epochs, lambda: [batch] * 100, arguments.precision)
     return denoised
 
 
@@ -197,7 +201,7 @@ def nuclei(arguments):
     if arguments.prediction:
         result = np.load(arguments.prediction).reshape(clean.shape)
     else:
-        result = noise2void(noisy, arguments)(noisy)
+        result = noise2void(noisy, 10, arguments)(noisy)
     print(f"PSNR of the noisy volume {psnr(noisy):.2f} dB, denoised {psnr(result):.2f} dB")
 
 
@@ -213,8 +217,9 @@ def brain2p(arguments):
     if arguments.prediction:
         result = np.load(arguments.prediction).reshape(volume.shape)
     else:
-        result = noise2void(volume, arguments)(hidden.astype(np.float64))
-    print(f"MSE at {len(places[0])} hidden voxels {np.mean((result - volume)[places]**2):.1f}, variance there {volume[places].var():.1f}")
+        result = noise2void(volume, 30, arguments)(hidden.astype(np.float64))
+    error = np.mean((result - volume)[places]**2)
+    print(f"MSE at {len(places[0])} hidden voxels {error:.1f}, variance there {volume[places].var():.1f}")
 
 
 def main():
