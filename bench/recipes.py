@@ -39,7 +39,7 @@ def epoch_of(count, batch, rng):
 
 
 def fit(model, optimizer, loss, epochs, draw_epoch, precision, evaluate=None, warm_up=1):
-    """Half a cosine from 1 to 0, and a rise over the first `warm_up` epochs. draw_epoch(): a function for each step, which
+    """Half a cosine from 1 to 0, with a rise over the first `warm_up` epochs. draw_epoch(): a function for each step that
     makes its batch."""
     begin, step = time.perf_counter(), 0
     base = optimizer.param_groups[0]["lr"]
@@ -217,7 +217,7 @@ def brain2p(arguments):
     if arguments.prediction:
         result = np.load(arguments.prediction).reshape(volume.shape)
     else:
-        result = noise2void(volume, 30, arguments)(hidden.astype(np.float64))
+        result = noise2void(volume, 10, arguments)(hidden.astype(np.float64))
     error = np.mean((result - volume)[places]**2)
     print(f"MSE at {len(places[0])} hidden voxels {error:.1f}, variance there {volume[places].var():.1f}")
 
