@@ -78,7 +78,7 @@ LogicalResult ContentsVerifier::verifyUse(Operation *op, Value operand, Access a
                 root.getArena() == ArenaKind::Sums; // over micro-batches
   if (access != Access::Write && !isKept && !written[root].covers(bytesOf(operand)))
     return op->emitOpError("reads a buffer that nothing has written");
-  if (access != Access::Write && counts(op) &&
+  if (access != Access::Write && counts(op) && !isa<RecallOp>(op) &&
       (isVariables ? !isHostScalar(root, symbols) : ofPass.contains(root)))
     return op->emitOpError("of phase count reads what does not depend on inputs alone");
   if (access == Access::Read)
@@ -95,7 +95,8 @@ LogicalResult ContentsVerifier::verifyUse(Operation *op, Value operand, Access a
 
 /// Of what several kernels write together, each writes its part.
 void ContentsVerifier::write(Operation *op, Value operand) {
-  if (!counts(op) && !isa<UploadOp>(op))
+  // What all micro-batches and ranks sum up is not one's to count.
+  if ((!counts(op) || isa<StartOp>(op)) && !isa<UploadOp>(op))
     ofPass.insert(rootOf(operand).buffer);
   rt::WrittenRanges &root = written[rootOf(operand).buffer];
   auto dispatch = dyn_cast<DispatchOp>(op);

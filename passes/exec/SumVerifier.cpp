@@ -57,6 +57,11 @@ LogicalResult SumVerifier::verifyAccumulate(AccumulateOp add) {
   auto cluster = symbols.lookup<ClusterOp>(kernel.getCluster().value_or(""));
   if (!cluster || !canShare(cluster, 0, 0))
     return add.emitOpError("adds by ") << add.getKernelAttr() << ", which is not in place";
+  Block &body = cluster.getBody().front();
+  auto sum = dyn_cast<nn::AddOp>(body.front());
+  if (!sum || body.getOperations().size() != 2 || body.getTerminator()->getOperand(0) != sum ||
+      !llvm::equal(sum->getOperands(), body.getArguments()))
+    return add.emitOpError("adds by ") << add.getKernelAttr() << ", which is no sum";
   return success();
 }
 

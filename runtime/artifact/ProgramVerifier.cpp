@@ -110,9 +110,10 @@ private:
   std::set<uint32_t> taken;                  // buffers that are no views, whose value the host has
   std::set<uint32_t> sums;                   // that an instruction has
   std::map<uint32_t, uint32_t> sumOf;        // by bucket
-  std::map<uint32_t, bool> summed; // buckets whose collective has not started: if it counts
-  std::set<uint32_t> awaiting;     // buckets that have not been recalled
-  std::set<uint32_t> ofPass;       // what is no view and what does not count has written
+  std::map<uint32_t, bool> summed;       // buckets whose collective has not started: if it counts
+  std::set<uint32_t> awaiting;           // buckets that have not been recalled
+  std::set<uint32_t> ofPass;             // what is no view and what does not count has written
+  std::set<uint32_t> adding, dispatched; // kernels
   StepOrderProof order;
 };
 
@@ -397,6 +398,7 @@ void ProgramVerifier::verifyApart(const artifact::Kernel &kernel, uint32_t writt
 void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
   if (dispatch.kernel() >= countOf(root.kernels()))
     return fault("no kernel " + std::to_string(dispatch.kernel()));
+  dispatched.insert(dispatch.kernel());
   const artifact::Kernel *kernel = root.kernels()->Get(dispatch.kernel());
   if (countOf(dispatch.buffers()) != countOf(kernel->operands()))
     return fault("kernel '" + kernel->name()->str() + "' takes " +
@@ -445,6 +447,7 @@ void ProgramVerifier::verifyStart(uint32_t collective) {
   if (!verifyContents(buffer, artifact::Access::ReadWrite))
     return;
   carried += buffers[buffer].end - buffers[buffer].begin - padding[buffer];
+  ofPass.insert(buffer); // what all micro-batches and ranks sum up is not one's to count
   verifyOrder(buffer, order.start(collective, rangeOf(buffer)));
 }
 
@@ -472,7 +475,7 @@ void ProgramVerifier::verifyRecall(const artifact::Recall &recall) {
     return fault("recalls buffer " + std::to_string(recall.bucket()) + " from buffer " +
                  std::to_string(recall.sum()) + ", which is not its sum over all ranks");
   awaiting.erase(recall.bucket());
-  if (verifyUse(recall.bucket(), artifact::Access::ReadWrite) && verifyLive(recall.sum()))
+  if (verifyUse(recall.bucket(), artifact::Access::Write) && verifyLive(recall.sum()))
     verifyOrder(recall.sum(), order.write(rangeOf(recall.sum())));
 }
 
@@ -521,6 +524,7 @@ void ProgramVerifier::verifyAccumulate(const artifact::Accumulate &accumulate) {
   verifyOrder(sum, order.write(rangeOf(sum)));
   summed[bucket] = counts();
   sumOf[bucket] = sum;
+  adding.insert(accumulate.kernel());
   const artifact::Kernel &kernel = *root.kernels()->Get(accumulate.kernel());
   auto takes = [&](uint32_t operand, uint32_t buffer) {
     bool isRead = kernel.access()->Get(operand) == artifact::Access::Read;
@@ -627,6 +631,9 @@ void ProgramVerifier::run() {
   for (const auto &[bucket, counts] : summed)
     faultInSignature("buffer " + std::to_string(bucket) +
                      " is added up, but no collective of it starts afterwards");
+  for (uint32_t kernel : adding)
+    if (dispatched.contains(kernel))
+      faultInSignature("adds up by kernel " + std::to_string(kernel) + ", which it runs otherwise");
   for (uint32_t bucket : awaiting)
     faultInSignature("buffer " + std::to_string(bucket) + " is counted ahead and never recalled");
   for (uint32_t i = 0; i < downloaded.size(); ++i)

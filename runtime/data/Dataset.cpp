@@ -609,6 +609,7 @@ Split Dataset::split(double share, uint64_t seed) {
     return share > 0 ? splitSamples(count, share, seed) : Split{countedTo(count), {}};
   keptApart = share;
   Split parts;
+  bool isRaised = false; // and told
   for (int64_t volume = 0; volume < count; ++volume) {
     Box training = boxOf(volume, Use::Training), validation = boxOf(volume, Use::Evaluation);
     int64_t patches = patchesOf(training, cutting->size);
@@ -616,9 +617,11 @@ Split Dataset::split(double share, uint64_t seed) {
       refuseShare(volume, training, "training");
     if (share > 0 && gridCells(validation, cutting->size) == 0)
       refuseShare(volume, validation, "validation");
-    if (volume == 0 && share > 0 &&
-        divideBox(wholeBox(volumeOf(volume)), share, cutting->size).isRaised)
-      noteShare(volume, validation);
+    if (share > 0 && !isRaised) {
+      isRaised = divideBox(wholeBox(volumeOf(volume)), share, cutting->size).isRaised;
+      if (isRaised)
+        noteShare(volume, validation);
+    }
     parts.training.insert(parts.training.end(), static_cast<size_t>(patches), volume);
   }
   if (share > 0)

@@ -3,7 +3,7 @@
 units."""
 import json
 
-from support import check, run, workspace, write_safetensors
+from support import check, read_safetensors, run, workspace, write_safetensors
 
 import numpy as np
 
@@ -57,6 +57,9 @@ def test_statistics_and_units():
     out, _ = run("dlc-run", "train", model, *data, "--epochs", 1, "--run", directory / "kept", "--save", directory / "saved.safetensors")
     weights = {"head.weight": np.ones((1, 1, 1, 1, 1), np.float32), "head.bias": np.zeros(1, np.float32),
                "data.volume.mean": np.array([part.mean()], np.float32), "data.volume.std": np.array([part.std()], np.float32)}
+    saved = read_safetensors(directory / "saved.safetensors")
+    for name in ("data.volume.mean", "data.volume.std"):
+        check(np.allclose(saved[name], weights[name], rtol=1e-5, atol=0), f"{name}: {saved[name]} and {weights[name]}")
     write_safetensors(directory / "identity.safetensors", weights)
     run("dlc-run", "predict", model, *data, "--init", directory / "identity.safetensors", "-o", directory / "out")
     denoised = np.load(directory / "out" / "denoised.npy")

@@ -76,8 +76,6 @@ class Case:
         self.seed, self.directory = seed, workspace()
         generator = random.Random(1000003 * seed + 1)
         self.options, self.graph = Options(generator), random_graph.Graph(seed, has_all=seed not in FOUND_DEFECTS)
-        if self.options.parts == "micro" and "where = " in self.graph.text():
-            self.options.parts = "ranks"  # micro-batches refuse a loss whose count depends on the data
         self.random = np.random.default_rng(seed)
         self.model, self.nn = self.directory / "m.dl", self.directory / "nn.mlir"
         self.artifact, self.weights = self.directory / "m.dlx", self.directory / "weights.safetensors"

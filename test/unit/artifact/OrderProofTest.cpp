@@ -235,6 +235,41 @@ TEST(OrderProof, AgreesWithTheClosureOnRandomPrograms) {
     EXPECT_GT(alone[pass], 10u) << pass;
 }
 
+// Before the last micro-batch what counts has no collective to order its sum with what follows.
+TEST(OrderProof, SumsOfCountsNeedTheirOwnOrder) {
+  using artifact::Operation;
+  auto fault = [](bool waits) {
+    StepOrderProof proof;
+    ArenaRange bucket{0, 0, 64};
+    uint32_t number = 0;
+    auto begin = [&](Stream stream, Operation operation) {
+      proof.begin(number++, stream, operation, artifact::Phase::Count);
+    };
+    begin(Stream::Compute, Operation::Dispatch);
+    EXPECT_FALSE(proof.write(bucket));
+    begin(Stream::Compute, Operation::RecordEvent);
+    proof.record(0);
+    begin(Stream::Comm, Operation::WaitEvent);
+    proof.wait(0);
+    begin(Stream::Comm, Operation::Accumulate);
+    EXPECT_FALSE(proof.write(bucket));
+    begin(Stream::Comm, Operation::RecordEvent);
+    proof.record(1);
+    begin(Stream::Comm, Operation::CollectiveStart);
+    EXPECT_FALSE(proof.start(0, bucket));
+    begin(Stream::Compute, Operation::CollectiveWait);
+    proof.finish(0);
+    if (waits) {
+      begin(Stream::Compute, Operation::WaitEvent);
+      proof.wait(1);
+    }
+    begin(Stream::Compute, Operation::Dispatch);
+    return proof.read(bucket);
+  };
+  EXPECT_EQ(fault(false), std::optional<uint32_t>(3));
+  EXPECT_EQ(fault(true), std::nullopt);
+}
+
 // A bucket filled by many kernels, sent, and applied in one piece, for many buckets: 10^5
 // instructions, which cost squared would take minutes.
 TEST(OrderProof, OrdersManyBucketsOfManySlices) {

@@ -275,6 +275,20 @@ static const FaultCase faultCases[] = {
        t.program().instructions[14]->operation.AsCopy()->source = 0;
      },
      "counts what buffer 0 holds, which does not depend on inputs alone"},
+    {"CountsAnotherCount",
+     [](TinyArtifact &t) {
+       countAhead(t);
+       auto again = std::make_unique<artifact::InstructionT>(*t.program().instructions[21]);
+       again->phase = artifact::Phase::Count;
+       t.program().instructions.push_back(std::move(again));
+     },
+     "counts what buffer 7 holds, which does not depend on inputs alone"},
+    {"AddsByAKernelThatItRunsOtherwise",
+     [](TinyArtifact &t) {
+       t.root.arenas[2]->bytes += 448;
+       t.addDispatch(2, {0, 0, t.addBuffer("", 2, 128, {tinyElements}, 0, 0, 20)});
+     },
+     "adds up by kernel 2, which it runs otherwise"},
     {"CountsWhatThePassComputes",
      [](TinyArtifact &t) {
        countAhead(t);

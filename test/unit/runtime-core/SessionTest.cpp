@@ -104,6 +104,31 @@ TEST_F(SessionOfTiny, MicroBatchesNeedResultsOfTheirOwn) {
             std::string::npos);
 }
 
+/// What one micro-batch alone holds cannot update a variable.
+TEST_F(SessionOfTiny, MicroBatchesUpdateFromWhatAllHold) {
+  TinyArtifact own = tinyWithCode();
+  own.program().instructions[12]->operation.AsDispatch()->buffers[1] = 2; // the image
+  Artifact other = load(own);
+  Session session(other, *single, {});
+  EXPECT_NE(errorOf([&] { session.accumulate("train"); }).find("--accumulate cannot train"),
+            std::string::npos);
+}
+
+/// Nor can what runs in each of them read what the last one alone has updated.
+TEST_F(SessionOfTiny, MicroBatchesReadNoNewVariables) {
+  TinyArtifact fresh = tinyWithCode();
+  fresh.root.arenas[2]->bytes += 448;
+  uint32_t seen = fresh.addBuffer("", 2, 128, {tinyElements}, 0, 0, 20);
+  artifact::CopyT copy;
+  copy.source = 0;
+  copy.destination = seen;
+  fresh.addInstruction(artifact::Stream::Compute, copy);
+  Artifact other = load(fresh);
+  Session session(other, *single, {});
+  EXPECT_NE(errorOf([&] { session.accumulate("train"); }).find("--accumulate cannot train"),
+            std::string::npos);
+}
+
 TEST_F(SessionOfTiny, ThreadsDoNotChangeBits) {
   std::vector<std::vector<float>> results;
   for (unsigned threads : {1u, 2u}) {
