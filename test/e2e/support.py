@@ -107,11 +107,16 @@ def write_safetensors(path, tensors):
 
 
 def without_data(model, directory):
-    """A copy of a model that takes its inputs as they are: its data block is left out."""
+    """A copy of a model that takes its inputs as they are: its data block is left out, and parameters of that alone."""
     for part in MODELS.glob("*.dl"):
         shutil.copy(part, directory)
     copy = pathlib.Path(directory) / model
-    copy.write_text(re.sub(r"^data \{.*?^\}\n", "", copy.read_text(), flags=re.M | re.S))
+    text = re.sub(r"^data \{.*?^\}\n", "", copy.read_text(), flags=re.M | re.S)
+    code = re.sub(r"//.*", "", text)
+    for parameter, name in re.findall(r"(,\s*(\w+) = [^][,(){}]+)(?=[,)])", code[code.index("model "):code.index("{")]):
+        if len(re.findall(rf"\b{name}\b", code)) == 1:
+            text = text.replace(parameter, "")
+    copy.write_text(text)
     return copy
 
 
