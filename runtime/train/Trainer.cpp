@@ -385,7 +385,8 @@ std::string Trainer::keptText() const {
   try {
     if (writer)
       writer->wait();
-  } catch (const Error &) { // the checkpoint before is kept
+  } catch (const Error &problem) { // the checkpoint before is kept
+    console.line("note: " + std::string(problem.what()));
   }
   std::error_code ignored;
   return std::filesystem::exists(directory.last(), ignored)

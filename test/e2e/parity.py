@@ -23,7 +23,7 @@ import struct
 import sys
 import time
 
-from support import ROOT, read_safetensors, run, workspace, write_safetensors
+from support import ROOT, read_safetensors, run, without_data, workspace, write_safetensors
 
 import numpy as np
 
@@ -34,13 +34,6 @@ STATISTICS, ROUNDED = 1e-7, 1e-5
 # Else a third of the evaluator's time goes into pages of tensors that come and go.
 KEPT_MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184"}
 WITH_NORM = {"median": 1e-3, "largest": 0.05}
-
-
-def without_data(case, directory):
-    """A copy of the model, beside what it imports, that takes its inputs as they are."""
-    for part in case.path.parent.glob("*.dl"):
-        (directory / part.name).write_text(re.sub(r"^data \{.*?^\}\n", "", part.read_text(), flags=re.M | re.S))
-    return directory / case.path.name
 
 
 class Trained:
@@ -57,7 +50,7 @@ class Trained:
         self.failures = []
 
     def prepare(self):
-        source = without_data(self.case, self.directory)
+        source = without_data(self.case.path.name, self.directory, self.case.path.parent)
         if "train {" not in source.read_text():
             source.write_text(source.read_text() + "\ntrain { optimizer = sgd(lr = 1) }\n")
         self.model = self.directory / "nn.mlir"

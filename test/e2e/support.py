@@ -106,9 +106,9 @@ def write_safetensors(path, tensors):
     pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-def without_data(model, directory):
+def without_data(model, directory, folder=MODELS):
     """A copy of a model that takes its inputs as they are: its data block is left out, and parameters of that alone."""
-    for part in MODELS.glob("*.dl"):
+    for part in folder.glob("*.dl"):
         shutil.copy(part, directory)
     copy = pathlib.Path(directory) / model
     text = re.sub(r"^data \{.*?^\}\n", "", copy.read_text(), flags=re.M | re.S)
