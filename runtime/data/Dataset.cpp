@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <numeric>
 
 namespace dlc::rt {
@@ -323,40 +322,6 @@ Dataset::Classes Dataset::classes() const {
   return classes;
 }
 
-/// Values that an input's type and the losses take.
-static ValueRange takenBy(const InputSpec &spec) {
-  constexpr double most = std::numeric_limits<float>::max(), exact = 1 << 24; // samples are f32
-  ValueRange type = spec.dtype == artifact::DType::F32    ? ValueRange{-most, most}
-                    : spec.dtype == artifact::DType::I8   ? ValueRange{-128, 127}
-                    : spec.dtype == artifact::DType::U8   ? ValueRange{0, 255}
-                    : spec.dtype == artifact::DType::Bool ? ValueRange{0, 1}
-                                                          : ValueRange{-exact, exact};
-  return spec.range ? ValueRange{std::max(type.low, spec.range->low),
-                                 std::min(type.high, spec.range->high), spec.range->others}
-                    : type;
-}
-
-[[noreturn]] static void refuse(const InputSpec &spec, const std::string &place, double value,
-                                const std::string &beside = "") {
-  ValueRange range = takenBy(spec);
-  bool isOpen = range.high >= std::numeric_limits<float>::max();
-  std::string taken = isOpen && range.low < 0 ? "finite numbers"
-                      : isOpen ? numberText(range.low) + " or more"
-                               : numberText(range.low) + ".." + numberText(range.high);
-  for (double other : range.others)
-    taken += " and " + numberText(other);
-  std::string advice;
-  if (spec.range && spec.dtype != artifact::DType::F32)
-    advice = ": number the classes from 0, or compile the model for more of them";
-  else if (spec.range && range.low == 0 && range.high == 1)
-    advice =
-        ": save it as 0 and 1, or with values in between (files of 0 and 255 alone are read as "
-        "0 and 1 where prediction does not need the input)";
-  throw Error(ErrorCode::BadInput, place + " has the value " + numberText(value) + beside +
-                                       ", but " + (spec.range ? "the loss or metric on " : "") +
-                                       "input " + spec.name + " takes " + taken + advice);
-}
-
 /// The shape in which a source's sample of a given shape comes to an input.
 Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const {
   std::vector<std::optional<Extents>> shapes(names.size());
@@ -438,8 +403,8 @@ void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &sour
   // they are loaded.
   if (spec.range && isInteger(source.type()) && keepsValues(value))
     if (std::optional<Source::Outlier> wrong = source.outlier(*spec.range))
-      refuse(spec, source.place(wrong->sample), wrong->value,
-             wrong->besideMask ? " beside 0 and 255" : "");
+      refuseValue(spec, source.place(wrong->sample), wrong->value,
+                  wrong->besideMask ? " beside 0 and 255" : "");
 }
 
 /// "'labels.npy': sample 3 after the data steps", of the source that an input is from.
@@ -449,42 +414,6 @@ std::string Dataset::placeBehindSteps(const InputSpec &spec, int64_t index) cons
       if (fed->name == spec.name)
         return source.place(index) + (keepsValues(value) ? "" : " after the data steps");
   return spec.name;
-}
-
-void Dataset::checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const {
-  ValueRange range = takenBy(spec);
-  auto low = static_cast<float>(range.low), high = static_cast<float>(range.high);
-  bool good = true;
-  for (float value : sample.values)
-    good &= value >= low && value <= high;
-  if (spec.sumsToOne && good)
-    checkSums(spec, index, sample);
-  if (good)
-    return;
-  auto wrong = std::find_if(sample.values.begin(), sample.values.end(), [&](float value) {
-    return !(value >= low && value <= high) && !range.hasOther(value);
-  });
-  if (wrong != sample.values.end())
-    refuse(spec, placeBehindSteps(spec, index), *wrong);
-}
-
-/// Shares that files hold in 16 bits are off by less.
-static constexpr double sumTolerance = 1e-3;
-
-void Dataset::checkSums(const InputSpec &spec, int64_t index, const Sample &sample) const {
-  auto classes = static_cast<size_t>(spec.shape.at(1));
-  size_t places = sample.values.size() / classes;
-  for (size_t place = 0; place < places; ++place) {
-    double sum = 0;
-    for (size_t k = 0; k < classes; ++k)
-      sum += sample.values[k * places + place];
-    if (std::abs(sum - 1) > sumTolerance)
-      throw Error(ErrorCode::BadInput,
-                  placeBehindSteps(spec, index) + " has shares of the classes that sum to " +
-                      numberText(sum) + ", but the loss on input " + spec.name +
-                      " takes such that sum to 1: divide them by their sum, or pad images before "
-                      "one_hot");
-  }
 }
 
 FileFormat Dataset::format() const {
@@ -504,20 +433,23 @@ void Dataset::findPatches() {
   for (const Chain &chain : chains)
     for (size_t i = 0; i < chain.steps.size() && !isPrediction; ++i)
       if (const auto *patches = std::get_if<Patches>(&chain.steps[i])) {
-        Cutting found{{}, chain.streams[i], {}};
+        std::vector<size_t> cut;
         for (const auto &[value, source] : sources) {
           std::vector<bool> reached = reachedFrom(value);
-          bool isMember = source.sampleShape(0).size() > 1 &&
-                          std::any_of(chain.inputs.begin(), chain.inputs.end(),
-                                      [&](size_t input) { return reached[input]; });
-          if (isMember)
-            found.values.push_back(value);
+          if (source.sampleShape(0).size() > 1 &&
+              std::ranges::any_of(chain.inputs, [&](size_t input) { return reached[input]; }))
+            cut.push_back(value);
         }
-        if (found.values.empty())
+        if (cut.empty())
           continue;
-        const Extents &shape = sources.at(found.values.front()).sampleShape(0);
-        found.size = sizeFor(chain.steps[i], patches->size, shape);
-        cutting = std::move(found);
+        const Source &first = sources.at(cut.front());
+        std::vector<Extents> volumes;
+        for (int64_t index = 0; index < count; ++index) {
+          std::span<const int64_t> extents = spatialOf(first.sampleShape(index));
+          volumes.emplace_back(extents.begin(), extents.end());
+        }
+        Extents size = sizeFor(chain.steps[i], patches->size, first.sampleShape(0));
+        cutting = Cutting{chain.streams[i], std::move(cut), {std::move(size), std::move(volumes)}};
         checkVolumes();
         return;
       }
@@ -534,7 +466,7 @@ void Dataset::checkVolumes() const {
     for (size_t value : cutting->values) {
       const Source &source = sources.at(value);
       std::span<const int64_t> extents = spatialOf(source.sampleShape(index));
-      Extents first = volumeOf(index);
+      const Extents &first = cutting->volumes.extents(index);
       if (!std::equal(extents.begin(), extents.end(), first.begin(), first.end()))
         throw Error(ErrorCode::BadInput,
                     source.place(index) + " is " + shapeText(extents) + ", but that of '" +
@@ -543,36 +475,18 @@ void Dataset::checkVolumes() const {
     }
 }
 
-Extents Dataset::volumeOf(int64_t index) const {
-  const Extents &shape = sources.at(cutting->values.front()).sampleShape(index);
-  return {shape.begin() + 1, shape.end()};
-}
-
-/// The part of a volume that a pass sees.
-Box Dataset::boxOf(int64_t index, Use use) const {
-  Box whole = wholeBox(volumeOf(index));
-  if (keptApart == 0)
-    return whole;
-  DividedBox parts = divideBox(whole, keptApart, cutting->size);
-  return use == Use::Training ? parts.training : parts.validation;
-}
-
 /// The volume, and its part, of a position.
 std::pair<int64_t, Box> Dataset::patchAt(const Position &at,
                                          const Augmentation &augmentation) const {
   if (useIn(augmentation) == Use::Training)
-    return {at.index, drawPatch(boxOf(at.index, Use::Training), cutting->size,
-                                drawOf(at, augmentation, cutting->stream))};
-  int64_t volume = 0, cell = at.index;
-  for (int64_t cells; cell >= (cells = gridCells(boxOf(volume, Use::Evaluation), cutting->size));
-       ++volume)
-    cell -= cells;
-  return {volume, gridCell(boxOf(volume, Use::Evaluation), cutting->size, cell)};
+    return {at.index,
+            cutting->volumes.drawPatch(at.index, drawOf(at, augmentation, cutting->stream))};
+  return cutting->volumes.cell(at.index);
 }
 
 /// A part for training, in pieces that are quick to read.
 std::vector<Box> Dataset::slabsOf(int64_t index) const {
-  Box box = boxOf(index, Use::Training);
+  Box box = cutting->volumes.trainingPart(index);
   std::vector<Box> slabs;
   for (int64_t plane = 0; plane < box.size[0]; ++plane) {
     Box &slab = slabs.emplace_back(box);
@@ -580,22 +494,6 @@ std::vector<Box> Dataset::slabsOf(int64_t index) const {
     slab.size[0] = 1;
   }
   return slabs;
-}
-
-void Dataset::refuseShare(int64_t index, const Box &box, const std::string &purpose) const {
-  throw Error(ErrorCode::BadInput, sources.at(cutting->values.front()).place(index) + " (" +
-                                       shapeText(volumeOf(index)) +
-                                       ") with validation = " + numberText(keptApart) + " leaves " +
-                                       shapeText(box.size) + " for " + purpose +
-                                       ", which holds no patch of " + shapeText(cutting->size) +
-                                       ": set another share, take smaller patches, or give --val");
-}
-
-/// Says so where a volume's share had to be raised to a patch.
-void Dataset::noteShare(int64_t index, const Box &validation) {
-  remarks.push_back("validation = " + numberText(keptApart) + " of " + shapeText(volumeOf(index)) +
-                    " is less than a patch of " + shapeText(cutting->size) + ": " +
-                    shapeText(validation.size) + " is kept apart");
 }
 
 static std::vector<int64_t> countedTo(int64_t count) {
@@ -607,35 +505,16 @@ static std::vector<int64_t> countedTo(int64_t count) {
 Split Dataset::split(double share, uint64_t seed) {
   if (!cutting)
     return share > 0 ? splitSamples(count, share, seed) : Split{countedTo(count), {}};
-  keptApart = share;
-  Split parts;
-  bool isRaised = false; // and told
-  for (int64_t volume = 0; volume < count; ++volume) {
-    Box training = boxOf(volume, Use::Training), validation = boxOf(volume, Use::Evaluation);
-    int64_t patches = patchesOf(training, cutting->size);
-    if (patches == 0)
-      refuseShare(volume, training, "training");
-    if (share > 0 && gridCells(validation, cutting->size) == 0)
-      refuseShare(volume, validation, "validation");
-    if (share > 0 && !isRaised) {
-      isRaised = divideBox(wholeBox(volumeOf(volume)), share, cutting->size).isRaised;
-      if (isRaised)
-        noteShare(volume, validation);
-    }
-    parts.training.insert(parts.training.end(), static_cast<size_t>(patches), volume);
-  }
+  const Source &first = sources.at(cutting->values.front());
+  auto place = [&](int64_t volume) { return first.place(volume); };
+  Split parts{cutting->volumes.divide(share, place, remarks), {}};
   if (share > 0)
     parts.validation = evaluationSamples();
   return parts;
 }
 
 std::vector<int64_t> Dataset::evaluationSamples() const {
-  if (!cutting)
-    return countedTo(count);
-  int64_t cells = 0;
-  for (int64_t volume = 0; volume < count; ++volume)
-    cells += gridCells(boxOf(volume, Use::Evaluation), cutting->size);
-  return countedTo(cells);
+  return countedTo(cutting ? cutting->volumes.cells() : count);
 }
 
 //===- Samples --------------------------------------------------------------------------------===//
@@ -709,7 +588,7 @@ std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augm
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
     inputs.push_back(std::move(values[static_cast<size_t>(value)]));
-    checkValues(spec, index, inputs.back());
+    requireValues(spec, inputs.back().values, [&] { return placeBehindSteps(spec, index); });
   }
   return inputs;
 }

@@ -9,7 +9,9 @@
 #pragma once
 
 #include "runtime/data/Batches.h"
+#include "runtime/data/InputSpec.h"
 #include "runtime/data/Source.h"
+#include "runtime/data/VolumeCut.h"
 #include "runtime/data/steps/Steps.h"
 
 #include <map>
@@ -17,17 +19,6 @@
 #include <utility>
 
 namespace dlc::rt {
-
-/// An input of one program of the model.
-struct InputSpec {
-  std::string name;
-  artifact::DType dtype = artifact::DType::F32;
-  std::vector<int64_t> shape;      // logical, batch first; anyExtent where data decides
-  std::optional<ValueRange> range; // of the data as the steps leave them
-  bool neededByPredict = false;
-  bool sumsToOne = false;      // along the channels
-  std::string sizeReason = {}; // why the extents cannot differ, for messages; may be empty
-};
 
 /// INPUT=PATH of the command line, in order.
 using DataPaths = std::vector<std::pair<std::string, std::string>>;
@@ -124,8 +115,6 @@ private:
   Extents shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const;
   void checkShape(const InputSpec &spec, size_t value, const Source &source, int64_t sample) const;
   void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
-  void checkValues(const InputSpec &spec, int64_t index, const Sample &sample) const;
-  void checkSums(const InputSpec &spec, int64_t index, const Sample &sample) const;
   std::string placeBehindSteps(const InputSpec &spec, int64_t index) const;
   std::vector<bool> reachedFrom(size_t source) const;
   bool keepsValues(size_t source) const;
@@ -138,12 +127,8 @@ private:
   void findPatches();
   bool isCut(size_t source) const;
   void checkVolumes() const;
-  Extents volumeOf(int64_t index) const;
-  Box boxOf(int64_t index, Use use) const;
   std::pair<int64_t, Box> patchAt(const Position &at, const Augmentation &augmentation) const;
   std::vector<Box> slabsOf(int64_t index) const;
-  [[noreturn]] void refuseShare(int64_t index, const Box &box, const std::string &purpose) const;
-  void noteShare(int64_t index, const Box &validation);
   Draw drawOf(const Position &at, const Augmentation &augmentation, uint32_t stream) const;
   Sample readSource(size_t value, int64_t index, const Box *part) const;
   void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,
@@ -161,15 +146,14 @@ private:
   std::map<std::string, std::string> restored; // sources of the units of outputs
   std::map<size_t, Source> sources;            // by value
   int64_t count = 0;
-  /// The patches of the data block, if this is no prediction: their size, the random stream of
-  /// their places, and the sources that are cut.
+  /// The patches of the data block, if this is no prediction: the random stream of their places,
+  /// the sources that are cut, and where.
   struct Cutting {
-    Extents size;
     uint32_t stream;
     std::vector<size_t> values;
+    VolumeCut volumes;
   };
   std::optional<Cutting> cutting;
-  double keptApart = 0; // of each volume, for validation
   Statistics measured;
   std::vector<std::string> remarks;
 };

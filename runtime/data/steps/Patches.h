@@ -1,7 +1,7 @@
 // patches(size): parts of volumes as samples.
 //
-// A volume is what a file holds of one sample. Its last share along its longest axis may be kept
-// apart for validation. Training takes parts at random places, evaluation a grid.
+// A volume is what a file holds of one sample. Its last share along one axis may be kept apart for
+// validation. Training takes parts at random places, evaluation a grid.
 #pragma once
 
 #include "runtime/data/steps/Draw.h"

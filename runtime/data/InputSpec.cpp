@@ -1,0 +1,83 @@
+#include "runtime/data/InputSpec.h"
+
+#include "runtime/artifact/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dlc::rt {
+
+/// Values that an input's type and the losses take.
+static ValueRange takenBy(const InputSpec &spec) {
+  constexpr double most = std::numeric_limits<float>::max(), exact = 1 << 24; // samples are f32
+  ValueRange type = spec.dtype == artifact::DType::F32    ? ValueRange{-most, most}
+                    : spec.dtype == artifact::DType::I8   ? ValueRange{-128, 127}
+                    : spec.dtype == artifact::DType::U8   ? ValueRange{0, 255}
+                    : spec.dtype == artifact::DType::Bool ? ValueRange{0, 1}
+                                                          : ValueRange{-exact, exact};
+  return spec.range ? ValueRange{std::max(type.low, spec.range->low),
+                                 std::min(type.high, spec.range->high), spec.range->others}
+                    : type;
+}
+
+void refuseValue(const InputSpec &spec, const std::string &place, double value,
+                 const std::string &beside) {
+  ValueRange range = takenBy(spec);
+  bool isOpen = range.high >= std::numeric_limits<float>::max();
+  std::string taken = isOpen && range.low < 0 ? "finite numbers"
+                      : isOpen ? numberText(range.low) + " or more"
+                               : numberText(range.low) + ".." + numberText(range.high);
+  for (double other : range.others)
+    taken += " and " + numberText(other);
+  std::string advice;
+  if (spec.range && spec.dtype != artifact::DType::F32)
+    advice = ": number the classes from 0, or compile the model for more of them";
+  else if (spec.range && range.low == 0 && range.high == 1)
+    advice =
+        ": save it as 0 and 1, or with values in between (files of 0 and 255 alone are read as "
+        "0 and 1 where prediction does not need the input)";
+  throw Error(ErrorCode::BadInput, place + " has the value " + numberText(value) + beside +
+                                       ", but " + (spec.range ? "the loss or metric on " : "") +
+                                       "input " + spec.name + " takes " + taken + advice);
+}
+
+/// Shares that files hold in 16 bits are off by less.
+static constexpr double sumTolerance = 1e-3;
+
+static void requireSumsOfOne(const InputSpec &spec, std::span<const float> values,
+                             const std::function<std::string()> &place) {
+  auto classes = static_cast<size_t>(spec.shape.at(1));
+  size_t places = values.size() / classes;
+  for (size_t at = 0; at < places; ++at) {
+    double sum = 0;
+    for (size_t k = 0; k < classes; ++k)
+      sum += values[k * places + at];
+    if (std::abs(sum - 1) > sumTolerance)
+      throw Error(ErrorCode::BadInput,
+                  place() + " has shares of the classes that sum to " + numberText(sum) +
+                      ", but the loss on input " + spec.name +
+                      " takes such that sum to 1: divide them by their sum, or pad images before "
+                      "one_hot");
+  }
+}
+
+void requireValues(const InputSpec &spec, std::span<const float> values,
+                   const std::function<std::string()> &place) {
+  ValueRange range = takenBy(spec);
+  auto low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+  bool good = true;
+  for (float value : values)
+    good &= value >= low && value <= high;
+  if (spec.sumsToOne && good)
+    requireSumsOfOne(spec, values, place);
+  if (good)
+    return;
+  auto wrong = std::ranges::find_if(values, [&](float value) {
+    return !(value >= low && value <= high) && !range.hasOther(value);
+  });
+  if (wrong != values.end())
+    refuseValue(spec, place(), *wrong);
+}
+
+} // namespace dlc::rt

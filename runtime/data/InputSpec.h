@@ -1,0 +1,38 @@
+// What an input of a program takes.
+#pragma once
+
+#include "runtime/artifact/artifact_generated.h"
+#include "runtime/data/Source.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+/// An input of one program of the model.
+struct InputSpec {
+  std::string name;
+  artifact::DType dtype = artifact::DType::F32;
+  std::vector<int64_t> shape;      // logical, batch first; anyExtent where data decides
+  std::optional<ValueRange> range; // of the data as the steps leave them
+  bool neededByPredict = false;
+  bool sumsToOne = false;      // along the channels
+  std::string sizeReason = {}; // why the extents cannot differ, for messages; may be empty
+};
+
+/// Throws Error(BadInput) for a value at a place that the input does not take. `beside`: what the
+/// message says behind the value, with a space first.
+[[noreturn]] void refuseValue(const InputSpec &spec, const std::string &place, double value,
+                              const std::string &beside = "");
+
+/// Throws Error(BadInput) if the input does not take a sample's values, [channels, ...]: if one is
+/// not in its type and range, or shares of a whole do not sum to 1. `place` says where they are
+/// from.
+void requireValues(const InputSpec &spec, std::span<const float> values,
+                   const std::function<std::string()> &place);
+
+} // namespace dlc::rt
