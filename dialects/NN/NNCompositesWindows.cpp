@@ -40,6 +40,9 @@ struct LineWindows {
   int64_t kernel, stride, low, count;
 
   bool areElements() const { return kernel == 1 && stride == 1 && low == 0; }
+  bool stepByOne() const { return stride == 1; }
+  /// Places of a window's elements beside that of the window.
+  SmallVector<int64_t> places() const { return llvm::to_vector(llvm::seq(-low, kernel - low)); }
   /// Steps of a stride that the windows reach into.
   int64_t steps() const { return count + (kernel - 1) / stride; }
 };
@@ -73,10 +76,24 @@ static Value sumOf(OpChain &ops, ArrayRef<Value> values) {
   return sum;
 }
 
+/// Sum of x moved ahead by each of `shifts` along a dimension, cut to `extent` and with zeros where
+/// x does not reach: the tensor keeps its dimensions, and so its layout.
+static Value sumShifted(OpChain &ops, Value x, size_t dim, ArrayRef<int64_t> shifts,
+                        int64_t extent) {
+  SmallVector<Value> terms;
+  int64_t given = Line(x, dim).extent();
+  for (int64_t shift : shifts)
+    if (shift < given && shift > -extent)
+      terms.push_back(padded(ops, x, dim, -shift, extent - given + shift));
+  return sumOf(ops, terms);
+}
+
 /// Sums of the elements of each window.
 static Value sumWindows(OpChain &ops, Value x, size_t dim, const LineWindows &windows) {
   if (windows.areElements())
     return x;
+  if (windows.stepByOne())
+    return sumShifted(ops, x, dim, windows.places(), windows.count);
   Line line(x, dim);
   int64_t steps = windows.steps();
   Value whole =
@@ -96,6 +113,12 @@ static Value spreadWindows(OpChain &ops, Value dy, size_t dim, const LineWindows
                            int64_t extent) {
   if (windows.areElements())
     return dy;
+  if (windows.stepByOne()) {
+    SmallVector<int64_t> shifts;
+    for (int64_t place : windows.places())
+      shifts.push_back(-place);
+    return sumShifted(ops, dy, dim, shifts, extent);
+  }
   Line line(dy, dim);
   int64_t steps = windows.steps(), stride = windows.stride;
   Value each = ops.reshaped(dy, {line.lead, windows.count, 1, line.trail});
