@@ -41,8 +41,9 @@ bool canBeWinograd(const KernelRequest &request) {
   if (!isConvolution(request.op))
     return false;
   const std::vector<int64_t> &weight = request.operands[*weightOperand(request.op)].shape;
+  auto window = std::max(weight.begin() + 2, weight.end() - 2); // of a slice, of volumes
   return std::ranges::all_of(request.strides, [](int64_t stride) { return stride == 1; }) &&
-         std::all_of(weight.begin() + 2, weight.end(), [](int64_t extent) { return extent > 1; });
+         std::all_of(window, weight.end(), [](int64_t extent) { return extent > 1; });
 }
 
 /// What an operand may be asked for: a family, or what the library likes.
@@ -184,7 +185,7 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
   traits.output = weight[0] / request.groups;
   for (size_t i = 0; i < operands.size(); ++i)
     if (roleOf(request, i) == Role::Activation)
-      traits.pixels = std::max(traits.pixels, product(operands[i].shape, 2));
+      traits.pixels = std::max(traits.pixels, operands[i].shape[0] * product(operands[i].shape, 2));
   traits.strided = std::ranges::any_of(request.strides, [](int64_t stride) { return stride > 1; });
   return traits;
 }
@@ -252,7 +253,8 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
         candidate.workspaceBytes = *workspace;
         candidate.flops = flopsOf(request);
         for (size_t i = 0; i < request.operands.size(); ++i)
-          candidate.bytes += dnnl_memory_desc_get_size(&found.operands[i]);
+          candidate.bytes +=
+              physicalBytes(request.operands[i].dtype, request.operands[i].shape, found.layouts[i]);
         // A transposed convolution adds a bias, and then a ReLU too, in a second pass over its
         // result, element by element in generic code.
         constexpr uint64_t genericPassCost = 10;
@@ -261,11 +263,15 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
                             : 0;
         if (request.bias)
           candidate.bytes += pass;
+        // Slices are priced as what the library is asked for, and what is copied for them.
+        const KernelRequest &asked = found.slices ? found.slices->slice() : request;
         candidate.nanoseconds =
-            costs.kernelCost(kernelTraits(request, found.layouts, found.name),
+            costs.kernelCost(kernelTraits(asked, found.layouts, found.name),
                              static_cast<uint64_t>(static_cast<double>(candidate.flops) *
                                                    paddingFactor(request, found.layouts)),
                              candidate.bytes);
+        if (found.slices)
+          candidate.nanoseconds += costs.generatedCost(found.slices->copiedBytes(), 0);
         if (request.relu && !request.bias)
           candidate.nanoseconds += costs.generatedCost(pass, 0) - costs.generatedCost(0, 0);
         list.add(std::move(candidate));

@@ -3,7 +3,7 @@
 // The tables are targets/*.json, compiled in; `cpu:FILE.json` reads one that was measured on a
 // machine. Costs are estimates that rank alternatives and feed forecasts; nothing is timed. A
 // table's efficiencies are shares of peak: a number, or steps [channels, share], [input channels,
-// output channels, share] or [input channels, output channels, pixels of an image, share], of
+// output channels, share] or [input channels, output channels, pixels of a batch, share], of
 // matrix products [rows, share]. A row may be for one layout, window or dtype only; that of
 // `generated` is for the products that the compiler writes.
 #pragma once
@@ -27,7 +27,7 @@ struct KernelTraits {
   std::string family;            // of the first operand's layout: plain, channels_last or blocked
   bool strided = false;          // a window that steps
   int64_t input = 0, output = 0; // channels of a convolution's group; both rows of a product
-  int64_t pixels = 0;            // of one image, on the larger side
+  int64_t pixels = 0;            // of all images, on the larger side
 };
 
 class CpuTarget {

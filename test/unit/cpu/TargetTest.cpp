@@ -93,7 +93,7 @@ TEST(KernelTraits, AreThoseOfTheConvolution) {
   KernelTraits traits = kernelTraits(request, {blocked, blocked, Layout::rowMajor(4)}, "x");
   EXPECT_EQ(traits.input, 16);
   EXPECT_EQ(traits.output, 24);
-  EXPECT_EQ(traits.pixels, 64 * 32);
+  EXPECT_EQ(traits.pixels, 8 * 64 * 32);
   EXPECT_EQ(traits.family, "blocked");
   EXPECT_TRUE(traits.strided);
 }
