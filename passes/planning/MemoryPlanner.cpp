@@ -3,10 +3,14 @@
 // the smallest (Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference",
 // greedy by size). Where that leaves holes, the buffers that are live at the peak come first, on a
 // stack whose top is free first: then the peak has no holes, and later buffers mostly find room.
+// Where that leaves holes, too, they come in order of time. Of the best order then what ended on
+// top comes first, some times, while more than a hundredth is holes.
 
 #include "passes/planning/MemoryPlanner.h"
 
 #include "runtime/artifact/Align.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <algorithm>
 #include <limits>
@@ -57,9 +61,10 @@ Peak findPeak(const std::vector<dlc::BufferInterval> &buffers, int64_t alignment
   return peak;
 }
 
-/// Fills in offsets and size of a plan, buffer by buffer in the given order.
-void place(const std::vector<dlc::BufferInterval> &buffers, const std::vector<size_t> &order,
-           int64_t alignment, dlc::MemoryPlan &plan) {
+/// Places buffers in the given order.
+dlc::MemoryPlan place(const std::vector<dlc::BufferInterval> &buffers,
+                      const std::vector<size_t> &order, int64_t alignment) {
+  dlc::MemoryPlan plan;
   plan.offsets.resize(buffers.size());
   std::vector<Placed> byOffset;
   for (size_t i : order) {
@@ -73,27 +78,57 @@ void place(const std::vector<dlc::BufferInterval> &buffers, const std::vector<si
                          [](const Placed &a, const Placed &b) { return a.offset < b.offset; });
     byOffset.insert(position, placed);
   }
+  return plan;
+}
+
+/// What a buffer is placed by: the least first.
+using Rank = std::tuple<bool, int64_t, int64_t>;
+
+std::vector<size_t> sorted(const std::vector<dlc::BufferInterval> &buffers,
+                           llvm::function_ref<Rank(const dlc::BufferInterval &)> rank) {
+  std::vector<std::pair<Rank, size_t>> ranked;
+  for (const dlc::BufferInterval &buffer : buffers)
+    ranked.emplace_back(rank(buffer), ranked.size());
+  std::ranges::sort(ranked);
+  std::vector<size_t> order;
+  for (const auto &[rankOfBuffer, i] : ranked)
+    order.push_back(i);
+  return order;
 }
 } // namespace
 
 dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int64_t alignment) {
   Peak peak = findPeak(buffers, alignment);
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::tuple(-buffers[a].bytes, a) < std::tuple(-buffers[b].bytes, b);
-  });
-  MemoryPlan bySize, fromPeak;
-  bySize.lowerBound = fromPeak.lowerBound = peak.bytes;
-  place(buffers, order, alignment, bySize);
-  if (bySize.bytes == peak.bytes)
-    return bySize;
-  auto key = [&](size_t i) {
-    const BufferInterval &buffer = buffers[i];
-    bool isAtPeak = buffer.begin <= peak.time && peak.time <= buffer.end;
-    return std::tuple(!isAtPeak, isAtPeak ? -buffer.end : -buffer.bytes, i);
+  MemoryPlan best;
+  best.bytes = std::numeric_limits<int64_t>::max();
+  std::vector<size_t> bestOrder;
+  auto take = [&](std::vector<size_t> order) {
+    MemoryPlan plan = place(buffers, order, alignment);
+    if (plan.bytes >= best.bytes)
+      return;
+    best = std::move(plan);
+    bestOrder = std::move(order);
   };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
-  place(buffers, order, alignment, fromPeak);
-  return fromPeak.bytes < bySize.bytes ? fromPeak : bySize;
+  auto bySize = [](const BufferInterval &buffer) { return Rank(false, -buffer.bytes, 0); };
+  auto fromPeak = [&](const BufferInterval &buffer) {
+    bool isAtPeak = buffer.begin <= peak.time && peak.time <= buffer.end;
+    return Rank(!isAtPeak, isAtPeak ? -buffer.end : -buffer.bytes, 0);
+  };
+  auto byTime = [](const BufferInterval &buffer) { return Rank(false, buffer.begin, -buffer.end); };
+  take(sorted(buffers, bySize));
+  if (best.bytes > peak.bytes)
+    take(sorted(buffers, fromPeak));
+  if (best.bytes > peak.bytes)
+    take(sorted(buffers, byTime));
+  constexpr int tries = 16;
+  std::vector<size_t> order = bestOrder;
+  for (int i = 0; i < tries && best.bytes > peak.bytes + peak.bytes / 100; ++i) {
+    MemoryPlan plan = place(buffers, order, alignment);
+    auto top = std::ranges::max_element(
+        order, {}, [&](size_t buffer) { return plan.offsets[buffer] + buffers[buffer].bytes; });
+    std::rotate(order.begin(), top, top + 1);
+    take(order);
+  }
+  best.lowerBound = peak.bytes;
+  return best;
 }

@@ -66,6 +66,14 @@ TEST(MemoryPlanner, BuffersOfThePeakLeaveNoHoles) {
   EXPECT_EQ(plan.bytes, 384);
 }
 
+TEST(MemoryPlanner, MovesUpWhatEndedOnTop) {
+  // By size, from the peak and by time one of them lands above a hole.
+  MemoryPlan plan =
+      planMemory({{64, 5, 8}, {384, 3, 6}, {192, 1, 5}, {384, 0, 0}, {256, 1, 5}, {320, 0, 1}}, 64);
+  EXPECT_EQ(plan.lowerBound, 896);
+  EXPECT_EQ(plan.bytes, 896);
+}
+
 TEST(MemoryPlanner, NothingNeedsNothing) {
   MemoryPlan plan = planMemory({}, 64);
   EXPECT_EQ(plan.bytes, 0);
