@@ -226,7 +226,7 @@ def NN_GroupNormGradOp : NN_InferredOp<"group_norm_grad", [NN_KindComposite]> {
   let results = (outs NN_FloatTensor:$dx, NN_FloatTensor:$dscale, NN_FloatTensor:$dbias);
 }
 
-def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable, NN_Rows, NN_KindComposite]> {
+def NN_SoftmaxCrossEntropyOp : NN_InferredOp<"softmax_cross_entropy", [NN_Differentiable, NN_Rows, NN_KindComposite, NN_Windows]> {
   let summary = "cross entropy of softmax(logits) and a class";
   let description = [{
     logits [N, C, spatial...], label [N, spatial...] in [0, C) -> loss per row (image, or pixel of it), of label's

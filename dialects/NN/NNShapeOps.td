@@ -15,7 +15,7 @@ def NN_ConstantOp : NN_Op<"constant", [Pure, ConstantLike, NN_CopiedToReaders, N
   let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type, "double":$splat)>];
 }
 
-def NN_IotaOp : NN_TypedOp<"iota", [NN_CopiedToReaders]> {
+def NN_IotaOp : NN_TypedOp<"iota", [NN_CopiedToReaders, NN_Windows]> {
   let summary = "index along one dimension";
   let arguments = (ins I64Attr:$dim);
   let results = (outs NN_IntTensor:$y);

@@ -30,18 +30,24 @@ static std::optional<Axis> mergeTwo(const Axis &a, const Axis &b) {
   return hull;
 }
 
-Result dlc::nn::mergeAxes(ValueRange operands, WindowQuery &windows, int64_t joined) {
+static Result mergeAll(ArrayRef<Axis> a, ArrayRef<Axis> b, WindowQuery &windows) {
   Axes result;
-  for (Value operand : operands) {
-    ArrayRef<Axis> axes = windows(operand);
-    if (result.empty())
-      result.assign(axes.begin(), axes.end());
-    for (size_t i = 0; i < axes.size(); ++i) {
-      std::optional<Axis> merged = mergeTwo(result[i], axes[i]);
-      if (!merged)
-        return windows.refuse("combines pixels with values that have fixed places in the image");
-      result[i] = *merged;
-    }
+  for (auto [one, other] : llvm::zip_equal(a, b)) {
+    std::optional<Axis> merged = mergeTwo(one, other);
+    if (!merged)
+      return windows.refuse("combines pixels with values that have fixed places in the image");
+    result.push_back(*merged);
+  }
+  return result;
+}
+
+Result dlc::nn::mergeAxes(ValueRange operands, WindowQuery &windows, int64_t joined) {
+  Axes result(windows(operands.front()));
+  for (Value operand : operands.drop_front()) {
+    Result merged = mergeAll(result, windows(operand), windows);
+    if (!merged)
+      return std::nullopt;
+    result = *merged;
   }
   if (joined >= 0) {
     if (result[joined].follows())
@@ -179,6 +185,14 @@ Result ConstantOp::followWindows(WindowQuery &) {
   return Axes(tensorType(getResult()).getRank(), axis);
 }
 
+Result IotaOp::followWindows(WindowQuery &) {
+  Axis axis;
+  axis.kind = Axis::Uniform;
+  Axes result(tensorType(getResult()).getRank(), axis);
+  result[getDim()].kind = Axis::Other;
+  return result;
+}
+
 Result ConcatOp::followWindows(WindowQuery &windows) {
   return mergeAxes(getInputs(), windows, static_cast<int64_t>(getDim()));
 }
@@ -199,6 +213,12 @@ Result ReduceSumOp::followWindows(WindowQuery &windows) {
 
 Result ReduceMaxOp::followWindows(WindowQuery &windows) {
   return reduce(getX(), getDims(), windows);
+}
+
+/// Each pixel's logits with its label.
+Result SoftmaxCrossEntropyOp::followWindows(WindowQuery &windows) {
+  Result pixels = reduce(getLogits(), {1}, windows);
+  return pixels ? mergeAll(*pixels, windows(getLabel()), windows) : std::nullopt;
 }
 
 Result BroadcastOp::followWindows(WindowQuery &windows) {

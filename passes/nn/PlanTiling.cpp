@@ -43,8 +43,9 @@ private:
     entries.set("overlap", builder.getDenseI64ArrayAttr(tiling.overlap));
     // All inputs have one size, so that those of one are those of all.
     auto names = predict.getArgAttrOfType<ArrayAttr>(0, "nn.parameters");
-    if (names && names.size() == tiling.overlap.size() + 2)
-      entries.set("parameters", builder.getArrayAttr(names.getValue().drop_front(2)));
+    if (names && names.size() > tiling.overlap.size())
+      entries.set("parameters",
+                  builder.getArrayAttr(names.getValue().take_back(tiling.overlap.size())));
     return entries.getDictionary(&getContext());
   }
 

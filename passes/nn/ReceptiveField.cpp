@@ -44,10 +44,16 @@ private:
   EvaluationTiling evaluation;
 };
 
+/// Images have axes of samples and channels ahead of the spatial ones. What has one axis less than
+/// they have, such as labels of pixels, lacks that of channels.
 bool Walk::addInputs() {
+  int64_t most = 0;
+  for (BlockArgument input : program.getBody().getArguments())
+    most = std::max(most, tensorType(input).getRank());
   for (BlockArgument input : program.getBody().getArguments()) {
     auto type = tensorType(input);
-    ArrayRef<int64_t> spatial = type.getShape().drop_front(std::min<size_t>(2, type.getRank()));
+    int64_t leading = type.getRank() == most - 1 ? 1 : 2;
+    ArrayRef<int64_t> spatial = type.getShape().drop_front(std::min(leading, type.getRank()));
     if (spatial.empty() || (!extents.empty() && ArrayRef<int64_t>(extents) != spatial)) {
       std::string name = "input " + program.getInputName(input.getArgNumber()).str();
       obstacle = {input.getLoc(), name + (spatial.empty() ? " is no image"
@@ -57,8 +63,8 @@ bool Walk::addInputs() {
     extents.assign(spatial.begin(), spatial.end());
     Axes dims(type.getRank());
     for (unsigned d = 0; d < extents.size(); ++d) {
-      dims[d + 2].kind = Axis::Follows;
-      dims[d + 2].spatial = d;
+      dims[d + leading].kind = Axis::Follows;
+      dims[d + leading].spatial = d;
     }
     known[input] = dims;
   }
@@ -95,7 +101,9 @@ std::optional<Axes> Walk::convert(Operation *op, WindowQuery &windows) {
   bool depends =
       llvm::any_of(op->getOperands(), [&](Value v) { return llvm::any_of(windows(v), follows); });
   auto windowed = dyn_cast<WindowsOpInterface>(op);
-  if (windowed && (depends || isa<BroadcastOp, ConstantOp>(op)))
+  // Values that no image enters have fixed places, unless what makes or spreads them says
+  // otherwise.
+  if (windowed && (depends || op->getNumOperands() == 0 || isa<BroadcastOp>(op)))
     return windowed.followWindows(windows);
   return depends ? windows.refuse("reads the whole image")
                  : Axes(tensorType(op->getResult(0)).getRank());

@@ -236,11 +236,11 @@ void ProgramVerifier::verifyTiling() {
   constexpr int64_t most = int64_t{1} << 31;
   uint32_t spatial = countOf(tiling->alignment());
   bool good = spatial > 0 && countOf(tiling->overlap()) == spatial && countOf(program.inputs()) > 0;
-  auto extent = [&](uint32_t buffer, uint32_t dim, bool isOutput = false) -> uint64_t {
+  auto extent = [&](uint32_t buffer, uint32_t dim) -> uint64_t {
     const auto *shape = isVisible(buffer) ? root.buffers()->Get(buffer)->type()->shape() : nullptr;
-    // All but the spatial dimensions: the batch and, in all inputs, the channels.
+    // All but the spatial dimensions: the batch and perhaps channels.
     uint32_t leading = countOf(shape) - std::min(countOf(shape), spatial);
-    int64_t found = leading == 2 || (leading == 1 && isOutput) ? shape->Get(dim + leading) : 0;
+    int64_t found = leading == 1 || leading == 2 ? shape->Get(dim + leading) : 0;
     good = good && found > 0 && found < most;
     return good ? static_cast<uint64_t>(found) : 1;
   };
@@ -252,7 +252,7 @@ void ProgramVerifier::verifyTiling() {
       good = extent(program.inputs()->Get(i)->buffer(), dim) == tile && good;
     for (uint32_t i = 0; i < countOf(program.results()); ++i)
       if (const auto *buffers = program.results()->Get(i)->buffers(); countOf(buffers) == 1)
-        good = alignment * extent(buffers->Get(0), dim, true) % tile == 0 && good;
+        good = alignment * extent(buffers->Get(0), dim) % tile == 0 && good;
   }
   if (!good)
     faultInSignature("has a tiling that does not fit its inputs and outputs");

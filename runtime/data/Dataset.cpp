@@ -342,6 +342,17 @@ Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Ext
   return *shapes[static_cast<size_t>(input)];
 }
 
+/// An input without channels takes images of one, too.
+static bool fits(const InputSpec &spec, const Extents &got) {
+  std::span<const int64_t> wanted(spec.shape), have(got);
+  wanted = wanted.subspan(wanted.empty() ? 0 : 1);
+  if (have.size() == wanted.size() + 1 && have[0] == 1)
+    have = have.subspan(1);
+  return std::ranges::equal(wanted, have, [](int64_t want, int64_t extent) {
+    return want == anyExtent || want == extent;
+  });
+}
+
 void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &source,
                          int64_t sample) const {
   Extents wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
@@ -354,11 +365,7 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
   } catch (const Error &error) {
     throw Error(error.code, file + ": " + error.what());
   }
-  auto fits = [](int64_t want, int64_t have) { return want == anyExtent || want == have; };
-  bool same = std::equal(wanted.begin(), wanted.end(), got.begin(), got.end(), fits);
-  bool lacksChannel = got.size() == wanted.size() + 1 && got[0] == 1 &&
-                      std::equal(wanted.begin(), wanted.end(), got.begin() + 1, fits);
-  if (same || lacksChannel)
+  if (fits(spec, got))
     return;
   std::string advice;
   if (std::optional<int64_t> other = source.otherShape(sample))
@@ -383,11 +390,9 @@ bool Dataset::haveShapes(const std::vector<InputSpec> &wanted) const {
   for (const auto &[value, source] : sources)
     for (const InputSpec *spec : inputsFrom(value)) {
       auto exact = std::ranges::find(wanted, spec->name, &InputSpec::name);
-      for (int64_t sample : source.firstSamples()) {
-        Extents got = shapeBehindSteps(*spec, value, source.sampleShape(sample));
-        if (!std::equal(exact->shape.begin() + 1, exact->shape.end(), got.begin(), got.end()))
+      for (int64_t sample : source.firstSamples())
+        if (!fits(*exact, shapeBehindSteps(*spec, value, source.sampleShape(sample))))
           return false;
-      }
     }
   return true;
 }

@@ -29,6 +29,12 @@ std::vector<TileSpan> tilesAlong(int64_t extent, int64_t tile, int64_t overlap, 
   return spans;
 }
 
+std::vector<int64_t> spatialExtents(std::span<const int64_t> shape,
+                                    const artifact::Tiling &tiling) {
+  std::span<const int64_t> spatial = shape.last(tiling.overlap()->size());
+  return {spatial.begin(), spatial.end()};
+}
+
 /// Reflects like numpy's mode "reflect": the edge itself is not repeated.
 static int64_t mirrored(int64_t index, int64_t extent) {
   if (extent == 1)
@@ -140,13 +146,18 @@ std::vector<Tile> Tiling::tiles(std::span<const int64_t> extents) const {
 std::vector<float> Tiling::cut(const Sample &sample, const Tile &at) const {
   if (overlap.empty())
     return sample.values;
-  std::vector<int64_t> shape = {sample.shape[0]};
-  std::vector<Offsets> tables = {channels(sample.shape[0])};
+  size_t leading = sample.shape.size() - tile.size();
+  std::vector<int64_t> shape;
+  std::vector<Offsets> tables;
+  if (leading) {
+    shape.push_back(sample.shape[0]);
+    tables.push_back(channels(sample.shape[0]));
+  }
   for (size_t dim = 0; dim < tile.size(); ++dim) {
     shape.push_back(tile[dim]);
     Offsets &table = tables.emplace_back();
     for (int64_t i = 0; i < tile[dim]; ++i)
-      table.emplace_back(i, mirrored(at[dim].start + i, sample.shape[dim + 1]));
+      table.emplace_back(i, mirrored(at[dim].start + i, sample.shape[dim + leading]));
   }
   scale(tables, shape, sample.shape);
   std::vector<float> values(static_cast<size_t>(

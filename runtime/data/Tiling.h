@@ -25,6 +25,9 @@ struct TileSpan {
 /// empty result says that the tiles have no interior.
 std::vector<TileSpan> tilesAlong(int64_t extent, int64_t tile, int64_t overlap, int64_t alignment);
 
+/// The spatial extents of a shape: the last ones, perhaps behind the batch and channels.
+std::vector<int64_t> spatialExtents(std::span<const int64_t> shape, const artifact::Tiling &tiling);
+
 /// A tile, one span per spatial dimension.
 using Tile = std::vector<TileSpan>;
 
@@ -35,7 +38,7 @@ public:
 
   /// Covers an image. Throws Error(BadInput) if it cannot.
   std::vector<Tile> tiles(std::span<const int64_t> extents) const;
-  /// The part of a sample [channels, spatial...] under a tile.
+  /// The part of a sample [channels, spatial...] or [spatial...] under a tile.
   std::vector<float> cut(const Sample &sample, const Tile &tile) const;
   /// An output's shape [channels, spatial...] or [spatial...] for an image of `extents`, if it is
   /// `tileShape` for a tile.

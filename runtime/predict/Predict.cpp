@@ -69,6 +69,8 @@ private:
 
 static std::vector<int64_t> tileExtents(const Artifact &artifact) {
   std::vector<InputSpec> specs = inputSpecs(artifact, "predict");
+  if (const artifact::Tiling *tiling = requireProgram(artifact, "predict").tiling())
+    return spatialExtents(specs.front().shape, *tiling);
   if (specs.empty() || specs.front().shape.size() < 3)
     return {};
   return {specs.front().shape.begin() + 2, specs.front().shape.end()};
@@ -97,6 +99,8 @@ std::vector<int64_t> Predictor::extentsOf(const std::vector<Sample> &inputs) con
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<int64_t> &shape = inputs[i].shape;
     std::vector<int64_t> own(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
+    if (program.tiling())
+      own = spatialExtents(shape, *program.tiling());
     if (i > 0 && program.tiling() && own != extents)
       throw Error(ErrorCode::BadInput, "images of " + dataset.inputs()[i].name + " have " +
                                            shapeText(own) + " pixels, those of " +
@@ -147,10 +151,11 @@ void Predictor::flush() {
 
 std::vector<Prediction> Predictor::run() {
   std::vector<Tile> tiles;
+  size_t leastRank = program.tiling() ? 2 : 3; // images that can be tiled may lack channels
   for (int64_t sample = range.begin; sample < range.end; ++sample) {
     std::vector<Sample> inputs = dataset.sample(sample, {});
     for (Sample &input : inputs)
-      if (input.shape.size() > 2) { // channels, ..., Y, X
+      if (input.shape.size() >= leastRank) { // channels, ..., Y, X
         input.values = turned(input.values, input.shape, symmetry);
         input.shape = turnedShape(input.shape, symmetry);
       }
@@ -245,8 +250,8 @@ static std::vector<InputSpec> acceptedInputs(const Artifact &artifact) {
   const artifact::Program &program = requireProgram(artifact, "predict");
   std::vector<InputSpec> specs = inputSpecs(artifact, "predict");
   for (InputSpec &spec : specs) {
-    if (program.tiling())
-      std::fill(spec.shape.begin() + 2, spec.shape.end(), anyExtent);
+    if (const artifact::Tiling *tiling = program.tiling())
+      std::fill(spec.shape.end() - tiling->overlap()->size(), spec.shape.end(), anyExtent);
     else if (program.untiled() && program.untiled()->size() && spec.shape.size() > 2)
       spec.sizeReason = "images of other sizes would need tiles, which the model rules out: " +
                         program.untiled()->str();

@@ -18,9 +18,10 @@ static const artifact::Program &evalProgram(const Artifact &artifact) {
 
 std::vector<InputSpec> evaluationInputs(const Artifact &artifact) {
   std::vector<InputSpec> inputs = inputSpecs(artifact, "eval");
+  const artifact::Tiling *tiling = evalProgram(artifact).tiling();
   for (InputSpec &input : inputs)
-    if (evalProgram(artifact).tiling())
-      std::fill(input.shape.begin() + 2, input.shape.end(), anyExtent);
+    if (tiling)
+      std::fill(input.shape.end() - tiling->overlap()->size(), input.shape.end(), anyExtent);
     else
       input.sizeReason = "evaluation of this model takes samples of the one size that it was "
                          "compiled for: compile it for theirs with --set; weights of a network "
@@ -46,8 +47,8 @@ private:
   using Row = std::vector<std::vector<float>>;
 
   static std::vector<int64_t> programExtents(const Artifact &artifact) {
-    std::vector<int64_t> shape = inputSpecs(artifact, "eval").front().shape;
-    return {shape.begin() + 2, shape.end()};
+    return spatialExtents(inputSpecs(artifact, "eval").front().shape,
+                          *evalProgram(artifact).tiling());
   }
   Skips skipsOf(const Tile &tile) const;
   void run(const Skips &skips, const std::vector<Row> &rows);
@@ -73,8 +74,8 @@ TiledEvaluation::Skips TiledEvaluation::skipsOf(const Tile &tile) const {
 
 void TiledEvaluation::add(int64_t sample) {
   std::vector<Sample> inputs = dataset.sample(sample, {});
-  auto spatial = [](const Sample &input) {
-    return std::vector<int64_t>(input.shape.begin() + 1, input.shape.end());
+  auto spatial = [&](const Sample &input) {
+    return spatialExtents(input.shape, *program.tiling());
   };
   for (size_t i = 1; i < inputs.size(); ++i)
     if (spatial(inputs[i]) != spatial(inputs[0]))

@@ -176,13 +176,18 @@ def test_ranks():
 
 
 def evaluation(size, image, mask, *options, ranks=1, expect=0):
+    start = [] if "--init" in options else ["--init", weights]
+    return evaluation_by(model, [*small, "--set", f"size={size}"], image, mask, *start, *options, ranks=ranks, expect=expect)
+
+
+def evaluation_by(file, settings, image, mask, *options, ranks=1, expect=0):
     paths = [directory / f"evaluated-{name}" for name in ("image", "mask")]
     for path, array in zip(paths, (image, mask)):
         if isinstance(array, np.ndarray):
             np.save(f"{path}.npy", array)
     given = [array if not isinstance(array, np.ndarray) else f"{path}.npy" for path, array in zip(paths, (image, mask))]
-    return run("dlc-run", "-np", ranks, "eval", model, *small, "--set", f"size={size}", "--data", f"image={given[0]}", "--data",
-               f"mask={given[1]}", "--json", *(options if "--init" in options else ["--init", weights, *options]), expect=expect)
+    return run("dlc-run", "-np", ranks, "eval", file, *settings, "--data", f"image={given[0]}", "--data", f"mask={given[1]}", "--json", *options,
+               expect=expect)
 
 
 def test_evaluation():
@@ -240,6 +245,145 @@ def test_validation():
             epoch = json.loads((kept / "log.jsonl").read_text().splitlines()[-1])
             told = json.loads(evaluation(size, *part, "--init", f"{kept}.safetensors")[0])
             check(abs(epoch["val_loss"] - told["loss"]) < 1e-6 and abs(epoch["val_iou"] - told["iou"]) < 1e-9, f"{epoch}, not {told}")
+
+
+# Labels without an axis of channels, classes that weigh, pixels that do not count.
+CLASSES = """
+model classes(batch = 4, patch = [32, 32], ignore = 255, smoothing = 0.0) {
+  input image : f32[batch, 1, patch...]
+  input mask  : i32[batch, patch...]
+  skip = relu(batch_norm(conv(image, 6, kernel = 3, padding = 1, name = "down"), name = "norm"))
+  deep = relu(conv(max_pool(skip, kernel = 2), 8, kernel = 3, padding = 1, name = "bottom"))
+  x = concat(skip, conv_transpose(deep, 6, kernel = 2, stride = 2, name = "up"))
+  logits = conv(x, 3, kernel = 3, padding = 1, name = "head")
+  output probability = softmax(logits)
+  loss = softmax_cross_entropy(logits, mask, weights = [1.0, 2.5, 0.5], ignore = ignore, smoothing = smoothing)
+  metric plain = softmax_cross_entropy(logits, mask, ignore = ignore)
+  metric iou = iou(argmax(logits, 1), mask, classes = 3)
+  if ignore < 3 { metric accuracy = accuracy(logits, mask) }
+}
+"""
+
+
+def figures(made, mask, ignore, smoothing):
+    """Of predictions [samples, classes, height, width]: sums of the loss and its weights, of the loss without weights and
+    the pixels that count, of what is right and all pixels, of each class's intersections and unions."""
+    weights, logs = np.array([1, 2.5, 0.5]), np.log(made.astype(np.float64))
+    counts, label = mask != ignore, np.where(mask < 3, mask, 0)
+    weight, told = counts * weights[label], -np.take_along_axis(logs, label[:, None], 1)[:, 0]
+    spread = -(logs * weights[:, None, None]).sum(axis=1) / 3
+    best = made.argmax(axis=1)
+    overlaps = [[((best == k) & (mask == k)).sum(), ((best == k) | (mask == k)).sum()] for k in range(3)]
+    loss = (1 - smoothing) * weight * told + smoothing * counts * spread
+    return np.array([[loss.sum(), weight.sum()], [(counts * told).sum(), counts.sum()], [(best == mask).sum(), mask.size], *overlaps])
+
+
+def test_classes():
+    file, start = directory / "classes.dl", directory / "classes.safetensors"
+    file.write_text(CLASSES)
+    train_image = random.normal(size=(8, 32, 32)).astype(np.float32)
+    for name, array in (("image", train_image), ("mask", np.digitize(train_image, [-0.5, 0.5]).astype(np.uint8))):
+        np.save(directory / f"classes-{name}.npy", array)
+    data = [part for name in ("image", "mask") for part in ("--data", f"{name}={directory}/classes-{name}.npy")]
+    run("dlc-run", "train", file, "--threads", 1, *data, "--steps", 4, "--run", directory / "classes", "--save", start)
+
+    def evaluated(patch, settings, image, mask, ranks=1):
+        return json.loads(evaluation_by(file, ["--threads", 1, "--set", f"patch=[{patch}]", *settings], image, mask, "--init", start, ranks=ranks)[0])
+
+    def agrees(record, sums, samples, hasAccuracy, what):
+        shares = sums[:, 0] / sums[:, 1]
+        wanted = {"loss": shares[0], "plain": shares[1], "iou": shares[3:].mean(), **{f"iou.{k}": shares[3 + k] for k in range(3)}}
+        if hasAccuracy:
+            wanted["accuracy"] = shares[2]
+        check(record["samples"] == samples and set(wanted) <= set(record), f"{what}: {record}")
+        for name, value in wanted.items():
+            near = 2e-6 * value if name in ("loss", "plain") else 1e-9
+            check(abs(record[name] - value) < near, f"{what}: {name} is {record[name]}, wanted {value}")
+
+    folders = {name: directory / f"evaluated-classes-{name}" for name in ("image", "mask")}
+    for folder in folders.values():
+        folder.mkdir()
+    for ignore, smoothing in ((255, 0), (1, 0.1)):
+        settings = ["--set", f"ignore={ignore}", "--set", f"smoothing={smoothing}"]
+        pooled = np.zeros((6, 2))
+        for count, height, width in ((3, 100, 70), (1, 33, 97), (5, 32, 32)):
+            image = random.normal(size=(count, height, width)).astype(np.float32)
+            mask = np.digitize(image + random.normal(size=image.shape), [-0.5, 0.5]).astype(np.uint8)
+            if ignore == 255:
+                mask[random.random(size=mask.shape) < 0.2] = 255
+            made = np.load(predict_by(file, start, ["--threads", 1, "--set", "predict.patch=[32,32]"], image) / "probability.npy")
+            sums = figures(made, mask, ignore, smoothing)
+            for ranks in (1, 2):
+                agrees(evaluated("32,32", settings, image, mask, ranks), sums, count, ignore < 3, f"{image.shape}, ignore {ignore}, {ranks} ranks")
+            for name, array in (("image", image), ("mask", mask)):
+                write_tiff(folders[name] / f"{height}.tif", array[:1])
+            pooled += figures(made[:1], mask[:1], ignore, smoothing)
+        agrees(evaluated("32,32", settings, *folders.values()), pooled, 3, ignore < 3, "images of several sizes")
+
+        image = random.normal(size=(3, 96, 80)).astype(np.float32)
+        mask = np.digitize(image, [-0.5, 0.5]).astype(np.uint8)
+        whole, tiled = (evaluated(patch, settings, image, mask) for patch in ("96,80", "32,48"))
+        check(whole.keys() == tiled.keys() and "iou.2" in whole, f"{whole}, {tiled} in tiles")
+        for name, value in whole.items():
+            check(abs(tiled[name] - value) < 2e-6 * value, f"{name} is {tiled[name]} in tiles, {value} of the whole images")
+
+
+def test_classes_of_a_unet():
+    """As evaluations are, so is the validation of a training."""
+    image = random.normal(size=(5, 100, 70)).astype(np.float32)
+    mask = np.digitize(image, [-0.5, 0.5]).astype(np.uint8)
+    fitting = np.pad(image, ((0, 0), (0, 0), (0, 30)), mode="reflect"), np.pad(mask, ((0, 0), (0, 0), (0, 30)), mode="reflect")
+    options, data = ["--set", "classes=3"], []
+    for name, array in (("image", image), ("mask", mask)):
+        np.save(directory / f"val-{name}.npy", array)
+        np.save(directory / f"train-{name}.npy", array[:4, :64, :64])
+        data += ["--val", f"{name}={directory}/val-{name}.npy", "--data", f"{name}={directory}/train-{name}.npy"]
+    kept = directory / "validated-classes"
+    run("dlc-run", "train", model, *small, *options, "--set", "size=64", *data, "--steps", 3, "--run", kept, "--save", f"{kept}.safetensors")
+    options += ["--init", f"{kept}.safetensors"]
+    epoch = json.loads((kept / "log.jsonl").read_text().splitlines()[-1])
+    told = json.loads(evaluation(64, image, mask, *options)[0])
+    for name in ("loss", "iou", "iou.0", "iou.1", "iou.2"):
+        check(abs(epoch[f"val_{name}"] - told[name]) < 1e-6, f"{epoch}, not {told}")
+    whole, tiled = (json.loads(evaluation(size, *fitting, *options)[0]) for size in (100, 64))
+    check(whole.keys() == tiled.keys(), f"{whole}, {tiled} in tiles")
+    for name, value in whole.items():
+        check(abs(tiled[name] - value) < 2e-6 * value, f"{name} is {tiled[name]} in tiles, {value} of the whole images")
+
+
+# An input of predictions that has no axis of channels.
+DEPTHS = """
+model depths(batch = 4, patch = [32, 32]) {
+  input depth : f32[batch, patch...]
+  input image : f32[batch, 1, patch...]
+  input mask  : f32[batch, 1, patch...]
+  x = relu(conv(concat(image, reshape(depth, image.shape)), 4, kernel = 3, padding = 1, name = "first"))
+  logits = conv(x, 1, kernel = 3, padding = 1, name = "second")
+  output probability = sigmoid(logits)
+  loss = bce_with_logits(logits, mask)
+}
+"""
+
+
+def test_inputs_without_channels():
+    file, start = directory / "depths.dl", directory / "depths.safetensors"
+    file.write_text(DEPTHS)
+    np.save(directory / "depth.npy", np.load(directory / "image.npy")[::-1])
+    data = [part for name in ("depth", "image", "mask") for part in ("--data", f"{name}={directory}/{name}.npy")]
+    run("dlc-run", "train", file, "--threads", 1, *data, "--steps", 4, "--run", directory / "depths", "--save", start)
+
+    def by(patch, image, depth, *options):
+        np.save(directory / "large-depth.npy", depth)
+        into = predict_by(file, start, ["--threads", 1, "--set", f"predict.patch=[{patch}]"], image, "--data", f"depth={directory}/large-depth.npy", *options)
+        return np.load(into / "probability.npy")
+
+    image, depth = (random.normal(size=(2, 70, 100)).astype(np.float32) for _ in range(2))
+    whole = by("70,100", image, depth)
+    check(np.abs(whole - by("70,100", image, 0 * depth)).max() > 0.01, "the depth says nothing")
+    same(by("32,48", image, depth), whole, "two inputs in tiles")
+    wanted = np.mean([undo(by("32,48", np.ascontiguousarray(turn), np.ascontiguousarray(other)))
+                      for (turn, undo), (other, _) in zip(turns(image), turns(depth))], axis=0)
+    same(by("32,48", image, depth, "--tta"), wanted, "the mean over flips and turns of two inputs")
 
 
 def test_refusals():
@@ -315,5 +459,8 @@ test_turns()
 test_ranks()
 test_evaluation()
 test_validation()
+test_classes()
+test_classes_of_a_unet()
+test_inputs_without_channels()
 test_refusals()
 test_formats()

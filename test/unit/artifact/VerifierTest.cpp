@@ -34,15 +34,16 @@ TEST(Hash, MatchesXxh64) {
   EXPECT_EQ(hash("Nobody inspects the spammish repetition"), 0xFBCEA83C8A378BF1u);
 }
 
-/// The image as 1 x 1 x 10 x 10 with these tiles.
+/// The image, by default of one channel, with these tiles.
 static void giveTiling(TinyArtifact &tiny, std::vector<uint64_t> alignment,
-                       std::vector<uint64_t> overlap) {
-  tiny.root.buffers[2]->type->shape = {1, 1, 10, 10};
+                       std::vector<uint64_t> overlap,
+                       const std::vector<int64_t> &shape = {1, 1, 10, 10}) {
+  tiny.root.buffers[2]->type->shape = shape;
   for (auto &kernel : tiny.root.kernels)
     for (size_t i = 0; i < kernel->operands.size(); ++i)
       if (kernel->name == "gradient" && i == 1)
-        kernel->operands[i]->shape = {1, 1, 10, 10};
-  tiny.root.inputs[0]->type->shape = {1, 1, 10, 10};
+        kernel->operands[i]->shape = shape;
+  tiny.root.inputs[0]->type->shape = shape;
   tiny.program().batch = 1;
   tiny.program().tiling = std::make_unique<artifact::TilingT>();
   tiny.program().tiling->alignment = std::move(alignment);
@@ -122,6 +123,8 @@ TEST(Artifact, TakesACopyOfAParameter) {
 
 TEST(Artifact, TakesATilingThatFits) {
   EXPECT_EQ(messageAfter([](TinyArtifact &t) { giveTiling(t, {2, 2}, {4, 6}); }), "");
+  // Without channels.
+  EXPECT_EQ(messageAfter([](TinyArtifact &t) { giveTiling(t, {2, 2}, {4, 6}, {1, 10, 10}); }), "");
 }
 
 TEST(Artifact, RefusesForeignAndDamagedFiles) {
@@ -645,6 +648,8 @@ static const FaultCase faultCases[] = {
        t.program().tiling->alignment = {2};
        t.program().tiling->overlap = {4};
      },
+     "tiling that does not fit"},
+    {"TilingOfTooManyAxes", [](TinyArtifact &t) { giveTiling(t, {2}, {4}); },
      "tiling that does not fit"},
     {"TilingAlignment", [](TinyArtifact &t) { giveTiling(t, {2, 2}, {4, 3}); },
      "tiling that does not fit"},

@@ -386,6 +386,28 @@ TEST_F(DatasetTest, EmptyFilesAreRefused) {
   }
 }
 
+TEST_F(DatasetTest, HasShapesIfAllSamplesHave) {
+  unetFiles();
+  std::vector<InputSpec> any = {{"image", DType::F32, {2, 1, anyExtent, anyExtent}, {}, true},
+                                {"mask", DType::I32, {2, anyExtent, anyExtent}, {}, false}};
+  Dataset dataset =
+      open(any, {{"image", directory / "image.npy"}, {"mask", directory / "mask.npy"}});
+  auto have = [](const Dataset &dataset, int64_t height) {
+    return dataset.haveShapes({{"image", DType::F32, {2, 1, height, 4}, {}, true},
+                               {"mask", DType::I32, {2, height, 4}, {}, false}});
+  };
+  EXPECT_TRUE(have(dataset, 4));
+  EXPECT_FALSE(have(dataset, 5));
+  // What a directory of images gives: a channel, which the label lacks.
+  source("image", "NYX");
+  source("mask", "NCYX");
+  writeFile(directory / "channel.npy", npyBytes("|u1", "3, 1, 4, 4", std::string(48, '\1')));
+  Dataset channel =
+      open(any, {{"image", directory / "image.npy"}, {"mask", directory / "channel.npy"}});
+  EXPECT_TRUE(have(channel, 4));
+  EXPECT_FALSE(have(channel, 5));
+}
+
 TEST_F(DatasetTest, UnknownStepsAreNamed) {
   addChain({"image"}, call("sharpen"));
   EXPECT_NE(failure(unetInputs(), {}).find("'sharpen' is not known"), std::string::npos);

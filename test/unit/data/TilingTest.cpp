@@ -5,6 +5,7 @@
 #include "test/unit/ErrorOf.h"
 
 #include <gtest/gtest.h>
+#include <numeric>
 
 using namespace dlc::rt;
 
@@ -44,9 +45,8 @@ TEST(Tiling, CoversEveryPixelOnceAndExactly) {
       }
 }
 
-/// What tiles() says of an image that a tile of [32, 40] with reach 16 and stride 4 cannot cover.
-static std::string refusal(const std::vector<std::string> &parameters,
-                           const std::vector<int64_t> &extents) {
+/// Tiles of [32, 40] with reach 16 and stride 4.
+static Tiling tilesOf32(const std::vector<std::string> &parameters = {}) {
   dlc::artifact::TilingT tiling;
   tiling.overlap = {16, 16};
   tiling.alignment = {4, 4};
@@ -54,7 +54,27 @@ static std::string refusal(const std::vector<std::string> &parameters,
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(dlc::artifact::Tiling::Pack(builder, &tiling));
   const auto *planned = flatbuffers::GetRoot<dlc::artifact::Tiling>(builder.GetBufferPointer());
-  return test::errorOf([&] { (void)Tiling(planned, {32, 40}).tiles(extents); });
+  return {planned, {32, 40}};
+}
+
+/// Images of a label have no channels; those of one channel are cut alike.
+TEST(Tiling, CutsImagesWithoutChannels) {
+  Sample label{{50, 60}, std::vector<float>(50 * 60)};
+  std::iota(label.values.begin(), label.values.end(), 0.0f);
+  Tile at = {{20, 36, 50}, {24, 40, 60}};
+  std::vector<float> cut = tilesOf32().cut(label, at);
+  ASSERT_EQ(cut.size(), 32u * 40u);
+  EXPECT_EQ(cut[0], 20 * 60 + 24);
+  EXPECT_EQ(cut[40 * 29 + 35], 49 * 60 + 59); // the last pixel
+  EXPECT_EQ(cut[40 * 31 + 37], 47 * 60 + 57); // mirrored
+  label.shape = {1, 50, 60};
+  EXPECT_EQ(tilesOf32().cut(label, at), cut);
+}
+
+/// What tiles() says of an image that cannot be covered.
+static std::string refusal(const std::vector<std::string> &parameters,
+                           const std::vector<int64_t> &extents) {
+  return test::errorOf([&] { (void)tilesOf32(parameters).tiles(extents); });
 }
 
 TEST(Tiling, ARefusalSaysWhichSizeWouldDo) {

@@ -133,6 +133,10 @@ const Network networks[] = {
      "a = slice(blur_pool(image), axis = -1, from = 0, step = 2)\n"
      "  y = upsample(a, 4)",
      4, 4},
+    {"ClassOfEachPixel",
+     "a = conv(image, 3, kernel = 3, padding = 1, name = \"a\")\n"
+     "  y = slice(a, axis = 1, from = 0, to = 1) + 0.5 * reshape(argmax(a, 1), image.shape)",
+     1, 1},
     {"OverlappingAverages", "y = avg_pool(image, kernel = 3, stride = 1, padding = 1)", 1, 1},
     {"Linear",
      "a = conv(image, 2, kernel = 2, stride = 2, name = \"a\")\n"
