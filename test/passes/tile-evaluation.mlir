@@ -65,8 +65,8 @@ nn.model @labels attributes {stage = "nn"} {
 nn.model @turned attributes {stage = "nn"} {
   nn.program @eval(%x: tensor<2x3x8x8xf32> {nn.input = "image"}, %label: tensor<2x8x8xi32> {nn.input = "label"}) {
     %count = nn.constant dense<128.0> : tensor<f32>
-    %y = nn.transpose %x {permutation = array<i64: 0, 1, 3, 2>} : (tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32>
-    %loss = nn.softmax_cross_entropy %y, %label : (tensor<2x3x8x8xf32>, tensor<2x8x8xi32>) -> tensor<2x8x8xf32>
+    %turned = nn.transpose %label {permutation = array<i64: 0, 2, 1>} : (tensor<2x8x8xi32>) -> tensor<2x8x8xi32>
+    %loss = nn.softmax_cross_entropy %x, %turned : (tensor<2x3x8x8xf32>, tensor<2x8x8xi32>) -> tensor<2x8x8xf32>
     %sum = nn.reduce_sum %loss {dims = array<i64: 0, 1, 2>} : (tensor<2x8x8xf32>) -> tensor<f32>
     nn.loss %sum, %count : tensor<f32>, tensor<f32>
   }
