@@ -30,6 +30,7 @@ static std::optional<Axis> mergeTwo(const Axis &a, const Axis &b) {
   return hull;
 }
 
+/// The axes of what reads two values of one shape, element by element.
 static Result mergeAll(ArrayRef<Axis> a, ArrayRef<Axis> b, WindowQuery &windows) {
   Axes result;
   for (auto [one, other] : llvm::zip_equal(a, b)) {
