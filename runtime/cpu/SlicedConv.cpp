@@ -58,6 +58,13 @@ std::optional<SlicedConv> SlicedConv::of(const KernelRequest &volumes) {
   for (Pieces *pieces : {&sliced.stacked, &sliced.single, &sliced.weight})
     pieces->depth = volumes.operands[pieces->operand].shape[depthDim];
   bool isDataGradient = volumes.op == KernelOp::ConvGradData;
+  // The library sees no volume, so it does not compare what slices lack.
+  int64_t image = isDataGradient ? sliced.single.depth : sliced.stacked.depth;
+  int64_t windows = isDataGradient ? sliced.stacked.depth : sliced.single.depth;
+  if (volumes.operands[sliced.stacked.operand].shape[0] !=
+          volumes.operands[sliced.single.operand].shape[0] ||
+      windows != image + volumes.paddingLow[0] + volumes.paddingHigh[0] - sliced.weight.depth + 1)
+    return std::nullopt;
   sliced.first =
       isDataGradient ? volumes.paddingLow[0] - sliced.weight.depth + 1 : -volumes.paddingLow[0];
   const std::vector<int64_t> &shape = volumes.operands[sliced.single.operand].shape;

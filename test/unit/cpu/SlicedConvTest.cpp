@@ -130,6 +130,16 @@ TEST(SlicedConv, AGroupIsOneConvolutionOfStackedSlices) {
   EXPECT_EQ(SlicedConv::sliceLayout(*Layout::parse("NCdhw16c16n")), Layout::parse("NChw16c16n"));
   EXPECT_EQ(SlicedConv::volumeLayout(*Layout::parse("nChw16c")), Layout::parse("nCdhw16c"));
   EXPECT_FALSE(SlicedConv::sliceLayout(*Layout::parse("ndhwc")));
+  // What does not fit in what slices lack.
+  for (auto change : {+[](KernelRequest &r) { r.operands[0].shape[0] = 1; },
+                      +[](KernelRequest &r) { r.operands[0].shape[2] = 10; },
+                      +[](KernelRequest &r) { r.operands[1].shape[2] = 5; },
+                      +[](KernelRequest &r) { r.paddingHigh[0] = 2; }}) {
+    for (KernelRequest request : {forward, data}) {
+      change(request);
+      EXPECT_FALSE(SlicedConv::of(request));
+    }
+  }
   KernelRequest image = data;
   for (OperandType &operand : image.operands)
     operand.shape.erase(operand.shape.begin() + 2);
