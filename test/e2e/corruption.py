@@ -4,20 +4,24 @@ planned."""
 import json
 import random
 import re
+import shutil
 import struct
 import subprocess
+
+import numpy as np
 
 from support import BIN, MODELS, check, run, workspace
 
 ROUNDS = 300
 
-# What dlc-mutate tries: all kinds of programs and layers, small.
+# What dlc-mutate tries: all kinds of programs, layers and instructions, small. What the loss counts depends on labels
+# alone, so that a step of several micro-batches counts ahead.
 SMALL = """model small(batch = 2) {
   input image : f32[batch, 3, 16, 16]
   input label : i32[batch]
   x = relu(batch_norm(conv(image, 8, kernel = 3, padding = same, name = "conv"), name = "norm"))
   y = dense(flatten(max_pool(x, kernel = 3, stride = 2)), 4, name = "fc")
-  loss = softmax_cross_entropy(y, label)
+  loss = softmax_cross_entropy(y, label, ignore = 3)
   output probability = softmax(y)
 }
 train {
@@ -41,7 +45,20 @@ def damage(sound, generator):
     return bytes(damaged), renewed
 
 
-def corruptions(directory, artifact):
+def bench(artifact):
+    return "bench", artifact, "--warmup", 1, "--iters", 1, "--batches-per-iter", 1
+
+
+def train(artifact):
+    """Two steps, each of three micro-batches."""
+    directory = artifact.parent
+    shutil.rmtree(directory / "run", ignore_errors=True)
+    return ("train", artifact, "--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy", "--threads", 1, "--steps", 2,
+            "--accumulate", 3, "--run", directory / "run")
+
+
+def corruptions(directory, artifact, command):
+    """Damaged copies of the artifact, each run by the command."""
     sound = artifact.read_bytes()
     generator = random.Random(3)
     path = directory / "damaged.dlx"
@@ -53,8 +70,8 @@ def corruptions(directory, artifact):
         path.write_bytes(damaged)
         if renewed:
             run("dlc-mutate", "--seal", path)
-        command = [str(BIN / "dlc-run"), "bench", str(path), "--warmup", "1", "--iters", "1", "--batches-per-iter", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
+        words = [str(word) for word in command(path)]
+        done = subprocess.run([str(BIN / "dlc-run"), *words], capture_output=True, text=True, errors="replace", timeout=60)
         check(done.returncode == 1 or (renewed and done.returncode == 0), f"round {number}: exit code {done.returncode}\n{done.stderr}")
         if done.returncode == 1:
             check(len(done.stderr.strip().split("\n")) == 1, f"round {number}: more than one line\n{done.stderr}")
@@ -63,21 +80,30 @@ def corruptions(directory, artifact):
     check(ran > 0 and refused > 0, f"of the damaged artifacts whose hash fits {ran} ran and {refused} were refused")
 
 
-def mutations(directory, sample):
-    """One changed field of every table; dlc-mutate says what it does."""
-    model = directory / "small.dl"
+def small(directory):
+    """The artifact; its data lie beside it."""
+    model, artifact = directory / "small.dl", directory / "small.dlx"
     model.write_text(SMALL)
-    artifact = directory / "small.dlx"
     run("dlc", "compile", model, "--threads=1", "-o", artifact)
-    figures = run("dlc-mutate", artifact, "--every", sample, "--seed", 1)[0]
+    generator = np.random.default_rng(3)
+    np.save(directory / "image.npy", generator.normal(size=(8, 3, 16, 16)).astype(np.float32))
+    np.save(directory / "label.npy", generator.integers(0, 4, 8).astype(np.int32))
+    out, _ = run("dlc-run", *train(artifact))
+    check("is counted first" in out, out)
+    return artifact
+
+
+def mutations(artifact, sample):
+    """One changed field of every table; dlc-mutate says what it does. All fields of the instructions of training, some of the others."""
+    figures = run("dlc-mutate", artifact, "--every", sample, "--seed", 1, "--all", "programs[0].instructions")[0]
     print(figures, end="")
     tried, accepted, ran = (int(number) for number in re.findall(r"\d+", figures)[:3])
-    check(tried > 500 and ran > 50 and accepted < tried, f"too few mutants: {figures}")
+    check(tried > 2500 and ran > 250 and accepted < tried, f"too few mutants: {figures}")
 
 
 def memory(artifact):
     planned = json.loads(run("dlc", "inspect", artifact, "--json")[0])["memory"]
-    measured = json.loads(run("dlc-run", "bench", artifact, "--warmup", 1, "--iters", 1, "--batches-per-iter", 1, "--json")[0])
+    measured = json.loads(run("dlc-run", *bench(artifact), "--json")[0])
     check(measured["arena_bytes"] == planned["bytes"], f"planned {planned['bytes']} bytes, allocated {measured['arena_bytes']}")
     for arena in planned["arenas"]:
         check(arena["bytes"] <= 1.10 * arena["lower_bound"], f"an arena exceeds its lower bound by more than a tenth: {arena}")
@@ -91,8 +117,10 @@ def main():
     artifact = directory / "mnist.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "-o", artifact)
     memory(artifact)
-    corruptions(directory, artifact)
-    mutations(directory, sample=20)
+    corruptions(directory, artifact, bench)
+    artifact = small(directory)
+    corruptions(directory, artifact, train)
+    mutations(artifact, sample=20)
 
 
 main()

@@ -16,7 +16,7 @@ inline std::byte *bytesAt(DeviceSpan memory) {
   return reinterpret_cast<std::byte *>(memory.address);
 }
 
-/// Copies, takes scalars and gives results.
+/// Copies, takes scalars and gives results. A sum over micro-batches is what the last one gives.
 class IdleExecutable : public Executable {
 public:
   explicit IdleExecutable(ResolvedProgram program)
@@ -24,9 +24,21 @@ public:
 
   void run(const RunArguments &arguments) override {
     unsigned slot = arguments.slot;
-    for (const ResolvedProgram::Instruction &instruction : program.instructions)
+    auto move = [](DeviceSpan from, DeviceSpan to) {
+      std::memmove(bytesAt(to), bytesAt(from), from.bytes);
+    };
+    for (const ResolvedProgram::Instruction &instruction : program.instructions) {
+      if (!instruction.runsIn(arguments.part))
+        continue;
       if (const auto *copy = std::get_if<ResolvedProgram::Copy>(&instruction.operation)) {
-        std::memmove(bytesAt(copy->to[slot]), bytesAt(copy->from[slot]), copy->from[slot].bytes);
+        move(copy->from[slot], copy->to[slot]);
+      } else if (const auto *add =
+                     std::get_if<ResolvedProgram::Accumulate>(&instruction.operation)) {
+        move(add->bucket, add->sum);
+      } else if (const auto *recall =
+                     std::get_if<ResolvedProgram::Recall>(&instruction.operation)) {
+        arguments.part.counts ? move(recall->bucket, recall->sum)
+                              : move(recall->sum, recall->bucket);
       } else if (const auto *upload =
                      std::get_if<ResolvedProgram::Upload>(&instruction.operation)) {
         for (const ResolvedProgram::Transfer &scalar : upload->scalars)
@@ -38,6 +50,7 @@ public:
           std::memcpy(block.data() + part.offset, bytesAt(part.memory[slot]),
                       part.memory[slot].bytes);
       }
+    }
   }
   std::span<const std::byte> results() override { return block; }
   std::span<const TraceEvent> times() override { return {}; }

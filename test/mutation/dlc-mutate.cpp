@@ -1,12 +1,13 @@
-// dlc-mutate FILE.dlx [--every N] [--seed S] [--inspect DLC] | --seal FILE.dlx: changes one field
-// of an artifact at a time, renews the hash, and runs what the verifier accepts.
+// dlc-mutate FILE.dlx [--every N] [--seed S] [--all PATH] [--inspect DLC] | --seal FILE.dlx:
+// changes one field of an artifact at a time, renews the hash, and runs what the verifier accepts.
 //
-// A mutant that is accepted runs a step of each of its programs in a child process: it may end in
-// an error, never by a signal. Every field of every table is changed, those of the library's plans
-// too; one mutant of N is tried, drawn by the seed. Machine code itself is not touched: what it
-// does after damage nobody can say. With --inspect, DLC inspect describes each accepted mutant.
-// Prints figures, and for each crash the mutation; exit code 1 if there was one. --seal renews the
-// hash of a file that was changed otherwise.
+// A mutant that is accepted runs steps of each of its programs in a child process, of training with
+// several micro-batches, too: it may end in an error, never by a signal. Every field of every table
+// is changed, those of the library's plans too; one mutant of N is tried, drawn by the seed, and
+// every mutant of fields whose path begins with PATH, such as programs[0].instructions. Machine
+// code itself is not touched: what it does after damage nobody can say. With --inspect, DLC inspect
+// describes each accepted mutant. Prints figures, and for each crash the mutation; exit code 1 if
+// there was one. --seal renews the hash of a file that was changed otherwise.
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/artifact/Error.h"
@@ -35,7 +36,7 @@ std::vector<uint8_t> contentOf(const std::string &path) {
 }
 
 struct Options {
-  std::string file, inspect, seal;
+  std::string file, inspect, seal, all;
   uint64_t every = 1, seed = 0;
 };
 
@@ -161,6 +162,8 @@ bool parse(int argc, char **argv, Options &options) {
       options.every = std::max<uint64_t>(1, std::strtoull(argv[++i], nullptr, 10));
     else if (word == "--seed" && hasValue)
       options.seed = std::strtoull(argv[++i], nullptr, 10);
+    else if (word == "--all" && hasValue)
+      options.all = argv[++i];
     else if (word == "--inspect" && hasValue)
       options.inspect = argv[++i];
     else if (word == "--seal" && hasValue)
@@ -186,8 +189,8 @@ static void seal(const std::string &path) {
 int main(int argc, char **argv) try {
   Options options;
   if (!parse(argc, argv, options)) {
-    std::fprintf(stderr, "usage: dlc-mutate FILE.dlx [--every N] [--seed S] [--inspect DLC] | "
-                         "--seal FILE.dlx\n");
+    std::fprintf(stderr, "usage: dlc-mutate FILE.dlx [--every N] [--seed S] [--all PATH] "
+                         "[--inspect DLC] | --seal FILE.dlx\n");
     return 2;
   }
   if (!options.seal.empty())
@@ -209,7 +212,9 @@ int main(int argc, char **argv) try {
   std::vector<test::FieldMutation> mutations = allMutations(file);
   for (const test::FieldMutation &mutation : mutations) {
     std::string key = mutation.path + std::to_string(options.seed);
-    if (hash64({reinterpret_cast<const uint8_t *>(key.data()), key.size()}) % options.every == 0)
+    bool isDrawn =
+        hash64({reinterpret_cast<const uint8_t *>(key.data()), key.size()}) % options.every == 0;
+    if (isDrawn || (!options.all.empty() && mutation.path.starts_with(options.all)))
       tryMutant(mutation, file, options, figures);
   }
   std::printf("%zu mutations, %llu tried: %llu accepted, %llu of them ran, %llu crashed\n",

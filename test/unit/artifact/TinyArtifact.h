@@ -154,6 +154,55 @@ struct TinyArtifact {
     return result;
   }
 
+  /// Sums the image over micro-batches and ranks ahead of all else, in bucket 7 with sum 8, and
+  /// copies the bucket. Its instructions are 14 copy, 15 accumulate, 16 record, 17 wait, 18 start,
+  /// 19 wait, 20 recall and 21 copy.
+  void countAhead() {
+    using namespace artifact;
+    for (uint32_t arena : {2u, 3u, 4u})
+      root.arenas[arena]->bytes += 448;
+    for (auto &buffer : root.buffers)
+      buffer->live_end = 30;
+    addBuffer("count", 3, 448, {tinyElements}, 0, 0, 30);
+    addBuffer("counted", 4, 448, {tinyElements}, 0, 0, 30);
+    addBuffer("seen", 2, 128, {tinyElements}, 0, 0, 30);
+    auto message = std::make_unique<CollectiveT>();
+    message->buffer = 7;
+    message->elements = tinyElements;
+    message->members = {"loss"};
+    program().collectives.push_back(std::move(message));
+    auto counts = [&] { program().instructions.back()->phase = Phase::Count; };
+    uint32_t event = program().events++;
+    RecordEventT record;
+    record.event = event;
+    WaitEventT wait;
+    wait.event = event;
+    CollectiveStartT start;
+    start.collective = 1;
+    CollectiveWaitT finish;
+    finish.collective = 1;
+    RecallT recall;
+    recall.bucket = 7;
+    recall.sum = 8;
+    CopyT image, count;
+    image.source = 2;
+    image.destination = count.source = 7;
+    count.destination = 9;
+    addInstruction(Stream::Compute, image);
+    counts();
+    addAccumulate(2, 7, 8);
+    counts();
+    addInstruction(Stream::Compute, record);
+    addInstruction(Stream::Comm, wait);
+    addInstruction(Stream::Comm, start);
+    counts();
+    addInstruction(Stream::Compute, finish);
+    counts();
+    addInstruction(Stream::Compute, recall);
+    counts();
+    addInstruction(Stream::Compute, count);
+  }
+
 private:
   void addProgram() {
     using namespace artifact;
