@@ -1,9 +1,12 @@
-// Every record, start and wait, of events and of collectives, of every model's programs is deleted,
-// moved by powers of two, and swapped with the next four: of these mutants the verifier refuses
-// those that are malformed or lose an order, as the closure says, and no others. So it does of
-// those in which a sum over micro-batches moves to the collective's stream, and of those without
-// one of the kernels, where it is the kernel that wrote what another one reads. Of deep models it
-// is every so many-th of them.
+// Every record, start and wait, of events and of collectives, of every model's programs, every sum
+// over micro-batches, recall and copy, and all that counts ahead, is deleted, moved by powers of
+// two, and swapped with the next four: of these mutants the verifier refuses those that are
+// malformed, lose an order, as the closure says, read what is not there yet, or use a bucket where
+// its sum forbids it, and no others. So it does of those in which a sum over micro-batches moves to
+// the collective's stream, and of those without one of the kernels, where it is the kernel that
+// wrote what another one reads. So it does, too, of those in which a recall runs on another stream,
+// and in which what did not count ahead does, or the reverse. Of deep models it is every so many-th
+// of them.
 
 #include "test/unit/CompiledModel.h"
 #include "test/unit/artifact/HappensBefore.h"
@@ -85,6 +88,8 @@ public:
 
   void runOrders();
   void runSums();
+  void runRecalls();
+  void runPhases();
   void runKernels();
 
   size_t refused = 0, accepted = 0;
@@ -95,13 +100,37 @@ private:
     uint32_t buffer;
     bool writes;
     bool reads = !writes;
-    bool isPart = false; // of what is written, other kernels write the rest
+    uint64_t part = 0; // bytes that are written, where other kernels write the rest
+    bool fills() const { return writes && !reads; }
   };
   std::vector<Touch> touchesOf(const artifact::InstructionT &instruction) const;
   void findConflicts();
-  void judge(const Sequence &sequence, const std::string &what);
+  Sequence whole() const {
+    Sequence sequence(steps.size());
+    std::iota(sequence.begin(), sequence.end(), 0);
+    return sequence;
+  }
+  void mutate(const std::vector<size_t> &chosen, size_t at);
+  void judge(const Sequence &sequence, const std::string &what,
+             const std::vector<size_t> &changed = {});
   bool isSound(const Sequence &sequence) const;
   bool isOrdered(const Sequence &sequence, Pass pass) const;
+  /// Of a buffer that is no view.
+  bool isThereWhenRead(const Sequence &sequence, uint32_t buffer) const;
+  bool isSummedAlone(const Sequence &sequence, uint32_t buffer) const;
+  bool isCountedOfInputs(const Sequence &sequence, uint32_t buffer) const;
+  bool isLeftToTheHost(const Sequence &sequence, uint32_t buffer) const;
+  /// By instruction that uses the buffer: which stretches of it are filled before.
+  std::map<size_t, std::vector<char>> filledBefore(const Sequence &sequence, uint32_t buffer) const;
+  std::vector<uint64_t> stretchesOf(uint32_t buffer) const;
+  std::vector<Touch> touchesOf(size_t number, uint32_t buffer) const;
+  /// Uses it otherwise than to recall it.
+  bool reads(size_t number, uint32_t buffer) const;
+  bool counts(size_t number) const {
+    return program.instructions[number]->phase == artifact::Phase::Count;
+  }
+  bool isMutated(size_t number) const;
+  bool isUploaded(uint32_t buffer) const;
   bool isNeeded(size_t writer) const;
   uint32_t rootOf(uint32_t buffer) const {
     return buffers[buffer].aliasOf < 0 ? buffer : static_cast<uint32_t>(buffers[buffer].aliasOf);
@@ -147,7 +176,8 @@ std::vector<Mutants::Touch> Mutants::touchesOf(const artifact::InstructionT &ins
     const artifact::KernelT &kernel = *root.kernels[dispatch->kernel];
     for (size_t i = 0; i < dispatch->buffers.size(); ++i)
       touches.push_back({dispatch->buffers[i], kernel.access[i] != artifact::Access::Read,
-                         kernel.access[i] != artifact::Access::Write, kernel.part != 0});
+                         kernel.access[i] != artifact::Access::Write,
+                         kernel.part * sizeOf(root.buffers[dispatch->buffers[i]]->type->dtype)});
   } else if (const auto *copy = operation.AsCopy()) {
     touches = {{copy->source, false}, {copy->destination, true}};
   } else if (const auto *start = operation.AsCollectiveStart()) {
@@ -180,37 +210,49 @@ void Mutants::findConflicts() {
         conflicts.emplace_back(i, k);
 }
 
+bool Mutants::isUploaded(uint32_t buffer) const {
+  return std::ranges::any_of(whole(), [&](size_t number) {
+    return program.instructions[number]->operation.AsUpload() && !touchesOf(number, buffer).empty();
+  });
+}
+
+bool Mutants::isMutated(size_t number) const {
+  const artifact::OperationUnion &operation = program.instructions[number]->operation;
+  return steps[number].kind != OrderStep::Other || counts(number) || operation.AsAccumulate() ||
+         operation.AsCopy();
+}
+
 void Mutants::runOrders() {
-  Sequence whole(steps.size());
-  for (size_t i = 0; i < whole.size(); ++i)
-    whole[i] = i;
-  judge(whole, "unchanged");
+  judge(whole(), "unchanged");
   EXPECT_EQ(accepted, 1u) << program.name;
-  std::vector<size_t> order;
-  for (size_t i = 0; i < steps.size(); ++i)
-    if (steps[i].kind != OrderStep::Other)
-      order.push_back(i);
-  for (size_t i = 0; i < order.size(); i += strideOf(order.size(), 100)) {
-    size_t at = order[i];
-    std::string name = std::to_string(at);
-    Sequence without = whole;
-    without.erase(without.begin() + static_cast<std::ptrdiff_t>(at));
-    judge(without, name + " deleted");
-    auto move = [&](size_t to) {
-      Sequence moved = without;
-      moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(to), at);
-      judge(moved, name + " moved to " + std::to_string(to));
-    };
-    for (size_t distance = 1; distance <= at; distance *= 2)
-      move(at - distance);
-    for (size_t distance = 1; at + distance <= without.size(); distance *= 2)
-      move(at + distance);
-    auto next = std::ranges::upper_bound(order, at);
-    for (int k = 0; k < 4 && next != order.end(); ++k, ++next) {
-      Sequence swapped = whole;
-      std::swap(swapped[at], swapped[*next]);
-      judge(swapped, name + " swapped with " + std::to_string(*next));
-    }
+  std::vector<size_t> chosen;
+  for (size_t number = 0; number < steps.size(); ++number)
+    if (isMutated(number))
+      chosen.push_back(number);
+  for (size_t i = 0; i < chosen.size(); i += strideOf(chosen.size(), 100))
+    mutate(chosen, chosen[i]);
+}
+
+void Mutants::mutate(const std::vector<size_t> &chosen, size_t at) {
+  std::string name = std::to_string(at);
+  Sequence without = whole();
+  without.erase(without.begin() + static_cast<std::ptrdiff_t>(at));
+  judge(without, name + " deleted", {at});
+  auto move = [&](size_t to) {
+    Sequence moved = without;
+    moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(to), at);
+    judge(moved, name + " moved to " + std::to_string(to), {at});
+  };
+  for (size_t distance = 1; distance <= at; distance *= 2)
+    move(at - distance);
+  for (size_t distance = 1; at + distance <= without.size(); distance *= 2)
+    move(at + distance);
+  move(without.size());
+  auto next = std::ranges::upper_bound(chosen, at);
+  for (int k = 0; k < 4 && next != chosen.end(); ++k, ++next) {
+    Sequence swapped = whole();
+    std::swap(swapped[at], swapped[*next]);
+    judge(swapped, name + " swapped with " + std::to_string(*next), {at, *next});
   }
 }
 
@@ -226,8 +268,7 @@ void Mutants::runSums() {
           return step.kind == OrderStep::Start && touches[place][0].buffer == touches[at][0].buffer;
         });
     ASSERT_NE(start, steps.end()) << program.name << ", " << at;
-    Sequence moved(steps.size());
-    std::iota(moved.begin(), moved.end(), 0);
+    Sequence moved = whole();
     auto from = moved.begin() + static_cast<std::ptrdiff_t>(at);
     std::rotate(from, from + 1, moved.begin() + (start - steps.begin()));
     artifact::Stream compute = std::exchange(steps[at].stream, start->stream);
@@ -239,12 +280,44 @@ void Mutants::runSums() {
   }
 }
 
+void Mutants::runRecalls() {
+  for (size_t at = 0; at < steps.size(); ++at) {
+    if (!program.instructions[at]->operation.AsRecall())
+      continue;
+    for (artifact::Stream stream : {artifact::Stream::Comm, artifact::Stream::Copy}) {
+      artifact::Stream compute = std::exchange(steps[at].stream, stream);
+      program.instructions[at]->stream = stream;
+      judge(whole(), std::to_string(at) + " on stream " + artifact::EnumNameStream(stream));
+      program.instructions[at]->stream = steps[at].stream = compute;
+    }
+  }
+}
+
+void Mutants::runPhases() {
+  std::vector<size_t> chosen;
+  for (size_t number = 0; number < steps.size(); ++number) {
+    const artifact::OperationUnion &operation = program.instructions[number]->operation;
+    if (isMutated(number) ? !operation.AsRecordEvent() && !operation.AsWaitEvent()
+                          : operation.AsDispatch() != nullptr)
+      chosen.push_back(number);
+  }
+  for (size_t i = 0; i < chosen.size(); i += strideOf(chosen.size(), 60)) {
+    size_t at = chosen[i];
+    artifact::Phase &phase = program.instructions[at]->phase;
+    artifact::Phase compiled =
+        std::exchange(phase, counts(at) ? artifact::Phase::Forward : artifact::Phase::Count);
+    std::set<Pass> kept = std::exchange(passes[at], passesOf(*program.instructions[at]));
+    judge(whole(), std::to_string(at) + " in phase " + artifact::EnumNamePhase(phase), {at});
+    passes[at] = std::move(kept);
+    phase = compiled;
+  }
+}
+
 void Mutants::runKernels() {
   for (size_t at = 0; at < steps.size(); at += strideOf(steps.size(), 250)) {
     if (!program.instructions[at]->operation.AsDispatch())
       continue;
-    Sequence without(steps.size());
-    std::iota(without.begin(), without.end(), 0);
+    Sequence without = whole();
     without.erase(without.begin() + static_cast<std::ptrdiff_t>(at));
     bool needed = isNeeded(at);
     EXPECT_EQ(isAccepted(without), !needed) << program.name << ", without " << at;
@@ -261,7 +334,7 @@ bool Mutants::isNeeded(size_t writer) const {
   };
   auto writesAll = [&](size_t place, const Touch &what) {
     return std::ranges::any_of(touches[place], [&](const Touch &other) {
-      return other.writes && !other.isPart && meets(other, what);
+      return other.writes && other.part == 0 && meets(other, what);
     });
   };
   for (const Touch &result : touches[writer]) {
@@ -279,24 +352,39 @@ bool Mutants::isNeeded(size_t writer) const {
   return false;
 }
 
-void Mutants::judge(const Sequence &sequence, const std::string &what) {
-  bool sound = isSound(sequence);
+/// What the mutant's other instructions use is as compiled.
+void Mutants::judge(const Sequence &sequence, const std::string &what,
+                    const std::vector<size_t> &changed) {
+  std::set<uint32_t> used; // that are no views
+  for (size_t number : changed) {
+    for (const Touch &touch : touches[number])
+      used.insert(rootOf(touch.buffer));
+    if (steps[number].kind == OrderStep::Finish)
+      used.insert(program.collectives[steps[number].number]->buffer);
+  }
+  bool sound = isSound(sequence) && std::ranges::all_of(used, [&](uint32_t buffer) {
+                 return isThereWhenRead(sequence, buffer) && isSummedAlone(sequence, buffer) &&
+                        isCountedOfInputs(sequence, buffer) && isLeftToTheHost(sequence, buffer);
+               });
   EXPECT_EQ(isAccepted(sequence), sound) << program.name << ", " << what;
   (sound ? accepted : refused) += 1;
 }
 
-/// Each event and collective in its order, and every conflict ordered one way or the other.
+/// Each event and collective in its order, starts and ends of one phase, and every conflict ordered
+/// one way or the other.
 bool Mutants::isSound(const Sequence &sequence) const {
-  std::set<uint32_t> recorded, started, finished;
+  std::set<uint32_t> recorded, finished;
+  std::map<uint32_t, bool> started; // whether they count
   for (size_t number : sequence) {
     const OrderStep &step = steps[number];
     if ((step.kind == OrderStep::Wait && !recorded.contains(step.number)) ||
-        (step.kind == OrderStep::Finish && !started.contains(step.number)))
+        (step.kind == OrderStep::Finish &&
+         (!started.contains(step.number) || started.at(step.number) != counts(number))))
       return false;
     if (step.kind == OrderStep::Record)
       recorded.insert(step.number);
     if (step.kind == OrderStep::Start)
-      started.insert(step.number);
+      started[step.number] = counts(number);
     if (step.kind == OrderStep::Finish)
       finished.insert(step.number);
   }
@@ -327,6 +415,141 @@ bool Mutants::isOrdered(const Sequence &sequence, Pass pass) const {
     size_t first = place[a] < place[b] ? a : b, then = place[a] < place[b] ? b : a;
     return isBefore(endOf(first), place[then]);
   });
+}
+
+std::vector<Mutants::Touch> Mutants::touchesOf(size_t number, uint32_t buffer) const {
+  std::vector<Touch> found;
+  std::ranges::copy_if(touches[number], std::back_inserter(found),
+                       [&](const Touch &touch) { return rootOf(touch.buffer) == buffer; });
+  return found;
+}
+
+bool Mutants::reads(size_t number, uint32_t buffer) const {
+  return !program.instructions[number]->operation.AsRecall() &&
+         std::ranges::any_of(touchesOf(number, buffer), &Touch::reads);
+}
+
+/// Where they begin and end that anything uses.
+std::vector<uint64_t> Mutants::stretchesOf(uint32_t buffer) const {
+  std::set<uint64_t> cuts;
+  for (size_t number = 0; number < steps.size(); ++number)
+    for (const Touch &touch : touchesOf(number, buffer))
+      cuts.insert({buffers[touch.buffer].begin, buffers[touch.buffer].end});
+  return {cuts.begin(), cuts.end()};
+}
+
+/// What works in place fills nothing. A variable has its value, unless the host gives it.
+std::map<size_t, std::vector<char>> Mutants::filledBefore(const Sequence &sequence,
+                                                          uint32_t buffer) const {
+  std::vector<uint64_t> cuts = stretchesOf(buffer);
+  std::vector<char> filled(cuts.size());
+  std::map<std::pair<uint64_t, uint64_t>, std::map<uint32_t, uint64_t>> parts; // by bytes, kernel
+  std::map<size_t, std::vector<char>> before;
+  for (size_t number : sequence) {
+    std::vector<Touch> uses = touchesOf(number, buffer);
+    if (!uses.empty())
+      before[number] = filled;
+    const artifact::OperationUnion &operation = program.instructions[number]->operation;
+    if (buffers[buffer].program < 0 && !operation.AsUpload())
+      continue;
+    for (const Touch &touch : uses) {
+      auto [begin, end] = std::pair(buffers[touch.buffer].begin, buffers[touch.buffer].end);
+      uint64_t bytes = touch.fills() ? end - begin : 0;
+      if (touch.fills() && touch.part) {
+        auto &known = parts[{begin, end}];
+        known[operation.AsDispatch()->kernel] = touch.part;
+        bytes = 0;
+        for (auto [kernel, part] : known)
+          bytes += part;
+      }
+      for (size_t i = 0; i < cuts.size() && touch.fills(); ++i)
+        filled[i] |= bytes >= end - begin && cuts[i] >= begin && cuts[i] < end;
+    }
+  }
+  return before;
+}
+
+/// Whatever was filled before a use of it as compiled is so in the mutant.
+bool Mutants::isThereWhenRead(const Sequence &sequence, uint32_t buffer) const {
+  std::vector<uint64_t> cuts = stretchesOf(buffer);
+  auto compiled = filledBefore(whole(), buffer), changed = filledBefore(sequence, buffer);
+  return std::ranges::all_of(changed, [&](const auto &use) {
+    const auto &[number, filled] = use;
+    return std::ranges::all_of(touchesOf(number, buffer), [&](const Touch &touch) {
+      for (size_t i = 0; i < cuts.size(); ++i)
+        if (touch.reads && cuts[i] >= buffers[touch.buffer].begin &&
+            cuts[i] < buffers[touch.buffer].end && compiled[number][i] > filled[i])
+          return false;
+      return true;
+    });
+  });
+}
+
+/// From a sum over micro-batches to the start of its collective, and from the end of one that
+/// counts to its recall, nothing else uses the bucket; all four count, or none does.
+bool Mutants::isSummedAlone(const Sequence &sequence, uint32_t buffer) const {
+  constexpr size_t nowhere = SIZE_MAX;
+  size_t sum = nowhere, start = nowhere, finish = nowhere, recall = nowhere;
+  std::vector<size_t> others;
+  for (size_t place = 0; place < sequence.size(); ++place) {
+    size_t number = sequence[place];
+    const artifact::OperationUnion &operation = program.instructions[number]->operation;
+    if (steps[number].kind == OrderStep::Finish) {
+      if (program.collectives[steps[number].number]->buffer == buffer)
+        finish = place;
+    } else if (touchesOf(number, buffer).empty()) {
+      continue;
+    } else if (operation.AsAccumulate()) {
+      sum = place;
+    } else if (operation.AsRecall()) {
+      recall = place;
+    } else if (steps[number].kind == OrderStep::Start) {
+      start = place;
+    } else {
+      others.push_back(place);
+    }
+  }
+  if (start == nowhere) // no bucket, and no sum's buffer is used otherwise
+    return true;
+  auto isAlone = [&](size_t from, size_t to) {
+    return from < to && to != nowhere &&
+           std::ranges::none_of(others, [&](size_t place) { return from < place && place < to; });
+  };
+  bool isCount = counts(sequence[start]);
+  auto isOfOnePhase = [&](size_t place) {
+    return place == nowhere || counts(sequence[place]) == isCount;
+  };
+  if (!isOfOnePhase(sum) || !isOfOnePhase(finish) || !isOfOnePhase(recall))
+    return false;
+  if (sum == nowhere ? isCount : !isAlone(sum, start))
+    return false;
+  return isCount ? isAlone(finish, recall) : recall == nowhere;
+}
+
+/// What counts ahead reads nothing that anything else has written, the host apart, nothing that
+/// ranks have summed up, and no variable.
+bool Mutants::isCountedOfInputs(const Sequence &sequence, uint32_t buffer) const {
+  bool isOfPass = buffers[buffer].program < 0 && !isUploaded(buffer);
+  for (size_t number : sequence) {
+    if (isOfPass && counts(number) && reads(number, buffer))
+      return false;
+    bool isOther = !counts(number) || steps[number].kind == OrderStep::Start;
+    isOfPass |= isOther && !program.instructions[number]->operation.AsUpload() &&
+                std::ranges::any_of(touchesOf(number, buffer), &Touch::writes);
+  }
+  return true;
+}
+
+/// Nothing writes what the host has taken.
+bool Mutants::isLeftToTheHost(const Sequence &sequence, uint32_t buffer) const {
+  bool isTaken = false;
+  for (size_t number : sequence) {
+    std::vector<Touch> uses = touchesOf(number, buffer);
+    if (isTaken && std::ranges::any_of(uses, &Touch::writes))
+      return false;
+    isTaken |= !uses.empty() && program.instructions[number]->operation.AsDownload();
+  }
+  return true;
 }
 
 bool Mutants::isAccepted(const Sequence &sequence) {
@@ -373,6 +596,8 @@ TEST_P(CompiledOrder, IsRefusedWhereItIsLost) {
     Mutants mutants(*root, i);
     mutants.runOrders();
     mutants.runSums();
+    mutants.runRecalls();
+    mutants.runPhases();
     mutants.runKernels();
     refused += mutants.refused;
     accepted += mutants.accepted;
