@@ -1,7 +1,8 @@
 // Which instructions run once a step is what the compiler calls their phase. That the others do
 // without them is checked here: they write no variable, read none that was written, no sum over
 // ranks but those that are counted ahead, and nothing that follows from one; and that those which
-// do read nothing of one micro-batch.
+// do read nothing of one micro-batch. Where a sum over ranks is in the way, the message names its
+// members and what the sum depends on, which the author of the model can change.
 #include "runtime/core/Accumulation.h"
 
 #include "runtime/artifact/Error.h"
@@ -17,22 +18,44 @@ namespace dlc::rt {
 
 namespace {
 
+/// What a value is computed from, inputs apart.
+struct Sources {
+  bool network = false, draws = false;
+
+  void add(Sources other) {
+    network |= other.network;
+    draws |= other.draws;
+  }
+};
+
 class Checker {
 public:
-  explicit Checker(const Artifact &artifact) : artifact(artifact) {}
+  Checker(const Artifact &artifact, const artifact::Program &program)
+      : artifact(artifact), program(program) {
+    if (!artifact->variables())
+      return;
+    for (const artifact::Variable *variable : *artifact->variables()) {
+      Sources &source = sources[rootOf(variable->buffer())];
+      source.network |= variable->kind() != artifact::VariableKind::Scalar;
+      source.draws |= variable->name()->string_view() == "seed";
+    }
+  }
 
-  void visit(const artifact::Program &program, const artifact::Instruction &instruction) {
+  void visit(const artifact::Instruction &instruction) {
     if (const auto *upload = instruction.operation_as_Upload(); upload && upload->buffers())
       for (uint32_t buffer : *upload->buffers())
         if (!isKept(buffer))
           ofBatch.insert(rootOf(buffer));
     bool counts = instruction.phase() == artifact::Phase::Count;
     if (const auto *add = instruction.operation_as_Accumulate(); add && !counts) {
-      require(!late.contains(rootOf(add->bucket())));
+      require(!late.contains(rootOf(add->bucket())), instruction);
       late.insert(rootOf(add->bucket()));
     }
-    if (const auto *start = instruction.operation_as_CollectiveStart(); start && !counts)
-      late.insert(rootOf(program.collectives()->Get(start->collective())->buffer()));
+    if (const auto *start = instruction.operation_as_CollectiveStart(); start && !counts) {
+      const artifact::Collective *collective = program.collectives()->Get(start->collective());
+      late.insert(rootOf(collective->buffer()));
+      reduced[rootOf(collective->buffer())] = collective;
+    }
     reads.clear();
     writes.clear();
     collect(instruction);
@@ -41,15 +64,21 @@ public:
         reads.insert(buffer);
     bool once = isOncePerStep(instruction);
     bool isOfBatch = false;
+    Sources from;
     for (uint32_t buffer : reads) {
       bool isLate = late.contains(rootOf(buffer));
+      if (auto sum = reduced.find(rootOf(buffer)); sum != reduced.end() && !once)
+        refuse(*sum->second);
       require(once ? isLate || !ofBatch.contains(rootOf(buffer))
-                   : !isLate && !updated[arenaOf(buffer)].meets(bytesOf(buffer)));
+                   : !isLate && !updated[arenaOf(buffer)].meets(bytesOf(buffer)),
+              instruction);
       isOfBatch |= ofBatch.contains(rootOf(buffer));
+      from.add(sources[rootOf(buffer)]);
     }
     for (uint32_t buffer : writes) {
       bool kept = isKept(buffer);
-      require(once || !kept);
+      require(once || !kept, instruction);
+      sources[rootOf(buffer)].add(from);
       if (kept)
         updated[arenaOf(buffer)].add(bytesOf(buffer));
       else if (once)
@@ -93,16 +122,44 @@ private:
     }
   }
 
-  static void require(bool good) {
+  void require(bool good, const artifact::Instruction &instruction) const {
     if (!good)
       throw Error(ErrorCode::BadInput,
-                  "--accumulate cannot train this model: its backward pass needs figures of the "
-                  "whole batch that depend on more than inputs (as batch_norm(sync = true) and a "
-                  "loss whose count depends on what the network gives do); use more ranks or a "
-                  "smaller batch");
+                  "--accumulate cannot train " + artifact.name() + ": at '" +
+                      (instruction.location() ? instruction.location()->str() : "") +
+                      "', what runs once a step and what runs for every batch of it use each "
+                      "other's results; use more ranks or a smaller batch");
+  }
+
+  /// Every micro-batch needs the sum, which is there after the last one only.
+  [[noreturn]] void refuse(const artifact::Collective &sum) {
+    std::set<std::string> names;
+    if (sum.members())
+      for (const flatbuffers::String *member : *sum.members())
+        names.insert("'" + member->str() + "'");
+    std::string members;
+    for (const std::string &name : names)
+      members += (members.empty() ? "" : ", ") + name;
+    Sources of = sources[rootOf(sum.buffer())];
+    bool isLoss = names.contains("'loss'");
+    std::string cause = !of.draws    ? "what the network computes"
+                        : of.network ? "what the network computes or draws"
+                                     : "random numbers that the model draws";
+    std::string change =
+        isLoss ? "let the loss count by inputs alone" : "give batch_norm sync = false";
+    if (isLoss && of.draws)
+      change = "make what is drawn an input, so that the loss counts by inputs alone";
+    throw Error(ErrorCode::BadInput, "--accumulate cannot train " + artifact.name() + ": " +
+                                         members +
+                                         " needs a sum over the whole batch that depends on " +
+                                         cause + ", and only sums of inputs can be formed ahead; " +
+                                         change + ", or use more ranks or a smaller batch");
   }
 
   const Artifact &artifact;
+  const artifact::Program &program;
+  std::map<uint32_t, Sources> sources;                      // by root
+  std::map<uint32_t, const artifact::Collective *> reduced; // by root, but for what counts ahead
   std::set<uint32_t> late;    // roots that hold what is known after the last micro-batch only
   std::set<uint32_t> ofBatch; // and what depends on the inputs of the present one
   std::map<uint32_t, WrittenRanges> updated; // by arena: what holds the next step's values
@@ -119,11 +176,11 @@ bool countsAhead(const artifact::Program &program) {
 }
 
 void requireMicroBatches(const Artifact &artifact, const artifact::Program &program) {
-  Checker checker(artifact);
+  Checker checker(artifact, program);
   size_t sums = 0;
   if (program.instructions())
     for (const artifact::Instruction *instruction : *program.instructions()) {
-      checker.visit(program, *instruction);
+      checker.visit(*instruction);
       sums += instruction->operation_type() == artifact::Operation::Accumulate;
     }
   if (sums != (program.collectives() ? program.collectives()->size() : 0))

@@ -2,6 +2,7 @@
 """--accumulate K: K batches on one rank give the bits of K ranks, batch norm, dropout and random tensors included;
 resuming; what cannot be summed."""
 import os
+import re
 
 from support import MODELS, check, digits, read_safetensors, run, same_file, without_data, workspace
 
@@ -22,6 +23,14 @@ def run_noise2void(model, data, name, *options, ranks):
     weights = directory / f"{name}.safetensors"
     run("dlc-run", "-np", ranks, "train", *model, "--threads", 1, *data, "--steps", 5, "--run", directory / name, "--save", weights, *options)
     return weights
+
+
+def refuses(directory, name, text, data, reason):
+    model, artifact = directory / f"{name}.dl", directory / f"{name}.dlx"
+    model.write_text(text)
+    run("dlc", "compile", model, "--threads=1", "-o", artifact)
+    _, err = run("dlc-run", "train", artifact, "--threads", 1, *data, "--steps", 1, "--run", directory / name, "--accumulate", 2, expect=1)
+    check(re.fullmatch(f"dlc-run: error: --accumulate cannot train {re.escape(str(artifact))}: {reason}\n", err), err)
 
 
 def main():
@@ -81,9 +90,8 @@ model noisy(batch = 2) {
   loss = mse(y, image, where = mask > 0.5) + 0.5 * mae(y, image, where = MASK)
 }
 """
-    masked, unknown = directory / "masked.dl", directory / "unknown.dl"
+    masked = directory / "masked.dl"
     masked.write_text(text.replace("MASK", "image > 0.0"))
-    unknown.write_text(text.replace("MASK", "y > 0.5"))
     np.save(directory / "cells.npy", image[:, :8, :8])
     density = np.linspace(-2, 2, len(image))[:, None, None] # so that batches count differently
     np.save(directory / "mask.npy", (image > density)[:, :8, :8].astype(np.uint8))
@@ -99,8 +107,17 @@ model noisy(batch = 2) {
     same_file(alone, trained([masked], cells, "masked-cut", "--steps", 7, "--resume")[0], "a resumed run that counts ahead")
     same_file(trained([masked], cells, "masked-4", *few, ranks=4)[0], trained([masked], cells, "masked-2x2", *few, "--accumulate", 2, ranks=2)[0],
               "2 ranks of 2 batches and 4 ranks, masked")
-    _, err = run("dlc-run", "train", unknown, "--threads", 1, *cells, "--steps", 1, "--run", directory / "unknown", "--accumulate", 2, expect=1)
-    check("--accumulate cannot train this model" in err and err.strip().count("\n") == 0, err)
+    counted = text.replace("MASK", "image > 0.0")
+    normed = counted.replace("  output", "  y = batch_norm(y, sync = true, name = \"norm\")\n  output")
+    for name, other, members, cause, change in (
+            ("unknown", text.replace("MASK", "y > 0.5"), "loss", "what the network computes", "let the loss count by inputs alone"),
+            # A kernel that draws may compute something of the network's, too.
+            ("drawn", text.replace("MASK", "uniform(y.shape) > 0.5"), "loss",
+             "(random numbers that the model draws|what the network computes or draws)",
+             "make what is drawn an input, so that the loss counts by inputs alone"),
+            ("synced", normed, "norm", "what the network computes", "give batch_norm sync = false")):
+        refuses(directory, name, other, cells, f"'{members}' needs a sum over the whole batch that depends on {cause}, and only sums of inputs can "
+                f"be formed ahead; {change}, or use more ranks or a smaller batch")
 
     volume = directory / "volume.npy"
     np.save(volume, random.normal(500, 50, size=(16, 64, 64)).astype(np.uint16))
