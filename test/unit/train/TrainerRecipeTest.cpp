@@ -230,6 +230,42 @@ TEST_F(TrainerTest, ResumesOnOtherRanksAgainAndAgain) {
   EXPECT_NE(printed().find("resuming after step 7 of 12\n"), std::string::npos) << printed();
 }
 
+/// Whole steps of the new size are what is done of the epoch: of 5 samples, two steps of 2, and the
+/// fifth is trained on again. The parameter is the sum of the last step's samples, of which the
+/// epoch has 0 to 6.
+TEST_F(TrainerTest, ResumesWithOtherNumbersOfBatchesAStep) {
+  TrainOptions run = options("run");
+  run.shuffle = false;
+  std::vector<float> sums;
+  for (auto [steps, batches] : {std::pair(5, 1), {6, 2}, {7, 1}, {8, 3}}) {
+    run.steps = steps;
+    run.accumulate = batches;
+    train(run, 1, 0, test::Copying::Accumulated);
+    std::string last = directory / "run/last.safetensors";
+    sums.push_back(readSafetensors(last).tensors.at("weight").values[0]);
+    run = resumption("run");
+    run.overrides = {"accumulate"};
+  }
+  EXPECT_EQ(sums, (std::vector<float>{4, 4 + 5, 6, 0 + 1 + 2}));
+  EXPECT_NE(printed().find("resuming after step 7 of 8\n"), std::string::npos) << printed();
+}
+
+/// Of the epoch's losses 1 to 7 the fifth counts twice, and the first once more in the last step,
+/// which goes round to it.
+TEST_F(TrainerTest, LossesOfStepsThatAreDoneAgainCountTwice) {
+  writeData({1, 2, 3, 4, 5, 6, 7});
+  TrainOptions run = options("run");
+  run.shuffle = false;
+  run.steps = 5;
+  train(run, 1, 0, test::Copying::Accumulated);
+  run = resumption("run");
+  run.epochs = 1;
+  run.accumulate = 2;
+  run.overrides = {"accumulate"};
+  train(run, 1, 0, test::Copying::Accumulated);
+  EXPECT_NE(printed().find("epoch 1/1  loss 3.778  "), std::string::npos) << printed();
+}
+
 /// The samples are trained on again, and their losses count once.
 TEST_F(TrainerTest, LessThanAStepBeginsTheEpochAnew) {
   writeData({1, 2, 3, 4, 5, 6, 7});
