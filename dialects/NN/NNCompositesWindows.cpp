@@ -9,7 +9,8 @@ using namespace dlc::nn;
 //===- Means over windows ---------------------------------------------------------------------===//
 
 // Pooling and upsampling are linear along each spatial dimension apart, so they are done one
-// dimension after the other: a tensor is then [L, S, T], and S is taken apart in steps.
+// dimension after the other. Where windows step by more than one a tensor is then [L, S, T], and S
+// is taken apart in steps.
 
 /// A dimension of a tensor, and how many elements are ahead of it and behind it.
 namespace {

@@ -97,7 +97,7 @@ std::optional<Axes> Walk::visit(Operation *op) {
 
 std::optional<Axes> Walk::convert(Operation *op, WindowQuery &windows) {
   if (op->hasTrait<nn::Elementwise>() && !fullOperands(op).empty())
-    return mergeAxes(op->getOperands(), windows);
+    return mergeAxes(fullOperands(op), windows);
   bool depends =
       llvm::any_of(op->getOperands(), [&](Value v) { return llvm::any_of(windows(v), follows); });
   auto windowed = dyn_cast<WindowsOpInterface>(op);

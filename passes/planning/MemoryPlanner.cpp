@@ -3,8 +3,8 @@
 // the smallest (Pisarchyk, Lee 2020, "Efficient memory management for deep neural net inference",
 // greedy by size). Where that leaves holes, the buffers that are live at the peak come first, on a
 // stack whose top is free first: then the peak has no holes, and later buffers mostly find room.
-// Where that leaves holes, too, they come in order of time. Of the best order then what ended on
-// top comes first, some times, while more than a hundredth is holes.
+// Where that leaves holes, too, they come in order of time. Then, some times and while more than a
+// hundredth is holes, what the best order put on top comes first.
 
 #include "passes/planning/MemoryPlanner.h"
 
@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 namespace {
@@ -99,35 +98,35 @@ std::vector<size_t> sorted(const std::vector<dlc::BufferInterval> &buffers,
 
 dlc::MemoryPlan dlc::planMemory(const std::vector<BufferInterval> &buffers, int64_t alignment) {
   Peak peak = findPeak(buffers, alignment);
-  MemoryPlan best;
-  best.bytes = std::numeric_limits<int64_t>::max();
-  std::vector<size_t> bestOrder;
-  auto take = [&](std::vector<size_t> order) {
-    MemoryPlan plan = place(buffers, order, alignment);
-    if (plan.bytes >= best.bytes)
-      return;
-    best = std::move(plan);
-    bestOrder = std::move(order);
-  };
   auto bySize = [](const BufferInterval &buffer) { return Rank(false, -buffer.bytes, 0); };
   auto fromPeak = [&](const BufferInterval &buffer) {
     bool isAtPeak = buffer.begin <= peak.time && peak.time <= buffer.end;
     return Rank(!isAtPeak, isAtPeak ? -buffer.end : -buffer.bytes, 0);
   };
   auto byTime = [](const BufferInterval &buffer) { return Rank(false, buffer.begin, -buffer.end); };
-  take(sorted(buffers, bySize));
-  if (best.bytes > peak.bytes)
-    take(sorted(buffers, fromPeak));
-  if (best.bytes > peak.bytes)
-    take(sorted(buffers, byTime));
+  std::vector<size_t> order = sorted(buffers, bySize);
+  MemoryPlan best = place(buffers, order, alignment);
+  auto tryRank = [&](llvm::function_ref<Rank(const BufferInterval &)> rank) {
+    if (best.bytes == peak.bytes)
+      return;
+    std::vector<size_t> other = sorted(buffers, rank);
+    MemoryPlan plan = place(buffers, other, alignment);
+    if (plan.bytes >= best.bytes)
+      return;
+    best = std::move(plan);
+    order = std::move(other);
+  };
+  tryRank(fromPeak);
+  tryRank(byTime);
   constexpr int tries = 16;
-  std::vector<size_t> order = bestOrder;
+  MemoryPlan last = best;
   for (int i = 0; i < tries && best.bytes > peak.bytes + peak.bytes / 100; ++i) {
-    MemoryPlan plan = place(buffers, order, alignment);
     auto top = std::ranges::max_element(
-        order, {}, [&](size_t buffer) { return plan.offsets[buffer] + buffers[buffer].bytes; });
+        order, {}, [&](size_t buffer) { return last.offsets[buffer] + buffers[buffer].bytes; });
     std::rotate(order.begin(), top, top + 1);
-    take(order);
+    last = place(buffers, order, alignment);
+    if (last.bytes < best.bytes)
+      best = last;
   }
   best.lowerBound = peak.bytes;
   return best;

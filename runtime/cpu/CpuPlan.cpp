@@ -82,6 +82,10 @@ bool CpuPlan::isConsistent(const KernelRequest &request) {
       !areBounded(request.dilations, 1) || !areBounded(request.paddingLow, 0) ||
       !areBounded(request.paddingHigh, 0))
     return false;
+  bool addsBias = request.op == KernelOp::Conv || request.op == KernelOp::ConvGradData ||
+                  request.op == KernelOp::Matmul;
+  if ((request.bias || request.relu) && !addsBias)
+    return false;
   size_t rank = request.operands[0].shape.size();
   for (size_t i = 0; i < request.operands.size(); ++i) {
     bool bias = request.bias && i == 2;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 namespace dlc::rt {
 namespace {
@@ -109,7 +108,7 @@ bool SlicedConv::setLayouts(std::span<const Layout> layouts) {
   for (Pieces *pieces : {&stacked, &single, &weight}) {
     const Layout &layout = layouts[pieces->operand];
     const std::vector<int64_t> &shape = request.operands[pieces->operand].shape;
-    if (!hasPieces(layout))
+    if (!hasPieces(layout) || (pieces != &weight && layout.blockOf(0) != 1))
       return false;
     pieces->count = layout.outerExtent(shape, 1);
     pieces->bytes = pixelsOf(shape) * layout.blockOf(0) * layout.blockOf(1) *
@@ -119,7 +118,8 @@ bool SlicedConv::setLayouts(std::span<const Layout> layouts) {
   const std::vector<int64_t> &weightShape = request.operands[weight.operand].shape;
   const Layout &weightLayout = layouts[weight.operand];
   size_t along = request.op == KernelOp::ConvGradData ? 0 : 1;
-  if (request.operands[stacked.operand].shape[1] % (weight.depth * layouts[0].blockOf(1)) != 0 ||
+  int64_t channelBlock = layouts[stacked.operand].blockOf(1);
+  if (request.operands[stacked.operand].shape[1] % (weight.depth * channelBlock) != 0 ||
       weightShape[along] % (weight.depth * weightLayout.blockOf(along)) != 0)
     return false;
   stacked.count /= weight.depth;
@@ -140,12 +140,13 @@ uint64_t SlicedConv::workspaceBytes() const {
 }
 
 uint64_t SlicedConv::copiedBytes() const {
-  return workspaceBytes() * static_cast<uint64_t>(groups);
+  uint64_t weights = groupBytes(weight, weight.depth);
+  return weights + (workspaceBytes() - weights) * static_cast<uint64_t>(groups);
 }
 
 std::vector<void *> SlicedConv::sliceBuffers(std::span<void *const> volumes) const {
   std::vector<void *> buffers(volumes.begin(), volumes.end());
-  std::byte *place = static_cast<std::byte *>(volumes.back());
+  auto *place = static_cast<std::byte *>(volumes.back());
   auto take = [&](const Pieces &pieces, int64_t copies) {
     buffers[pieces.operand] = place;
     place += groupBytes(pieces, copies);
@@ -207,11 +208,9 @@ void SlicedConv::stack(int64_t task, int64_t group, const Buffers &buffers) cons
 /// Copies one piece of the other operand's slices: into the volume if they are the result.
 void SlicedConv::moveSingle(int64_t task, int64_t group, const Buffers &buffers) const {
   int64_t block = task % single.count, slice = group * groupSize + task / single.count;
-  std::byte *ofGroup = at(buffers.slices[single.operand], task * single.bytes);
-  if (slice >= slices) {
-    std::memset(ofGroup, 0, static_cast<size_t>(single.bytes));
+  if (slice >= slices) // what stands there is multiplied by zeros, or nobody reads it
     return;
-  }
+  std::byte *ofGroup = at(buffers.slices[single.operand], task * single.bytes);
   int64_t image = slice / single.depth;
   int64_t piece = (image * single.count + block) * single.depth + slice % single.depth;
   std::byte *ofVolume = at(buffers.volumes[single.operand], piece * single.bytes);

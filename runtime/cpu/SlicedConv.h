@@ -35,7 +35,7 @@ public:
 
   /// Bytes of a group's operands, in a workspace ahead of the library's own.
   uint64_t workspaceBytes() const;
-  /// Bytes that one run copies.
+  /// Bytes that one run copies, a filter gradient's sums not counted.
   uint64_t copiedBytes() const;
   /// Buffers of one group's operands, and last the library's own workspace, for those of volumes.
   std::vector<void *> sliceBuffers(std::span<void *const> volumes) const;
@@ -72,7 +72,7 @@ private:
   int64_t weightRows = 0, weightColumns = 0; // blocks of its first two dimensions
   int64_t first = 0;                         // slice that a window begins with, for slice 0
   int64_t slices = 0;                        // of all volumes
-  int64_t groupSize = 0, groups = 0;         // the last one's slices may be too many
+  int64_t groupSize = 0, groups = 0;         // the last one need not be full
 };
 
 } // namespace dlc::rt

@@ -592,7 +592,10 @@ std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augm
   std::vector<Sample> inputs;
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
-    inputs.push_back(std::move(values[static_cast<size_t>(value)]));
+    Sample &input = inputs.emplace_back(std::move(values[static_cast<size_t>(value)]));
+    if (!spec.shape.empty() &&
+        input.shape.size() == spec.shape.size()) // the one that fits() allows
+      input.shape.erase(input.shape.begin());
     requireValues(spec, inputs.back().values, [&] { return placeBehindSteps(spec, index); });
   }
   return inputs;

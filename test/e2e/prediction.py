@@ -386,6 +386,36 @@ def test_inputs_without_channels():
     same(by("32,48", image, depth, "--tta"), wanted, "the mean over flips and turns of two inputs")
 
 
+STACKS = """
+model stacks(batch = 2, patch = [32, 32]) {
+  input image : f32[batch, 5, patch...]
+  input mask : f32[batch, 1, patch...]
+  logits = conv(image, 1, kernel = 3, padding = 1, name = "sums")
+  output probability = sigmoid(logits)
+  loss = bce_with_logits(logits, mask)
+}
+"""
+
+
+def test_depths_as_channels():
+    """Volumes without channels are images whose channels are their slices, in tiles of any shape."""
+    files = {axes: directory / f"stacks-{axes}.dl" for axes in ("NZYX", "NCYX")}
+    for axes, file in files.items():
+        file.write_text(STACKS + f'data {{ source image : axes = "{axes}" }}\n')
+    start = directory / "stacks.safetensors"
+    for shape in ((2, 5, 32, 32), (2, 5, 70, 60), (2, 5, 400, 40)):
+        image, mask = random.normal(size=shape).astype(np.float32), np.zeros(shape[:1] + shape[2:], np.uint8)
+        if not start.exists():
+            np.save(directory / "stack.npy", image)
+            np.save(directory / "stack-mask.npy", mask)
+            run("dlc-run", "train", files["NCYX"], "--threads", 1, "--data", f"image={directory}/stack.npy", "--data",
+                f"mask={directory}/stack-mask.npy", "--steps", 1, "--run", directory / "stacks", "--save", start)
+        made = {axes: np.load(predict_by(file, start, ["--threads", 1], image) / "probability.npy") for axes, file in files.items()}
+        same(made["NZYX"], made["NCYX"], f"{shape} as depths")
+        losses = {axes: json.loads(evaluation_by(file, ["--threads", 1], image, mask, "--init", start)[0])["loss"] for axes, file in files.items()}
+        check(losses["NZYX"] == losses["NCYX"], f"{shape}: {losses}")
+
+
 def test_refusals():
     err = predict(2 * reach, np.zeros((1, 100, 100), np.float32), expect=1)
     check("tiles of 48 x 48 have no interior" in err and "--set predict.size=96" in err and err.count("\n") == 1, err)
@@ -462,5 +492,6 @@ test_validation()
 test_classes()
 test_classes_of_a_unet()
 test_inputs_without_channels()
+test_depths_as_channels()
 test_refusals()
 test_formats()

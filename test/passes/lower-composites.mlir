@@ -141,3 +141,23 @@ nn.model @stop_gradient attributes {stage = "train"} {
     nn.output "y", %y : tensor<4xf32>
   }
 }
+
+// -----
+
+// Windows that step by one are sums of views moved along one dimension: tensors keep their dimensions, and their layouts.
+// CHECK-LABEL: nn.model @means
+// CHECK-NOT: nn.reshape
+// CHECK: nn.pad %{{.*}} {high = array<i64: 0, 0, 0, 0>, low = array<i64: 0, 0, 1, 0>}
+// CHECK: nn.add %{{.*}} : (tensor<2x3x4x6xf32>, tensor<2x3x4x6xf32>)
+// CHECK-NOT: nn.reshape
+// CHECK: nn.div
+// CHECK-NOT: nn.reshape
+// CHECK: nn.output "dx"
+nn.model @means attributes {stage = "train"} {
+  nn.program @train(%x: tensor<2x3x4x6xf32> {nn.input = "x"}) {
+    %y = nn.avg_pool %x {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, count_padding = true} : (tensor<2x3x4x6xf32>) -> tensor<2x3x4x6xf32>
+    %dx = nn.avg_pool_grad %y {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, count_padding = true} : (tensor<2x3x4x6xf32>) -> tensor<2x3x4x6xf32>
+    nn.output "y", %y : tensor<2x3x4x6xf32>
+    nn.output "dx", %dx : tensor<2x3x4x6xf32>
+  }
+}

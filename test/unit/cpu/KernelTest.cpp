@@ -322,6 +322,11 @@ TEST_F(CpuKernel, PlansThatNoOperationCanHaveAreRefused) {
     change(changed);
     EXPECT_FALSE(CpuPlan::isConsistent(changed));
   }
+  // A filter gradient has no bias, whose one axis its weight would have.
+  request.op = KernelOp::ConvGradFilter;
+  request.bias = true;
+  request.operands[2].shape = {48};
+  EXPECT_FALSE(CpuPlan::isConsistent(request));
 }
 
 TEST_F(CpuKernel, TargetsAreNamedAndChecked) {

@@ -61,7 +61,7 @@ protected:
 // beyond the volume, that are flat, even and deeper than it.
 TEST_F(SlicedConvolution, AgreesWithPlainLoops) {
   const Volumes cases[] = {
-      {{1, 32, 3, 65, 64}, {16, 32, 3, 3, 3}, 1}, {{1, 16, 17, 23, 24}, {32, 16, 3, 3, 3}, 1},
+      {{1, 16, 3, 65, 64}, {16, 16, 3, 3, 3}, 1}, {{1, 16, 17, 23, 24}, {16, 16, 3, 3, 3}, 1},
       {{2, 32, 4, 8, 9}, {32, 32, 3, 3, 3}, 1},   {{3, 16, 5, 8, 8}, {16, 16, 1, 3, 3}, 1},
       {{2, 16, 6, 9, 8}, {16, 16, 2, 3, 3}, 0},   {{1, 16, 4, 10, 8}, {32, 16, 5, 3, 3}, 1},
       {{2, 48, 1, 12, 12}, {16, 48, 3, 3, 3}, 1}, {{1, 16, 9, 37, 36}, {16, 16, 3, 3, 3}, 0},
@@ -77,6 +77,45 @@ TEST_F(SlicedConvolution, AgreesWithPlainLoops) {
                    test::convGradData(dy, w, x.shape, shape));
     expectWinograd(requestOf(KernelOp::ConvGradFilter, volumes, {x, dy, w}), {x, dy},
                    test::convGradFilter(x, dy, w.shape, shape));
+  }
+}
+
+/// Where an element of `inner` lies in a larger tensor, `low` behind the begin of each spatial
+/// axis.
+static size_t placeIn(const Tensor &outer, const Tensor &inner, size_t element,
+                      const std::vector<int64_t> &low) {
+  std::vector<int64_t> index(inner.shape.size());
+  auto rest = static_cast<int64_t>(element);
+  for (size_t dim = index.size(); dim-- > 0; rest /= inner.shape[dim])
+    index[dim] = rest % inner.shape[dim];
+  int64_t place = 0;
+  for (size_t dim = 0; dim < index.size(); ++dim)
+    place = place * outer.shape[dim] + index[dim] + (dim < 2 ? 0 : low[dim - 2]);
+  return static_cast<size_t>(place);
+}
+
+TEST_F(SlicedConvolution, PadsDepthUnevenly) {
+  for (auto [low, high] : {std::pair<int64_t, int64_t>{2, 0}, {0, 1}, {3, 1}}) {
+    SCOPED_TRACE(low);
+    Tensor x = Tensor::random({2, 16, 4, 8, 8}, 1), w = Tensor::random({16, 16, 3, 3, 3}, 2);
+    Tensor padded({2, 16, 4 + low + high, 10, 10});
+    for (size_t i = 0; i < x.values.size(); ++i)
+      padded.values[placeIn(padded, x, i, {low, 1, 1})] = x.values[i];
+    test::ConvShape shape{1, 0, 1, 1};
+    Tensor y = test::conv(padded, w, shape), dy = Tensor::random(y.shape, 3), dx(x.shape);
+    Tensor dPadded = test::convGradData(dy, w, padded.shape, shape);
+    for (size_t i = 0; i < dx.values.size(); ++i)
+      dx.values[i] = dPadded.values[placeIn(padded, dx, i, {low, 1, 1})];
+    auto request = [&, low = low, high = high](KernelOp op, const std::vector<Tensor> &operands) {
+      KernelRequest result = requestOf(op, {{}, {}, 1}, operands);
+      result.paddingLow[0] = low;
+      result.paddingHigh[0] = high;
+      return result;
+    };
+    expectWinograd(request(KernelOp::Conv, {x, w, y}), {x, w}, y);
+    expectWinograd(request(KernelOp::ConvGradData, {dy, w, x}), {dy, w}, dx);
+    expectWinograd(request(KernelOp::ConvGradFilter, {x, dy, w}), {x, dy},
+                   test::convGradFilter(padded, dy, w.shape, shape));
   }
 }
 
@@ -127,16 +166,46 @@ TEST(SlicedConv, AGroupIsOneConvolutionOfStackedSlices) {
   EXPECT_EQ(sliced->slice().operands[1].shape, (std::vector<int64_t>{48, 32, 3, 3}));
   EXPECT_EQ(sliced->slice().operands[2].shape, (std::vector<int64_t>{6, 32, 32, 24}));
 
+  // Buffers of a group lie behind each other in the workspace, and the library's own behind them.
+  ASSERT_TRUE(sliced->setLayouts(std::vector{
+      *Layout::parse("nChw16c"), *Layout::parse("OIhw16i16o"), *Layout::parse("nChw16c")}));
+  std::vector<std::byte> workspace(sliced->workspaceBytes());
+  std::vector<void *> buffers =
+      sliced->sliceBuffers(std::vector<void *>{nullptr, nullptr, nullptr, workspace.data()});
+  auto *end = workspace.data();
+  for (size_t operand : {0, 2, 1}) {
+    const std::vector<int64_t> &shape = sliced->slice().operands[operand].shape;
+    auto *begin = static_cast<std::byte *>(buffers[operand]);
+    EXPECT_GE(begin, end);
+    end = begin + sizeof(float) * static_cast<size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
+  }
+  EXPECT_LE(end, buffers[3]);
+  EXPECT_EQ(buffers[3], workspace.data() + workspace.size());
+  EXPECT_EQ(sliced->copiedBytes(), 4u * (3 * 6 * (48 + 32) * 32 * 24) + 4096 * 14); // in pages
+  int calls = 0;
+  std::vector<std::byte> volume(size_t{4} * 2 * 32 * 9 * 32 * 24);
+  std::vector<void *> volumes{volume.data(), volume.data(), volume.data(), workspace.data()};
+  sliced->run(volumes, sliced->sliceBuffers(volumes), [&] { ++calls; });
+  EXPECT_EQ(calls, 3);
+
   EXPECT_EQ(SlicedConv::sliceLayout(*Layout::parse("NCdhw16c16n")), Layout::parse("NChw16c16n"));
   EXPECT_EQ(SlicedConv::volumeLayout(*Layout::parse("nChw16c")), Layout::parse("nCdhw16c"));
   EXPECT_FALSE(SlicedConv::sliceLayout(*Layout::parse("ndhwc")));
   // What does not fit in what slices lack.
+  KernelRequest filter = requestOf(
+      KernelOp::ConvGradFilter, {{}, {}, 1},
+      {Tensor({2, 32, 9, 32, 24}), Tensor({2, 16, 9, 32, 24}), Tensor({16, 32, 3, 3, 3})});
+  EXPECT_TRUE(SlicedConv::of(filter));
   for (auto change : {+[](KernelRequest &r) { r.operands[0].shape[0] = 1; },
                       +[](KernelRequest &r) { r.operands[0].shape[2] = 10; },
                       +[](KernelRequest &r) { r.operands[1].shape[2] = 5; },
                       +[](KernelRequest &r) { r.paddingHigh[0] = 2; }}) {
-    for (KernelRequest request : {forward, data}) {
+    for (KernelRequest request : {forward, data, filter}) {
+      if (request.op == KernelOp::ConvGradFilter)
+        std::swap(request.operands[1], request.operands[2]); // as the others have them
       change(request);
+      if (request.op == KernelOp::ConvGradFilter)
+        std::swap(request.operands[1], request.operands[2]);
       EXPECT_FALSE(SlicedConv::of(request));
     }
   }

@@ -72,6 +72,21 @@ TEST(MemoryPlanner, MovesUpWhatEndedOnTop) {
       planMemory({{64, 5, 8}, {384, 3, 6}, {192, 1, 5}, {384, 0, 0}, {256, 1, 5}, {320, 0, 1}}, 64);
   EXPECT_EQ(plan.lowerBound, 896);
   EXPECT_EQ(plan.bytes, 896);
+  // Here what the best of the three orders put on top, not what the first one did.
+  plan = planMemory({{384, 0, 1}, {192, 1, 3}, {320, 1, 4}, {320, 4, 4}, {320, 3, 5}}, 64);
+  EXPECT_EQ(plan.lowerBound, 960);
+  EXPECT_EQ(plan.bytes, 960);
+}
+
+TEST(MemoryPlanner, EachOrderFillsHolesThatTheOthersLeave) {
+  MemoryPlan fromPeak =
+      planMemory({{320, 0, 2}, {256, 1, 4}, {320, 4, 5}, {64, 3, 5}, {192, 2, 3}}, 64);
+  EXPECT_EQ(fromPeak.lowerBound, 768);
+  EXPECT_EQ(fromPeak.bytes, 768);
+  MemoryPlan byTime =
+      planMemory({{256, 2, 5}, {256, 3, 6}, {128, 3, 3}, {320, 2, 2}, {256, 0, 3}}, 64);
+  EXPECT_EQ(byTime.lowerBound, 896);
+  EXPECT_EQ(byTime.bytes, 896);
 }
 
 TEST(MemoryPlanner, NothingNeedsNothing) {
