@@ -26,7 +26,7 @@ struct OneDnnImplementation {
   std::vector<dnnl_memory_desc_t> operands;
   std::vector<int> arguments; // DNNL_ARG_* per operand
   uint64_t workspaceBytes = 0;
-  /// The descriptor and the library's operands are those of a group of slices.
+  /// The descriptor and the library's operands are those of a bundle of slices.
   std::optional<SlicedConv> slices = std::nullopt;
 };
 

@@ -11,7 +11,7 @@ namespace dlc::rt {
 namespace {
 
 /// From this many on the library's matrices are large enough.
-constexpr int64_t pixelsOfGroup = 64 * 64;
+constexpr int64_t pixelsOfBundle = 64 * 64;
 constexpr uint64_t pageBytes = 4096;
 constexpr size_t volumeRank = 5, depthDim = 2;
 
@@ -68,9 +68,9 @@ std::optional<SlicedConv> SlicedConv::of(const KernelRequest &volumes) {
       isDataGradient ? volumes.paddingLow[0] - sliced.weight.depth + 1 : -volumes.paddingLow[0];
   const std::vector<int64_t> &shape = volumes.operands[sliced.single.operand].shape;
   sliced.slices = shape[0] * sliced.single.depth;
-  int64_t wanted = ceilDiv(pixelsOfGroup, shape[3] * shape[4]);
-  sliced.groups = ceilDiv(sliced.slices, std::min(wanted, sliced.slices));
-  sliced.groupSize = ceilDiv(sliced.slices, sliced.groups);
+  int64_t wanted = ceilDiv(pixelsOfBundle, shape[3] * shape[4]);
+  sliced.bundles = ceilDiv(sliced.slices, std::min(wanted, sliced.slices));
+  sliced.bundleSize = ceilDiv(sliced.slices, sliced.bundles);
 
   sliced.request = volumes;
   KernelRequest &slice = sliced.request;
@@ -86,7 +86,7 @@ std::optional<SlicedConv> SlicedConv::of(const KernelRequest &volumes) {
     if (i == sliced.weight.operand)
       operand.shape[isDataGradient ? 0 : 1] *= sliced.weight.depth;
     else
-      operand.shape[0] = sliced.groupSize;
+      operand.shape[0] = sliced.bundleSize;
   }
   slice.operands[0].shape[1] *= sliced.weight.depth;
   return sliced;
@@ -130,18 +130,18 @@ bool SlicedConv::setLayouts(std::span<const Layout> layouts) {
   return true;
 }
 
-uint64_t SlicedConv::groupBytes(const Pieces &pieces, int64_t copies) const {
+uint64_t SlicedConv::bundleBytes(const Pieces &pieces, int64_t copies) const {
   return alignUp(static_cast<uint64_t>(pieces.count * pieces.bytes * copies), pageBytes);
 }
 
 uint64_t SlicedConv::workspaceBytes() const {
-  return groupBytes(stacked, groupSize * weight.depth) + groupBytes(single, groupSize) +
-         groupBytes(weight, weight.depth);
+  return bundleBytes(stacked, bundleSize * weight.depth) + bundleBytes(single, bundleSize) +
+         bundleBytes(weight, weight.depth);
 }
 
 uint64_t SlicedConv::copiedBytes() const {
-  uint64_t weights = groupBytes(weight, weight.depth);
-  return weights + (workspaceBytes() - weights) * static_cast<uint64_t>(groups);
+  uint64_t weights = bundleBytes(weight, weight.depth);
+  return weights + (workspaceBytes() - weights) * static_cast<uint64_t>(bundles);
 }
 
 std::vector<void *> SlicedConv::sliceBuffers(std::span<void *const> volumes) const {
@@ -149,10 +149,10 @@ std::vector<void *> SlicedConv::sliceBuffers(std::span<void *const> volumes) con
   auto *place = static_cast<std::byte *>(volumes.back());
   auto take = [&](const Pieces &pieces, int64_t copies) {
     buffers[pieces.operand] = place;
-    place += groupBytes(pieces, copies);
+    place += bundleBytes(pieces, copies);
   };
-  take(stacked, groupSize * weight.depth);
-  take(single, groupSize);
+  take(stacked, bundleSize * weight.depth);
+  take(single, bundleSize);
   take(weight, weight.depth);
   buffers.back() = place;
   return buffers;
@@ -190,10 +190,10 @@ void SlicedConv::addWeight(int64_t piece, bool isFirst, const Buffers &buffers) 
     sum[i] += addend[i];
 }
 
-/// Copies one piece of a group's stacked slices, or clears it where the window is in the padding.
-void SlicedConv::stack(int64_t task, int64_t group, const Buffers &buffers) const {
+/// Copies one piece of a bundle's stacked slices, or clears it where the window is in the padding.
+void SlicedConv::stack(int64_t task, int64_t bundle, const Buffers &buffers) const {
   int64_t block = task % stacked.count, plane = task / stacked.count % weight.depth;
-  int64_t slice = group * groupSize + task / stacked.count / weight.depth;
+  int64_t slice = bundle * bundleSize + task / stacked.count / weight.depth;
   int64_t image = slice / single.depth, source = slice % single.depth + first + plane;
   std::byte *to = at(buffers.slices[stacked.operand], task * stacked.bytes);
   if (slice >= slices || source < 0 || source >= stacked.depth) {
@@ -206,41 +206,41 @@ void SlicedConv::stack(int64_t task, int64_t group, const Buffers &buffers) cons
 }
 
 /// Copies one piece of the other operand's slices: into the volume if they are the result.
-void SlicedConv::moveSingle(int64_t task, int64_t group, const Buffers &buffers) const {
-  int64_t block = task % single.count, slice = group * groupSize + task / single.count;
+void SlicedConv::moveSingle(int64_t task, int64_t bundle, const Buffers &buffers) const {
+  int64_t block = task % single.count, slice = bundle * bundleSize + task / single.count;
   if (slice >= slices) // what stands there is multiplied by zeros, or nobody reads it
     return;
-  std::byte *ofGroup = at(buffers.slices[single.operand], task * single.bytes);
+  std::byte *ofBundle = at(buffers.slices[single.operand], task * single.bytes);
   int64_t image = slice / single.depth;
   int64_t piece = (image * single.count + block) * single.depth + slice % single.depth;
   std::byte *ofVolume = at(buffers.volumes[single.operand], piece * single.bytes);
   if (isFilterGradient())
-    std::memcpy(ofGroup, ofVolume, static_cast<size_t>(single.bytes));
+    std::memcpy(ofBundle, ofVolume, static_cast<size_t>(single.bytes));
   else
-    std::memcpy(ofVolume, ofGroup, static_cast<size_t>(single.bytes));
+    std::memcpy(ofVolume, ofBundle, static_cast<size_t>(single.bytes));
 }
 
-/// Takes the last group's results out of the slices and puts this one's operands in, in one call of
-/// the team.
-void SlicedConv::exchange(int64_t group, const Buffers &buffers) const {
-  int64_t singles = groupSize * single.count;
+/// Takes the last bundle's results out of the slices and puts this one's operands in, in one call
+/// of the team.
+void SlicedConv::exchange(int64_t bundle, const Buffers &buffers) const {
+  int64_t singles = bundleSize * single.count;
   int64_t results = isFilterGradient() ? weight.count * weight.depth : singles;
-  int64_t stacking = groupSize * weight.depth * stacked.count;
+  int64_t stacking = bundleSize * weight.depth * stacked.count;
   int64_t gathering = isFilterGradient() ? singles : 0;
-  if (group == 0)
+  if (bundle == 0)
     results = 0;
-  if (group == groups)
+  if (bundle == bundles)
     stacking = gathering = 0;
   parallelFor(results + stacking + gathering, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task)
       if (task >= results + stacking)
-        moveSingle(task - results - stacking, group, buffers);
+        moveSingle(task - results - stacking, bundle, buffers);
       else if (task >= results)
-        stack(task - results, group, buffers);
+        stack(task - results, bundle, buffers);
       else if (isFilterGradient())
-        addWeight(task, /*isFirst=*/group == 1, buffers);
+        addWeight(task, /*isFirst=*/bundle == 1, buffers);
       else
-        moveSingle(task, group - 1, buffers);
+        moveSingle(task, bundle - 1, buffers);
   });
 }
 
@@ -249,11 +249,11 @@ void SlicedConv::run(std::span<void *const> volumes, std::span<void *const> ofSl
   Buffers buffers{volumes, ofSlices};
   if (!isFilterGradient())
     copyWeight(buffers);
-  for (int64_t group = 0; group < groups; ++group) {
-    exchange(group, buffers);
+  for (int64_t bundle = 0; bundle < bundles; ++bundle) {
+    exchange(bundle, buffers);
     convolve();
   }
-  exchange(groups, buffers);
+  exchange(bundles, buffers);
 }
 
 } // namespace dlc::rt

@@ -5,7 +5,7 @@
 // [O, 3C, 3, 3]. So is a slice of the data gradient, of the result's slices and the window's planes
 // in opposite order; a filter gradient is the sum of those of the slices. In blocked layouts a
 // block of channels of one slice is one piece of memory, and stacking copies whole pieces. Some
-// slices make a group, which is one call of the library, so that its matrices are large and its
+// slices make a bundle, which is one call of the library, so that its matrices are large and its
 // operands still lie in a cache.
 #pragma once
 
@@ -25,7 +25,7 @@ public:
   /// window is dense in depth and steps by one.
   static std::optional<SlicedConv> of(const KernelRequest &volumes);
 
-  /// One group's 2-D convolution.
+  /// One bundle's 2-D convolution.
   const KernelRequest &slice() const { return request; }
   /// Layouts of a volume and of its slices; nothing where a slice's channels have no pieces.
   static std::optional<Layout> sliceLayout(const Layout &volume);
@@ -33,13 +33,13 @@ public:
   /// Fixes the layouts of slices, one per operand; false if what is stacked has no whole pieces.
   bool setLayouts(std::span<const Layout> layouts);
 
-  /// Bytes of a group's operands, in a workspace ahead of the library's own.
+  /// Bytes of a bundle's operands, in a workspace ahead of the library's own.
   uint64_t workspaceBytes() const;
   /// Bytes that one run copies, a filter gradient's sums not counted.
   uint64_t copiedBytes() const;
-  /// Buffers of one group's operands, and last the library's own workspace, for those of volumes.
+  /// Buffers of one bundle's operands, and last the library's own workspace, for those of volumes.
   std::vector<void *> sliceBuffers(std::span<void *const> volumes) const;
-  /// Runs all groups on the calling thread's team; `convolve` is the library's call.
+  /// Runs all bundles on the calling thread's team; `convolve` is the library's call.
   void run(std::span<void *const> volumes, std::span<void *const> ofSlices,
            const std::function<void()> &convolve) const;
 
@@ -57,22 +57,22 @@ private:
   };
 
   bool isFilterGradient() const { return request.op == KernelOp::ConvGradFilter; }
-  uint64_t groupBytes(const Pieces &pieces, int64_t copies) const;
+  uint64_t bundleBytes(const Pieces &pieces, int64_t copies) const;
   void copyWeight(const Buffers &buffers) const;
   void addWeight(int64_t piece, bool isFirst, const Buffers &buffers) const;
-  void stack(int64_t task, int64_t group, const Buffers &buffers) const;
-  void moveSingle(int64_t task, int64_t group, const Buffers &buffers) const;
-  void exchange(int64_t group, const Buffers &buffers) const;
+  void stack(int64_t task, int64_t bundle, const Buffers &buffers) const;
+  void moveSingle(int64_t task, int64_t bundle, const Buffers &buffers) const;
+  void exchange(int64_t bundle, const Buffers &buffers) const;
   int64_t stackedWeight(int64_t piece) const;
 
-  KernelRequest request; // of one group
+  KernelRequest request; // of one bundle
   Pieces stacked;        // x, or dy of a data gradient
   Pieces single;         // y, dx, or dy of a filter gradient
   Pieces weight;
   int64_t weightRows = 0, weightColumns = 0; // blocks of its first two dimensions
   int64_t first = 0;                         // slice that a window begins with, for slice 0
   int64_t slices = 0;                        // of all volumes
-  int64_t groupSize = 0, groups = 0;         // the last one need not be full
+  int64_t bundleSize = 0, bundles = 0;       // the last one need not be full
 };
 
 } // namespace dlc::rt

@@ -1,4 +1,4 @@
-// Winograd for volumes: their slices as 2-D convolutions, in groups.
+// Winograd for volumes: their slices as 2-D convolutions, in bundles.
 
 #include "test/unit/cpu/KernelFixture.h"
 
@@ -57,7 +57,7 @@ protected:
   }
 };
 
-// Groups of 1 slice, of some with a last one that is not full, and of all; windows that reach
+// Bundles of 1 slice, of some with a last one that is not full, and of all; windows that reach
 // beyond the volume, that are flat, even and deeper than it.
 TEST_F(SlicedConvolution, AgreesWithPlainLoops) {
   const Volumes cases[] = {
@@ -146,8 +146,8 @@ TEST_F(SlicedConvolution, IsOfferedForWholeBlocksOfChannelsInFastMathAlone) {
   EXPECT_FALSE(offersWinograd(request));
 }
 
-TEST(SlicedConv, AGroupIsOneConvolutionOfStackedSlices) {
-  // 18 slices of 32 x 24 are 3 groups of 6, of some 4096 pixels each.
+TEST(SlicedConv, ABundleIsOneConvolutionOfStackedSlices) {
+  // 18 slices of 32 x 24 are 3 bundles of 6, of some 4096 pixels each.
   KernelRequest forward = forwardOf({2, 32, 9, 32, 24}, {16, 32, 3, 3, 3}, {2, 16, 9, 32, 24});
   std::optional<SlicedConv> sliced = SlicedConv::of(forward);
   ASSERT_TRUE(sliced);
@@ -166,7 +166,7 @@ TEST(SlicedConv, AGroupIsOneConvolutionOfStackedSlices) {
   EXPECT_EQ(sliced->slice().operands[1].shape, (std::vector<int64_t>{48, 32, 3, 3}));
   EXPECT_EQ(sliced->slice().operands[2].shape, (std::vector<int64_t>{6, 32, 32, 24}));
 
-  // Buffers of a group lie behind each other in the workspace, and the library's own behind them.
+  // Buffers of a bundle lie behind each other in the workspace, and the library's own behind them.
   ASSERT_TRUE(sliced->setLayouts(std::vector{
       *Layout::parse("nChw16c"), *Layout::parse("OIhw16i16o"), *Layout::parse("nChw16c")}));
   std::vector<std::byte> workspace(sliced->workspaceBytes());
