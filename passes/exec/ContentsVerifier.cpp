@@ -53,7 +53,8 @@ void ContentsVerifier::findPadding() {
 }
 
 /// What is taken for padding may be a slice that nothing writes, so the buckets are as full as
-/// their members are large. Before anything is written.
+/// their members are large, whose gradients may lack the lanes that a variable's layout pads.
+/// Before anything is written.
 LogicalResult ContentsVerifier::verifyMembers() {
   DenseSet<Attribute> members;
   int64_t carried = 0, wanted = 0;
@@ -64,7 +65,7 @@ LogicalResult ContentsVerifier::verifyMembers() {
     for (Attribute member : start.getMembers())
       if (auto name = dyn_cast<FlatSymbolRefAttr>(member); name && members.insert(name).second)
         if (auto variable = symbols.lookup<nn::VariableOp>(name.getValue()))
-          wanted += nn::physicalBytes(cast<RankedTensorType>(variable.getType()));
+          wanted += nn::physicalBytes(nn::logicalType(cast<RankedTensorType>(variable.getType())));
   }
   if (carried < wanted)
     return program.emitOpError("sums ") << carried << " bytes over ranks for members of " << wanted;

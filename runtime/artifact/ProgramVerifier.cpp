@@ -480,7 +480,7 @@ void ProgramVerifier::verifyRecall(const artifact::Recall &recall) {
 }
 
 /// What is taken for padding may be a slice that nothing writes, so the buckets are as full as
-/// their members are large.
+/// their members are large, whose gradients may lack the lanes that a variable's layout pads.
 void ProgramVerifier::verifyMembers() {
   std::set<std::string_view> names;
   for (uint32_t i = 0; i < countOf(program.collectives()); ++i)
@@ -490,8 +490,12 @@ void ProgramVerifier::verifyMembers() {
   for (uint32_t i = 0; i < countOf(root.variables()); ++i)
     if (const artifact::Variable *variable = root.variables()->Get(i);
         names.contains(variable->name()->string_view()) && variable->buffer() < buffers.size() &&
-        buffers[variable->buffer()].valid)
-      bytes += buffers[variable->buffer()].elements * sizeof(float);
+        buffers[variable->buffer()].valid) {
+      uint64_t elements = 1;
+      for (int64_t extent : readShape(*root.buffers()->Get(variable->buffer())->type()))
+        elements *= static_cast<uint64_t>(extent);
+      bytes += elements * sizeof(float);
+    }
   if (carried < bytes)
     faultInSignature("sums " + std::to_string(carried) + " bytes over ranks for members of " +
                      std::to_string(bytes));

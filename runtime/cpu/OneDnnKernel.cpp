@@ -45,7 +45,7 @@ OneDnnKernel::OneDnnKernel(const dnnl::engine &engine, const std::string &name,
     if (rebuilt)
       return;
   } catch (const dnnl::error &error) {
-    offered = error.what();
+    offered = std::string("nothing (it cannot ") + error.what() + ")";
   }
   throw Error(ErrorCode::Artifact, "kernel " + name + " was planned as " + plan.implementation +
                                        ", but " + libraryVersion() + " here offers " +

@@ -17,6 +17,17 @@ GATES = """model gates(batch = 2) {
 }
 """
 
+# Weights of 6 channels a group, which their layout pads, with gradients that are summed without padding.
+GROUPS = """model groups(batch = 1) {
+  input image  : f32[batch, 32, 8, 9, 11]
+  input target : f32[batch, 24, 8, 9, 11]
+  x = conv_transpose(image, 24, kernel = 3, padding = 1, groups = 4, name = "a")
+  x = conv_transpose(x, 24, kernel = 3, padding = 1, groups = 4, name = "b")
+  output y = x
+  loss = mse(x, target)
+}
+"""
+
 
 def check_padding(directory, model, *options):
     """Blocked tensors with padding must be among variables, slots, gradients and transient tensors."""
@@ -46,6 +57,10 @@ def main():
             check_padding(directory, unet, *plan, f"--wire={wire}")
         if "--precision=bf16" not in plan:
             check_padding(directory, [gates], *plan)
+    groups, artifact = directory / "groups.dl", directory / "groups.dlx"
+    groups.write_text(GROUPS)
+    run("dlc", "compile", groups, "--threads=1", "-o", artifact)
+    run("dlc-padding", artifact)
 
 
 main()
