@@ -59,7 +59,7 @@ def main():
             check_padding(directory, [gates], *plan)
     groups, artifact = directory / "groups.dl", directory / "groups.dlx"
     groups.write_text(GROUPS)
-    run("dlc", "compile", groups, "--threads=1", "-o", artifact)
+    run("dlc", "compile", groups, "--threads=2", "-o", artifact)
     run("dlc-padding", artifact)
 
 
