@@ -183,8 +183,9 @@ TEST(SlicedConv, ABundleIsOneConvolutionOfStackedSlices) {
   EXPECT_EQ(buffers[3], workspace.data() + workspace.size());
   EXPECT_EQ(sliced->copiedBytes(), 4u * (3 * 6 * (48 + 32) * 32 * 24) + 4096 * 14); // in pages
   int calls = 0;
-  std::vector<std::byte> volume(size_t{4} * 2 * 32 * 9 * 32 * 24);
-  std::vector<void *> volumes{volume.data(), volume.data(), volume.data(), workspace.data()};
+  std::vector<std::byte> dy(size_t{4} * 2 * 16 * 9 * 32 * 24), dx(2 * dy.size());
+  std::vector<std::byte> weight(size_t{4} * 16 * 32 * 27);
+  std::vector<void *> volumes{dy.data(), weight.data(), dx.data(), workspace.data()};
   sliced->run(volumes, sliced->sliceBuffers(volumes), [&] { ++calls; });
   EXPECT_EQ(calls, 3);
 
