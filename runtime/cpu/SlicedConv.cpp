@@ -38,20 +38,23 @@ Layout ofRank(size_t rank, const Layout &layout) {
 
 } // namespace
 
-std::optional<SlicedConv> SlicedConv::of(const KernelRequest &volumes) {
-  std::optional<size_t> weightIndex = weightOperand(volumes.op);
-  if (!weightIndex || volumes.operands[0].shape.size() != volumeRank || volumes.groups != 1 ||
-      volumes.strides[0] != 1 || volumes.dilations[0] != 1)
-    return std::nullopt;
+/// But for the extents, which are compared once it is known what they are.
+static bool canBeSliced(const KernelRequest &volumes) {
   // A transposed convolution with a bias is no data gradient to the library.
-  if (volumes.op == KernelOp::ConvGradData && (volumes.bias || volumes.relu))
-    return std::nullopt;
-  for (const OperandType &operand : volumes.operands)
-    if (operand.dtype != DType::F32)
-      return std::nullopt;
+  bool isTransposed = volumes.op == KernelOp::ConvGradData && (volumes.bias || volumes.relu);
+  return weightOperand(volumes.op) && !isTransposed &&
+         volumes.operands[0].shape.size() == volumeRank && volumes.groups == 1 &&
+         volumes.strides[0] == 1 && volumes.dilations[0] == 1 &&
+         std::ranges::all_of(volumes.operands, [](const OperandType &operand) {
+           return operand.dtype == DType::F32;
+         });
+}
 
+std::optional<SlicedConv> SlicedConv::of(const KernelRequest &volumes) {
+  if (!canBeSliced(volumes))
+    return std::nullopt;
   SlicedConv sliced;
-  sliced.weight.operand = *weightIndex;
+  sliced.weight.operand = *weightOperand(volumes.op);
   sliced.stacked.operand = 0;
   sliced.single.operand = volumes.op == KernelOp::ConvGradFilter ? 1 : volumes.operands.size() - 1;
   for (Pieces *pieces : {&sliced.stacked, &sliced.single, &sliced.weight})
@@ -71,25 +74,28 @@ std::optional<SlicedConv> SlicedConv::of(const KernelRequest &volumes) {
   int64_t wanted = ceilDiv(pixelsOfBundle, shape[3] * shape[4]);
   sliced.bundles = ceilDiv(sliced.slices, std::min(wanted, sliced.slices));
   sliced.bundleSize = ceilDiv(sliced.slices, sliced.bundles);
-
   sliced.request = volumes;
-  KernelRequest &slice = sliced.request;
+  sliced.dropDepth();
+  return sliced;
+}
+
+/// Makes the request of volumes that of one bundle.
+void SlicedConv::dropDepth() {
   for (std::vector<int64_t> *vector :
-       {&slice.strides, &slice.paddingLow, &slice.paddingHigh, &slice.dilations})
+       {&request.strides, &request.paddingLow, &request.paddingHigh, &request.dilations})
     vector->erase(vector->begin());
-  for (size_t i = 0; i < slice.operands.size(); ++i) {
-    OperandType &operand = slice.operands[i];
+  for (size_t i = 0; i < request.operands.size(); ++i) {
+    OperandType &operand = request.operands[i];
     operand.layout.reset();
     if (operand.shape.size() != volumeRank) // a bias
       continue;
     operand.shape.erase(operand.shape.begin() + depthDim);
-    if (i == sliced.weight.operand)
-      operand.shape[isDataGradient ? 0 : 1] *= sliced.weight.depth;
+    if (i == weight.operand)
+      operand.shape[stackedDim()] *= weight.depth;
     else
-      operand.shape[0] = sliced.bundleSize;
+      operand.shape[0] = bundleSize;
   }
-  slice.operands[0].shape[1] *= sliced.weight.depth;
-  return sliced;
+  request.operands[stacked.operand].shape[1] *= weight.depth;
 }
 
 std::optional<Layout> SlicedConv::sliceLayout(const Layout &volume) {
@@ -117,7 +123,7 @@ bool SlicedConv::setLayouts(std::span<const Layout> layouts) {
   // `count` is of one slice of what is stacked, and of one plane of the window.
   const std::vector<int64_t> &weightShape = request.operands[weight.operand].shape;
   const Layout &weightLayout = layouts[weight.operand];
-  size_t along = request.op == KernelOp::ConvGradData ? 0 : 1;
+  size_t along = stackedDim();
   int64_t channelBlock = layouts[stacked.operand].blockOf(1);
   if (request.operands[stacked.operand].shape[1] % (weight.depth * channelBlock) != 0 ||
       weightShape[along] % (weight.depth * weightLayout.blockOf(along)) != 0)

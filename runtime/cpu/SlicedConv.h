@@ -57,6 +57,9 @@ private:
   };
 
   bool isFilterGradient() const { return request.op == KernelOp::ConvGradFilter; }
+  /// Of the weight: the planes of the window lie along it.
+  size_t stackedDim() const { return request.op == KernelOp::ConvGradData ? 0 : 1; }
+  void dropDepth();
   uint64_t bundleBytes(const Pieces &pieces, int64_t copies) const;
   void copyWeight(const Buffers &buffers) const;
   void addWeight(int64_t piece, bool isFirst, const Buffers &buffers) const;

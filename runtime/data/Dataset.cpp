@@ -342,17 +342,6 @@ Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Ext
   return *shapes[static_cast<size_t>(input)];
 }
 
-/// An input without channels takes images of one, too.
-static bool fits(const InputSpec &spec, const Extents &got) {
-  std::span<const int64_t> wanted(spec.shape), have(got);
-  wanted = wanted.subspan(wanted.empty() ? 0 : 1);
-  if (have.size() == wanted.size() + 1 && have[0] == 1)
-    have = have.subspan(1);
-  return std::ranges::equal(wanted, have, [](int64_t want, int64_t extent) {
-    return want == anyExtent || want == extent;
-  });
-}
-
 void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &source,
                          int64_t sample) const {
   Extents wanted(spec.shape.begin() + (spec.shape.empty() ? 0 : 1), spec.shape.end());
@@ -365,7 +354,7 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
   } catch (const Error &error) {
     throw Error(error.code, file + ": " + error.what());
   }
-  if (fits(spec, got))
+  if (takesShape(spec, got))
     return;
   std::string advice;
   if (std::optional<int64_t> other = source.otherShape(sample))
@@ -391,7 +380,7 @@ bool Dataset::haveShapes(const std::vector<InputSpec> &wanted) const {
     for (const InputSpec *spec : inputsFrom(value)) {
       auto exact = std::ranges::find(wanted, spec->name, &InputSpec::name);
       for (int64_t sample : source.firstSamples())
-        if (!fits(*exact, shapeBehindSteps(*spec, value, source.sampleShape(sample))))
+        if (!takesShape(*exact, shapeBehindSteps(*spec, value, source.sampleShape(sample))))
           return false;
     }
   return true;
@@ -593,10 +582,8 @@ std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augm
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
     Sample &input = inputs.emplace_back(std::move(values[static_cast<size_t>(value)]));
-    if (!spec.shape.empty() &&
-        input.shape.size() == spec.shape.size()) // the one that fits() allows
-      input.shape.erase(input.shape.begin());
-    requireValues(spec, inputs.back().values, [&] { return placeBehindSteps(spec, index); });
+    dropMissingAxis(spec, input.shape);
+    requireValues(spec, input.values, [&] { return placeBehindSteps(spec, index); });
   }
   return inputs;
 }

@@ -8,6 +8,25 @@
 
 namespace dlc::rt {
 
+/// Of one sample.
+static std::span<const int64_t> shapeOf(const InputSpec &spec) {
+  return std::span(spec.shape).subspan(spec.shape.empty() ? 0 : 1);
+}
+
+bool takesShape(const InputSpec &spec, std::span<const int64_t> sample) {
+  std::span<const int64_t> wanted = shapeOf(spec);
+  if (sample.size() == wanted.size() + 1 && sample[0] == 1)
+    sample = sample.subspan(1);
+  return std::ranges::equal(wanted, sample, [](int64_t want, int64_t extent) {
+    return want == anyExtent || want == extent;
+  });
+}
+
+void dropMissingAxis(const InputSpec &spec, std::vector<int64_t> &sample) {
+  if (sample.size() == shapeOf(spec).size() + 1)
+    sample.erase(sample.begin());
+}
+
 /// Values that an input's type and the losses take.
 static ValueRange takenBy(const InputSpec &spec) {
   constexpr double most = std::numeric_limits<float>::max(), exact = 1 << 24; // samples are f32

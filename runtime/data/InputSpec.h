@@ -24,6 +24,12 @@ struct InputSpec {
   std::string sizeReason = {}; // why the extents cannot differ, for messages; may be empty
 };
 
+/// Whether the input takes samples of this shape, [channels, ...]; one without channels takes those
+/// of one channel, too.
+bool takesShape(const InputSpec &spec, std::span<const int64_t> sample);
+/// Drops the channel that the input lacks from a shape that it takes.
+void dropMissingAxis(const InputSpec &spec, std::vector<int64_t> &sample);
+
 /// Throws Error(BadInput) for a value at a place that the input does not take. `beside`: what the
 /// message says behind the value, with a space first.
 [[noreturn]] void refuseValue(const InputSpec &spec, const std::string &place, double value,

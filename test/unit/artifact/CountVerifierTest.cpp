@@ -4,11 +4,7 @@
 
 #include <utility>
 
-using dlc::rt::test::addCopy;
-using dlc::rt::test::FaultCase;
-using dlc::rt::test::messageAfter;
-using dlc::rt::test::TinyArtifact;
-using dlc::rt::test::tinyElements;
+using namespace dlc::rt::test;
 namespace artifact = dlc::artifact;
 
 TEST(CountAhead, IsTaken) { EXPECT_EQ(messageAfter(&TinyArtifact::countAhead), ""); }

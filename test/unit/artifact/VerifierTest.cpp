@@ -15,12 +15,7 @@
 #include <string>
 
 using namespace dlc::rt;
-using dlc::rt::test::addCopy;
-using dlc::rt::test::FaultCase;
-using dlc::rt::test::messageAfter;
-using dlc::rt::test::messageOf;
-using dlc::rt::test::TinyArtifact;
-using dlc::rt::test::tinyElements;
+using namespace dlc::rt::test;
 namespace artifact = dlc::artifact;
 
 // Test vectors of the xxHash specification's reference implementation.
