@@ -10,7 +10,7 @@ sums = collections.defaultdict(collections.Counter)
 launches = []
 for row in profile["profile.kernels"]:
     assert (row["kernel"], row["kind"]) in known or row["kind"] in ("copy", "all-reduce"), row
-    assert 0 <= row["best_ms"] <= row["ms"], row
+    assert 0 <= row["best_ms"] <= row["ms"] * (1 + 1e-12), row  # a mean of equal times may round below them
     launches += row["instructions"]
     for key in ("ms", "bytes", "bound_ms"):
         sums[row["kind"]][key] += row[key]
