@@ -102,6 +102,48 @@ private:
   llvm::DenseMap<std::pair<Value, Type>, Value> copies;
 };
 
+/// The reads of each variable in all programs.
+using Reads = llvm::StringMap<SmallVector<nn::ReadOp>>;
+
+Reads readsOf(nn::ModelOp model) {
+  Reads reads;
+  for (auto program : model.getBody().getOps<nn::ProgramOp>())
+    for (auto read : program.getBody().getOps<nn::ReadOp>())
+      reads[read.getVariable()].push_back(read);
+  return reads;
+}
+
+/// Where every kernel has a parameter's copy in 16 bits reordered first, the reorders narrow the
+/// parameter itself and there is no copy: they read as much more as the update writes less.
+void dropReorderedCopies(nn::ModelOp model) {
+  SymbolTable symbols(model);
+  Reads reads = readsOf(model);
+  llvm::SmallDenseSet<StringAttr> dropped;
+  for (auto copy : llvm::make_early_inc_range(model.getBody().getOps<nn::VariableOp>())) {
+    ArrayRef<nn::ReadOp> uses = reads[copy.getSymName()];
+    bool isReordered = llvm::all_of(uses, [](nn::ReadOp read) {
+      return llvm::all_of(read->getUsers(), llvm::IsaPred<nn::ReorderOp>);
+    });
+    if (copy.getKind() != nn::VariableKind::Copy || !isReordered)
+      continue;
+    auto parameter = symbols.lookup<nn::VariableOp>(*copy.getOwner());
+    for (nn::ReadOp read : uses) {
+      read.setVariable(parameter.getSymName());
+      read.getValue().setType(cast<RankedTensorType>(parameter.getType()));
+    }
+    dropped.insert(copy.getSymNameAttr());
+    copy.erase();
+  }
+  for (auto program : model.getBody().getOps<nn::ProgramOp>())
+    for (auto assign : llvm::make_early_inc_range(program.getBody().getOps<nn::AssignOp>()))
+      if (dropped.contains(assign.getVariableAttr().getAttr())) {
+        Operation *rounded = assign.getValue().getDefiningOp();
+        assign.erase();
+        if (isOpTriviallyDead(rounded))
+          rounded->erase();
+      }
+}
+
 struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
   using Base::Base;
 
@@ -135,6 +177,7 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
     if (failed(solution))
       return signalPassFailure();
     write(model, solution->plan);
+    dropReorderedCopies(model);
     planned.writeTo(model);
     model.setStage("schedule");
     ArrayRef<LayoutFamily> families = kernels.description().families;

@@ -27,7 +27,7 @@ def AssignLayouts : Pass<"dlc-assign-layouts", "::dlc::nn::ModelOp"> {
     Precondition: stage train, composites lowered, no layouts. Effect: types of variables and values carry layouts that
     the target's kernels accept; nn.reorder stands where two disagree; inputs and sinks stay row-major; a parameter, its
     slots and its gradient share the filter gradient's layout. Constants and broadcasts are made anew instead of
-    reordered. First, a bias that no kernel of the target takes becomes a sum, and groups of few channels of a
+    reordered. Copies in 16 bits that are only ever reordered are dropped: the reorders narrow the parameter. First, a bias that no kernel of the target takes becomes a sum, and groups of few channels of a
     convolution become fewer, larger ones, with zeros in the weight, where the target's kernels cost less for these. The
     model gets `target`, `threads` and
     `math`, and its stage becomes schedule.

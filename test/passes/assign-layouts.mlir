@@ -173,3 +173,54 @@ nn.model @bias_and_relu attributes {stage = "train"} {
     nn.output "y", %1 : tensor<1x4x16x16xf32>
   }
 }
+
+// -----
+
+// A copy in 16 bits that is only ever reordered is not kept: the reorder narrows the parameter, which lies as a kernel in
+// f32 wants it. A copy that a kernel reads as it lies is kept, and is what others reorder.
+// CHECK-LABEL: nn.model @copies
+nn.model @copies attributes {stage = "train"} {
+  // CHECK: nn.variable @v : tensor<32x32x3x3xf32, #nn.layout<NChw16c16n>>
+  // CHECK-NEXT: nn.variable @w : tensor<32x32x3x3xf32, #nn.layout<NChw16c16n>>
+  // CHECK-NEXT: nn.variable @w.bf16 : tensor<32x32x3x3xbf16, #nn.layout<NChw16c16n>>
+  // CHECK-NOT: nn.variable
+  nn.variable @v : tensor<32x32x3x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @v.bf16 : tensor<32x32x3x3xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>, owner = @v}
+  nn.variable @w : tensor<32x32x3x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @w.bf16 : tensor<32x32x3x3xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>, owner = @w}
+  // CHECK: nn.program @train
+  nn.program @train(%x: tensor<2x32x8x8xbf16> {nn.input = "x"}) {
+    // CHECK: %[[OLD:.*]] = nn.read @v : tensor<32x32x3x3xf32, #nn.layout<NChw16c16n>>
+    %old = nn.read @v : tensor<32x32x3x3xf32>
+    // CHECK: nn.conv %{{.*}}, %[[OLD]]
+    %x32 = nn.cast %x : (tensor<2x32x8x8xbf16>) -> tensor<2x32x8x8xf32>
+    %y32 = nn.conv %x32, %old {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xf32>, tensor<32x32x3x3xf32>) -> tensor<2x32x8x8xf32>
+    nn.output "y", %y32 : tensor<2x32x8x8xf32>
+    // CHECK: %[[V:.*]] = nn.read @v : tensor<32x32x3x3xf32, #nn.layout<NChw16c16n>>
+    %v = nn.read @v.bf16 : tensor<32x32x3x3xbf16>
+    // CHECK: %[[W:.*]] = nn.read @w.bf16 : tensor<32x32x3x3xbf16, #nn.layout<NChw16c16n>>
+    %w = nn.read @w.bf16 : tensor<32x32x3x3xbf16>
+    // CHECK: nn.conv %{{.*}}, %[[W]]
+    %y = nn.conv %x, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xbf16>, tensor<32x32x3x3xbf16>) -> tensor<2x32x8x8xbf16>
+    // CHECK: %[[WD:.*]] = nn.reorder %[[W]] : (tensor<32x32x3x3xbf16, #nn.layout<NChw16c16n>>) -> tensor<32x32x3x3xbf16, #nn.layout<NChw16n16c>>
+    // CHECK-NEXT: nn.conv_grad_data %{{.*}}, %[[WD]]
+    %dw = nn.conv_grad_data %y, %w {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xbf16>, tensor<32x32x3x3xbf16>) -> tensor<2x32x8x8xbf16>
+    // CHECK: %[[VD:.*]] = nn.reorder %[[V]] : (tensor<32x32x3x3xf32, #nn.layout<NChw16c16n>>) -> tensor<32x32x3x3xbf16, #nn.layout<NChw16n16c>>
+    // CHECK-NEXT: nn.conv_grad_data %{{.*}}, %[[VD]]
+    %dv = nn.conv_grad_data %y, %v {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xbf16>, tensor<32x32x3x3xbf16>) -> tensor<2x32x8x8xbf16>
+    %gv = nn.conv_grad_filter %x, %dv {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xbf16>, tensor<2x32x8x8xbf16>) -> tensor<32x32x3x3xf32>
+    // CHECK: nn.assign @v,
+    // CHECK-NEXT: %[[G:.*]] = nn.conv_grad_filter
+    %new = nn.sub %old, %gv : (tensor<32x32x3x3xf32>, tensor<32x32x3x3xf32>) -> tensor<32x32x3x3xf32>
+    nn.assign @v, %new : tensor<32x32x3x3xf32>
+    %rounded = nn.cast %new : (tensor<32x32x3x3xf32>) -> tensor<32x32x3x3xbf16>
+    nn.assign @v.bf16, %rounded : tensor<32x32x3x3xbf16>
+    %g = nn.conv_grad_filter %x, %dw {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<2x32x8x8xbf16>, tensor<2x32x8x8xbf16>) -> tensor<32x32x3x3xf32>
+    // CHECK-NEXT: nn.assign @w, %[[G]] :
+    nn.assign @w, %g : tensor<32x32x3x3xf32>
+    // CHECK-NEXT: %[[R:.*]] = nn.cast %[[G]]
+    // CHECK-NEXT: nn.assign @w.bf16, %[[R]]
+    %narrow = nn.cast %g : (tensor<32x32x3x3xf32>) -> tensor<32x32x3x3xbf16>
+    nn.assign @w.bf16, %narrow : tensor<32x32x3x3xbf16>
+  }
+}
