@@ -42,6 +42,14 @@ void requireContract(const KernelRecord &record, const artifact::Kernel &kernel)
                     "says; compile the model again");
 }
 
+WeightPacking loadPacking(const std::string &name, const CpuPlan &plan) {
+  if (std::optional<WeightPacking> packing = WeightPacking::of(plan.request))
+    return *std::move(packing);
+  throw Error(ErrorCode::Artifact, "kernel " + name + " was planned as " + plan.implementation +
+                                       ", which does not pack its operands on this processor; "
+                                       "compile the model on this machine");
+}
+
 } // namespace
 
 CpuDevice::CpuDevice(const artifact::Target &target, unsigned threads, HostCollectives &collectives)
@@ -80,7 +88,10 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
     std::string name = kernel.name()->str();
     CpuPlan plan = CpuPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
     plan.requireOperands(kernel);
-    kernels.emplace_back(OneDnnKernel(engine, name, plan));
+    if (plan.implementation == WeightPacking::name)
+      kernels.emplace_back(loadPacking(name, plan));
+    else
+      kernels.emplace_back(OneDnnKernel(engine, name, plan));
   } else {
     const artifact::Span &code = *artifact->modules()->Get(kernel.module_())->code();
     std::unique_ptr<GeneratedCode> &module = modules[code.offset()];

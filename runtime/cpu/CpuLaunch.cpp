@@ -12,6 +12,8 @@ CpuLaunch::Bound CpuLaunch::bind(const LoadedKernel &kernel, const dnnl::engine 
     buffers.push_back(bytesAt(operand).data());
   if (const auto *library = std::get_if<OneDnnKernel>(&kernel))
     return OneDnnKernel::Binding(*library, engine, buffers);
+  if (const auto *packing = std::get_if<WeightPacking>(&kernel))
+    return Packing{*packing, buffers.at(0), buffers.at(1)};
   return Generated{std::get<GeneratedKernel>(kernel), std::move(buffers)};
 }
 
@@ -22,6 +24,8 @@ CpuLaunch::CpuLaunch(const LoadedKernel &kernel, const dnnl::engine &engine,
 void CpuLaunch::run(const dnnl::stream &stream) const {
   if (const auto *library = std::get_if<OneDnnKernel::Binding>(&bound))
     return library->launch(stream);
+  if (const auto *weight = std::get_if<Packing>(&bound))
+    return weight->packing.run(weight->from, weight->to);
   const auto &generated = std::get<Generated>(bound);
   parallelFor(generated.kernel.extent, generated.kernel.chunk, [&](int64_t begin, int64_t end) {
     generated.kernel.record->run(generated.buffers.data(), begin, end);

@@ -1,9 +1,10 @@
-// A kernel loaded on the CPU, of the library or generated, and its launch on fixed operands.
+// A kernel loaded on the CPU, of the library, ours or generated, and its launch on fixed operands.
 #pragma once
 
 #include "runtime/core/DeviceSpan.h"
 #include "runtime/cpu/GeneratedCode.h"
 #include "runtime/cpu/OneDnnKernel.h"
+#include "runtime/cpu/WeightPacking.h"
 
 #include <span>
 #include <variant>
@@ -17,7 +18,7 @@ struct GeneratedKernel {
   int64_t chunk;
 };
 
-using LoadedKernel = std::variant<OneDnnKernel, GeneratedKernel>;
+using LoadedKernel = std::variant<OneDnnKernel, WeightPacking, GeneratedKernel>;
 
 class CpuLaunch {
 public:
@@ -31,7 +32,12 @@ private:
     GeneratedKernel kernel;
     std::vector<void *> buffers;
   };
-  using Bound = std::variant<OneDnnKernel::Binding, Generated>;
+  struct Packing {
+    WeightPacking packing;
+    const void *from;
+    void *to;
+  };
+  using Bound = std::variant<OneDnnKernel::Binding, Packing, Generated>;
   static Bound bind(const LoadedKernel &kernel, const dnnl::engine &engine,
                     std::span<const DeviceSpan> operands);
 
