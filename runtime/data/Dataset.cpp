@@ -257,6 +257,15 @@ void Dataset::pairSources() {
   count = first ? first->samples() : 0;
 }
 
+/// A map of pixels: its axes behind the batch are the spatial ones of another input.
+bool Dataset::lacksChannels(const InputSpec &spec) const {
+  auto own = std::span(spec.shape).subspan(std::min<size_t>(1, spec.shape.size()));
+  return !own.empty() && std::any_of(specs.begin(), specs.end(), [&](const InputSpec &other) {
+    return other.shape.size() == spec.shape.size() + 1 &&
+           std::ranges::equal(own, std::span(other.shape).subspan(2));
+  });
+}
+
 void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths) {
   std::vector<std::string> images; // sources that no class comes from
   for (size_t value : sourceValues())
@@ -276,7 +285,8 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
       remarks.push_back(name + " is not needed here and is not read");
       continue;
     }
-    SourceUse use{"", inputsFrom(value).front()->shape.size(), takesClasses(value), {}};
+    const InputSpec &fed = *inputsFrom(value).front();
+    SourceUse use{"", fed.shape.size(), takesClasses(value), {}, lacksChannels(fed)};
     for (const auto &source : pipeline.sources)
       if (source->name == name)
         use.axes = source->axes;

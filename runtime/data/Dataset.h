@@ -120,6 +120,7 @@ private:
   bool keepsValues(size_t source) const;
   bool isCategorical(size_t source) const;
   bool takesClasses(size_t source) const;
+  bool lacksChannels(const InputSpec &spec) const;
   Use useIn(const Augmentation &augmentation) const;
   std::string placeOf(const Chain &chain, int64_t index) const;
   std::vector<const InputSpec *> inputsFrom(size_t source) const;

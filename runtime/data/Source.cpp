@@ -48,13 +48,13 @@ static std::string axesOfImages(std::string axes, bool hasChannels) {
 }
 
 /// Axes and shape of a file; the shape that its metadata give it where nothing else is stated.
-static std::pair<std::string, Extents> axesOf(const ArrayHeader &header, std::string stated,
-                                              size_t inputRank) {
+static std::pair<std::string, Extents> axesOf(const ArrayHeader &header, const SourceUse &use) {
+  std::string stated = use.axes;
   bool isImage = header.format != FileFormat::Npy && header.format != FileFormat::Idx;
   if (stated.empty() && !header.axes.empty())
     return {header.axes, header.axesShape};
   if (stated.empty())
-    return {axesByRank(header.shape.size(), inputRank), header.shape};
+    return {axesByRank(header.shape.size(), use.inputRank + use.lacksChannels), header.shape};
   if (isImage)
     stated = axesOfImages(std::move(stated), header.shape.size() == 4);
   else if (stated.size() + 1 == header.shape.size() && stated.find('N') == std::string::npos)
@@ -117,7 +117,7 @@ void Source::openImages(const SourceUse &use) {
     return header.shape[0] == 1 && header.shape == stack.shape;
   });
   stack.shape[0] = static_cast<int64_t>(headers.size());
-  if (arePlanes && !axesOf(stack, use.axes, use.inputRank).first.starts_with('N')) {
+  if (arePlanes && !axesOf(stack, use).first.starts_with('N')) {
     stack.path = from;
     addPart(stack, stacked(stack, headers), use);
     return;
@@ -142,13 +142,14 @@ std::shared_ptr<const Array> Source::dataOf(const Part &part) const {
 
 Source::Part Source::makePart(ArrayHeader header, const SourceUse &use) const {
   const std::string &stated = use.axes;
-  auto [axes, shape] = axesOf(header, stated, use.inputRank);
+  auto [axes, shape] = axesOf(header, use);
   if (axes.size() != shape.size() || axes.empty())
     throw Error(ErrorCode::BadInput,
                 "'" + header.path + "' has shape " + shapeText(shape) + ", but " + label +
                     " wants " +
                     (stated.empty() ? "as many dimensions as the model's input (" +
-                                          std::to_string(use.inputRank) + "), or one less"
+                                          std::to_string(use.inputRank) + "), or one " +
+                                          (use.lacksChannels ? "more" : "less")
                                     : "axes " + stated));
   Part part{std::move(header), nullptr};
   part.axesAreFromMetadata = stated.empty() && !part.header.axes.empty();

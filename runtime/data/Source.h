@@ -18,18 +18,19 @@ namespace dlc::rt {
 
 /// What a source's files are read for.
 struct SourceUse {
-  std::string axes = {};     // of the source line; may be empty
-  size_t inputRank = 0;      // of the input that it feeds
-  bool takesClasses = false; // that input takes a class of each sample, not an image
-  ImageRule images = {};     // of a directory
+  std::string axes = {};      // of the source line; may be empty
+  size_t inputRank = 0;       // of the input that it feeds
+  bool takesClasses = false;  // that input takes a class of each sample, not an image
+  ImageRule images = {};      // of a directory
+  bool lacksChannels = false; // behind that input's batch are the spatial axes
 };
 
 class Source {
 public:
   /// `path`: of a file, or of a directory of images of one type; of classes, of a directory with a
   /// folder for each. Without axes of the source line a file's metadata decide, else the rank of
-  /// the input; a file one rank short lacks the channel axis. Throws Error(BadInput) if files
-  /// cannot be read or do not fit.
+  /// the input, its channels counted in; a file one rank short lacks the channel axis. Throws
+  /// Error(BadInput) if files cannot be read or do not fit.
   Source(std::string name, std::string path, const SourceUse &use,
          std::shared_ptr<ImageCache> cache);
 

@@ -59,6 +59,35 @@ TEST(Schedule, CosineFallsToZero) {
   EXPECT_NEAR(schedule.rate(100), 0.0, 1e-12);
 }
 
+/// The floor is a share of the rate: floor + (1 - floor) (1 + cos(pi t / T)) / 2.
+TEST(Schedule, CosineFallsToItsFloor) {
+  Entries entries;
+  add(entries, "cosine", {{"floor", {0.1}}});
+  Schedule schedule(entries, 2.0, 10, 100);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 2.0);
+  EXPECT_NEAR(schedule.rate(25), 1.7363961030678928, 1e-12); // 2 (0.1 + 0.45 (1 + sqrt(0.5)))
+  EXPECT_NEAR(schedule.rate(50), 1.1, 1e-12);
+  EXPECT_NEAR(schedule.rate(75), 0.4636038969321072, 1e-12); // 2 (0.1 + 0.45 (1 - sqrt(0.5)))
+  EXPECT_NEAR(schedule.rate(100), 0.2, 1e-12);
+  EXPECT_NEAR(schedule.rate(150), 0.2, 1e-12); // resumed past the end that it counts to
+  EXPECT_TRUE(Schedule::countsToAnEnd(entries));
+}
+
+/// The cosine counts from the first step on, through the warm-up, which multiplies it.
+TEST(Schedule, WarmUpScalesACosineAboveItsFloor) {
+  Entries entries;
+  add(entries, "warm_up", {{"epochs", {2}}}); // 20 steps
+  add(entries, "cosine", {{"floor", {0.2}}});
+  Schedule schedule(entries, 1.0, 10, 60);
+  EXPECT_DOUBLE_EQ(schedule.rate(0), 0.05);
+  EXPECT_NEAR(schedule.rate(10), 11.0 / 20 * 0.9464101615137755, 1e-12); // cos(pi / 6): sqrt(0.75)
+  EXPECT_NEAR(schedule.rate(15), 16.0 / 20 * 0.8828427124746190, 1e-12); // cos(pi / 4): sqrt(0.5)
+  EXPECT_NEAR(schedule.rate(20), 0.8, 1e-12);                            // cos(pi / 3): 1 / 2
+  EXPECT_NEAR(schedule.rate(30), 0.6, 1e-12);
+  EXPECT_NEAR(schedule.rate(40), 0.4, 1e-12); // cos(2 pi / 3): -1 / 2
+  EXPECT_NEAR(schedule.rate(60), 0.2, 1e-12);
+}
+
 // torch.optim.lr_scheduler.ExponentialLR: gamma^epoch.
 TEST(Schedule, ExponentialFallsByEpoch) {
   Entries entries;
