@@ -174,10 +174,23 @@ template <typename Op> static Value windowSizes(OpChain &ops, Op op, Value poole
   return sizes ? ops.make<MulOp>(sizes, constant) : constant;
 }
 
+/// Whether there is one window, which is the whole image. Its mean needs no lines, and so the image
+/// can have any layout.
+template <typename Op> static bool isGlobal(Op op, Value image) {
+  auto isZero = [](int64_t padding) { return padding == 0; };
+  return op.getKernel() == tensorType(image).getShape().drop_front(2) &&
+         llvm::all_of(op.getPaddingLow(), isZero) && llvm::all_of(op.getPaddingHigh(), isZero);
+}
+
 SmallVector<Value> AvgPoolOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   Value sum = ops.atLeastF32(getX());
-  for (size_t d = 0; d < getKernel().size(); ++d)
+  bool global = isGlobal(*this, getX());
+  if (global) {
+    auto spatial = llvm::to_vector(llvm::seq<int64_t>(2, tensorType(sum).getRank()));
+    sum = ops.reshaped(ops.sum(sum, spatial), tensorType(getY()).getShape());
+  }
+  for (size_t d = 0; d < getKernel().size() && !global; ++d)
     sum = sumWindows(ops, sum, d + 2, windowsAlong(*this, d, tensorType(getY()).getShape()));
   Value mean = ops.make<DivOp>(sum, windowSizes(ops, *this, sum, getX()));
   return {ops.cast(mean, tensorType(getY()).getElementType())};
@@ -187,7 +200,14 @@ SmallVector<Value> AvgPoolGradOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   Value dy = ops.atLeastF32(getDy());
   Value dx = ops.make<DivOp>(dy, windowSizes(ops, *this, dy, getDx()));
-  for (size_t d = 0; d < getKernel().size(); ++d)
+  bool global = isGlobal(*this, getDx());
+  if (global) {
+    ArrayRef<int64_t> shape = tensorType(getDx()).getShape();
+    auto type = RankedTensorType::get(shape, tensorType(dx).getElementType());
+    dx = BroadcastOp::create(ops.builder, ops.loc, type, ops.reshaped(dx, shape.take_front(2)),
+                             ops.builder.getDenseI64ArrayAttr({0, 1}));
+  }
+  for (size_t d = 0; d < getKernel().size() && !global; ++d)
     dx = spreadWindows(ops, dx, d + 2, windowsAlong(*this, d, tensorType(getDy()).getShape()),
                        tensorType(getDx()).getDimSize(static_cast<unsigned>(d + 2)));
   return {ops.cast(dx, tensorType(getDx()).getElementType())};

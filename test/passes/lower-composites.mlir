@@ -161,3 +161,26 @@ nn.model @means attributes {stage = "train"} {
     nn.output "dx", %dx : tensor<2x3x4x6xf32>
   }
 }
+
+// -----
+
+// One window, the whole image: one sum, in whatever layout the image has, and one broadcast.
+
+// CHECK-LABEL: nn.model @global_means
+// CHECK-NOT: nn.slice
+// CHECK: nn.reduce
+// CHECK-SAME: tensor<2x3x4x6xf32>) -> tensor<2x3xf32>
+// CHECK: nn.reshape {{.*}} -> tensor<2x3x1x1xf32>
+// CHECK: nn.div
+// CHECK: nn.output "y"
+// CHECK: nn.reshape {{.*}} -> tensor<2x3xf32>
+// CHECK-NEXT: nn.broadcast {{.*}} -> tensor<2x3x4x6xf32>
+// CHECK-NEXT: nn.output "dx"
+nn.model @global_means attributes {stage = "train"} {
+  nn.program @train(%x: tensor<2x3x4x6xf32> {nn.input = "x"}) {
+    %y = nn.avg_pool %x {kernel = array<i64: 4, 6>, strides = array<i64: 4, 6>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, count_padding = true} : (tensor<2x3x4x6xf32>) -> tensor<2x3x1x1xf32>
+    nn.output "y", %y : tensor<2x3x1x1xf32>
+    %dx = nn.avg_pool_grad %y {kernel = array<i64: 4, 6>, strides = array<i64: 4, 6>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, count_padding = true} : (tensor<2x3x1x1xf32>) -> tensor<2x3x4x6xf32>
+    nn.output "dx", %dx : tensor<2x3x4x6xf32>
+  }
+}
