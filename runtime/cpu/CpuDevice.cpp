@@ -42,11 +42,13 @@ void requireContract(const KernelRecord &record, const artifact::Kernel &kernel)
                     "says; compile the model again");
 }
 
-WeightPacking loadPacking(const std::string &name, const CpuPlan &plan) {
-  if (std::optional<WeightPacking> packing = WeightPacking::of(plan.request))
-    return *std::move(packing);
+/// A kernel of ours; `kernel` is nothing if the operands or the processor are not ones it is for.
+template <typename Kernel>
+Kernel require(std::optional<Kernel> kernel, const std::string &name, const CpuPlan &plan) {
+  if (kernel && kernel->workspaceBytes() == plan.workspaceBytes)
+    return *std::move(kernel);
   throw Error(ErrorCode::Artifact, "kernel " + name + " was planned as " + plan.implementation +
-                                       ", which does not pack its operands on this processor; "
+                                       ", which does not compute its operands on this processor; "
                                        "compile the model on this machine");
 }
 
@@ -89,7 +91,9 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
     CpuPlan plan = CpuPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
     plan.requireOperands(kernel);
     if (plan.implementation == WeightPacking::name)
-      kernels.emplace_back(loadPacking(name, plan));
+      kernels.emplace_back(require(WeightPacking::of(plan.request), name, plan));
+    else if (plan.implementation == WinogradConv::name)
+      kernels.emplace_back(require(WinogradConv::of(plan.request), name, plan));
     else
       kernels.emplace_back(OneDnnKernel(engine, name, plan));
   } else {

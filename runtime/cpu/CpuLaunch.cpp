@@ -14,6 +14,8 @@ CpuLaunch::Bound CpuLaunch::bind(const LoadedKernel &kernel, const dnnl::engine 
     return OneDnnKernel::Binding(*library, engine, buffers);
   if (const auto *packing = std::get_if<WeightPacking>(&kernel))
     return Packing{*packing, buffers.at(0), buffers.at(1)};
+  if (const auto *winograd = std::get_if<WinogradConv>(&kernel))
+    return Winograd{*winograd, std::move(buffers)};
   return Generated{std::get<GeneratedKernel>(kernel), std::move(buffers)};
 }
 
@@ -26,6 +28,8 @@ void CpuLaunch::run(const dnnl::stream &stream) const {
     return library->launch(stream);
   if (const auto *weight = std::get_if<Packing>(&bound))
     return weight->packing.run(weight->from, weight->to);
+  if (const auto *winograd = std::get_if<Winograd>(&bound))
+    return winograd->conv.run(winograd->buffers);
   const auto &generated = std::get<Generated>(bound);
   parallelFor(generated.kernel.extent, generated.kernel.chunk, [&](int64_t begin, int64_t end) {
     generated.kernel.record->run(generated.buffers.data(), begin, end);

@@ -5,6 +5,7 @@
 #include "runtime/cpu/GeneratedCode.h"
 #include "runtime/cpu/OneDnnKernel.h"
 #include "runtime/cpu/WeightPacking.h"
+#include "runtime/cpu/WinogradConv.h"
 
 #include <span>
 #include <variant>
@@ -18,7 +19,7 @@ struct GeneratedKernel {
   int64_t chunk;
 };
 
-using LoadedKernel = std::variant<OneDnnKernel, WeightPacking, GeneratedKernel>;
+using LoadedKernel = std::variant<OneDnnKernel, WeightPacking, WinogradConv, GeneratedKernel>;
 
 class CpuLaunch {
 public:
@@ -37,7 +38,11 @@ private:
     const void *from;
     void *to;
   };
-  using Bound = std::variant<OneDnnKernel::Binding, Packing, Generated>;
+  struct Winograd {
+    WinogradConv conv;
+    std::vector<void *> buffers;
+  };
+  using Bound = std::variant<OneDnnKernel::Binding, Packing, Winograd, Generated>;
   static Bound bind(const LoadedKernel &kernel, const dnnl::engine &engine,
                     std::span<const DeviceSpan> operands);
 

@@ -11,6 +11,7 @@
 #include "runtime/cpu/KnownDefects.h"
 #include "runtime/cpu/OneDnnOperation.h"
 #include "runtime/cpu/WeightPacking.h"
+#include "runtime/cpu/WinogradConv.h"
 
 #include <algorithm>
 #include <limits>
@@ -42,9 +43,8 @@ bool canBeWinograd(const KernelRequest &request) {
   if (!isConvolution(request.op))
     return false;
   const std::vector<int64_t> &weight = request.operands[*weightOperand(request.op)].shape;
-  auto window = std::max(weight.begin() + 2, weight.end() - 2); // of a slice, of volumes
   return std::ranges::all_of(request.strides, [](int64_t stride) { return stride == 1; }) &&
-         std::all_of(window, weight.end(), [](int64_t extent) { return extent > 1; });
+         std::all_of(weight.begin() + 2, weight.end(), [](int64_t extent) { return extent > 1; });
 }
 
 /// What an operand may be asked for: a family, or what the library likes.
@@ -147,8 +147,16 @@ private:
 // The workspace of the named implementation, as the maximum over teams; nothing if a team lacks it.
 std::optional<uint64_t> workspaceOf(const dnnl::engine &engine, const KernelRequest &request,
                                     const std::vector<Layout> &layouts, const std::string &name) {
-  if (name == WeightPacking::name)
-    return WeightPacking::of(request) ? std::optional<uint64_t>(0) : std::nullopt;
+  if (name == WeightPacking::name || name == WinogradConv::name) {
+    KernelRequest settled = request;
+    for (size_t i = 0; i < layouts.size(); ++i)
+      settled.operands[i].layout = layouts[i];
+    auto bytesOf = [](const auto &kernel) {
+      return kernel ? std::optional<uint64_t>(kernel->workspaceBytes()) : std::nullopt;
+    };
+    return name == WeightPacking::name ? bytesOf(WeightPacking::of(settled))
+                                       : bytesOf(WinogradConv::of(settled));
+  }
   TeamScope scope;
   uint64_t bytes = 0;
   LayoutChoice fixed = fixedLayouts(layouts);
@@ -179,6 +187,8 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
                           const std::string &implementation) {
   const std::vector<OperandType> &operands = request.operands;
   KernelTraits traits{request.op, operands[0].dtype, implementation, nameOf(familyOf(layouts[0]))};
+  if (implementation == WinogradConv::name)
+    traits.dtype = DType::F32; // of its products, whatever they are read from
   if (request.op == KernelOp::Matmul)
     traits.input = traits.output = operands.back().shape[0];
   if (!isConvolution(request.op))
@@ -191,6 +201,15 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
       traits.pixels = std::max(traits.pixels, operands[i].shape[0] * product(operands[i].shape, 2));
   traits.strided = std::ranges::any_of(request.strides, [](int64_t stride) { return stride > 1; });
   return traits;
+}
+
+uint64_t pricedFlops(const KernelRequest &request, const KernelCandidate &candidate) {
+  if (candidate.implementation != WinogradConv::name)
+    return candidate.flops;
+  KernelRequest settled = request;
+  for (size_t i = 0; i < candidate.layouts.size(); ++i)
+    settled.operands[i].layout = candidate.layouts[i];
+  return WinogradConv::of(settled)->flops();
 }
 
 void limitInstructionSets(const CpuTarget &target) {
@@ -223,6 +242,23 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
     description.dtypes.push_back(DType::BF16);
 }
 
+void CpuPlanner::addWinograd(const KernelRequest &request, CandidateList &list) const {
+  for (LayoutFamily family : families) {
+    std::optional<std::vector<Layout>> layouts = WinogradConv::layouts(request, family);
+    if (!layouts)
+      continue;
+    KernelCandidate candidate{*layouts, WinogradConv::name};
+    candidate.workspaceBytes = *workspaceOf(engine, request, *layouts, WinogradConv::name);
+    candidate.flops = flopsOf(request);
+    for (size_t i = 0; i < layouts->size(); ++i)
+      candidate.bytes +=
+          physicalBytes(request.operands[i].dtype, request.operands[i].shape, (*layouts)[i]);
+    candidate.nanoseconds = costs.kernelCost(kernelTraits(request, *layouts, WinogradConv::name),
+                                             pricedFlops(request, candidate), candidate.bytes);
+    list.add(std::move(candidate));
+  }
+}
+
 CandidateList CpuPlanner::search(const KernelRequest &request) {
   CandidateList list;
   if (request.op != KernelOp::Reorder && request.operands[0].dtype == DType::BF16 &&
@@ -240,6 +276,8 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
     packing.nanoseconds = costs.generatedCost(packing.bytes, 0);
     list.add(std::move(packing));
   }
+  if (request.math == Math::Fast && description.vectorBits >= 512)
+    addWinograd(request, list);
   std::string skipped;
   std::vector<bool> algorithms{false};
   if (request.math == Math::Fast && canBeWinograd(request))
@@ -276,15 +314,11 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
                             : 0;
         if (request.bias)
           candidate.bytes += pass;
-        // Slices are priced as what the library is asked for, and what is copied for them.
-        const KernelRequest &asked = found.slices ? found.slices->slice() : request;
         candidate.nanoseconds =
-            costs.kernelCost(kernelTraits(asked, found.layouts, found.name),
+            costs.kernelCost(kernelTraits(request, found.layouts, found.name),
                              static_cast<uint64_t>(static_cast<double>(candidate.flops) *
                                                    paddingFactor(request, found.layouts)),
                              candidate.bytes);
-        if (found.slices)
-          candidate.nanoseconds += costs.generatedCost(found.slices->copiedBytes(), 0);
         if (request.relu && !request.bias)
           candidate.nanoseconds += costs.generatedCost(pass, 0) - costs.generatedCost(0, 0);
         list.add(std::move(candidate));

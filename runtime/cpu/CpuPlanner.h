@@ -29,6 +29,8 @@ public:
 
 private:
   CandidateList search(const KernelRequest &request);
+  /// Ours, in each family of layouts.
+  void addWinograd(const KernelRequest &request, CandidateList &list) const;
 
   CpuTarget costs;
   PlannerTarget description;
@@ -38,6 +40,10 @@ private:
 /// What the speed of a kernel with these layouts depends on.
 KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout> &layouts,
                           const std::string &implementation);
+
+/// FLOPs that the tables' efficiencies are of: those of the direct sum, but of our Winograd its
+/// own.
+uint64_t pricedFlops(const KernelRequest &request, const KernelCandidate &candidate);
 
 /// The planner for a target, or null with `reason` set. Costs assume teams of `threads`.
 std::unique_ptr<KernelPlanner> makeCpuPlanner(const std::string &targetName, unsigned threads,

@@ -33,7 +33,6 @@ OneDnnKernel::OneDnnKernel(const dnnl::engine &engine, const std::string &name,
       primitive.reset(created);
       operands = found.operands;
       argumentIndices = found.arguments;
-      slices = found.slices;
       if (plan.workspaceBytes == 0)
         return true;
       const dnnl_memory_desc_t *scratchpad =
@@ -55,29 +54,22 @@ OneDnnKernel::OneDnnKernel(const dnnl::engine &engine, const std::string &name,
 
 OneDnnKernel::Binding::Binding(const OneDnnKernel &kernel, const dnnl::engine &engine,
                                std::span<void *const> buffers)
-    : primitive(kernel.primitive), slices(kernel.slices), volumes(buffers.begin(), buffers.end()) {
+    : primitive(kernel.primitive) {
   if (buffers.size() != kernel.operands.size())
     throw Error(ErrorCode::Artifact, "a library kernel wants " +
                                          std::to_string(kernel.operands.size()) + " buffers, got " +
                                          std::to_string(buffers.size()));
-  ofSlices = slices ? slices->sliceBuffers(buffers) : volumes;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    memories.emplace_back(dnnl::memory::desc(kernel.operands[i]), engine, ofSlices[i]);
+    memories.emplace_back(dnnl::memory::desc(kernel.operands[i]), engine, buffers[i]);
     arguments.push_back({kernel.argumentIndices[i], memories.back().get()});
   }
 }
 
 void OneDnnKernel::Binding::launch(const dnnl::stream &stream) const {
-  auto execute = [&] {
-    dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), stream.get(),
-                                                   static_cast<int>(arguments.size()),
-                                                   arguments.data()),
-                            "run a library kernel");
-  };
-  if (slices)
-    slices->run(volumes, ofSlices, execute);
-  else
-    execute();
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), stream.get(),
+                                                 static_cast<int>(arguments.size()),
+                                                 arguments.data()),
+                          "run a library kernel");
 }
 
 } // namespace dlc::rt

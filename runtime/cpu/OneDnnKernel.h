@@ -2,7 +2,6 @@
 #pragma once
 
 #include "runtime/cpu/CpuPlan.h"
-#include "runtime/cpu/SlicedConv.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -29,15 +28,12 @@ public:
     dnnl::primitive primitive;
     std::vector<dnnl::memory> memories;
     std::vector<dnnl_exec_arg_t> arguments;
-    std::optional<SlicedConv> slices;
-    std::vector<void *> volumes, ofSlices; // buffers
   };
 
 private:
   dnnl::primitive primitive;
   std::vector<dnnl_memory_desc_t> operands; // with the scratchpad, if any, last
   std::vector<int> argumentIndices;
-  std::optional<SlicedConv> slices;
 };
 
 } // namespace dlc::rt

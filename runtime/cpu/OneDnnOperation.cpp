@@ -25,10 +25,7 @@ OneDnnOperation::OneDnnOperation(const dnnl::engine &engine, const KernelRequest
   for (int64_t dilation : request.dilations)
     dilates.push_back(dilation - 1);
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (winograd)
-    sliced = SlicedConv::of(request);
-  if (!sliced)
-    describe(winograd);
+  describe(winograd);
 }
 
 void OneDnnOperation::describe(bool winograd) {
@@ -283,30 +280,7 @@ bool OneDnnOperation::visitOpDescriptor(
   return false;
 }
 
-bool OneDnnOperation::visitSlices(
-    const std::function<bool(const OneDnnImplementation &)> &visit) const {
-  LayoutChoice sliceLayouts;
-  for (const std::optional<Layout> &layout : layouts) {
-    sliceLayouts.push_back(layout ? SlicedConv::sliceLayout(*layout) : std::nullopt);
-    if (layout && !sliceLayouts.back())
-      return false;
-  }
-  OneDnnOperation slice(engine, sliced->slice(), sliceLayouts, /*winograd=*/true);
-  return slice.anyOf([&](OneDnnImplementation found) {
-    SlicedConv fixed = *sliced;
-    if (!fixed.setLayouts(found.layouts))
-      return false;
-    for (Layout &layout : found.layouts)
-      layout = *SlicedConv::volumeLayout(layout);
-    found.workspaceBytes += fixed.workspaceBytes();
-    found.slices = std::move(fixed);
-    return visit(found);
-  });
-}
-
 bool OneDnnOperation::anyOf(const std::function<bool(const OneDnnImplementation &)> &visit) const {
-  if (sliced)
-    return visitSlices(visit);
   if (!expressible)
     return false;
   if (request.op != KernelOp::Reorder)

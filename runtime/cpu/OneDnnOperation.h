@@ -7,7 +7,6 @@
 #pragma once
 
 #include "runtime/cpu/OneDnnLayout.h"
-#include "runtime/cpu/SlicedConv.h"
 
 #include <functional>
 #include <memory>
@@ -26,8 +25,6 @@ struct OneDnnImplementation {
   std::vector<dnnl_memory_desc_t> operands;
   std::vector<int> arguments; // DNNL_ARG_* per operand
   uint64_t workspaceBytes = 0;
-  /// The descriptor and the library's operands are those of a bundle of slices.
-  std::optional<SlicedConv> slices = std::nullopt;
 };
 
 class OneDnnOperation {
@@ -62,13 +59,11 @@ private:
   void addForwardOperands(OperandView source, OperandView weights, OperandView bias);
   std::optional<OneDnnImplementation> examine(std::shared_ptr<dnnl_primitive_desc> pd) const;
   bool visitOpDescriptor(const std::function<bool(const OneDnnImplementation &)> &visit) const;
-  bool visitSlices(const std::function<bool(const OneDnnImplementation &)> &visit) const;
 
   const dnnl::engine &engine;
   const KernelRequest &request;
   const LayoutChoice &layouts;
-  std::optional<SlicedConv> sliced; // Winograd for volumes
-  bool expressible = true;          // every fixed layout has a descriptor
+  bool expressible = true; // every fixed layout has a descriptor
   Descriptor descriptor;
   std::shared_ptr<dnnl_primitive_desc> hint; // forward pooling, for its gradient
   dnnl::primitive_attr attributes;

@@ -22,6 +22,7 @@ public:
   /// layouts are given, and this processor has the instructions.
   static std::optional<WeightPacking> of(const KernelRequest &request);
 
+  static uint64_t workspaceBytes() { return 0; }
   /// Rounds to nearest even, and what lies beyond the extents to zero. Denormals become zero. On
   /// the calling thread's team.
   void run(const void *from, void *to) const;

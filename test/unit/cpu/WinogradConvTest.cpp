@@ -1,0 +1,235 @@
+// Winograd: images and volumes, beside plain loops.
+
+#include "test/unit/cpu/KernelFixture.h"
+
+#include "runtime/core/ParallelFor.h"
+#include "runtime/cpu/CpuMemory.h"
+#include "runtime/cpu/WinogradConv.h"
+
+#include <bit>
+
+using namespace dlc::rt;
+using test::Tensor;
+
+namespace {
+
+struct Volumes {
+  std::vector<int64_t> x, w;
+  int64_t padding;
+};
+
+KernelRequest requestOf(KernelOp op, const Volumes &volumes, const std::vector<Tensor> &operands) {
+  KernelRequest request;
+  request.op = op;
+  request.strides.assign(operands[0].shape.size() - 2, 1);
+  request.dilations = request.strides;
+  request.paddingLow.assign(request.strides.size(), volumes.padding);
+  request.paddingHigh = request.paddingLow;
+  for (const Tensor &operand : operands)
+    request.operands.push_back({DType::F32, operand.shape, {}});
+  request.threads = test::teamThreads;
+  return request;
+}
+
+bool isWinograd(const KernelCandidate &candidate) {
+  return candidate.implementation == WinogradConv::name;
+}
+
+KernelRequest forwardOf(const std::vector<int64_t> &x, const std::vector<int64_t> &w,
+                        const std::vector<int64_t> &y) {
+  return requestOf(KernelOp::Conv, {x, w, 1}, {Tensor(x), Tensor(w), Tensor(y)});
+}
+
+} // namespace
+
+class WinogradConvolution : public test::KernelFixture {
+protected:
+  void SetUp() override {
+    if (planner->target().vectorBits < 512)
+      GTEST_SKIP() << "the library has Winograd for AVX-512 alone";
+  }
+
+  /// Winograd must be offered and must agree, on whatever memory held before.
+  void expectWinograd(KernelRequest request, const std::vector<Tensor> &inputs,
+                      const Tensor &expected) {
+    CandidateList list = planner->candidates(request);
+    auto candidate = std::ranges::find_if(list.candidates, isWinograd);
+    ASSERT_NE(candidate, list.candidates.end()) << list.reason;
+    std::vector<Tensor> tensors = inputs;
+    tensors.emplace_back(expected.shape);
+    runCandidate(request, *candidate, tensors, inputs.size());
+    EXPECT_LT(test::relativeError(tensors.back(), expected), tolerance);
+  }
+
+  /// All three convolutions of it.
+  void expectAll(const Volumes &volumes, unsigned seed, DType activations = DType::F32) {
+    test::ConvShape shape{1, volumes.padding, 1, 1};
+    bool isNarrow = activations == DType::BF16;
+    auto random = [&](const std::vector<int64_t> &extents) {
+      Tensor tensor = Tensor::random(extents, ++seed);
+      for (float &value : tensor.values)
+        value =
+            isNarrow ? std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0xFFFF0000U) : value;
+      return tensor;
+    };
+    Tensor x = random(volumes.x), w = random(volumes.w);
+    Tensor y = test::conv(x, w, shape), dy = random(y.shape);
+    auto request = [&](KernelOp op, const std::vector<Tensor> &operands) {
+      KernelRequest made = requestOf(op, volumes, operands);
+      for (size_t i = 0; i < operands.size(); ++i)
+        if (op != KernelOp::ConvGradFilter || i < 2)
+          made.operands[i].dtype = activations;
+      return made;
+    };
+    tolerance = isNarrow ? 4e-3 : 1e-5; // of a result that is rounded to 8 bits
+    expectWinograd(request(KernelOp::Conv, {x, w, y}), {x, w}, y);
+    expectWinograd(request(KernelOp::ConvGradData, {dy, w, x}), {dy, w},
+                   test::convGradData(dy, w, x.shape, shape));
+    tolerance = 1e-5; // a filter gradient is not
+    expectWinograd(request(KernelOp::ConvGradFilter, {x, dy, w}), {x, dy},
+                   test::convGradFilter(x, dy, w.shape, shape));
+  }
+
+  double tolerance = 1e-5;
+};
+
+// Steps of 1 slice, of some with a last one that is not full, and of all; windows that reach beyond
+// the volume, that are flat, even and deeper than it.
+TEST_F(WinogradConvolution, AgreesWithPlainLoops) {
+  const Volumes cases[] = {
+      {{1, 16, 3, 65, 64}, {16, 16, 3, 3, 3}, 1}, {{1, 16, 17, 23, 24}, {16, 16, 3, 3, 3}, 1},
+      {{2, 32, 4, 8, 9}, {32, 32, 3, 3, 3}, 1},   {{3, 16, 5, 8, 8}, {16, 16, 1, 3, 3}, 1},
+      {{2, 16, 6, 9, 8}, {16, 16, 2, 3, 3}, 0},   {{1, 16, 4, 10, 8}, {32, 16, 5, 3, 3}, 1},
+      {{2, 48, 1, 12, 12}, {16, 48, 3, 3, 3}, 1}, {{1, 16, 9, 37, 36}, {16, 16, 3, 3, 3}, 0},
+  };
+  unsigned seed = 0;
+  for (const Volumes &volumes : cases) {
+    SCOPED_TRACE(seed);
+    expectAll(volumes, seed += 3);
+  }
+}
+
+// Strips of one thread and of the team, more tiles than a whole number of groups, and results of
+// several bundles.
+TEST_F(WinogradConvolution, AgreesWithPlainLoopsOnImages) {
+  const Volumes cases[] = {
+      {{3, 16, 41, 39}, {32, 16, 3, 3}, 1},  {{2, 48, 65, 30}, {80, 48, 3, 3}, 1},
+      {{5, 32, 7, 7}, {112, 32, 3, 3}, 1},   {{2, 16, 9, 12}, {16, 16, 3, 3}, 0},
+      {{1, 512, 6, 7}, {640, 512, 3, 3}, 1}, {{2, 16, 5, 3}, {16, 16, 3, 3}, 2},
+  };
+  unsigned seed = 100;
+  for (const Volumes &volumes : cases) {
+    SCOPED_TRACE(seed);
+    expectAll(volumes, seed += 3);
+  }
+}
+
+TEST_F(WinogradConvolution, WidensNarrowOperandsAndSumsInF32) {
+  if (!planner->target().multiplies(DType::BF16))
+    GTEST_SKIP() << "bf16 is for targets that multiply it";
+  expectAll({{3, 16, 41, 39}, {32, 16, 3, 3}, 1}, 200, DType::BF16);
+  expectAll({{2, 32, 4, 8, 9}, {32, 32, 3, 3, 3}, 1}, 210, DType::BF16);
+}
+
+// The same plan on one thread and on three.
+TEST_F(WinogradConvolution, HasEqualBitsOnAnyTeam) {
+  for (KernelOp op : {KernelOp::Conv, KernelOp::ConvGradFilter}) {
+    Tensor x = Tensor::random({2, 32, 40, 40}, 1), y = Tensor::random({2, 48, 40, 40}, 2);
+    Tensor w = Tensor::random({48, 32, 3, 3}, 3);
+    bool isOfFilter = op == KernelOp::ConvGradFilter;
+    KernelRequest request = requestOf(op, {x.shape, w.shape, 1},
+                                      isOfFilter ? std::vector{x, y, w} : std::vector{x, w, y});
+    request.threads = 3;
+    std::vector<Layout> layouts = *WinogradConv::layouts(request, LayoutFamily::ChannelsLast);
+    std::vector<std::vector<float>> memory;
+    for (size_t i = 0; i < 3; ++i) {
+      request.operands[i].layout = layouts[i];
+      PhysicalType type(DType::F32, request.operands[i].shape, layouts[i]);
+      memory.emplace_back(type.bytes() / sizeof(float) + 16);
+      const Tensor &from = i == 0 ? x : isOfFilter ? y : w;
+      if (i < 2)
+        writeTensor(type, from.values,
+                    std::as_writable_bytes(std::span(memory[i])).first(type.bytes()));
+    }
+    WinogradConv conv = *WinogradConv::of(request);
+    CpuMemory workspace(conv.workspaceBytes());
+    auto resultOn = [&](unsigned team) {
+      setTeamSize(team);
+      std::ranges::fill(memory[2], -1.0F);
+      std::vector<void *> buffers{memory[0].data(), memory[1].data(), memory[2].data(),
+                                  workspace.bytes().data()};
+      conv.run(buffers);
+      setTeamSize(test::teamThreads);
+      return memory[2];
+    };
+    std::vector<float> one = resultOn(1);
+    EXPECT_EQ(one, resultOn(3));
+    EXPECT_EQ(one, resultOn(2));
+  }
+}
+
+/// Where an element of `inner` lies in a larger tensor, `low` behind the begin of each spatial
+/// axis.
+static size_t placeIn(const Tensor &outer, const Tensor &inner, size_t element,
+                      const std::vector<int64_t> &low) {
+  std::vector<int64_t> index(inner.shape.size());
+  auto rest = static_cast<int64_t>(element);
+  for (size_t dim = index.size(); dim-- > 0; rest /= inner.shape[dim])
+    index[dim] = rest % inner.shape[dim];
+  int64_t place = 0;
+  for (size_t dim = 0; dim < index.size(); ++dim)
+    place = place * outer.shape[dim] + index[dim] + (dim < 2 ? 0 : low[dim - 2]);
+  return static_cast<size_t>(place);
+}
+
+TEST_F(WinogradConvolution, PadsDepthUnevenly) {
+  for (auto [low, high] : {std::pair<int64_t, int64_t>{2, 0}, {0, 1}, {3, 1}}) {
+    SCOPED_TRACE(low);
+    Tensor x = Tensor::random({2, 16, 4, 8, 8}, 1), w = Tensor::random({16, 16, 3, 3, 3}, 2);
+    Tensor padded({2, 16, 4 + low + high, 10, 10});
+    for (size_t i = 0; i < x.values.size(); ++i)
+      padded.values[placeIn(padded, x, i, {low, 1, 1})] = x.values[i];
+    test::ConvShape shape{1, 0, 1, 1};
+    Tensor y = test::conv(padded, w, shape), dy = Tensor::random(y.shape, 3), dx(x.shape);
+    Tensor dPadded = test::convGradData(dy, w, padded.shape, shape);
+    for (size_t i = 0; i < dx.values.size(); ++i)
+      dx.values[i] = dPadded.values[placeIn(padded, dx, i, {low, 1, 1})];
+    auto request = [&, low = low, high = high](KernelOp op, const std::vector<Tensor> &operands) {
+      KernelRequest result = requestOf(op, {{}, {}, 1}, operands);
+      result.paddingLow[0] = low;
+      result.paddingHigh[0] = high;
+      return result;
+    };
+    expectWinograd(request(KernelOp::Conv, {x, w, y}), {x, w}, y);
+    expectWinograd(request(KernelOp::ConvGradData, {dy, w, x}), {dy, w}, dx);
+    expectWinograd(request(KernelOp::ConvGradFilter, {x, dy, w}), {x, dy},
+                   test::convGradFilter(padded, dy, w.shape, shape));
+  }
+}
+
+TEST_F(WinogradConvolution, AddsBiasAndRelu) {
+  Volumes volumes{{2, 16, 5, 9, 8}, {16, 16, 3, 3, 3}, 1};
+  Tensor x = Tensor::random(volumes.x, 1), w = Tensor::random(volumes.w, 2);
+  Tensor bias = Tensor::random({16}, 3);
+  Tensor y = test::addBias(test::conv(x, w, {1, 1, 1, 1}), bias, true);
+  KernelRequest request = requestOf(KernelOp::Conv, volumes, {x, w, bias, y});
+  request.bias = request.relu = true;
+  expectWinograd(request, {x, w, bias}, y);
+}
+
+TEST_F(WinogradConvolution, IsOfferedForWholeBlocksOfChannelsInFastMathAlone) {
+  auto offersWinograd = [&](const KernelRequest &request) {
+    return std::ranges::any_of(planner->candidates(request).candidates, isWinograd);
+  };
+  KernelRequest request = forwardOf({1, 32, 4, 8, 8}, {32, 32, 3, 3, 3}, {1, 32, 4, 8, 8});
+  EXPECT_TRUE(offersWinograd(request));
+  request.math = Math::Strict;
+  EXPECT_FALSE(offersWinograd(request));
+  EXPECT_FALSE(offersWinograd(forwardOf({1, 24, 4, 8, 8}, {32, 24, 3, 3, 3}, {1, 32, 4, 8, 8})));
+  request = forwardOf({1, 32, 4, 8, 8}, {32, 32, 3, 3, 3}, {1, 32, 2, 8, 8});
+  request.strides[0] = 2;
+  EXPECT_FALSE(offersWinograd(request));
+  request = forwardOf({1, 32, 6, 8, 8}, {32, 32, 3, 3, 3}, {1, 32, 4, 8, 8});
+  request.dilations[0] = 2;
+  EXPECT_FALSE(offersWinograd(request));
+}
