@@ -132,8 +132,8 @@ static constexpr ArgumentSpec blindSpotArguments[] = {
      "uniform in [-2, 2)"},
     {"axis", Text, "X", "", "the axis of struct: \"X\", \"Y\" or \"Z\""},
     {"box", Word, "exact", "exact compat",
-     "edge of the box that holds one spot: (100 / percent)^(1 / axes), rounded; compat: the square "
-     "root in volumes, too, as Noise2Void's own validation data"},
+     "edge of the box that holds one spot: (100 / percent)^(1 / axes) pixels; compat: the square "
+     "root, rounded, in volumes, too, as Noise2Void's own validation data"},
 };
 
 static constexpr ArgumentSpec denormalizeArguments[] = {
@@ -204,6 +204,7 @@ static constexpr CallSpec calls[] = {
      "The chain ends in three inputs: volume -> ... -> blind_spot() -> image, target, mask. One "
      "pixel of each box, drawn anew for every sample in training, is replaced in the image and 1 "
      "in the mask; in evaluation spots are the same each time, in predictions there are none. "
+     "What struct hides lies along an axis of the file if rotate90 stands behind this step. "
      "Source: Krull et al. 2019; structN2V: Broaddus et al. 2020."},
     {"denormalize", CallKind::DataStep, "an output in the units of a source", denormalizeArguments,
      "Stands alone in a chain of an output: denoised -> denormalize(volume) -> denoised. It "

@@ -258,15 +258,20 @@ FailureOr<mlir::Value> Graph::reuse(StringRef name, RankedTensorType type,
                                     nn::VariableKind variableKind, const Site &site) {
   auto found = variables.find(name);
   if (found == variables.end())
-    return emitError(site.loc, "there is no '") << name << "' yet that this call could reuse";
+    return emitError(site.loc, "there is no '")
+           << name
+           << "' yet that this call could reuse; the first call of a name goes without reuse";
   Variable &known = found->second;
   std::string reason;
   if (known.op.getType() != type)
-    reason =
-        "has shape " + typeText(known.op.getType()) + ", but this call needs " + typeText(type);
+    reason = "has shape " + typeText(known.op.getType()) + ", but this call needs " +
+             typeText(type) +
+             "; let both calls have operands and arguments (channels, kernel, ...) of which equal "
+             "shapes follow, or give this one parameters of its own: another name, without reuse";
   else if (known.op.getKind() != variableKind)
     reason = "is " + std::string(nn::stringifyVariableKind(known.op.getKind())) +
-             ", but this call needs a " + std::string(nn::stringifyVariableKind(variableKind));
+             ", but this call needs a " + std::string(nn::stringifyVariableKind(variableKind)) +
+             "; give this one another name, without reuse";
   else if (variableKind == nn::VariableKind::Parameter && !site.trainable && known.site.trainable)
     reason = "is trained; 'trainable = false' belongs to the call that makes it";
   if (reason.empty()) {

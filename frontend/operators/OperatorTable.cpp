@@ -436,7 +436,11 @@ static constexpr CallSpec operators[] = {
     {"transpose", op, "axes in another order", transposeArguments, "Source: torch.permute.",
      emitTranspose},
     {"pad", op, "a larger image around an image", padArguments,
-     "Source: torch.nn.functional.pad (constant, reflect, replicate).", emitPad},
+     "Only mode = zero lets larger images be predicted by tiles: reflect and edge would take a "
+     "tile's edge for the image's. With them compile for the images' own size (--set "
+     "predict.size=N, where the model has a size), or let conv pad by zeros. Source: "
+     "torch.nn.functional.pad (constant, reflect, replicate).",
+     emitPad},
     {"pixel_shuffle", op, "channels as pixels of a larger image", pixelShuffleArguments,
      "[N, C factor^d, S...] to [N, C, factor S...] for d spatial axes. Source: Shi et al. 2016; "
      "torch.nn.PixelShuffle.",

@@ -254,7 +254,8 @@ static std::vector<InputSpec> acceptedInputs(const Artifact &artifact) {
       std::fill(spec.shape.end() - tiling->overlap()->size(), spec.shape.end(), anyExtent);
     else if (program.untiled() && program.untiled()->size() && spec.shape.size() > 2)
       spec.sizeReason = "images of other sizes would need tiles, which the model rules out: " +
-                        program.untiled()->str();
+                        program.untiled()->str() +
+                        "; compile it for images of that size, as by --set predict.size=N";
   }
   return specs;
 }

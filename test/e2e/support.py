@@ -113,7 +113,7 @@ def without_data(model, directory, folder=MODELS):
     copy = pathlib.Path(directory) / model
     text = re.sub(r"^data \{.*?^\}\n", "", copy.read_text(), flags=re.M | re.S)
     code = re.sub(r"//.*", "", text)
-    for parameter, name in re.findall(r"(,\s*(\w+) = [^][,(){}]+)(?=[,)])", code[code.index("model "):code.index("{")]):
+    for parameter, name in re.findall(r"(,\s*(\w+) = (?:\[\]|[^][,(){}]+))(?=[,)])", code[code.index("model "):code.index("{")]):
         if len(re.findall(rf"\b{name}\b", code)) == 1:
             text = text.replace(parameter, "")
     copy.write_text(text)

@@ -1,6 +1,9 @@
-// One pixel is drawn in each box of a grid; where boxes reach beyond the image, their pixel may be
-// outside and is none. The values that replace the pixels are read from the whole image, and
-// written when all are known. Draws are counted: each spot has a range of words of its own.
+// A point is drawn in each box of a grid, and the pixel that holds it is a spot; where boxes reach
+// beyond the image, the point may be outside and is none. The edge of boxes is a real number, since
+// a rounded one would give another share of spots. So two boxes may share a pixel, and a box whose
+// point lies in another one's spot draws again. The values that replace the pixels are read from
+// the whole image, and written when all are known. Draws are counted: each spot has a range of
+// words of its own.
 #include "runtime/data/steps/BlindSpot.h"
 
 #include "runtime/artifact/Error.h"
@@ -15,11 +18,12 @@ namespace dlc::rt {
 /// Words that a spot may use: a place in three axes, then the replacement.
 static constexpr uint64_t wordsPerSpot = 8, replacementWord = 4;
 
-int64_t boxEdge(const BlindSpot &step, size_t axes) {
+double boxEdge(const BlindSpot &step, size_t axes) {
   double perSpot = 100 / step.percent;
-  double edge =
-      step.squareRootBoxes ? std::sqrt(perSpot) : std::pow(perSpot, 1 / static_cast<double>(axes));
-  return std::max<int64_t>(1, std::llround(std::min(edge, 1e9)));
+  if (step.squareRootBoxes)
+    return std::max(1.0, std::round(std::sqrt(perSpot)));
+  // Not as powers, which make the edge of 64 pixels' box less than 4.
+  return axes == 1 ? perSpot : axes == 2 ? std::sqrt(perSpot) : std::cbrt(perSpot);
 }
 
 static size_t product(std::span<const int64_t> extents) {
@@ -39,10 +43,11 @@ void checkSpots(const BlindSpot &step, std::span<const int64_t> shape) {
                 "data step blind_spot is for images, not for samples of shape " + shapeText(shape));
   auto axes = static_cast<double>(extents.size());
   auto pixels = static_cast<double>(product(extents));
-  double box = std::pow(static_cast<double>(boxEdge(step, extents.size())), axes);
+  double box =
+      step.squareRootBoxes ? std::pow(boxEdge(step, extents.size()), axes) : 100 / step.percent;
   if (pixels < box) {
     double largest = std::floor(std::pow(pixels, 1 / axes) + 1e-9); // edge of a box that fits
-    double least = 100 / std::pow(largest, step.squareRootBoxes ? 2 : axes);
+    double least = 100 / (step.squareRootBoxes ? largest * largest : pixels);
     throw Error(ErrorCode::BadInput, "data step blind_spot finds no spot in images of " +
                                          shapeText(extents) + ": one pixel in " + numberText(box) +
                                          " is one; take larger patches, or percent = " +
@@ -61,7 +66,8 @@ class Spots {
 public:
   Spots(const BlindSpot &step, std::span<const int64_t> extents, std::span<const float> values,
         const Draw &draw, uint64_t channel)
-      : step(step), extents(extents), values(values), draw(draw), firstWord(channel << 32) {
+      : step(step), extents(extents), values(values), draw(draw), firstWord(channel << 32),
+        edge(boxEdge(step, extents.size())) {
     place();
   }
 
@@ -88,29 +94,44 @@ private:
   }
 
   void place() {
-    int64_t edge = boxEdge(step, extents.size());
     Extents boxes;
     for (int64_t extent : extents)
-      boxes.push_back((extent + edge - 1) / edge);
-    auto count = static_cast<int64_t>(product(boxes));
-    for (int64_t box = 0; box < count; ++box) {
-      Extents at(extents.size());
-      bool isInside = true;
-      for (size_t dim = extents.size(), rest = static_cast<size_t>(box); dim-- > 0;) {
-        auto along = static_cast<size_t>(boxes[dim]);
-        at[dim] = static_cast<int64_t>(rest % along) * edge +
-                  draw.below(wordOf(static_cast<uint64_t>(box)) + dim, edge);
-        rest /= along;
-        isInside &= at[dim] < extents[dim];
-      }
-      if (isInside)
+      boxes.push_back(static_cast<int64_t>(std::ceil(static_cast<double>(extent) / edge)));
+    auto count = static_cast<uint64_t>(product(boxes));
+    std::vector<bool> isTaken(values.size());
+    for (uint64_t box = 0; box < count; ++box)
+      for (uint64_t attempt = 0; attempt < attempts; ++attempt) {
+        Extents at = pixelIn(boxes, box, attempt);
+        if (!isInside(at))
+          break;
+        if (isTaken[offsetOf(at)])
+          continue;
+        isTaken[offsetOf(at)] = true;
         places.push_back(std::move(at));
-    }
+        break;
+      }
     if (!places.empty())
       return;
     Extents &at = places.emplace_back(); // no sample is without a spot
     for (size_t dim = 0; dim < extents.size(); ++dim)
-      at.push_back(draw.below(wordOf(static_cast<uint64_t>(count)) + dim, extents[dim]));
+      at.push_back(draw.below(wordOf(count) + dim, extents[dim]));
+  }
+
+  /// The pixel that holds a point drawn in a box of the grid; it may lie beyond the image.
+  Extents pixelIn(const Extents &boxes, uint64_t box, uint64_t attempt) const {
+    Extents at(boxes.size());
+    uint64_t rest = box;
+    for (size_t dim = boxes.size(); dim-- > 0;) {
+      auto along = static_cast<uint64_t>(boxes[dim]);
+      double share = std::ldexp(draw.word(wordOf(box) + attempt * attemptWords + dim), -32);
+      at[dim] = static_cast<int64_t>((static_cast<double>(rest % along) + share) * edge);
+      rest /= along;
+    }
+    return at;
+  }
+
+  bool isInside(const Extents &at) const {
+    return std::ranges::equal(at, extents, std::ranges::less());
   }
 
   /// The box of what lies within the radius of a place, cut off at the image's edges.
@@ -202,13 +223,16 @@ private:
     }
   }
 
-  static constexpr uint64_t structureWords = uint64_t{1} << 31; // behind those of all spots
+  // Behind the words of all spots come those of each further attempt to place them.
+  static constexpr uint64_t attempts = 8, attemptWords = uint64_t{1} << 28;
+  static constexpr uint64_t structureWords = attempts * attemptWords;
 
   const BlindSpot &step;
   std::span<const int64_t> extents;
   std::span<const float> values;
   const Draw &draw;
   uint64_t firstWord;
+  double edge;
   std::vector<Extents> places;
 };
 

@@ -16,16 +16,17 @@ struct BlindSpot {
   int64_t radius; // neighbours lie within it along each axis
   SpotReplacement replacement;
   double sigma;         // of Normal, in the units that the image has
-  bool squareRootBoxes; // box = compat: the edge of a plane's boxes, in volumes, too
+  bool squareRootBoxes; // box = compat: the rounded edge of a plane's boxes, in volumes, too
   std::vector<int64_t>
       structure; // structN2V: 1 where a spot's neighbours along the axis are hidden
   char axis;     // X, Y or Z
 };
 
-/// The edge of the boxes that hold one spot each: (100 / percent)^(1 / axes), rounded.
-int64_t boxEdge(const BlindSpot &step, size_t axes);
+/// The edge, in pixels, of the boxes that hold one spot each: (100 / percent)^(1 / axes), of compat
+/// the square root, rounded.
+double boxEdge(const BlindSpot &step, size_t axes);
 
-/// Throws Error(BadInput) if an image is smaller than one box, or lacks the structure's axis.
+/// Throws Error(BadInput) if an image has fewer pixels than one box, or lacks the structure's axis.
 void checkSpots(const BlindSpot &step, std::span<const int64_t> shape);
 
 /// Image, target and mask, of the sample's shape. Channels have spots of their own. Without

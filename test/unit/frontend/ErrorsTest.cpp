@@ -187,10 +187,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"  y = conv(image, 1, kernel = 1, name = \"a\", reuse = 1)", "4:54",
              "'reuse' is true or false, got the int 1"},
         Case{"  y = conv(image, 1, kernel = 1, name = \"a\", reuse = true)", "4:7",
-             "there is no 'a.weight' yet"},
+             "there is no 'a.weight' yet that this call could reuse; the first call of a name goes "
+             "without reuse"},
         Case{"  y = conv(image, 1, kernel = 1, name = \"a\")\n"
              "  y = conv(y, 1, kernel = 3, padding = 1, name = \"a\", reuse = true)",
-             "5:7", "it has shape f32[1, 1, 1, 1], but this call needs f32[1, 1, 3, 3]"},
+             "5:7",
+             "it has shape f32[1, 1, 1, 1], but this call needs f32[1, 1, 3, 3]; let both calls "
+             "have operands and arguments (channels, kernel, ...) of which equal shapes follow, or "
+             "give this one parameters of its own: another name, without reuse"},
         Case{"  y = conv(image, 1, kernel = 1, name = \"a\")\n"
              "  y = conv(y, 1, kernel = 1, name = \"a\", reuse = true, trainable = false)",
              "5:7", "it is trained"},
