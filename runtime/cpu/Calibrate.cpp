@@ -10,7 +10,7 @@
 #include "runtime/cpu/CpuPlanner.h"
 #include "runtime/cpu/MeasureMachine.h"
 #include "runtime/cpu/OneDnnKernel.h"
-#include "runtime/cpu/WinogradConv.h"
+#include "runtime/cpu/kernels/WinogradConv.h"
 
 #include <algorithm>
 #include <chrono>

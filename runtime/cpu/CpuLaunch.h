@@ -4,8 +4,8 @@
 #include "runtime/core/DeviceSpan.h"
 #include "runtime/cpu/GeneratedCode.h"
 #include "runtime/cpu/OneDnnKernel.h"
-#include "runtime/cpu/WeightPacking.h"
-#include "runtime/cpu/WinogradConv.h"
+#include "runtime/cpu/kernels/WeightPacking.h"
+#include "runtime/cpu/kernels/WinogradConv.h"
 
 #include <span>
 #include <variant>

@@ -10,8 +10,8 @@
 #include "runtime/cpu/CpuPlan.h"
 #include "runtime/cpu/KnownDefects.h"
 #include "runtime/cpu/OneDnnOperation.h"
-#include "runtime/cpu/WeightPacking.h"
-#include "runtime/cpu/WinogradConv.h"
+#include "runtime/cpu/kernels/WeightPacking.h"
+#include "runtime/cpu/kernels/WinogradConv.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "runtime/cpu/RegisterProduct.h"
+#include "runtime/cpu/kernels/RegisterProduct.h"
 
 #include <array>
 #include <utility>

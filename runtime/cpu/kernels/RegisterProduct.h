@@ -4,7 +4,7 @@
 // a or b serves several multiplications, and enough sums are under way to hide how long each takes.
 #pragma once
 
-#include "runtime/cpu/TileTransforms.h"
+#include "runtime/cpu/kernels/TileTransforms.h"
 
 #include <cstdint>
 #include <span>

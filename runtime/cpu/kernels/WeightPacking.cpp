@@ -1,4 +1,4 @@
-#include "runtime/cpu/WeightPacking.h"
+#include "runtime/cpu/kernels/WeightPacking.h"
 
 #include "runtime/core/HostFeatures.h"
 #include "runtime/core/ParallelFor.h"

@@ -1,8 +1,8 @@
-#include "runtime/cpu/WinogradConv.h"
+#include "runtime/cpu/kernels/WinogradConv.h"
 
 #include "runtime/core/HostFeatures.h"
 #include "runtime/core/ParallelFor.h"
-#include "runtime/cpu/TileTransforms.h"
+#include "runtime/cpu/kernels/TileTransforms.h"
 
 #include <algorithm>
 #include <numeric>

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
-#include "runtime/cpu/RegisterProduct.h"
+#include "runtime/cpu/kernels/RegisterProduct.h"
 
 #include <optional>
 #include <span>

@@ -4,7 +4,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/ParallelFor.h"
-#include "runtime/cpu/WeightPacking.h"
+#include "runtime/cpu/kernels/WeightPacking.h"
 
 using namespace dlc::rt;
 using test::Tensor;

@@ -4,7 +4,7 @@
 
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/CpuMemory.h"
-#include "runtime/cpu/WinogradConv.h"
+#include "runtime/cpu/kernels/WinogradConv.h"
 
 #include <bit>
 
