@@ -44,7 +44,12 @@ void requireContract(const KernelRecord &record, const artifact::Kernel &kernel)
 
 /// A kernel of ours; `kernel` is nothing if the operands or the processor are not ones it is for.
 template <typename Kernel>
-Kernel require(std::optional<Kernel> kernel, const std::string &name, const CpuPlan &plan) {
+Kernel require(std::optional<Kernel> kernel, const std::string &name, const CpuPlan &plan,
+               unsigned threads) {
+  if (plan.request.threads < threads)
+    throw Error(ErrorCode::Artifact, "kernel " + name + " was planned for teams of 1 to " +
+                                         std::to_string(plan.request.threads) + ", not " +
+                                         std::to_string(threads) + "; compile the model again");
   if (kernel && kernel->workspaceBytes() == plan.workspaceBytes)
     return *std::move(kernel);
   throw Error(ErrorCode::Artifact, "kernel " + name + " was planned as " + plan.implementation +
@@ -91,9 +96,9 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
     CpuPlan plan = CpuPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
     plan.requireOperands(kernel);
     if (plan.implementation == WeightPacking::name)
-      kernels.emplace_back(require(WeightPacking::of(plan.request), name, plan));
+      kernels.emplace_back(require(WeightPacking::of(plan.request), name, plan, threads));
     else if (plan.implementation == WinogradConv::name)
-      kernels.emplace_back(require(WinogradConv::of(plan.request), name, plan));
+      kernels.emplace_back(require(WinogradConv::of(plan.request), name, plan, threads));
     else
       kernels.emplace_back(OneDnnKernel(engine, name, plan));
   } else {

@@ -28,6 +28,7 @@ constexpr int64_t ownElements = 1 << 19;
 /// Tiles that are a task where the team shares a strip.
 constexpr int64_t taskTiles = 8;
 constexpr int64_t window = 3 * 3; // of a plane
+constexpr unsigned mostThreads = 1024;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -70,7 +71,7 @@ bool areTypesFit(const KernelRequest &request) {
 /// But for layouts.
 bool isComputed(const KernelRequest &request) {
   std::optional<size_t> weight = weightOperand(request.op);
-  if (!weight || request.groups != 1)
+  if (!weight || request.groups != 1 || request.threads < 1 || request.threads > mostThreads)
     return false;
   const std::vector<int64_t> &window = request.operands[*weight].shape;
   size_t rank = window.size();

@@ -279,6 +279,7 @@ TEST_F(CpuKernel, APlanOfNumbersThatAreNotAlignedIsRefused) {
 // The library takes sizes on trust: a plan of more than its buffers hold must not be loaded.
 TEST_F(CpuKernel, APlanForOtherBuffersIsRefused) {
   KernelRequest request = convRequest(convCases[0], KernelOp::Conv);
+  request.threads = test::teamThreads;
   request.operands =
       operandsOf({Tensor({2, 32, 12, 12}), Tensor({48, 32, 3, 3}), Tensor({2, 48, 12, 12})});
   KernelCandidate candidate = planner->candidates(request).candidates.at(0);

@@ -2,6 +2,7 @@
 
 #include "test/unit/cpu/KernelFixture.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/CpuMemory.h"
 #include "runtime/cpu/kernels/WinogradConv.h"
@@ -129,6 +130,28 @@ TEST_F(WinogradConvolution, WidensNarrowOperandsAndSumsInF32) {
     GTEST_SKIP() << "bf16 is for targets that multiply it";
   expectAll({{3, 16, 41, 39}, {32, 16, 3, 3}, 1}, 200, DType::BF16);
   expectAll({{2, 32, 4, 8, 9}, {32, 32, 3, 3, 3}, 1}, 210, DType::BF16);
+}
+
+// Each thread has a place in the workspace.
+TEST_F(WinogradConvolution, RefusesTeamsThatItWasNotPlannedFor) {
+  KernelRequest request = forwardOf({4, 32, 64, 64}, {32, 32, 3, 3}, {4, 32, 64, 64});
+  request.threads = test::teamThreads - 1;
+  CandidateList list = planner->candidates(request);
+  auto candidate = std::ranges::find_if(list.candidates, isWinograd);
+  ASSERT_NE(candidate, list.candidates.end()) << list.reason;
+  std::string reason;
+  std::vector<uint8_t> plan = planner->finalise(request, *candidate, reason);
+  Artifact artifact = wrap(plan, candidate->implementation, CpuPlan::deserialize(plan, "conv.1"));
+  try {
+    device->load(artifact, *artifact->kernels()->Get(0));
+    FAIL() << "loaded";
+  } catch (const dlc::rt::Error &error) {
+    EXPECT_NE(std::string(error.what()).find("was planned for teams of 1 to 1, not 2"),
+              std::string::npos)
+        << error.what();
+  }
+  request.threads = 0;
+  EXPECT_FALSE(WinogradConv::layouts(request, LayoutFamily::Blocked));
 }
 
 // The same plan on one thread and on three.
