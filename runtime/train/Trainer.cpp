@@ -482,8 +482,12 @@ void Trainer::saveBetweenSteps() {
 void Trainer::requireSoundVariables() {
   if (checkedStep == state.step)
     return;
-  requireEqualReplicas(session, "after step " + std::to_string(state.step),
-                       "check the hosts' memory, or report the artifact as wrong" + keptText());
+  try {
+    requireEqualReplicas(session, "after step " + std::to_string(state.step),
+                         "check the hosts' memory, or report the artifact as wrong");
+  } catch (const CollectiveError &error) { // only now: keptText waits for a file being written
+    throw CollectiveError(error.code, error.what() + keptText());
+  }
   requireFinite();
   checkedStep = state.step;
 }

@@ -6,7 +6,7 @@ import os
 import re
 
 from images import read_tiff, write_tiff
-from support import MODELS, check, run, same_file, without_data, workspace
+from support import MODELS, check, read_safetensors, run, same_file, without_data, workspace, write_safetensors
 
 import numpy as np
 
@@ -154,6 +154,34 @@ def test_turns():
         wanted = np.mean([undo(np.load(into / f"{output}.npy")) for into, undo in made], axis=0)
         check(wanted.shape == shape and np.abs(np.load(alone / f"{output}.npy") - wanted).max() > 1e-3, f"turns change nothing of {output}")
         same(np.load(averaged / f"{output}.npy"), wanted, f"{output} in 3-D, averaged over flips and turns of planes")
+
+
+def test_averages():
+    """Where training has averaged the parameters (`ema`), predictions are of the averages, whichever file of the run gives
+    them, and whether or not the artifact that predicts averages, too."""
+    kept, averaging = directory / "averaged", [*small, "--set", "train.ema=0.75"]
+    run("dlc-run", "train", model, *averaging, "--data", f"image={directory}/image.npy", "--data", f"mask={directory}/mask.npy",
+        "--epochs", 2, "--run", kept, "--save", kept / "saved.safetensors")
+    last = read_safetensors(kept / "last.safetensors")
+    raw = {name: value for name, value in last.items() if not name.startswith("optimizer.")}
+    averages = {name: last.get(f"optimizer.ema.{name}", value) for name, value in raw.items()}
+    check(sum(f"optimizer.ema.{name}" in last for name in raw) > 20, f"averages among {last.keys()}")
+    write_safetensors(kept / "averages.safetensors", averages)
+    write_safetensors(kept / "raw.safetensors", raw)
+    image = random.normal(size=(2, 100, 64)).astype(np.float32)
+
+    def by(settings, start):
+        made = predict_by(model, kept / f"{start}.safetensors", [*settings, "--set", "predict.size=64"], image)
+        return np.load(made / "probability.npy")
+
+    wanted = by(small, "averages")
+    for settings in (small, averaging):
+        for start in ("last", "saved"):
+            check(np.array_equal(by(settings, start), wanted), f"predictions by {start} are not those by the averages")
+    check(np.abs(by(averaging, "raw") - wanted).max() > 1e-3, "averages predict what the last step's parameters do")
+    best = read_safetensors(kept / "best.safetensors")  # of either epoch
+    write_safetensors(kept / "best-averages.safetensors", {name: best.get(f"optimizer.ema.{name}", best[name]) for name in raw})
+    check(np.array_equal(by(averaging, "best"), by(small, "best-averages")), "predictions by best are not those by its averages")
 
 
 def test_ranks():
@@ -486,6 +514,7 @@ train()
 test_tiles()
 test_gates()
 test_turns()
+test_averages()
 test_ranks()
 test_evaluation()
 test_validation()

@@ -38,7 +38,16 @@ TEST(Schedule, WarmUpRisesLinearly) {
   EXPECT_DOUBLE_EQ(schedule.rate(50), 1.0);
   Entries bySteps;
   add(bySteps, "warm_up", {{"steps", {4}}});
-  EXPECT_DOUBLE_EQ(Schedule(bySteps, 1.0, 10, 100).rate(1), 0.5);
+  Schedule fourSteps(bySteps, 0.8, 10, 100);
+  for (auto [step, rate] : {std::pair(0, 0.2), {1, 0.4}, {2, 0.6}, {3, 0.8}, {4, 0.8}})
+    EXPECT_DOUBLE_EQ(fourSteps.rate(step), rate) << step;
+  Entries bare, half;
+  add(bare, "warm_up"); // an epoch, 10 steps
+  add(half, "warm_up", {{"epochs", {0.5}}});
+  EXPECT_DOUBLE_EQ(Schedule(bare, 1.0, 10, 100).rate(4), 0.5);
+  EXPECT_DOUBLE_EQ(Schedule(bare, 1.0, 10, 100).rate(9), 1.0);
+  EXPECT_DOUBLE_EQ(Schedule(half, 1.0, 10, 100).rate(1), 0.4);
+  EXPECT_DOUBLE_EQ(Schedule(half, 1.0, 10, 100).rate(4), 1.0);
 }
 
 TEST(Schedule, StepsDropAtEpochs) {
@@ -129,6 +138,56 @@ TEST(Schedule, PlateauReducesAfterPatience) {
   EXPECT_EQ(schedule.rate(0), 0.5);
   schedule.observe(1.0, false);
   EXPECT_EQ(schedule.rate(0), 0.5);
+}
+
+/// torch.optim.lr_scheduler.ReduceLROnPlateau, mode "min", threshold 1e-4, relative: from 1 on less
+/// than 0.9999 is better, from 0.9998 on less than 0.99970002. The third bad epoch in a row
+/// reduces, and the count begins anew.
+TEST(Schedule, PlateauCountsAnewAfterEachReduction) {
+  Entries entries;
+  add(entries, "reduce_on_plateau", {{"factor", {0.5}}, {"patience", {2}}});
+  Schedule schedule(entries, 0.8, 10, 100);
+  for (auto [loss, rate] : {std::pair(1.0, 0.8),
+                            {0.99995, 0.8}, // bad: not less than 0.9999
+                            {0.9999, 0.8},  // bad
+                            {0.9998, 0.8},  // better, after 2 bad ones
+                            {0.99975, 0.8},
+                            {0.99971, 0.8},
+                            {0.999701, 0.4}, // the third
+                            {2.0, 0.4},
+                            {2.0, 0.4},
+                            {2.0, 0.2}, // the third
+                            {0.9997, 0.2},
+                            {2.0, 0.2},
+                            {2.0, 0.2},
+                            {2.0, 0.1}}) {
+    schedule.observe(loss, false);
+    EXPECT_DOUBLE_EQ(schedule.rate(57), rate) << loss;
+  }
+}
+
+/// Mode "max": from 0.5 on more than 0.50005 is better. Defaults: a tenth after 10 epochs.
+TEST(Schedule, PlateauWatchesWhatIsToRise) {
+  Entries entries;
+  add(entries, "reduce_on_plateau", {{"factor", {0.5}}, {"patience", {0}}});
+  Schedule schedule(entries, 1.0, 10, 100);
+  for (auto [accuracy, rate] : {std::pair(0.5, 1.0),
+                                {0.50004, 0.5},
+                                {0.50006, 0.5},
+                                {0.6, 0.5},
+                                {0.6, 0.25},
+                                {0.1, 0.125}}) {
+    schedule.observe(accuracy, true);
+    EXPECT_DOUBLE_EQ(schedule.rate(0), rate) << accuracy;
+  }
+  Entries bare;
+  add(bare, "reduce_on_plateau");
+  Schedule patient(bare, 1.0, 10, 100);
+  for (int epoch = 0; epoch <= 10; ++epoch)
+    patient.observe(0.5, true);
+  EXPECT_EQ(patient.rate(0), 1.0);
+  patient.observe(0.5, true);
+  EXPECT_DOUBLE_EQ(patient.rate(0), 0.1);
 }
 
 TEST(Schedule, EntriesMultiply) {
