@@ -1,4 +1,5 @@
-"""Compares loss, gradients and running statistics of the reference evaluator with PyTorch, both in f64.
+"""Compares loss, gradients and running statistics of the reference evaluator with PyTorch, both in f64: of models at a
+larger size than test/parity has them, then of the models and networks there.
 
 Loss and every gradient, on one and on two ranks, must agree to 1e-9 relative (absolute 1e-12 where its norm is below
 1e-9); running statistics to 1e-7, since their momentum is a constant of the model in f32. PyTorch and numpy come from
@@ -8,6 +9,7 @@ bench/peers.
 """
 
 import argparse
+import functools
 import pathlib
 import sys
 import tempfile
@@ -15,13 +17,15 @@ import tempfile
 import numpy as np
 import torch
 
-from torch_cases import evaluator_results, inception_v3, mnist_cnn, n2v3d, residual, torch_results, unet2d, vgg16
+from torch_cases import NETWORKS, evaluator_results, inception_v3, mnist_cnn, n2v3d, residual, tested, torch_results, unet2d, vgg16
 
 STEP = 3
 CASES = {"mnist_cnn": lambda: mnist_cnn(step=STEP), "unet2d": lambda: unet2d(6, 3, step=STEP),
          "unet2d-plain": lambda: unet2d(6, 3, norm="none", step=STEP),
          "vgg16": lambda: vgg16(rows=2, step=STEP), "resnet50": lambda: residual("resnet50", rows=4, size=64),
-         "resnet101": lambda: residual("resnet101", rows=4, size=64), "inception_v3": inception_v3, "n2v3d": n2v3d}
+         "resnet101": lambda: residual("resnet101", rows=4, size=64), "inception_v3": inception_v3,
+         "inception_v3 with aux": lambda: inception_v3(size=299, aux=True), "n2v3d": n2v3d}
+CASES = {name: functools.partial(tested, case, STEP) for name, case in NETWORKS.items()} | CASES
 
 
 def compare(ours, theirs):
@@ -54,7 +58,8 @@ def main():
                 ours = evaluator_results(arguments.bin.resolve(), case, ranks, pathlib.Path(folder))
             ratio, error, worst = compare(ours, theirs)
             failures += ratio > 1
-            print(f"{name:14} ranks {ranks}  {len(theirs):3} tensors  {error:.1e}  {worst}  {'FAILED' if ratio > 1 else 'ok'}")
+            print(f"{name:24} ranks {ranks}  {len(theirs):3} tensors  {error:.1e}  {worst}  {'FAILED' if ratio > 1 else 'ok'}",
+                  flush=True)
     sys.exit(1 if failures else 0)
 
 

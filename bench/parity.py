@@ -6,11 +6,13 @@ within 1e-5 of f64; --math=fast must be within 1e-3 of strict. Gradients are rea
 compared likewise.
 
 A ReLU whose operand is 0 but for rounding may open in one correct program and stay shut in another, which moves
-gradients by 1e-3; so weights are drawn until no ReLU and no max pool decides that narrowly. Among the millions of
-decisions of a model at its real size some always are narrow, and which tensors they move is chance. Such cases
-(whole-*) are judged as a whole: the median of all tensors' relative errors may be twice the median of PyTorch's, the
+gradients by 1e-3; so weights are drawn until no ReLU and no max pool decides that narrowly. In ResNets and Inception
+V3 errors grow too much on the way for that: batch norm's biases are lifted, so that one ReLU in a thousand is shut and
+hardly one is near that; and a tensor's error is random where PyTorch's happens to be small, so that twice the median of
+PyTorch's relative errors is added to its bound. Among the millions of decisions of a model at its real size some always
+are narrow, and which tensors they move is chance. Such cases (whole-*) are judged as a whole: the median of all tensors' relative errors may be twice the median of PyTorch's, the
 largest twice PyTorch's largest, strict and fast alike; and since the evaluator's plain loops would take hours, by
-PyTorch's f64, which bench/gradients.py shows to agree with the evaluator. Where predict computes what the training step
+PyTorch's f64, as are the lifted networks: bench/gradients.py shows that it agrees with the evaluator. Where predict computes what the training step
 does (no batch norm, no dropout), dlc's activations are read off it, and each side is judged by an f64 that opens the
 same ReLUs; those that it opens otherwise must be within rounding of 0. PyTorch and numpy come from bench/peers.
 
@@ -29,21 +31,32 @@ import tempfile
 import numpy as np
 import torch
 from safetensors.numpy import load_file
-from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
-from torch_decisions import DecidedAlike, Noted
-from torch_cases import ROOT, SEED, evaluator_results, mnist_cnn, run, settings, torch_results, unet2d, vgg16, write_batch
+from torch_decisions import DecidedAlike, Margin, Narrow, Noted
+from torch_cases import (NETWORKS, ROOT, SEED, evaluator_results, mnist_cnn, run, settings, tested, torch_results, unet2d,
+                         write_batch)
 
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 from support import without_data  # noqa: E402
 
 RATE = 2**20
 MARGIN = 3e-6  # of a decision, relative to its operand's spread; f32 errs by 1e-6 at most here
+MARGINS = {"inception_v3 with aux": 1e-6}  # a million windows leave no more; they are in its first layers, which err by less
+LIFT = 3.0
 DOUBT = {"PyTorch": 3e-6, "strict": 3e-6, "fast": 3e-5}  # from where on a decision other than f64's is wrong, likewise
 
-# Channels below, at and off the multiples of 16 in which layouts are blocked, and up to 512 of them in batches of 1.
-CASES = {"mnist_cnn": mnist_cnn, "vgg16": functools.partial(vgg16, rows=2)} | {
+
+def lifted(case):
+    case = tested(case)
+    with torch.no_grad():
+        for norm in {module for module, _ in case.peer.running().values()}:
+            norm.bias += LIFT
+    return case
+
+
+LIFTED = {name: functools.partial(lifted, case) for name, case in NETWORKS.items() if name.startswith(("resnet", "inception"))}
+# Of U-Nets channels below, at and off the multiples of 16 in which layouts are blocked.
+CASES = {name: functools.partial(tested, case) for name, case in NETWORKS.items()} | LIFTED | {
     f"unet2d-{base}-{norm}": functools.partial(unet2d, base, depth, norm, rows=rows)
     for base, depth, rows in ((6, 3, 4), (16, 2, 4), (20, 2, 4), (32, 3, 2)) for norm in ("batch", "none")}
 
@@ -53,38 +66,24 @@ WHOLE = {"whole-mnist": functools.partial(mnist_cnn, rows=64),
          "whole-unet2d-none": functools.partial(unet2d, 32, 4, "none", rows=4, size=256)}
 
 
-class Margin(TorchFunctionMode):
-    """Watches how far from 0 a ReLU's operand is, and how far apart the two largest of a max pool's window are."""
-
-    smallest = float("inf")
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is F.relu:
-            self.observe(args[0].abs(), args[0])
-        if function is torch.max_pool2d:
-            x, size = args[:2]
-            windows = x.unfold(2, size, size).unfold(3, size, size).flatten(4).sort(-1).values
-            self.observe((windows[..., -1] - windows[..., -2])[windows[..., -1] > 0], x)
-        return function(*args, **(kwargs or {}))
-
-    def observe(self, distances, x):
-        self.smallest = min(self.smallest, (distances.min() / x.std()).item())
-
-
-def drawn(make, ranks):
+def drawn(name, ranks):
     """A case whose every decision is clear when its batch is split among so many ranks."""
     for seed in itertools.count():
         torch.manual_seed(seed)
-        case = make()
-        with Margin() as margin:
-            torch_results(case, ranks, torch.float64)
-        if margin.smallest > MARGIN:
+        case = CASES[name]()
+        try:
+            with Margin(MARGINS.get(name, MARGIN)):
+                torch_results(case, ranks, torch.float64)
             return case
+        except Narrow:
+            pass
 
 
 def dlc_step(bin, case, ranks, how, folder):
     """What one step of a compiled program leaves: loss, gradients, new running statistics."""
-    model = without_data(f"{case.name}.dl", folder)
+    model = without_data(case.path.name, folder, case.folder)
+    if "train {" not in model.read_text():
+        model.write_text(model.read_text() + "\ntrain { optimizer = sgd(lr = 1) }\n")
     artifact, out, log = (folder / name for name in ("model.dlx", "out.safetensors", "log.jsonl"))
     run(bin / "dlc", "compile", model, *settings(case, ranks), "--set", f"train.optimizer=sgd(lr={RATE}.0)",
         "--set", "train.schedule=[]", *how, "--threads=2", "-o", artifact)
@@ -135,33 +134,39 @@ def worst_of(errors):
     return max((np.nan_to_num(error / bound, nan=np.inf), error / norm, name) for name, (error, bound, norm) in errors.items())
 
 
-def judge_strict(ours, peer, truth, has_norm):
-    errors = {}
-    for name, value in truth.items():
-        norm, error = np.linalg.norm(value), np.linalg.norm(ours[name] - value)
-        bound = 2 * np.linalg.norm(peer[name] - value) + 1e-6 * norm
-        errors[name] = error, bound if has_norm else min(bound, 1e-5 * norm), norm
+def scales(truth):
+    """What a tensor's error is relative to: its norm, but that of the largest gradient if its own is 0 but for rounding, as
+    of a bias ahead of batch norm."""
+    norms = {name: np.linalg.norm(value) for name, value in truth.items()}
+    largest = max(norm for name, norm in norms.items() if name.startswith("gradient."))
+    return {name: largest if name.startswith("gradient.") and norm < 1e-12 * largest else norm for name, norm in norms.items()}
+
+
+def judge_strict(ours, peer, truth, slack):
+    errors, has_norm = {}, any(name.startswith("assigned.") for name in truth)
+    for name, norm in scales(truth).items():
+        bound = 2 * np.linalg.norm(peer[name] - truth[name]) + slack * norm
+        errors[name] = np.linalg.norm(ours[name] - truth[name]), bound if has_norm else min(bound, 1e-5 * norm), norm
     return worst_of(errors)
 
 
-def judge_fast(fast, strict):
-    errors = {}
-    for name, value in strict.items():
-        norm = np.linalg.norm(value)
-        errors[name] = np.linalg.norm(fast[name] - value), 1e-3 * norm, norm
-    return worst_of(errors)
+def judge_fast(fast, strict, truth):
+    return worst_of({name: (np.linalg.norm(fast[name] - strict[name]), 1e-3 * norm, norm) for name, norm in scales(truth).items()})
 
 
 def relative(results, truth):
-    return {name: np.linalg.norm(results[name] - value) / np.linalg.norm(value) for name, value in truth.items()}
+    return {name: np.linalg.norm(results[name] - truth[name]) / norm for name, norm in scales(truth).items()}
+
+
+def median(errors):
+    return float(np.median(list(errors.values())))
 
 
 def judge_whole(ours, truth, peer, peer_truth):
     """The worse of median and largest, as worst_of."""
     mine, theirs = relative(ours, truth), relative(peer, peer_truth)
     largest = max(mine, key=lambda name: np.nan_to_num(mine[name], nan=np.inf))
-    median = float(np.median(list(mine.values())))
-    return worst_of({f"median of {len(mine)} tensors": (median, 2 * np.median(list(theirs.values())) + 1e-6, 1),
+    return worst_of({f"median of {len(mine)} tensors": (median(mine), 2 * median(theirs) + 1e-6, 1),
                      largest: (mine[largest], 2 * max(theirs.values()) + 1e-6, 1)})
 
 
@@ -178,7 +183,7 @@ def truth_deciding_like(who, results, activations, case, ranks, truth):
     print(f"  {who} opens {decisions.others} ReLUs otherwise than f64, their operands within {decisions.widest:.0e} of 0")
     for what, errors in (("off f64", relative(results, truth)), ("f64 with its ReLUs off f64", relative(alike, truth)),
                          ("off f64 with its ReLUs", relative(results, alike))):
-        print(f"    {what:28} median {np.median(list(errors.values())):.1e}, largest {max(errors.values()):.1e}", flush=True)
+        print(f"    {what:28} median {median(errors):.1e}, largest {max(errors.values()):.1e}", flush=True)
     if decisions.widest > DOUBT[who]:
         sys.exit(f"  that is not rounding: more than {DOUBT[who]:.0e}")
     return alike
@@ -208,14 +213,18 @@ def judge(bin, target, name, ranks, folder):
     if name in WHOLE:
         yield from judge_at_real_size(bin, target, name, ranks, folder)
         return
-    case = drawn(CASES[name], ranks)
-    truth = evaluator_results(bin, case, ranks, folder)
+    case = drawn(name, ranks)
+    if name in LIFTED:
+        write_batch(case, folder)
+        truth = torch_results(case, ranks, torch.float64)
+    else:
+        truth = evaluator_results(bin, case, ranks, folder)
     peer = torch_step(case, ranks)
     strict, fast = (
         dlc_step(bin, case, ranks, [f"--target={target}", f"--math={math}"], folder) for math in ("strict", "fast"))
     check_names(truth, peer, strict, fast)
-    yield "strict", *judge_strict(strict, peer, truth, case.sets.get("norm") == "batch")
-    yield "fast", *judge_fast(fast, strict)
+    yield "strict", *judge_strict(strict, peer, truth, 1e-6 + (2 * median(relative(peer, truth)) if name in LIFTED else 0))
+    yield "fast", *judge_fast(fast, strict, truth)
 
 
 def main():
@@ -227,13 +236,13 @@ def main():
     failures = 0
     print(f"PyTorch {torch.__version__}; error over its bound, relative error, of the tensor nearest to its bound")
     for name in arguments.cases:
-        for ranks in (1, 2):
+        for ranks in NETWORKS[name].steps if name in NETWORKS else (1, 2):
             with tempfile.TemporaryDirectory() as folder:
                 verdicts = judge(arguments.bin.resolve(), arguments.target, name, ranks, pathlib.Path(folder))
                 for math, ratio, error, tensor in verdicts:
                     good = ratio <= 1
                     failures += not good
-                    print(f"{name:18} ranks {ranks}  {math:6}  {ratio:8.3f}  {error:.1e}  {tensor}  {'ok' if good else 'FAILED'}",
+                    print(f"{name:23} ranks {ranks}  {math:6}  {ratio:8.3f}  {error:.1e}  {tensor}  {'ok' if good else 'FAILED'}",
                           flush=True)
     sys.exit(1 if failures else 0)
 

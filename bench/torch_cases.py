@@ -1,90 +1,59 @@
 """Models with inputs and weights, and what PyTorch and the reference evaluator make of them: loss, gradients, new
 statistics.
 
-Both take the same weights, which f32 holds exactly, and the same Philox dropout masks; results have the evaluator's
-names.
+Both take the same weights, which f32 holds exactly, and the same draws; results have the evaluator's names.
 """
 
 import dataclasses
 import pathlib
 import subprocess
-import typing
+import sys
 
 import numpy as np
 import torch
 import torchvision
 from safetensors.numpy import load_file
 from safetensors.torch import save_file
-from torch.nn import functional as F
 
 from torch_models import Denoiser, MnistCnn, UNet, Vgg16, masked_error
+from torch_peers import SEED, Draws, Peer, auxiliary_loss, classes_loss, mask_loss, peer_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SEED = 11  # of dropout
-
-
-def philox_uniform(stream, step, first, count):
-    """runtime/core/Philox.h: uniform numbers of elements first, first + 1, ..."""
-    element = np.arange(first, first + count, dtype=np.uint64)
-    group, mask = element // np.uint64(4), np.uint64(0xFFFFFFFF)
-    counter = [group & mask, group >> np.uint64(32), np.full_like(group, stream), np.full_like(group, step)]
-    key = [SEED & 0xFFFFFFFF, SEED >> 32]
-    for _ in range(10):
-        p0, p1 = np.uint64(0xD2511F53) * counter[0], np.uint64(0xCD9E8D57) * counter[2]
-        counter = [(p1 >> np.uint64(32)) ^ counter[1] ^ np.uint64(key[0]), p1 & mask,
-                   (p0 >> np.uint64(32)) ^ counter[3] ^ np.uint64(key[1]), p0 & mask]
-        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    bits = np.choose((element % np.uint64(4)).astype(np.intp), counter)
-    return (bits >> np.uint64(8)).astype(np.float64) * 2.0**-24
-
-
-def stream_of(name):
-    """FNV-1a of an op's name path."""
-    value = 2166136261
-    for byte in name.encode():
-        value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
-    return value
-
-
-class Dropout:
-    """The language's dropout; first_row is set to the rank's first row of the global batch."""
-
-    first_row = 0
-
-    def __init__(self, step):
-        self.step = step
-
-    def __call__(self, x, rate, name):
-        first = self.first_row * x[0].numel()
-        uniform = philox_uniform(stream_of(name), self.step, first, x.numel()).reshape(x.shape)
-        return x * torch.from_numpy(uniform >= rate) / (1 - rate)
+sys.path.insert(0, str(ROOT / "test" / "parity"))
+import cases  # noqa: E402
 
 
 @dataclasses.dataclass
 class Case:
-    """A model of models/ with its parameters, the same in PyTorch, and a global batch."""
+    """A model with its parameters, the same in PyTorch, and a global batch."""
     name: str
     sets: dict
-    model: torch.nn.Module
+    peer: Peer
     inputs: dict
-    loss: typing.Callable  # of the model, a rank's part of the batch and its first row
-    step: int = 0  # of training, which dropout draws from
+    folder: pathlib.Path = ROOT / "models"
+
+    @property
+    def path(self):
+        return self.folder / f"{self.name}.dl"
+
+    @property
+    def model(self):
+        return self.peer.network
 
     @property
     def rows(self):
         return len(next(iter(self.inputs.values())))
 
 
-def mnist_cnn(rows=4, step=0):
+def classified(rows, size, classes, channels=3):
     rng = np.random.default_rng(1)
-    inputs = {"image": rng.standard_normal((rows, 1, 28, 28), dtype=np.float32),
-              "label": rng.integers(0, 10, rows, dtype=np.int32)}
-    dropout = Dropout(step)
+    return {"image": rng.standard_normal((rows, channels, size, size), dtype=np.float32),
+            "label": rng.integers(0, classes, rows, dtype=np.int32)}
 
-    def loss(model, batch, first_row):
-        dropout.first_row = first_row
-        return F.cross_entropy(model(batch["image"]), batch["label"].long())
-    return randomised(Case("mnist_cnn", {}, MnistCnn(dropout), inputs, loss, step))
+
+def mnist_cnn(rows=4, step=0):
+    draws = Draws(step)
+    return randomised(Case("mnist_cnn", {}, Peer(MnistCnn(draws.dropout), classes_loss(), draws), classified(rows, 28, 10, 1)))
 
 
 def unet2d(base, depth, norm="batch", rows=4, size=32, step=0):
@@ -92,52 +61,29 @@ def unet2d(base, depth, norm="batch", rows=4, size=32, step=0):
     inputs = {"image": rng.standard_normal((rows, 1, size, size), dtype=np.float32),
               # As in a segmentation, mostly background: even halves would cancel in the head's gradients.
               "mask": (rng.random((rows, 1, size, size)) < 0.2).astype(np.float32)}
-
-    def loss(model, batch, first_row):
-        return F.binary_cross_entropy_with_logits(model(batch["image"]), batch["mask"])
     sets = {"size": size, "base": base, "depth": depth, "norm": norm}
     model = UNet(base=base, depth=depth, norm=norm == "batch")
-    return randomised(Case("unet2d", sets, model, inputs, loss, step))
+    return randomised(Case("unet2d", sets, Peer(model, mask_loss, Draws(step)), inputs))
 
 
 def vgg16(rows=4, size=32, classes=10, step=0):
-    rng = np.random.default_rng(1)
-    inputs = {"image": rng.standard_normal((rows, 3, size, size), dtype=np.float32),
-              "label": rng.integers(0, classes, rows, dtype=np.int32)}
-    dropout = Dropout(step)
-
-    def loss(model, batch, first_row):
-        dropout.first_row = first_row
-        return F.cross_entropy(model(batch["image"]), batch["label"].long())
-    model = Vgg16(size, classes, dropout)
-    return randomised(Case("vgg16", {"size": size, "classes": classes}, model, inputs, loss, step))
+    draws = Draws(step)
+    peer = Peer(Vgg16(size, classes, draws.dropout), classes_loss(), draws)
+    return randomised(Case("vgg16", {"size": size, "classes": classes}, peer, classified(rows, size, classes)))
 
 
 def residual(name, rows=4, size=64, classes=10):
     """torchvision's ResNet of that name."""
-    rng = np.random.default_rng(1)
-    inputs = {"image": rng.standard_normal((rows, 3, size, size), dtype=np.float32),
-              "label": rng.integers(0, classes, rows, dtype=np.int32)}
-
-    def loss(model, batch, first_row):
-        return F.cross_entropy(model(batch["image"]), batch["label"].long(), label_smoothing=0.1)
-    model = getattr(torchvision.models, name)(num_classes=classes)
-    return randomised(Case(name, {"size": size, "classes": classes}, model, inputs, loss))
+    peer = Peer(getattr(torchvision.models, name)(num_classes=classes), classes_loss(0.1), Draws())
+    return randomised(Case(name, {"size": size, "classes": classes}, peer, classified(rows, size, classes)))
 
 
 def inception_v3(rows=4, size=107, classes=10, aux=False):
     """torchvision's, without dropout, whose masks are not Philox's."""
-    rng = np.random.default_rng(1)
-    inputs = {"image": rng.standard_normal((rows, 3, size, size), dtype=np.float32),
-              "label": rng.integers(0, classes, rows, dtype=np.int32)}
-
-    def loss(model, batch, first_row):
-        results = model(batch["image"]) if aux else [model(batch["image"])]
-        losses = [F.cross_entropy(logits, batch["label"].long(), label_smoothing=0.1) for logits in results]
-        return losses[0] + 0.4 * losses[1] if aux else losses[0]
     model = torchvision.models.inception_v3(num_classes=classes, dropout=0.0, aux_logits=aux, init_weights=False)
+    peer = Peer(model, auxiliary_loss if aux else classes_loss(0.1), Draws())
     sets = {"size": size, "classes": classes, "drop": 0, "aux": str(aux).lower()}
-    return randomised(Case("inception_v3", sets, model, inputs, loss))
+    return randomised(Case("inception_v3", sets, peer, classified(rows, size, classes)))
 
 
 def n2v3d(base=4, rows=4, patch=(4, 16, 16), spots=4):
@@ -149,10 +95,19 @@ def n2v3d(base=4, rows=4, patch=(4, 16, 16), spots=4):
     for row in inputs["mask"].reshape(rows, -1):
         row[rng.choice(row.size, spots, replace=False)] = 1
 
-    def loss(model, batch, first_row):
-        return masked_error("mse", model(batch["image"]), batch["target"], batch["mask"])
+    def loss(x, batch):
+        return masked_error("mse", x, batch["target"], batch["mask"])
     sets = {"patch": ",".join(map(str, patch)), "base": base}
-    return randomised(Case("n2v3d", sets, Denoiser(base=base, axes=3), inputs, loss))
+    return randomised(Case("n2v3d", sets, Peer(Denoiser(base=base, axes=3), loss, Draws()), inputs))
+
+
+def tested(case, step=0):
+    """A case of test/parity, its first batch, with weights of PyTorch's."""
+    inputs = {name: value[:case.rows] for name, value in case.batches().items()}
+    return randomised(Case(case.path.stem, case.sets, peer_of(case, step), inputs, case.folder))
+
+
+NETWORKS = {case.name: case for case in cases.CASES if case.folder != cases.HERE}
 
 
 def randomised(case):
@@ -167,25 +122,19 @@ def randomised(case):
 
 
 def torch_results(case, ranks, dtype):
-    """Means over ranks of loss, gradients and new running statistics, computed in dtype."""
+    """Loss, gradients and new running statistics, computed in dtype."""
     model = case.model.to(dtype)
     batch = {name: torch.from_numpy(value) for name, value in case.inputs.items()}
     batch = {name: value.to(dtype) if value.is_floating_point() else value for name, value in batch.items()}
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    results = {"loss": 0.0}
-    rows = case.rows // ranks
+    before = {place: getattr(*place) for place in case.peer.running().values()}
     model.zero_grad()
-    for rank in range(ranks):
-        model.load_state_dict(before)
-        part = {name: value[rank * rows:(rank + 1) * rows] for name, value in batch.items()}
-        value = case.loss(model, part, rank * rows) / ranks
-        value.backward()  # gradients add up
-        results["loss"] += value.detach().numpy()
-        for name, state in model.named_buffers():
-            if "running" in name:
-                results["assigned." + name] = results.get("assigned." + name, 0) + state.numpy() / ranks
+    loss = case.peer.loss_of(batch, ranks)
+    loss.backward()
+    results = {"loss": loss.detach().numpy()}
+    results |= {"assigned." + name: getattr(*place).numpy() for name, place in case.peer.running().items()}
     results |= {"gradient." + name: p.grad.numpy().copy() for name, p in model.named_parameters()}
-    model.load_state_dict(before)
+    for place, value in before.items():
+        setattr(*place, value)
     return results
 
 
@@ -211,6 +160,6 @@ def evaluator_results(bin, case, ranks, folder):
     """What dlc-reference computes in f64."""
     inputs = [part for file in write_batch(case, folder) for part in ("--input", file)]
     out = folder / "reference.safetensors"
-    run(bin / "dlc-reference", f"models/{case.name}.dl", *settings(case, ranks), *inputs, "--ranks", ranks,
-        "--weights", folder / "weights.safetensors", "-o", out, "--scalar", f"seed={SEED}", "--scalar", f"step={case.step}")
+    run(bin / "dlc-reference", case.path, *settings(case, ranks), *inputs, "--ranks", ranks,
+        "--weights", folder / "weights.safetensors", "-o", out, "--scalar", f"seed={SEED}", "--scalar", f"step={case.peer.draws.step}")
     return load_file(out)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Five steps of training beside PyTorch's in f64, kept in test/parity/expected: all models and groups of operators, on 1 and 2
-ranks.
+"""Some steps of training beside PyTorch's in f64, kept in test/parity/expected: all models, the networks of test/networks and
+groups of operators, on 1 and 2 ranks.
 
 The evaluator in f64 must lose and change every parameter as PyTorch does, to 1e-9. Running statistics must be PyTorch's to
 1e-7 in each step, since their momentum is a constant of the graph, in f32; so are constants of Adam and of the case of that
@@ -28,7 +28,7 @@ from support import ROOT, read_safetensors, run, without_data, workspace, write_
 import numpy as np
 
 sys.path.insert(0, str(ROOT / "test" / "parity"))
-from cases import CASES, EXPECTED, SEED, STEPS, distance, drawn_variables, sketch  # noqa: E402
+from cases import CASES, EXPECTED, SEED, distance, drawn_variables, sketch  # noqa: E402
 
 STATISTICS, ROUNDED = 1e-7, 1e-5
 # Else a third of the evaluator's time goes into pages of tensors that come and go.
@@ -41,6 +41,7 @@ class Trained:
 
     def __init__(self, case, ranks):
         self.case, self.ranks, self.name = case, ranks, f"{case.name}, {ranks} ranks"
+        self.steps = case.steps[ranks]
         self.directory = workspace()
         sets = case.sets | {"batch": case.rows // ranks, "train.optimizer": case.optimizer_text(), "train.schedule": "[]"}
         self.sets = [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
@@ -68,7 +69,7 @@ class Trained:
     def evaluated(self):
         """Losses and variables after all steps, in f64."""
         out = self.directory / "reference.safetensors"
-        printed, _ = run("dlc-reference", self.model, "--update", "--steps", STEPS, "--ranks", self.ranks, *self.data("--input"),
+        printed, _ = run("dlc-reference", self.model, "--update", "--steps", self.steps, "--ranks", self.ranks, *self.data("--input"),
                          "--weights", self.weights, "--scalar", f"seed={SEED}", "--scalar", "step=0", "--scalar",
                          f"lr={self.case.optimizer[1]['lr']}", "-o", out, env=os.environ | KEPT_MEMORY)
         assigned = {key.removeprefix("assigned."): value for key, value in read_safetensors(out).items()}
@@ -77,7 +78,7 @@ class Trained:
     def compiled(self):
         artifact, out, log = (self.directory / name for name in ("model.dlx", "out.safetensors", "log.jsonl"))
         run("dlc", "compile", self.model, "--math=strict", "--threads=1", "-o", artifact)
-        run("dlc-run", "-np", self.ranks, "train", artifact, *self.data("--data"), "--init", self.weights, "--steps", STEPS, "--seed", SEED,
+        run("dlc-run", "-np", self.ranks, "train", artifact, *self.data("--data"), "--init", self.weights, "--steps", self.steps, "--seed", SEED,
             "--no-shuffle", "--threads", 1, "--save", out, "--log", log, "--run", self.directory / "run")
         records = map(json.loads, log.read_text().splitlines())
         return [record["loss"] for record in records if record["event"] == "step"], read_safetensors(out)
@@ -104,14 +105,14 @@ class Trained:
 
     def rounding(self, name):
         """Of a variable that f32 holds, in each step."""
-        return STEPS * 2.0**-24 * np.linalg.norm(self.start[name])
+        return self.steps * 2.0**-24 * np.linalg.norm(self.start[name])
 
     def judge_exact(self):
         losses, variables = self.evaluated()
         def allowed(name):
             start = np.linalg.norm(self.start[name])
             if "running" in name:
-                return STATISTICS * STEPS * (start + self.changes[name][0])
+                return STATISTICS * self.steps * (start + self.changes[name][0])
             return self.case.exact * max(self.changes[name][0], 1e-5 * start)  # a bias ahead of batch norm changes by rounding alone
         return [self.judge("evaluator", self.errors(variables), allowed), self.judge_losses("evaluator", losses, self.case.exact)]
 
@@ -138,7 +139,7 @@ def main():
     parser.add_argument("cases", nargs="*", default=[case.name for case in CASES])
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
-    trained = [Trained(case, ranks) for case in CASES if case.name in arguments.cases for ranks in case.ranks]
+    trained = [Trained(case, ranks) for case in CASES if case.name in arguments.cases for ranks in case.steps]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for one, found in zip(trained, pool.map(Trained.check, trained)):
             if arguments.verbose:

@@ -1,6 +1,6 @@
-"""What PyTorch and dlc both train for five steps: the models of models/, two networks of torchvision's and groups of operators
-(*.dl beside this file), with the same starts and batches, drawn by exact arithmetic alone; and what is kept of a tensor to
-compare it.
+"""What PyTorch and dlc both train for some steps: the models of models/, the networks of test/networks and groups of
+operators (*.dl beside this file), with the same starts and batches, drawn by exact arithmetic alone; and what is kept of a
+tensor to compare it.
 
 Everything is numpy's: make_expected.py runs the cases in PyTorch and keeps the results in expected/, test/e2e/parity.py
 runs them in the evaluator and compiled, and compares.
@@ -26,7 +26,7 @@ class Case:
     inputs: dict
     optimizer: tuple = ("sgd", {"lr": 2.0**-8, "momentum": 0.875})
     rows: int = 4  # of a batch of all ranks
-    ranks: tuple = (1, 2)
+    steps: dict = dataclasses.field(default_factory=lambda: {1: STEPS, 2: STEPS})  # by the number of ranks
     folder: pathlib.Path = ROOT / "models"
 
     @property
@@ -45,7 +45,7 @@ class Case:
 
     def batches(self):
         """Name -> the rows of all steps."""
-        return {name: drawn_input(f"{self.name} {name}", kind, (STEPS * self.rows, *shape)) for name, (kind, shape) in self.inputs.items()}
+        return {name: drawn_input(f"{self.name} {name}", kind, (max(self.steps.values()) * self.rows, *shape)) for name, (kind, shape) in self.inputs.items()}
 
 
 def uniform(key, shape):
@@ -127,11 +127,11 @@ def denoiser(name, spatial, channels=1, **sets):
     return Case(name, shape | {"channels": channels} | sets, {key: (kind, (channels, *spatial)) for key, kind in inputs.items()})
 
 
-def group(name, optimizer=SGD, **inputs):
-    return Case(name, {}, inputs, optimizer, folder=HERE)
+def as_written(name, folder=HERE, **inputs):
+    return Case(name, {}, inputs, SGD, folder=folder)
 
 
-# The large networks, on one or on two ranks: the evaluator takes most of a minute for each.
+# A step of the large networks takes the evaluator some 5 to 20 s.
 CASES = [
     Case("mnist_cnn", {}, {"image": image(28, 1), "label": (10, ())}, SLOWEST),
     unet("unet2d", (16, 16), base=6, depth=2, optimizer=ADAM),
@@ -144,18 +144,26 @@ CASES = [
     denoiser("n2v2d joint", (8, 8), channels=2, base=4, single_net_per_channel="false", kernel=5),
     denoiser("n2v2d as N2V2", (16, 16), base=4, blurpool="true", skip_skipone="true"),
     denoiser("n2v3d", (4, 8, 8), base=4, residual="true"),
-    classifier("vgg16", 32, rows=2, optimizer=SLOWEST, ranks=(2,)),
-    classifier("resnet50", 40, optimizer=SLOW, ranks=(1,)),
-    classifier("resnet101", 40, optimizer=SLOW, ranks=(2,)),
-    classifier("inception_v3", 107, rows=2, optimizer=SLOW, ranks=(1,), sets={"aux": "false", "drop": 0}),
+    classifier("vgg16", 32, rows=2, optimizer=SLOWEST, steps={1: 2, 2: STEPS}),
+    classifier("resnet50", 40, optimizer=SLOW, steps={1: STEPS, 2: 2}),
+    classifier("resnet50_svhn", 12, optimizer=SLOW, steps={1: 2}, channels=1),
+    classifier("resnet101", 40, optimizer=SLOW, steps={1: 2, 2: 3}),
+    classifier("inception_v3", 107, rows=2, optimizer=SLOW, steps={1: STEPS, 2: 2}, sets={"aux": "false", "drop": 0}),
+    classifier("inception_v3 with aux", 299, rows=2, optimizer=SLOW, steps={1: 1}, sets={"aux": "true", "drop": 0}),
     classifier("mobilenetv2", 32, folder=NETWORKS, sets={"drop": 0, "widths": "8,16", "counts": "1,2", "strides": "1,2"}),
     classifier("densenet121", 32, folder=NETWORKS, sets={"blocks": "2,2", "growth": 8, "start": 16}),
-    group("activations", image=image(6), target=("f32", (8, 6, 6))),
-    group("constants", image=image(6), target=("f32", (8, 3, 3))),
-    group("norms", image=image(6), target=("f32", (8, 6, 6))),
-    group("moves", image=image(6), target=("f32", (8, 7, 5))),
-    group("windows", image=image(8), target=("f32", (6, 4, 4))),
-    group("reductions", image=image(8), label=(5, ()), target=("f32", (8,))),
-    group("losses", image=image(6), label=(4, (6, 6)), target=("f32", (4, 6, 6)), mask=("mask", (1, 6, 6))),
-    group("sharing", image=image(6), target=("f32", (8, 6, 6))),
+    as_written("squeeze_excitation", NETWORKS, image=image(12), label=(10, ())),
+    as_written("attention_unet", NETWORKS, image=image(16, 1), mask=("mask", (1, 16, 16))),
+    as_written("super_resolution", NETWORKS, image=image(8, 1), large=image(16, 1)),
+    as_written("variational_autoencoder", NETWORKS, image=image(8, 1)),
+    as_written("siamese", NETWORKS, image=image(8, 1), other=image(8, 1), same=("mask", (1,))),
+    as_written("atrous_pyramid", NETWORKS, image=image(12), label=(4, (12, 12))),
+    as_written("activations", image=image(6), target=("f32", (8, 6, 6))),
+    as_written("constants", image=image(6), target=("f32", (8, 3, 3))),
+    as_written("norms", image=image(6), target=("f32", (8, 6, 6))),
+    as_written("moves", image=image(6), target=("f32", (8, 7, 5))),
+    as_written("windows", image=image(8), target=("f32", (6, 4, 4))),
+    as_written("reductions", image=image(8), label=(5, ()), target=("f32", (8,))),
+    as_written("losses", image=image(6), label=(4, (6, 6)), target=("f32", (4, 6, 6)), mask=("mask", (1, 6, 6))),
+    as_written("sharing", image=image(6), target=("f32", (8, 6, 6))),
 ]
