@@ -47,11 +47,21 @@ static std::string axesOfImages(std::string axes, bool hasChannels) {
   return hasChannels && axes.size() == 3 ? axes.insert(1, "C") : axes;
 }
 
-/// Axes and shape of a file; the shape that its metadata give it where nothing else is stated.
+/// Whether both name the same axes, in any order. Those without N are of one sample.
+static bool areSameAxes(std::string one, std::string two) {
+  for (std::string *axes : {&one, &two}) {
+    std::erase(*axes, 'N');
+    std::sort(axes->begin(), axes->end());
+  }
+  return one == two;
+}
+
+/// Axes and shape of a file; those of its metadata where nothing else is stated, or the same in
+/// another order.
 static std::pair<std::string, Extents> axesOf(const ArrayHeader &header, const SourceUse &use) {
   std::string stated = use.axes;
   bool isImage = header.format != FileFormat::Npy && header.format != FileFormat::Idx;
-  if (stated.empty() && !header.axes.empty())
+  if (!header.axes.empty() && (stated.empty() || areSameAxes(stated, header.axes)))
     return {header.axes, header.axesShape};
   if (stated.empty())
     return {axesByRank(header.shape.size(), use.inputRank + use.lacksChannels), header.shape};
@@ -152,7 +162,7 @@ Source::Part Source::makePart(ArrayHeader header, const SourceUse &use) const {
                                           (use.lacksChannels ? "more" : "less")
                                     : "axes " + stated));
   Part part{std::move(header), nullptr};
-  part.axesAreFromMetadata = stated.empty() && !part.header.axes.empty();
+  part.axesAreFromMetadata = axes == part.header.axes;
   Extents fileStrides(axes.size(), 1);
   for (size_t i = axes.size() - 1; i > 0; --i)
     fileStrides[i - 1] = fileStrides[i] * shape[i];

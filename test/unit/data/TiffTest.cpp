@@ -220,8 +220,10 @@ TEST(TiffAxes, ImageJsFramesAreSamplesAndChannelsAreFastest) {
   EXPECT_EQ(
       planesOf(path, {3, 2, 2, 2}, 1),
       (std::vector<float>{firsts[6], firsts[9], firsts[7], firsts[10], firsts[8], firsts[11]}));
-  // What the source line says goes before it.
+  // What the source line says goes before it, but for the order.
   EXPECT_EQ(planesOf(path, {1, 2, 2}, 11, "NYX"), (std::vector<float>{firsts[11]}));
+  for (const char *axes : {"NZYXC", "ZYXC", "CZYX"})
+    EXPECT_EQ(planesOf(path, {3, 2, 2, 2}, 1, axes), planesOf(path, {3, 2, 2, 2}, 1)) << axes;
   EXPECT_NE(errorOf([&] { planesOf(path, {3, 2, 2}, 0); })
                 .find("gives samples of shape 3 x 2 x 2 x 2, but the model's input x takes 3 x 2 x "
                       "2; its metadata name the axes NZCYX, unless the source line has others"),
