@@ -1,6 +1,5 @@
-#!/usr/bin/python3
-"""Some steps of training beside PyTorch's in f64, kept in test/parity/expected: all models, the networks of test/networks and
-groups of operators, on 1 and 2 ranks.
+"""Some steps of training beside PyTorch's in f64, kept in test/parity/expected, on 1 and 2 ranks: what parity.py and
+parity_large.py check of their cases.
 
 The evaluator in f64 must lose and change every parameter as PyTorch does, to 1e-9. Running statistics must be PyTorch's to
 1e-7 in each step, since their momentum is a constant of the graph, in f32; so are constants of Adam and of the case of that
@@ -10,8 +9,6 @@ itself in each step costs.
 With batch norm no program in f32 can promise that: a ReLU whose operand is 0 but for rounding may open on one side, and the
 statistics of a few values blow up errors on the way through all layers; PyTorch in f32 is off by as much. What holds is that
 half of the variables change as PyTorch's do to 1e-3, and all to 5 %: each formula of the step is right, or some would not.
-
-    parity.py [--verbose] [CASE...]
 """
 import argparse
 import concurrent.futures
@@ -19,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import struct
 import sys
 import time
 
@@ -28,7 +24,7 @@ from support import ROOT, read_safetensors, run, without_data, workspace, write_
 import numpy as np
 
 sys.path.insert(0, str(ROOT / "test" / "parity"))
-from cases import CASES, EXPECTED, SEED, distance, drawn_variables, sketch  # noqa: E402
+from cases import EXPECTED, SEED, distance, drawn_variables, sketch  # noqa: E402
 
 STATISTICS, ROUNDED = 1e-7, 1e-5
 # Else a third of the evaluator's time goes into pages of tensors that come and go.
@@ -134,12 +130,13 @@ class Trained:
         return [f"{time.perf_counter() - begin:.1f} s", *found]
 
 
-def main():
+def main(cases):
+    """Of a script, whose arguments choose among the cases: [--verbose] [CASE...]"""
     parser = argparse.ArgumentParser()
-    parser.add_argument("cases", nargs="*", default=[case.name for case in CASES])
+    parser.add_argument("cases", nargs="*", default=[case.name for case in cases])
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
-    trained = [Trained(case, ranks) for case in CASES if case.name in arguments.cases for ranks in case.steps]
+    trained = [Trained(case, ranks) for case in cases if case.name in arguments.cases for ranks in case.steps]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for one, found in zip(trained, pool.map(Trained.check, trained)):
             if arguments.verbose:
@@ -147,6 +144,3 @@ def main():
             for failure in one.failures:
                 print("FAILED: " + failure, flush=True)
     sys.exit(any(one.failures for one in trained))
-
-
-main()

@@ -131,8 +131,7 @@ def as_written(name, folder=HERE, **inputs):
     return Case(name, {}, inputs, SGD, folder=folder)
 
 
-# A step of the large networks takes the evaluator some 5 to 20 s.
-CASES = [
+SMALL = [
     Case("mnist_cnn", {}, {"image": image(28, 1), "label": (10, ())}, SLOWEST),
     unet("unet2d", (16, 16), base=6, depth=2, optimizer=ADAM),
     unet("unet2d plain", (16, 16), base=6, depth=2, norm="none"),
@@ -144,12 +143,6 @@ CASES = [
     denoiser("n2v2d joint", (8, 8), channels=2, base=4, single_net_per_channel="false", kernel=5),
     denoiser("n2v2d as N2V2", (16, 16), base=4, blurpool="true", skip_skipone="true"),
     denoiser("n2v3d", (4, 8, 8), base=4, residual="true"),
-    classifier("vgg16", 32, rows=2, optimizer=SLOWEST, steps={1: 2, 2: STEPS}),
-    classifier("resnet50", 40, optimizer=SLOW, steps={1: STEPS, 2: 2}),
-    classifier("resnet50_svhn", 12, optimizer=SLOW, steps={1: 2}, channels=1),
-    classifier("resnet101", 40, optimizer=SLOW, steps={1: 2, 2: 3}),
-    classifier("inception_v3", 107, rows=2, optimizer=SLOW, steps={1: STEPS, 2: 2}, sets={"aux": "false", "drop": 0}),
-    classifier("inception_v3 with aux", 299, rows=2, optimizer=SLOW, steps={1: 1}, sets={"aux": "true", "drop": 0}),
     classifier("mobilenetv2", 32, folder=NETWORKS, sets={"drop": 0, "widths": "8,16", "counts": "1,2", "strides": "1,2"}),
     classifier("densenet121", 32, folder=NETWORKS, sets={"blocks": "2,2", "growth": 8, "start": 16}),
     as_written("squeeze_excitation", NETWORKS, image=image(12), label=(10, ())),
@@ -167,3 +160,14 @@ CASES = [
     as_written("losses", image=image(6), label=(4, (6, 6)), target=("f32", (4, 6, 6)), mask=("mask", (1, 6, 6))),
     as_written("sharing", image=image(6), target=("f32", (8, 6, 6))),
 ]
+
+# A step of these takes the evaluator some 5 to 40 s.
+LARGE = [
+    classifier("vgg16", 32, rows=2, optimizer=SLOWEST),
+    classifier("resnet50", 40, optimizer=SLOW),
+    classifier("resnet50_svhn", 12, optimizer=SLOW, channels=1),
+    classifier("resnet101", 40, optimizer=SLOW),
+    classifier("inception_v3", 107, rows=2, optimizer=SLOW, sets={"aux": "false", "drop": 0}),
+    classifier("inception_v3 with aux", 299, rows=2, optimizer=SLOW, steps={1: 2, 2: 2}, sets={"aux": "true", "drop": 0}),
+]
+CASES = SMALL + LARGE
