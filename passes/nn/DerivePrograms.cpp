@@ -27,12 +27,47 @@ template <typename... Ops> void eraseOps(ProgramOp program) {
       op.erase();
 }
 
+/// The running statistics that norms read: where one is used again, later uses in training read
+/// what earlier ones have made of them.
+class Statistics {
+public:
+  /// As a step begins with it, instead of `current`.
+  Value atStart(Value current) {
+    Made made = madeOf(current);
+    return made.ofBatch && made.start ? made.start : current;
+  }
+
+private:
+  struct Made {
+    Value start; // the first that is read
+    bool ofBatch = false;
+  };
+
+  Made madeOf(Value value) {
+    if (auto known = all.find(value); known != all.end())
+      return known->second;
+    Operation *op = value.getDefiningOp();
+    Made made = {isa_and_nonnull<ReadOp>(op) ? value : Value(), isa_and_nonnull<BatchNormOp>(op)};
+    if (isa_and_nonnull<AddOp, MulOp>(op))
+      for (Value operand : op->getOperands()) {
+        Made part = madeOf(operand);
+        made = {made.start ? made.start : part.start, made.ofBatch || part.ofBatch};
+      }
+    return all[value] = made;
+  }
+
+  llvm::DenseMap<Value, Made> all;
+};
+
 /// Sets what eval and predict do differently from train.
 void setInferenceMode(ProgramOp program) {
+  Statistics statistics;
   for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
     if (auto norm = dyn_cast<BatchNormOp>(op)) {
       norm.setTraining(false);
       norm.setSync(false);
+      for (OpOperand *running : {&norm.getRunningMeanMutable(), &norm.getRunningVarMutable()})
+        running->set(statistics.atStart(running->get()));
     } else if (auto dropout = dyn_cast<DropoutOp>(op)) {
       dropout.replaceAllUsesWith(dropout.getX());
       dropout.erase();
@@ -121,6 +156,7 @@ private:
       return model.emitOpError("needs the attribute `batch`, the rows per rank, to derive @eval");
     ProgramOp eval = cloneTrain(model, "eval");
     eraseOps<AssignOp>(eval);
+    setInferenceMode(eval); // norms in training mode mix the rows
     RowMask mask(eval.getBody().front(), batch.getInt(), [&](OpBuilder &builder) {
       return readScalar(builder, eval.getLoc(), model, "valid_rows");
     });

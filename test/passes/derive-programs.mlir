@@ -114,3 +114,50 @@ nn.model @complete attributes {stage = "nn", batch = 2 : i64} {
     nn.loss %c, %c : tensor<f32>, tensor<f32>
   }
 }
+
+// -----
+
+// A norm that is used twice: in training the second use reads what the first one has made of the running statistics, in
+// inference both read what there was.
+// CHECK-LABEL: nn.model @reused
+nn.model @reused attributes {stage = "nn", batch = 4 : i64} {
+  nn.variable @mean : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 0.0, 0.0>}
+  nn.variable @var : tensor<3xf32> {kind = #nn<kind state>, init = #nn.init<constant, 1.0, 0.0>}
+  // CHECK: nn.program @train
+  // CHECK: nn.batch_norm {{.*}}training = true
+  // CHECK: %[[NEXT:.*]] = nn.add
+  // CHECK: nn.batch_norm %{{.*}}, %{{.*}}, %{{.*}}, %[[NEXT]], {{.*}}training = true
+  // CHECK: nn.program @eval
+  // CHECK-DAG: %[[MEAN:.*]] = nn.read @mean
+  // CHECK-DAG: %[[VAR:.*]] = nn.read @var
+  // CHECK: %[[FIRST:.*]], %{{.*}}, %{{.*}} = nn.batch_norm %{{.*}}, %{{.*}}, %{{.*}}, %[[MEAN]], %[[VAR]] {{.*}}training = false
+  // CHECK: nn.batch_norm %[[FIRST]], %{{.*}}, %{{.*}}, %[[MEAN]], %[[VAR]] {{.*}}training = false
+  // CHECK: nn.program @predict
+  // CHECK-DAG: %[[MEAN:.*]] = nn.read @mean
+  // CHECK-DAG: %[[VAR:.*]] = nn.read @var
+  // CHECK: %[[FIRST:.*]], %{{.*}}, %{{.*}} = nn.batch_norm %{{.*}}, %{{.*}}, %{{.*}}, %[[MEAN]], %[[VAR]] {{.*}}training = false
+  // CHECK: nn.batch_norm %[[FIRST]], %{{.*}}, %{{.*}}, %[[MEAN]], %[[VAR]] {{.*}}training = false
+  nn.program @train(%x: tensor<4x3x2xf32> {nn.input = "x"}) {
+    %m = nn.read @mean : tensor<3xf32>
+    %v = nn.read @var : tensor<3xf32>
+    %one = nn.constant dense<1.0> : tensor<3xf32>
+    %kept = nn.constant dense<0.75> : tensor<3xf32>
+    %taken = nn.constant dense<0.25> : tensor<3xf32>
+    %y, %bm, %bv = nn.batch_norm %x, %one, %m, %m, %v {epsilon = 1.0e-5 : f64, training = true}
+        : (tensor<4x3x2xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3x2xf32>, tensor<3xf32>, tensor<3xf32>)
+    %m0 = nn.mul %m, %kept : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %m1 = nn.mul %bm, %taken : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %m2 = nn.add %m0, %m1 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %v0 = nn.mul %v, %kept : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %v1 = nn.mul %bv, %taken : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %v2 = nn.add %v0, %v1 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %z, %bm2, %bv2 = nn.batch_norm %y, %one, %m, %m2, %v2 {epsilon = 1.0e-5 : f64, training = true}
+        : (tensor<4x3x2xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3x2xf32>, tensor<3xf32>, tensor<3xf32>)
+    nn.assign @mean, %m2 : tensor<3xf32>
+    nn.assign @var, %v2 : tensor<3xf32>
+    %count = nn.constant dense<24.0> : tensor<f32>
+    %sum = nn.reduce_sum %z {dims = array<i64: 0, 1, 2>} : (tensor<4x3x2xf32>) -> tensor<f32>
+    nn.loss %sum, %count : tensor<f32>, tensor<f32>
+    nn.output "z", %z : tensor<4x3x2xf32>
+  }
+}
