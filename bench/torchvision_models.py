@@ -1,14 +1,16 @@
-"""Classifiers of models/ beside torchvision's: its random weights, by its parameter names, give its probabilities.
+"""Classifiers of models/ and test/networks beside torchvision's: its random weights, by its parameter names, give its
+logits.
 
-One line per network: the largest difference of a probability over the largest probability, in f32 with strict math.
-Running statistics are those of random images. torchvision comes from bench/peers.
+One line per network: how far the logits of dlc, in f32 with strict math, and of PyTorch in f32 are from PyTorch's in f64, the
+largest difference over the largest logit. Running statistics are those of random images. torchvision comes from bench/peers.
 
-    build/peers/bin/python bench/torchvision_models.py [--bin build/release/bin] [MODEL...]
+    build/peers/bin/python bench/torchvision_models.py [--bin build/release/bin] [NAME...]
 """
 
 import argparse
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -16,71 +18,84 @@ import torch
 import torchvision
 from safetensors.torch import save_file
 
+from torch_peers import with_small_stem
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MODELS = {
-    "vgg16": ("models/vgg16.dl", 224, lambda m: m.vgg16()),
-    "resnet50": ("models/resnet50.dl", 224, lambda m: m.resnet50()),
-    "resnet101": ("models/resnet101.dl", 224, lambda m: m.resnet101()),
-    "inception_v3": ("models/inception_v3.dl", 299, lambda m: m.inception_v3(init_weights=False)),
-    "mobilenetv2": ("test/networks/mobilenetv2.dl", 224, lambda m: m.mobilenet_v2()),
-    "densenet121": ("test/networks/densenet121.dl", 224, lambda m: m.densenet121()),
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+from support import without_data  # noqa: E402
+
+MODELS, NETWORKS = ROOT / "models", ROOT / "test" / "networks"
+# Name -> folder, settings, shape of an image, network. The name's first word is the file's.
+CASES = {
+    "vgg16": (MODELS, [], (3, 224, 224), lambda m: m.vgg16()),
+    "resnet50": (MODELS, [], (3, 224, 224), lambda m: m.resnet50()),
+    "resnet50 with a small stem": (MODELS, ["stem=small", "size=32"], (3, 32, 32), lambda m: with_small_stem(m.resnet50())),
+    "resnet50_svhn": (MODELS, [], (1, 32, 32), lambda m: with_small_stem(m.resnet50(num_classes=10), channels=1)),
+    "resnet101": (MODELS, [], (3, 224, 224), lambda m: m.resnet101()),
+    "inception_v3": (MODELS, ["aux=false"], (3, 299, 299), lambda m: m.inception_v3(aux_logits=False, init_weights=False)),
+    "inception_v3 with aux": (MODELS, ["aux=true"], (3, 299, 299), lambda m: m.inception_v3(init_weights=False)),
+    "mobilenetv2": (NETWORKS, [], (3, 224, 224), lambda m: m.mobilenet_v2()),
+    "densenet121": (NETWORKS, [], (3, 224, 224), lambda m: m.densenet121()),
 }
 TOLERANCE = 1e-4
 BATCH = 2
 
 
-def without_data(source, folder):
-    """A copy that takes its inputs as they are, beside what it imports."""
-    for part in source.parent.glob("*.dl"):
-        text = part.read_text()
-        begin = text.find("\ndata {")
-        end = text.find("\n}\n", begin)
-        (folder / part.name).write_text(text if begin < 0 else text[:begin] + text[end + 3:])
-    return folder / source.name
+def with_logits(name, folder, directory):
+    """A copy that takes its inputs as they are and puts out logits."""
+    model = without_data(f"{name}.dl", directory, folder)
+    text = model.read_text()
+    changed = text.replace("output probability = softmax(logits)", "output logits = logits")
+    if changed == text:
+        raise SystemExit(f"{name} puts out no softmax of its logits")
+    model.write_text(changed)
+    return model
 
 
-def network_with_statistics(make, size):
-    """Else a residual network's logits grow until all probabilities are 0 or 1."""
+def network_with_statistics(make, shape):
+    """Else a residual network's logits grow with its depth."""
     network = make(torchvision.models)
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = None  # a cumulative mean
     with torch.no_grad():
         for _ in range(2):
-            network(torch.randn(2 * BATCH, 3, size, size))
+            network(torch.randn(2 * BATCH, *shape))
     return network.eval()
 
 
-def difference(binaries, name, folder):
-    file, size, make = MODELS[name]
+def differences(binaries, name, directory):
+    folder, sets, shape, make = CASES[name]
     torch.manual_seed(1)
-    network = network_with_statistics(make, size)
-    images = torch.randn(BATCH, 3, size, size)
+    network = network_with_statistics(make, shape)
+    images = torch.randn(BATCH, *shape)
     with torch.no_grad():
-        theirs = network(images).softmax(1).numpy()
+        theirs = network(images).numpy()
     weights = {key: value for key, value in network.state_dict().items() if not key.endswith("num_batches_tracked")}
-    save_file(weights, folder / "weights.safetensors")
-    np.save(folder / "image.npy", images.numpy())
-    model = without_data(ROOT / file, folder)
-    subprocess.run([binaries / "dlc", "compile", model, "--math=strict", "--set", f"predict.batch={BATCH}", "-o", folder / "model.dlx"],
-                   check=True, capture_output=True)
-    subprocess.run([binaries / "dlc-run", "predict", folder / "model.dlx", "--data", f"image={folder}/image.npy", "--init",
-                    folder / "weights.safetensors", "-o", folder / "out"], check=True, capture_output=True)
-    ours = np.load(next((folder / "out").glob("*.npy")))
-    return np.abs(ours - theirs).max() / theirs.max()
+    save_file(weights, directory / "weights.safetensors")
+    np.save(directory / "image.npy", images.numpy())
+    settings = [part for text in [*sets, f"predict.batch={BATCH}"] for part in ("--set", text)]
+    for command in (["dlc", "compile", with_logits(name.split()[0], folder, directory), "--math=strict", *settings, "-o", directory / "model.dlx"],
+                    ["dlc-run", "predict", directory / "model.dlx", "--data", f"image={directory}/image.npy", "--init",
+                     directory / "weights.safetensors", "-o", directory / "out"]):
+        subprocess.run([binaries / command[0], *command[1:]], check=True, stdout=subprocess.DEVNULL)
+    ours = np.load(directory / "out" / "logits.npy")
+    with torch.no_grad():
+        truth = network.double()(images.double()).numpy()
+    return [np.abs(logits - truth).max() / np.abs(truth).max() for logits in (ours, theirs)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
-    parser.add_argument("models", nargs="*", choices=[*MODELS, []], metavar="MODEL")
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []], metavar="NAME", help=", ".join(CASES))
     arguments = parser.parse_args()
     worst = 0
-    for name in arguments.models or MODELS:
-        with tempfile.TemporaryDirectory() as folder:
-            found = difference(arguments.bin.resolve(), name, pathlib.Path(folder))
-        worst = max(worst, found)
-        print(f"{name}: {found:.1e}", flush=True)
+    for name in arguments.cases or CASES:
+        with tempfile.TemporaryDirectory() as directory:
+            ours, theirs = differences(arguments.bin.resolve(), name, pathlib.Path(directory))
+        worst = max(worst, ours)
+        print(f"{name:26} dlc {ours:.1e}  PyTorch {theirs:.1e}", flush=True)
     if not worst < TOLERANCE:
         raise SystemExit(f"differs by more than {TOLERANCE}")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Networks of the literature (test/networks) and every option of the U-Nets and of Noise2Void (models/), made small:
-gradients, statistics, loss and predictions of the compiled programs against the evaluator in f64 (of the literature's on 2
-ranks, too); then some steps of training."""
+"""Networks of the literature have as many parameters as torchvision's. Then those of test/networks and every option of the
+U-Nets and of Noise2Void (models/), made small: gradients, statistics, loss and predictions of the compiled programs
+against the evaluator in f64 (of the literature's on 2 ranks, too); then some steps of training."""
 import json
 import math
 import pathlib
@@ -13,6 +13,35 @@ import numpy as np
 
 NETWORKS = ROOT / "test" / "networks"
 ROWS = 4
+
+# Of torchvision's networks. A small stem has kernels of 3 x 3 instead of 7 x 7; that of house numbers sees one channel,
+# and 10 classes instead of 1000 come of 2048 features and a bias each.
+SMALL = 64 * 3 * (3 * 3 - 7 * 7)
+HOUSE_NUMBERS = 64 * (1 * 3 * 3 - 3 * 7 * 7) - 990 * (2048 + 1)
+COUNTS = [
+    ("resnet50", [], 25_557_032),
+    ("resnet50", ["stem=small"], 25_557_032 + SMALL),
+    ("resnet101", [], 44_549_160),
+    ("resnet101", ["stem=small"], 44_549_160 + SMALL),
+    ("resnet50_svhn", [], 25_557_032 + HOUSE_NUMBERS),
+    ("vgg16", [], 138_357_544),
+    ("inception_v3", ["aux=false"], 23_834_568),
+    ("inception_v3", ["aux=true"], 27_161_264),
+    ("mobilenetv2", [], 3_504_872),
+    ("densenet121", [], 7_978_856),
+]
+
+
+def source(network):
+    """The file of a network of the literature, else the name of a model."""
+    return NETWORKS / f"{network}.dl" if (NETWORKS / f"{network}.dl").exists() else f"{network}.dl"
+
+
+def counts():
+    for network, settings, count in COUNTS:
+        told = run("dlc", "inspect", MODELS / source(network), "--json", *[part for text in settings for part in ("--set", text)])[0]
+        found = json.loads(told)["parameter_count"]
+        check(found == count, f"{network} {settings}: {found:,} parameters, not {count:,}")
 
 
 def inputs(random, **shapes):
@@ -64,6 +93,7 @@ def options(random):
 
 
 def main():
+    counts()
     random = np.random.default_rng(8)
     image = lambda size, channels=3: (channels, size, size)
     small = {"classes": 4, "size": 32}
@@ -79,9 +109,7 @@ def main():
     }
     for name, (sets, data) in (cases | options(random)).items():
         for ranks in (1, 2) if name in cases else (1,):
-            network = name.split()[0]
-            model = NETWORKS / f"{network}.dl" if (NETWORKS / f"{network}.dl").exists() else f"{network}.dl"
-            case = Case(name, model, sets | {"batch": ROWS // ranks, "predict.batch": ROWS}, data)
+            case = Case(name, source(name.split()[0]), sets | {"batch": ROWS // ranks, "predict.batch": ROWS}, data)
             case.floor = 0.01  # ahead of batch norm a bias has no gradient, also where a convolution lies between
             case.step(ranks)
             if ranks == 1:
