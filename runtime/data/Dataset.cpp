@@ -377,7 +377,7 @@ void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &sour
     advice = "; its metadata name the axes " + axes +
              ", unless the source line has others: " + "source " + source.name() +
              " : axes = \"...\"";
-  else if (!spec.sizeReason.empty())
+  else if (!spec.sizeReason.empty() && got.size() == wanted.size() && got[0] == wanted[0])
     advice = "; " + spec.sizeReason;
   throw Error(ErrorCode::BadInput,
               file + " gives samples of shape " + shapeText(stored) +

@@ -71,6 +71,13 @@ def heads():
             check(command in said, f"{name}: its head has no {command}")
 
 
+def few_classes():
+    """No metric asks for more of them than there are."""
+    for model in sorted(MODELS.glob("*.dl")):
+        if re.search(rf"\nmodel {model.stem}\(.*\bclasses = 10", model.read_text()):
+            run("dlc", "compile", model, "--set", "classes=2", "--emit=nn", "-o", "-")
+
+
 def channels(directory):
     """Of three channels, behind the pixels in .npy files, and as RGB in directories."""
     random = np.random.default_rng(0)
@@ -122,4 +129,5 @@ def channels(directory):
 
 
 heads()
+few_classes()
 channels(workspace())
