@@ -221,6 +221,9 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
   SmallVector<mlir::NamedAttribute> attributes{
       builder.getNamedAttr("name", builder.getStringAttr(spec->name))};
   for (auto [argument, value] : zip(spec->arguments, bound))
+    if (argument.name == StringRef("no_decay") && value.value.isList())
+      noteUnmatched(value);
+  for (auto [argument, value] : zip(spec->arguments, bound))
     if (!value.value.isAbsent())
       attributes.push_back(
           builder.getNamedAttr(argument.name, toAttr(builder, value.value, isFloats(argument))));
@@ -582,6 +585,13 @@ FailureOr<Attribute> Configuration::scalesAttr(const Expr &expr) {
         {builder.getStringAttr(pattern.asString()), builder.getF64FloatAttr(factor.asDouble())}));
   }
   return Attribute(builder.getArrayAttr(scales));
+}
+
+/// Models of several forms say what has no decay in any of them, so this is no error.
+void Configuration::noteUnmatched(const BoundArgument &patterns) {
+  for (const Value &item : patterns.value.asList())
+    if (std::string fault = nn::patternFault(model, item.asString()); !fault.empty())
+      diags.remark(patterns.loc, "pattern \"" + item.asString() + "\" " + fault);
 }
 
 LogicalResult Configuration::checkPattern(StringRef pattern, SMLoc loc) {

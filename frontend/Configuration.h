@@ -58,6 +58,7 @@ private:
   mlir::FailureOr<mlir::Attribute> scalesAttr(const Expr &expr);
   /// Reports a pattern that matches no parameter.
   llvm::LogicalResult checkPattern(llvm::StringRef pattern, llvm::SMLoc loc);
+  void noteUnmatched(const BoundArgument &patterns);
   mlir::FailureOr<mlir::Attribute> scheduleAttr(const Expr &expr);
   mlir::FailureOr<mlir::Attribute> countAttr(const Entry &entry, int64_t low);
   mlir::FailureOr<mlir::Attribute> numberAttr(const Entry &entry, const rt::Range &range);

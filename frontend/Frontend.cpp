@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -97,7 +98,9 @@ LogicalResult Loader::import(const Parser::Import &import, StringRef from, Model
   sys::path::remove_dots(path, /*remove_dot_dot=*/false);
   if (!imported.insert(path).second)
     return success();
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = std::make_error_code(std::errc::invalid_argument);
+  if (sys::fs::is_regular_file(path)) // others may never end
+    buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
     return diags.error(import.loc, "cannot read '" + import.path + "'; looked in " +
                                        (directory.empty() ? "." : directory));

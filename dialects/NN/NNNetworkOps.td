@@ -113,15 +113,15 @@ def NN_AvgPoolOp : NN_InferredOp<"avg_pool", [NN_Differentiable, NN_Layer, NN_Ro
   let summary = "mean over windows";
   let description = [{
     y [N, C, S'...] with S' = (S + low + high - K) / stride + 1. Padding is zeros, which count as elements of the window
-    if `count_padding`; else a window has only the elements that exist, of which there must be one. Source:
-    torch.nn.AvgPoolNd.
+    if `count_padding`; else a window has only the elements that exist, of which there must be one. With `adaptive`
+    windows are parts of a fixed number, larger ones of a larger image. Source: torch.nn.AvgPoolNd.
 
     ```mlir
     %y = nn.avg_pool %x {kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>,
       padding_high = array<i64: 1, 1>, count_padding = true} : (tensor<8x16x32x32xf32>) -> tensor<8x16x32x32xf32>
     ```
   }];
-  let arguments = !con((ins NN_FloatTensor:$x), NN_AveragePoolAttributes);
+  let arguments = !con((ins NN_FloatTensor:$x), NN_AveragePoolAttributes, (ins UnitAttr:$adaptive));
   let results = (outs NN_FloatTensor:$y);
   let hasVerifier = 1;
 }

@@ -124,6 +124,10 @@ Result MaxPoolOp::followWindows(WindowQuery &windows) {
 
 Result AvgPoolOp::followWindows(WindowQuery &windows) {
   Axes axes(windows(getX()));
+  for (auto [d, extent] : llvm::enumerate(getKernel()))
+    if (getAdaptive() && extent > 1 && axes[d + 2].follows())
+      return windows.refuse("divides the image along axis " + Twine(d + 2) +
+                            " into a fixed number of parts");
   slide(*this, llvm::map_to_vector(getKernel(), [](int64_t extent) { return extent - 1; }), axes);
   return axes;
 }

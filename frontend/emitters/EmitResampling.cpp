@@ -56,7 +56,7 @@ Result emitAdaptiveAvgPool(Emission &call) {
     kernel.push_back(extent % wanted == 0 ? extent / wanted : 1);
   if (any_of(kernel, [](int64_t extent) { return extent > 1; }))
     y = nn::AvgPoolOp::create(graph.builder, graph.loc, y, kernel, kernel, none, none,
-                              /*count_padding=*/true);
+                              /*count_padding=*/true, /*adaptive=*/true);
   for (auto [i, wanted] : enumerate(size))
     if (auto axis = static_cast<int64_t>(i + 2); shapeOf(y)[axis] != wanted)
       y = meansAlong(graph, y, axis, wanted);

@@ -208,6 +208,9 @@ FailureOr<mlir::Value> Graph::variable(StringRef name, ArrayRef<int64_t> shape,
   RankedTensorType type = f32(shape);
   if (nn::lookupScalar(name))
     return emitError(site.loc, "'") << name << "' is a number of the run; give this another name";
+  if (name == "__metadata__" || name.starts_with("optimizer.") || name.starts_with("data."))
+    return emitError(site.loc, "'")
+           << name << "' is what checkpoints call something else; give this another name";
   if (site.reuse)
     return reuse(name, type, variableKind, site);
   auto found = variables.find(name);

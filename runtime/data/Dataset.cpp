@@ -77,6 +77,8 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
     valueOf(spec.name);
   bindSources(pipeline, paths);
   findPatches();
+  if (!isPrediction)
+    checkSteps(Use::Evaluation);
 }
 
 size_t Dataset::valueOf(const std::string &name) {
@@ -332,24 +334,50 @@ Dataset::Classes Dataset::classes() const {
   return classes;
 }
 
-/// The shape in which a source's sample of a given shape comes to an input.
-Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const {
-  std::vector<std::optional<Extents>> shapes(names.size());
-  shapes[value] = shape;
+/// The shapes in which samples come to the inputs.
+Dataset::Shapes Dataset::shapesBehindSteps(Shapes shapes, Use use) const {
   for (const Chain &chain : chains) {
-    std::vector<std::optional<Extents>> members;
+    Shapes members;
     for (size_t input : chain.inputs)
       members.push_back(shapes[input]);
-    for (const DataStep &step : chain.steps)
+    for (const DataStep &step : chain.steps) {
+      std::vector<Extents> known;
+      for (const std::optional<Extents> &member : members)
+        if (member)
+          known.push_back(*member);
+      requireOneSize(step, known);
       for (std::optional<Extents> &member : members)
         if (member)
-          member = resultShape(step, *member, useIn({}));
+          member = resultShape(step, *member, use);
+    }
     members.resize(chain.outputs.size(), members.front());
     for (size_t i = 0; i < members.size(); ++i)
       shapes[chain.outputs[i]] = std::move(members[i]);
   }
+  return shapes;
+}
+
+/// The shape in which a source's sample of a given shape comes to an input.
+Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const {
+  Shapes shapes(names.size());
+  shapes[value] = shape;
   auto input = std::find(names.begin(), names.end(), spec.name) - names.begin();
-  return *shapes[static_cast<size_t>(input)];
+  return *shapesBehindSteps(std::move(shapes), useIn({}))[static_cast<size_t>(input)];
+}
+
+/// Throws if a step cannot take the samples of some file, or those of several files together.
+void Dataset::checkSteps(Use use) const {
+  for (const auto &[value, source] : sources)
+    for (int64_t sample : source.firstSamples()) {
+      Shapes shapes(names.size());
+      for (const auto &[other, beside] : sources)
+        shapes[other] = beside.sampleShape(sample);
+      try {
+        shapesBehindSteps(std::move(shapes), use);
+      } catch (const Error &error) {
+        throw Error(error.code, source.place(sample) + ": " + error.what());
+      }
+    }
 }
 
 void Dataset::checkShape(const InputSpec &spec, size_t value, const Source &source,
@@ -507,6 +535,7 @@ static std::vector<int64_t> countedTo(int64_t count) {
 }
 
 Split Dataset::split(double share, uint64_t seed) {
+  checkSteps(Use::Training);
   if (!cutting)
     return share > 0 ? splitSamples(count, share, seed) : Split{countedTo(count), {}};
   const Source &first = sources.at(cutting->values.front());

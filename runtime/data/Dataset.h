@@ -112,7 +112,11 @@ private:
   void openSource(size_t value, const std::string &path, const SourceUse &use);
   void pairSources();
   void notePairs(const Source &one, const Source &other);
+  /// Shapes by value, if known.
+  using Shapes = std::vector<std::optional<Extents>>;
+  Shapes shapesBehindSteps(Shapes shapes, Use use) const;
   Extents shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const;
+  void checkSteps(Use use) const;
   void checkShape(const InputSpec &spec, size_t value, const Source &source, int64_t sample) const;
   void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
   std::string placeBehindSteps(const InputSpec &spec, int64_t index) const;

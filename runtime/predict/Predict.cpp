@@ -129,9 +129,10 @@ void Predictor::add(int64_t sample, const std::vector<Sample> &inputs, const Til
 }
 
 /// Rows that the last batch lacks keep what the batch before left there; nothing reads their
-/// outputs.
+/// outputs. Programs that draw random numbers have no tiles, so that a row is a sample.
 void Predictor::flush() {
-  setEvaluationScalars(session, 0, steps, program.batch(), static_cast<int64_t>(rows.size()));
+  setEvaluationScalars(session, 0, rows.front().sample, program.batch(),
+                       static_cast<int64_t>(rows.size()));
   session.run("predict", 0, static_cast<uint64_t>(steps++));
   for (size_t i = 0; i < predictions.size(); ++i) {
     Prediction &prediction = predictions[i];

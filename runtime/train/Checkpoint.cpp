@@ -135,7 +135,13 @@ DataRecord loadWeights(Session &session, const std::string &path) {
   for (auto &[name, tensor] : file.tensors)
     if (auto average = file.tensors.find("optimizer.ema." + name); average != file.tensors.end())
       tensor = average->second;
-  return restore(session, file, path, /*slots=*/false);
+  DataRecord data = restore(session, file, path, /*slots=*/false);
+  for (const VariableInfo &variable : variablesToRestore(session, /*slots=*/false))
+    if (!session.isFinite(variable.name))
+      throw Error(ErrorCode::BadInput, "'" + path + "': " + variable.tensor +
+                                           " holds numbers that are not finite, so that nothing "
+                                           "made of it is sound; take a checkpoint from before");
+  return data;
 }
 
 void saveWeights(const Session &session, const DataRecord &data, const std::string &path) {

@@ -15,11 +15,10 @@ void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch
   session.setScalar("valid_rows", valid);
 }
 
-void setEvaluationScalars(Session &session, uint64_t seed, int64_t number, int64_t batch,
+void setEvaluationScalars(Session &session, uint64_t seed, int64_t firstRow, int64_t batch,
                           int64_t valid) {
   setStepScalars(session, seed, 0, batch, valid);
-  const ControlPlane &control = session.control();
-  session.setScalar("first_row", (number * control.size() + control.rank()) * batch);
+  session.setScalar("first_row", firstRow);
 }
 
 Totals evaluate(Session &session, const std::string &programName, const Dataset &dataset,
@@ -27,15 +26,16 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
   ControlPlane &control = session.control();
   const artifact::Program &program = requireProgram(session.artifact(), programName);
   Totals totals(program);
-  BatchPlan plan = BatchPlan::evaluation(
-      samples, {control.rank(), control.size(), static_cast<int64_t>(program.batch())});
+  auto batch = static_cast<int64_t>(program.batch());
+  BatchPlan plan = BatchPlan::evaluation(samples, {control.rank(), control.size(), batch});
   Destinations destinations = destinationsOf(session, programName, dataset.inputs());
   BatchLoader loader(dataset, plan, 0, {}, destinations);
   std::string failure;
   try {
     for (int64_t step = 0; step < plan.steps(); ++step) {
       BatchLoader::Loaded loaded = loader.acquire();
-      setEvaluationScalars(session, seed, step, program.batch(), loaded.batch.valid);
+      setEvaluationScalars(session, seed, (step * control.size() + control.rank()) * batch, batch,
+                           loaded.batch.valid);
       session.run(programName, loaded.slot, static_cast<uint64_t>(step));
       totals.add(session.results(programName));
       loader.release();

@@ -13,9 +13,9 @@ namespace dlc::rt {
 void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch, int64_t valid,
                     MicroBatch part = {});
 
-/// The same for batch `number` of an evaluation or prediction: a row's random numbers depend on its
-/// position in that alone, as if it were the first step's batch.
-void setEvaluationScalars(Session &session, uint64_t seed, int64_t number, int64_t batch,
+/// The same for a batch of an evaluation or prediction, whose first row is at position `firstRow`:
+/// a row's random numbers depend on its position in that alone, as if it were the first step's.
+void setEvaluationScalars(Session &session, uint64_t seed, int64_t firstRow, int64_t batch,
                           int64_t valid);
 
 /// Throws CollectiveError with the first rank's error, that of a batch which cannot be loaded.

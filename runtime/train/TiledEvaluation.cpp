@@ -102,7 +102,7 @@ void TiledEvaluation::run(const Skips &skips, const std::vector<Row> &rows) {
       if (memory[input])
         memory[input]->writer.writeRow(static_cast<int64_t>(row), rows[row][input],
                                        memory[input]->slots[0]);
-  setEvaluationScalars(session, 0, steps, program.batch(), static_cast<int64_t>(rows.size()));
+  setEvaluationScalars(session, 0, 0, program.batch(), static_cast<int64_t>(rows.size()));
   for (size_t dim = 0; dim < skips.size(); ++dim) {
     std::string number = std::to_string(dim);
     session.setScalar("skip_low_" + number, static_cast<double>(skips[dim].first));

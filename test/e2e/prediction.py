@@ -444,6 +444,63 @@ def test_depths_as_channels():
         check(losses["NZYX"] == losses["NCYX"], f"{shape}: {losses}")
 
 
+NOISE = """
+model noisy(batch = 2) {
+  input image : f32[batch, 3]
+  p = parameter([1, 1], init = 1.0, name = "p")
+  y = image * p + normal([batch, 3])
+  loss = mean(y * y)
+  output y = y
+}
+train { optimizer = sgd(lr = 0.1) }
+"""
+# Of a larger image each of the parts would be larger.
+PYRAMID = """
+model pyramid(batch = 1, size = 32) {
+  input image : f32[batch, 1, size, size]
+  parts = resize(adaptive_avg_pool(conv(image, 4, kernel = 3, padding = 1), 8), size, mode = linear)
+  y = conv(concat(image, parts), 1, kernel = 3, padding = 1)
+  loss = mean(y * y)
+  output y = y
+}
+train { optimizer = sgd(lr = 0.1) }
+"""
+
+
+def trained(text, name, data):
+    model, start = directory / f"{name}.dl", directory / f"{name}.safetensors"
+    model.write_text(text)
+    run("dlc-run", "train", model, "--threads", 1, "--data", f"image={data}", "--steps", 1, "--save", start, "--run", directory / name)
+    return model, start
+
+
+def test_draws():
+    """A sample's random numbers are its position's, whatever else is in its batch and on however many ranks."""
+    np.save(directory / "five.npy", random.normal(size=(5, 3)).astype(np.float32))
+    model, start = trained(NOISE, "noisy", directory / "five.npy")
+    made = {(ranks, batch): np.load(predict_by(model, start, ["--set", f"predict.batch={batch}"], directory / "five.npy", "-np", ranks) / "y.npy")
+            for ranks in (1, 2, 3) for batch in (1, 2, 8)}
+    check(len(np.unique(made[1, 1] - np.load(directory / "five.npy"))) > 10, "each draws its own")
+    for how, y in made.items():
+        check(np.array_equal(y, made[1, 1]), f"ranks and batch {how} draw {y}, one by one {made[1, 1]}")
+
+
+def test_parts():
+    np.save(directory / "fitting.npy", random.normal(size=(2, 1, 32, 32)).astype(np.float32))
+    model, start = trained(PYRAMID, "pyramid", directory / "fitting.npy")
+    err = predict_by(model, start, [], random.normal(size=(1, 1, 96, 96)).astype(np.float32), expect=1)
+    check("adaptive_avg_pool.0 divides the image along axis 2 into a fixed number of parts" in err and err.count("\n") == 1, err)
+
+
+def test_what_is_not_finite():
+    values = read_safetensors(weights)
+    name = next(name for name in values if name.endswith("weight"))
+    values[name] = np.where(values[name] == values[name].max(), np.nan, values[name]).astype(np.float32)
+    write_safetensors(directory / "nan.safetensors", values)
+    err = predict_by(model, directory / "nan.safetensors", small, np.zeros((1, 32, 32), np.float32), expect=1)
+    check(f"nan.safetensors': {name} holds numbers that are not finite" in err and err.count("\n") == 1, err)
+
+
 def test_refusals():
     err = predict(2 * reach, np.zeros((1, 100, 100), np.float32), expect=1)
     check("tiles of 48 x 48 have no interior" in err and "--set predict.size=96" in err and err.count("\n") == 1, err)
@@ -522,5 +579,8 @@ test_classes()
 test_classes_of_a_unet()
 test_inputs_without_channels()
 test_depths_as_channels()
+test_draws()
+test_parts()
+test_what_is_not_finite()
 test_refusals()
 test_formats()

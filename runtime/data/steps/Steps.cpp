@@ -304,6 +304,14 @@ struct ShapeOf {
       checkSpots(spots, shape);
     return shape;
   }
+  Extents operator()(const Rotate90 &) const {
+    size_t rank = shape.size();
+    if (rank < 3 || shape[rank - 1] != shape[rank - 2])
+      throw Error(ErrorCode::BadInput,
+                  "data step rotate90 wants square images, got samples of shape " +
+                      shapeText(shape) + ": put crop, resize or resize_pad before it");
+    return shape;
+  }
   Extents operator()(const Resize &resize) const { return resized(resize.size); }
   Extents operator()(const ResizePad &resize) const { return resized(resize.size); }
   Extents operator()(const RandomResizedCrop &crop) const {
@@ -335,6 +343,22 @@ private:
 
 Extents resultShape(const DataStep &step, const Extents &shape, Use use) {
   return isLeftOut(step, use) ? shape : std::visit(ShapeOf{step, shape, use}, step);
+}
+
+void requireOneSize(const DataStep &step, std::span<const Extents> members) {
+  if (!isOneOf<Crop, RandomResizedCrop>(step))
+    return;
+  const Extents *first = nullptr;
+  for (const Extents &shape : members) {
+    if (shape.size() < 2)
+      continue;
+    first = first ? first : &shape;
+    if (!std::ranges::equal(spatialOf(shape), spatialOf(*first)))
+      throw Error(ErrorCode::BadInput, std::string("data step ") + nameOf(step) +
+                                           " cuts arrays of " + shapeText(spatialOf(*first)) +
+                                           " and of " + shapeText(spatialOf(shape)) +
+                                           " alike: give both one size first, as resize_pad does");
+  }
 }
 
 //===- Values ---------------------------------------------------------------------------------===//
@@ -517,6 +541,11 @@ void applyStep(const DataStep &step, std::vector<Sample> &members, const Draw &d
     }
     return;
   }
+  std::vector<Extents> shapes;
+  for (const Sample &member : members)
+    if (!member.values.empty())
+      shapes.push_back(member.shape);
+  requireOneSize(step, shapes);
   for (Sample &member : members)
     if (!member.values.empty())
       std::visit(StepApplier{step, member, draw, use}, step);

@@ -102,6 +102,10 @@ Extents sizeFor(const DataStep &step, const Extents &size, const Extents &shape)
 /// The shape behind the step. Throws Error(BadInput) for samples that the step cannot take.
 Extents resultShape(const DataStep &step, const Extents &shape, Use use);
 
+/// Throws Error(BadInput) if a step cuts parts of members that differ in size: they would not be
+/// the same parts.
+void requireOneSize(const DataStep &step, std::span<const Extents> members);
+
 /// Applies a step to the members of a chain, whose shapes it takes. Members without values are not
 /// needed and stay so.
 void applyStep(const DataStep &step, std::vector<Sample> &members, const Draw &draw, Use use);

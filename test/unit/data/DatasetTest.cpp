@@ -161,6 +161,33 @@ TEST_F(DatasetTest, AChainMakesOneDrawForAllItsMembers) {
   EXPECT_TRUE(moved);
 }
 
+/// Before the first step, not when a sample is loaded.
+TEST_F(DatasetTest, StepsThatCannotTakeEverySampleAreRefusedAtOnce) {
+  DataPaths paths = {{"image", directory / "image.npy"}, {"mask", directory / "mask.npy"}};
+  writeFile(paths[0].second, npyBytes("|u1", "3, 4, 4", std::string(48, '\1')));
+  writeFile(paths[1].second, npyBytes("|u1", "3, 5, 5", std::string(75, '\1')));
+  addChain({"image", "mask"}, makeCall("random_crop", {ints("size", {2}), ints("padding", {0})}));
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {2, 1, 2, 2}, {}, true},
+                                   {"mask", DType::F32, {2, 1, 2, 2}, {}, false}};
+  EXPECT_EQ(failure(inputs, paths),
+            "'" + paths[0].second +
+                "': sample 0: data step random_crop cuts arrays of 4 x 4 and of 5 x 5 alike: give "
+                "both one size first, as resize_pad does");
+}
+
+/// Evaluation turns nothing.
+TEST_F(DatasetTest, TurnsOfPlanesThatAreNotSquareAreRefusedBeforeTraining) {
+  DataPaths paths = {{"image", directory / "wide.npy"}};
+  writeFile(paths[0].second, npyBytes("|u1", "3, 4, 5", std::string(60, '\1')));
+  addChain({"image"}, call("rotate90"));
+  Dataset dataset = open({{"image", DType::F32, {2, 1, 4, 5}, {}, true}}, paths);
+  EXPECT_EQ(dataset.sample(2, {})[0].values.size(), 20u);
+  EXPECT_EQ(errorOf([&] { dataset.split(0, 1); }),
+            "'" + paths[0].second +
+                "': sample 0: data step rotate90 wants square images, got samples of shape 1 x 4 x "
+                "5: put crop, resize or resize_pad before it");
+}
+
 TEST_F(DatasetTest, FlipAndRotateReachAllEightOrientations) {
   addChain({"image"}, call("flip"), call("rotate90"));
   Dataset dataset = openUnet();
