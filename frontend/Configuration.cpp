@@ -221,9 +221,6 @@ FailureOr<Attribute> Configuration::callAttr(const Expr &expr, CallKind kind) {
   SmallVector<mlir::NamedAttribute> attributes{
       builder.getNamedAttr("name", builder.getStringAttr(spec->name))};
   for (auto [argument, value] : zip(spec->arguments, bound))
-    if (argument.name == StringRef("no_decay") && value.value.isList())
-      noteUnmatched(value);
-  for (auto [argument, value] : zip(spec->arguments, bound))
     if (!value.value.isAbsent())
       attributes.push_back(
           builder.getNamedAttr(argument.name, toAttr(builder, value.value, isFloats(argument))));
@@ -516,8 +513,13 @@ static SMLoc itemLoc(const Expr &list, size_t item) {
 
 FailureOr<Attribute> Configuration::trainEntryAttr(const Entry &entry,
                                                    ArrayRef<MetricInfo> metrics) {
-  if (entry.name == "optimizer")
-    return callAttr(*entry.value, CallKind::Optimizer);
+  if (entry.name == "optimizer") {
+    FailureOr<Attribute> optimizer = callAttr(*entry.value, CallKind::Optimizer);
+    if (succeeded(optimizer))
+      noteUnmatched(cast<mlir::DictionaryAttr>(*optimizer).getAs<mlir::ArrayAttr>("no_decay"),
+                    entry.value->loc);
+    return optimizer;
+  }
   if (entry.name == "schedule")
     return scheduleAttr(*entry.value);
   if (entry.name == "early_stop")
@@ -588,10 +590,10 @@ FailureOr<Attribute> Configuration::scalesAttr(const Expr &expr) {
 }
 
 /// Models of several forms say what has no decay in any of them, so this is no error.
-void Configuration::noteUnmatched(const BoundArgument &patterns) {
-  for (const Value &item : patterns.value.asList())
-    if (std::string fault = nn::patternFault(model, item.asString()); !fault.empty())
-      diags.remark(patterns.loc, "pattern \"" + item.asString() + "\" " + fault);
+void Configuration::noteUnmatched(mlir::ArrayAttr patterns, SMLoc loc) {
+  for (auto pattern : patterns.getAsValueRange<mlir::StringAttr>())
+    if (std::string fault = nn::patternFault(model, pattern); !fault.empty())
+      diags.remark(loc, "pattern \"" + pattern + "\" " + fault);
 }
 
 LogicalResult Configuration::checkPattern(StringRef pattern, SMLoc loc) {

@@ -58,7 +58,8 @@ private:
   mlir::FailureOr<mlir::Attribute> scalesAttr(const Expr &expr);
   /// Reports a pattern that matches no parameter.
   llvm::LogicalResult checkPattern(llvm::StringRef pattern, llvm::SMLoc loc);
-  void noteUnmatched(const BoundArgument &patterns);
+  /// Remarks an optimizer's patterns that match no parameter.
+  void noteUnmatched(mlir::ArrayAttr patterns, llvm::SMLoc loc);
   mlir::FailureOr<mlir::Attribute> scheduleAttr(const Expr &expr);
   mlir::FailureOr<mlir::Attribute> countAttr(const Entry &entry, int64_t low);
   mlir::FailureOr<mlir::Attribute> numberAttr(const Entry &entry, const rt::Range &range);

@@ -25,45 +25,6 @@ static bool contains(const std::vector<std::string> &names, const std::string &n
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// `OUTPUT -> denormalize(SOURCE) -> OUTPUT` is no chain of inputs.
-static bool isRestoration(const artifact::DataChainT &chain) {
-  return std::any_of(chain.steps.begin(), chain.steps.end(),
-                     [](const auto &call) { return call->name == "denormalize"; });
-}
-
-std::vector<std::string> sourceNames(const artifact::DataPipelineT &pipeline,
-                                     const std::vector<std::string> &knownInputs) {
-  std::vector<std::string> names, made;
-  auto addNew = [&](std::vector<std::string> &to, const std::string &name) {
-    if (!contains(names, name) && !contains(made, name))
-      to.push_back(name);
-  };
-  for (const auto &source : pipeline.sources)
-    addNew(names, source->name);
-  for (const auto &chain : pipeline.chains)
-    if (!isRestoration(*chain)) {
-      for (const std::string &name : chain->inputs)
-        addNew(names, name);
-      for (const std::string &name : chain->outputs)
-        addNew(made, name);
-    }
-  for (const std::string &name : knownInputs)
-    addNew(names, name);
-  return names;
-}
-
-ImageRule imageRule(const std::string &source, const std::vector<std::string> &sourceNames,
-                    const DataPaths &paths) {
-  ImageRule rule{source, sourceNames};
-  std::erase(rule.others, source);
-  std::error_code ignored;
-  for (const auto &[name, path] : paths)
-    for (const auto &[other, otherPath] : paths)
-      rule.isShared = rule.isShared || (name == source && other != source &&
-                                        std::filesystem::equivalent(path, otherPath, ignored));
-  return rule;
-}
-
 Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec> inputs,
                  const std::vector<std::string> &knownInputs, const DataPaths &paths,
                  bool isPrediction, std::shared_ptr<ImageCache> cache)
@@ -77,8 +38,7 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
     valueOf(spec.name);
   bindSources(pipeline, paths);
   findPatches();
-  if (!isPrediction)
-    checkSteps(Use::Evaluation);
+  checkSteps(useIn({}));
 }
 
 size_t Dataset::valueOf(const std::string &name) {

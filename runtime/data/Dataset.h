@@ -11,26 +11,14 @@
 #include "runtime/data/Batches.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/Source.h"
+#include "runtime/data/SourceNames.h"
 #include "runtime/data/VolumeCut.h"
 #include "runtime/data/steps/Steps.h"
 
 #include <map>
 #include <optional>
-#include <utility>
 
 namespace dlc::rt {
-
-/// INPUT=PATH of the command line, in order.
-using DataPaths = std::vector<std::pair<std::string, std::string>>;
-
-/// What the data block and the inputs of a model read: declared sources, and other names that no
-/// chain makes.
-std::vector<std::string> sourceNames(const artifact::DataPipelineT &pipeline,
-                                     const std::vector<std::string> &knownInputs);
-
-/// Whose images the directory of a source holds, given all paths.
-ImageRule imageRule(const std::string &source, const std::vector<std::string> &sourceNames,
-                    const DataPaths &paths);
 
 /// Whether and how a pass draws random numbers.
 struct Augmentation {

@@ -1,8 +1,8 @@
 #include "runtime/cpu/kernels/WinogradConv.h"
 
-#include "runtime/core/HostFeatures.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/kernels/TileTransforms.h"
+#include "runtime/cpu/kernels/WinogradRequest.h"
 
 #include <algorithm>
 #include <numeric>
@@ -13,8 +13,8 @@ namespace dlc::rt {
 namespace {
 
 using namespace tiles;
+using namespace winograd;
 
-constexpr int64_t block = vectorLanes;
 /// Tiles whose products are computed together: rows of some register products, whose results stay
 /// in the second-level cache.
 constexpr int64_t groupTiles = 24;
@@ -28,71 +28,8 @@ constexpr int64_t ownElements = 1 << 19;
 /// Tiles that are a task where the team shares a strip.
 constexpr int64_t taskTiles = 8;
 constexpr int64_t window = 3 * 3; // of a plane
-constexpr unsigned mostThreads = 1024;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-size_t sourceOperand() { return 0; }
-size_t resultOperand(const KernelRequest &request) {
-  return request.op == KernelOp::ConvGradFilter ? 1 : request.operands.size() - 1;
-}
-
-Layout weightLayout(size_t rank) {
-  Layout layout = Layout::rowMajor(rank);
-  layout.blocks = {{1, block}, {0, block}};
-  return layout;
-}
-
-/// True if the source's windows are the result.
-bool doExtentsFit(const KernelRequest &request, const std::vector<int64_t> &image,
-                  const std::vector<int64_t> &windows, const std::vector<int64_t> &weight) {
-  if (image[0] != windows[0] || weight[0] != windows[1] || weight[1] != image[1])
-    return false;
-  for (size_t i = 0; i + 2 < image.size(); ++i)
-    if (windows[i + 2] !=
-        image[i + 2] + request.paddingLow[i] + request.paddingHigh[i] - weight[i + 2] + 1)
-      return false;
-  return true;
-}
-
-bool isWideOrNarrow(DType dtype) { return dtype == DType::F32 || dtype == DType::BF16; }
-
-/// Images alike, and of the rest what a convolution has in f32.
-bool areTypesFit(const KernelRequest &request) {
-  const std::vector<OperandType> &operands = request.operands;
-  DType ofWeight = operands[*weightOperand(request.op)].dtype;
-  return isWideOrNarrow(operands[sourceOperand()].dtype) &&
-         operands[sourceOperand()].dtype == operands[resultOperand(request)].dtype &&
-         (request.op == KernelOp::ConvGradFilter ? ofWeight == DType::F32
-                                                 : isWideOrNarrow(ofWeight)) &&
-         (!request.bias || operands[2].dtype == DType::F32);
-}
-
-/// But for layouts.
-bool isComputed(const KernelRequest &request) {
-  std::optional<size_t> weight = weightOperand(request.op);
-  if (!weight || request.groups != 1 || request.threads < 1 || request.threads > mostThreads)
-    return false;
-  const std::vector<int64_t> &window = request.operands[*weight].shape;
-  size_t rank = window.size();
-  auto isOne = [](int64_t value) { return value == 1; };
-  if (rank < 4 || window[rank - 1] != 3 || window[rank - 2] != 3 || window[0] % block != 0 ||
-      window[1] % block != 0 || !std::ranges::all_of(request.strides, isOne) ||
-      !std::ranges::all_of(request.dilations, isOne))
-    return false;
-  const std::vector<int64_t> &from = request.operands[sourceOperand()].shape;
-  const std::vector<int64_t> &to = request.operands[resultOperand(request)].shape;
-  bool isGradient = request.op == KernelOp::ConvGradData;
-  if (request.bias && request.operands[2].shape[0] != to[1])
-    return false;
-  return areTypesFit(request) &&
-         doExtentsFit(request, isGradient ? to : from, isGradient ? from : to, window);
-}
-
-bool isProcessorFit() {
-  static const bool isFit = missingFeatures({"avx512f", "avx512bw"}).empty();
-  return isFit;
-}
 
 // Vectors of activations and weights, in f32 or bf16.
 
@@ -118,7 +55,7 @@ DLC_AVX512 void store(uint16_t *to, __m512 value) {
 
 std::optional<std::vector<Layout>> WinogradConv::layouts(const KernelRequest &request,
                                                          LayoutFamily family) {
-  if (family == LayoutFamily::Plain || !isProcessorFit() || !isComputed(request))
+  if (family == LayoutFamily::Plain || !isComputed(request))
     return std::nullopt;
   std::vector<Layout> layouts;
   for (size_t i = 0; i < request.operands.size(); ++i) {

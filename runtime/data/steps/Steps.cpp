@@ -541,11 +541,6 @@ void applyStep(const DataStep &step, std::vector<Sample> &members, const Draw &d
     }
     return;
   }
-  std::vector<Extents> shapes;
-  for (const Sample &member : members)
-    if (!member.values.empty())
-      shapes.push_back(member.shape);
-  requireOneSize(step, shapes);
   for (Sample &member : members)
     if (!member.values.empty())
       std::visit(StepApplier{step, member, draw, use}, step);

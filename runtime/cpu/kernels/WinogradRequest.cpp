@@ -1,0 +1,74 @@
+#include "runtime/cpu/kernels/WinogradRequest.h"
+
+#include "runtime/core/HostFeatures.h"
+
+#include <algorithm>
+
+namespace dlc::rt::winograd {
+namespace {
+
+constexpr unsigned mostThreads = 1024;
+
+/// True if the source's windows are the result.
+bool doExtentsFit(const KernelRequest &request, const std::vector<int64_t> &image,
+                  const std::vector<int64_t> &windows, const std::vector<int64_t> &weight) {
+  if (image[0] != windows[0] || weight[0] != windows[1] || weight[1] != image[1])
+    return false;
+  for (size_t i = 0; i + 2 < image.size(); ++i)
+    if (windows[i + 2] !=
+        image[i + 2] + request.paddingLow[i] + request.paddingHigh[i] - weight[i + 2] + 1)
+      return false;
+  return true;
+}
+
+bool isWideOrNarrow(DType dtype) { return dtype == DType::F32 || dtype == DType::BF16; }
+
+/// Images alike, and of the rest what a convolution has in f32.
+bool areTypesFit(const KernelRequest &request) {
+  const std::vector<OperandType> &operands = request.operands;
+  DType ofWeight = operands[*weightOperand(request.op)].dtype;
+  return isWideOrNarrow(operands[sourceOperand()].dtype) &&
+         operands[sourceOperand()].dtype == operands[resultOperand(request)].dtype &&
+         (request.op == KernelOp::ConvGradFilter ? ofWeight == DType::F32
+                                                 : isWideOrNarrow(ofWeight)) &&
+         (!request.bias || operands[2].dtype == DType::F32);
+}
+
+bool isProcessorFit() {
+  static const bool isFit = missingFeatures({"avx512f", "avx512bw"}).empty();
+  return isFit;
+}
+
+} // namespace
+
+size_t resultOperand(const KernelRequest &request) {
+  return request.op == KernelOp::ConvGradFilter ? 1 : request.operands.size() - 1;
+}
+
+Layout weightLayout(size_t rank) {
+  Layout layout = Layout::rowMajor(rank);
+  layout.blocks = {{1, block}, {0, block}};
+  return layout;
+}
+
+bool isComputed(const KernelRequest &request) {
+  std::optional<size_t> weight = weightOperand(request.op);
+  if (!weight || request.groups != 1 || request.threads < 1 || request.threads > mostThreads)
+    return false;
+  const std::vector<int64_t> &window = request.operands[*weight].shape;
+  size_t rank = window.size();
+  auto isOne = [](int64_t value) { return value == 1; };
+  if (rank < 4 || window[rank - 1] != 3 || window[rank - 2] != 3 || window[0] % block != 0 ||
+      window[1] % block != 0 || !std::ranges::all_of(request.strides, isOne) ||
+      !std::ranges::all_of(request.dilations, isOne))
+    return false;
+  const std::vector<int64_t> &from = request.operands[sourceOperand()].shape;
+  const std::vector<int64_t> &to = request.operands[resultOperand(request)].shape;
+  bool isGradient = request.op == KernelOp::ConvGradData;
+  if (request.bias && request.operands[2].shape[0] != to[1])
+    return false;
+  return isProcessorFit() && areTypesFit(request) &&
+         doExtentsFit(request, isGradient ? to : from, isGradient ? from : to, window);
+}
+
+} // namespace dlc::rt::winograd
