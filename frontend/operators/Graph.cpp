@@ -8,6 +8,8 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
+#include <numbers>
+
 using namespace llvm;
 using namespace mlir;
 using llvm::ArrayRef;
@@ -440,7 +442,7 @@ mlir::Value Graph::evaluateFormula(const Mean &mean,
       return nn::LogOp::create(builder, loc, x);
     case Op::Log10:
       return nn::MulOp::create(builder, loc, nn::LogOp::create(builder, loc, x),
-                               number(1 / std::log(10.0)));
+                               number(1 / std::numbers::ln10));
     case Op::Sqrt:
       return nn::SqrtOp::create(builder, loc, x);
     case Op::Tanh:

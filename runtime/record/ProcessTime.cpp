@@ -28,12 +28,14 @@ double secondsOfProcess() {
 }
 
 ProcessorTime processorTime() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
+  rusage own{}, children{};
+  getrusage(RUSAGE_SELF, &own);
+  getrusage(RUSAGE_CHILDREN, &children);
   auto seconds = [](const timeval &time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
-  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
+  return {seconds(own.ru_utime) + seconds(children.ru_utime),
+          seconds(own.ru_stime) + seconds(children.ru_stime)};
 }
 
 std::string timesText(ProcessorTime processor, int ranks, double wall) {

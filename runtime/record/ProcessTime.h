@@ -8,7 +8,8 @@ namespace dlc::rt {
 /// Seconds since the kernel started this process, to its clock tick (10 ms).
 double secondsOfProcess();
 
-/// Seconds that this process has kept processors busy, all its threads together.
+/// Seconds that this process has kept processors busy, all its threads together, and so have those
+/// that it waited for, as the compiler.
 struct ProcessorTime {
   double user = 0, system = 0;
 };

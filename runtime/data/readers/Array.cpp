@@ -2,6 +2,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
+#include "runtime/data/readers/Damage.h"
 
 #include <cstring>
 
@@ -38,10 +39,9 @@ Array::Array(ArrayHeader header, std::span<const std::byte> bytes,
   uint64_t wanted;
   if (__builtin_mul_overflow(static_cast<uint64_t>(count), bytesOf(head.type), &wanted) ||
       wanted != data.size())
-    throw Error(ErrorCode::BadInput,
-                "'" + head.path + "' is truncated or damaged: its header promises " +
-                    shapeText(head.shape) + " " + std::string(nameOf(head.type)) + ", it holds " +
-                    std::to_string(data.size()) + " bytes of them");
+    throw damagedFile(head.path, "its header promises " + shapeText(head.shape) + " " +
+                                     std::string(nameOf(head.type)) + ", it holds " +
+                                     std::to_string(data.size()) + " bytes of them");
 }
 
 void Array::requireWhole() const {

@@ -2,6 +2,7 @@
 // One-byte elements of a plain file stay mapped; everything else is decoded into memory.
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
+#include "runtime/data/readers/Damage.h"
 #include "runtime/data/readers/Readers.h"
 #include "runtime/data/readers/Sizes.h"
 
@@ -53,7 +54,7 @@ static Header parseHeader(const std::string &path, std::span<const std::byte> fi
   header.type = typeOfCode(path, byteAt(2));
   header.bytes = 4 + 4 * size_t{byteAt(3)};
   if (file.size() < header.bytes)
-    throw Error(ErrorCode::BadInput, "'" + path + "' is truncated: its header ends early");
+    throw damagedFile(path, "its header ends early");
   for (size_t i = 4; i < header.bytes; i += 4)
     header.shape.push_back(byteAt(i) << 24 | byteAt(i + 1) << 16 | byteAt(i + 2) << 8 |
                            byteAt(i + 3));
@@ -83,7 +84,7 @@ public:
       int error = Z_OK;
       gzerror(file, &error); // of a stream that ends early, too
       if (got < 0 || error != Z_OK)
-        throw Error(ErrorCode::BadInput, "'" + path + "' is truncated or damaged (gzip)");
+        throw damagedFile(path, "gzip");
       size += static_cast<size_t>(got);
       if (got == 0)
         break;

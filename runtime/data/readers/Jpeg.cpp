@@ -2,6 +2,7 @@
 // the functions that set the jump. Data that end early are a warning to it, after which it goes
 // on with grey: here they are an error. Other warnings are of harmless oddities.
 #include "runtime/artifact/Error.h"
+#include "runtime/data/readers/Damage.h"
 #include "runtime/data/readers/InputFile.h"
 #include "runtime/data/readers/Planes.h"
 #include "runtime/data/readers/Readers.h"
@@ -138,10 +139,7 @@ public:
   }
 
 private:
-  Error damaged() const {
-    return Error(ErrorCode::BadInput, "cannot read '" + path + "': it is truncated or damaged (" +
-                                          printable(reader.reason()) + ")");
-  }
+  Error damaged() const { return damagedFile(path, printable(reader.reason())); }
 
   const std::string &path;
   InputFile file;

@@ -2,6 +2,7 @@
 // looked up, each value by its own syntax; anything else is refused.
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
+#include "runtime/data/readers/Damage.h"
 #include "runtime/data/readers/Readers.h"
 
 #include <charconv>
@@ -95,12 +96,12 @@ Array readNpy(const std::string &path) {
   size_t lengthBytes = bytes.size() > 6 && byteAt(6) >= 2 ? 4 : 2;
   size_t start = 8 + lengthBytes;
   if (bytes.size() < start || byteAt(6) < 1 || byteAt(6) > 3)
-    throw Error(ErrorCode::BadInput, "'" + path + "' is truncated or no .npy file");
+    throw damagedFile(path, "it has no whole .npy header");
   size_t length = 0;
   for (size_t i = 0; i < lengthBytes; ++i)
     length |= byteAt(8 + i) << (8 * i);
   if (length > bytes.size() - start)
-    throw Error(ErrorCode::BadInput, "'" + path + "' is truncated: its header ends early");
+    throw damagedFile(path, "its header ends early");
   NpyHeader header(path, {reinterpret_cast<const char *>(bytes.data()) + start, length});
   std::vector<int64_t> shape = header.shape();
   if (header.isFortranOrder() && shape.size() > 1)

@@ -1,6 +1,7 @@
 // libpng reports errors by longjmp: everything with a destructor lives outside of the function that
 // sets the jump.
 #include "runtime/artifact/Error.h"
+#include "runtime/data/readers/Damage.h"
 #include "runtime/data/readers/InputFile.h"
 #include "runtime/data/readers/Planes.h"
 #include "runtime/data/readers/Readers.h"
@@ -115,10 +116,7 @@ public:
   }
 
 private:
-  Error damaged() const {
-    return Error(ErrorCode::BadInput, "cannot read '" + path + "': it is truncated or damaged (" +
-                                          printable(reader.reason()) + ")");
-  }
+  Error damaged() const { return damagedFile(path, printable(reader.reason())); }
 
   const std::string &path;
   InputFile file;

@@ -1,7 +1,7 @@
 // Sizes that headers of files promise, checked before memory is allocated for them.
 #pragma once
 
-#include "runtime/artifact/Error.h"
+#include "runtime/data/readers/Damage.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -30,12 +30,9 @@ inline constexpr uint64_t deflateRatio = 1032;
 inline void requirePlausible(const std::string &path, uint64_t promised, uint64_t stored,
                              uint64_t ratio) {
   if (promised / ratio > stored)
-    throw Error(ErrorCode::BadInput, "cannot read '" + path +
-                                         "': it is truncated or damaged: its "
-                                         "header promises " +
-                                         std::to_string(promised) +
-                                         " bytes, more than the file's " + std::to_string(stored) +
-                                         " can hold");
+    throw damagedFile(path, "its header promises " + std::to_string(promised) +
+                                " bytes, more than the file's " + std::to_string(stored) +
+                                " can hold");
 }
 
 } // namespace dlc::rt

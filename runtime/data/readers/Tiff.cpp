@@ -5,6 +5,7 @@
 //
 // Memory grows with what was decoded: a header that lies about sizes costs a message.
 #include "runtime/artifact/Error.h"
+#include "runtime/data/readers/Damage.h"
 #include "runtime/data/readers/Planes.h"
 #include "runtime/data/readers/Readers.h"
 #include "runtime/data/readers/Sizes.h"
@@ -91,10 +92,7 @@ private:
   Error damaged(const std::string &why) const {
     return Error(ErrorCode::BadInput, "cannot read '" + path + "': " + why);
   }
-  Error truncated() const {
-    return damaged("it is truncated or damaged" +
-                   (reason.empty() ? "" : " (" + printable(reason) + ")"));
-  }
+  Error truncated() const { return damagedFile(path, printable(reason)); }
 
   /// Calls `visit` with each page of full resolution and the bytes of a sample.
   template <typename Visit> ArrayHeader visitPages(Visit visit) {

@@ -116,6 +116,7 @@ TEST(Jpeg, TruncatedFilesAreNamed) {
     std::string message = errorOf([&] { readArray(path); });
     EXPECT_EQ(message.rfind("cannot read '" + path + "': it is truncated or damaged (", 0), 0u)
         << size << " of " << whole.size() << " bytes: " << message;
+    EXPECT_TRUE(message.ends_with("); copy it again, or leave it out")) << message;
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), ""); // would be a second line
 }
