@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """scripts/convert-svhn on MATLAB 5 files written by the letter of the format, as MATLAB stores them: whole or deflated,
-numbers in the smallest type that holds them, short elements beside their tags."""
+numbers in the smallest type that holds them, short elements beside their tags; the model trains on what it writes."""
 import struct
 import subprocess
 import sys
 import zlib
 
-from support import ROOT, check, workspace
+from support import ROOT, check, run, workspace
 
 import numpy as np
 
@@ -32,8 +32,8 @@ def mat(*parts):
     return b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + b"".join(parts)
 
 
-def convert(path, prefix):
-    return subprocess.run([sys.executable, ROOT / "scripts" / "convert-svhn", path, prefix], capture_output=True, text=True)
+def convert(path, prefix, *options):
+    return subprocess.run([sys.executable, ROOT / "scripts" / "convert-svhn", *options, path, prefix], capture_output=True, text=True)
 
 
 def refused(directory, data, *parts):
@@ -55,9 +55,21 @@ for name, parts in (("whole", whole), ("deflated", [deflated(part) for part in w
     done = convert(directory / f"{name}.mat", directory / name)
     check(done.returncode == 0 and done.stdout == "3 digits; of each: 1 1 0 0 0 0 0 1 0 0\n", done.stdout + done.stderr)
     pixels = np.load(directory / f"{name}-images.npy")
-    check(pixels.shape == (3, 32, 32, 3) and pixels.dtype == np.uint8 and pixels.flags.c_contiguous, str(pixels.shape))
-    check(pixels[2, 5, 9, 1] == 50 + 9 + 60 + 14 and pixels[0, 0, 1, 0] == 1 and pixels[1, 1, 0, 0] == 17, "pixels")
+    check(pixels.shape == (3, 3, 32, 32) and pixels.dtype == np.uint8 and pixels.flags.c_contiguous, str(pixels.shape))
+    check(pixels[2, 1, 5, 9] == 50 + 9 + 60 + 14 and pixels[0, 0, 0, 1] == 1 and pixels[1, 0, 1, 0] == 17, "pixels")
     check(list(np.load(directory / f"{name}-labels.npy")) == [1, 0, 7], "10 stands for 0")
+
+done = convert(directory / "whole.mat", directory / "grey", "--grey")
+check(done.returncode == 0, done.stderr)
+pixels = np.load(directory / "grey-images.npy")
+# (4, 64, 124) of red, green and blue: 1.196 + 37.568 + 14.136
+check(pixels.shape == (3, 1, 32, 32) and pixels.dtype == np.uint8 and pixels[0, 0, 0, 4] == 53, f"{pixels[0, 0, 0, 4]}")
+for prefix, channels in (("grey", 1), ("whole", 3)):
+    data = [part for name, kind in (("image", "images"), ("label", "labels"))
+            for part in ("--data", f"{name}={directory / prefix}-{kind}.npy")]
+    run("dlc", "compile", ROOT / "models" / "resnet50_svhn.dl", "--set", f"channels={channels}", "--set", "batch=2",
+        "-o", directory / "svhn.dlx")
+    run("dlc-run", "train", directory / "svhn.dlx", *data, "--steps", "1", "--run", directory / f"run-{prefix}")
 
 refused(directory, mat(*whole)[:5000], "truncated")
 refused(directory, mat(deflated(whole[0])[:-9] + bytes(9), whole[1]))
