@@ -5,6 +5,7 @@ Both take the same weights, which f32 holds exactly, and the same draws; results
 """
 
 import dataclasses
+import math
 import pathlib
 import subprocess
 import sys
@@ -136,6 +137,24 @@ def torch_results(case, ranks, dtype):
     for place, value in before.items():
         setattr(*place, value)
     return results
+
+
+def random_sums(case, ranks):
+    """Of each batch norm's bias the norm that its gradient, a sum over positions, has where its terms' signs are random:
+    the root of the sum of their squares. In f64."""
+    squares, handles = {}, []
+
+    def watch(name, output):
+        def add(gradient):
+            squares[name] = squares.get(name, 0) + gradient.square().sum().item()
+        output.register_hook(add)
+    for name, module in case.model.named_modules():
+        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+            handles.append(module.register_forward_hook(lambda _, __, output, name=name: watch(f"gradient.{name}.bias", output)))
+    torch_results(case, ranks, torch.float64)
+    for handle in handles:
+        handle.remove()
+    return {name: math.sqrt(value) for name, value in squares.items()}
 
 
 def write_batch(case, folder):
