@@ -1,7 +1,7 @@
 // Losses: sums over rows and ranks, so nothing is divided here. Every term keeps its elements
 // (first axis: the batch), because evaluation leaves out the rows that pad it.
 #include "dialects/NN/InputRange.h"
-#include "frontend/operators/Emission.h"
+#include "frontend/emitters/Labels.h"
 
 #include <limits>
 
@@ -124,35 +124,6 @@ static Result emitSoftTarget(const Emission &call, double smoothing, mlir::Value
   return meanOf(call, entropyOfShares(call, logits, target));
 }
 
-namespace {
-/// Labels of a loss: of ignored ones `label` has some class, and `counts` (f32, null if nothing is
-/// ignored) has 0.
-struct Labels {
-  mlir::Value label;
-  mlir::Value counts;
-};
-} // namespace
-
-static FailureOr<Labels> labelsOf(const Emission &call, int64_t classes) {
-  Graph &graph = call.graph;
-  mlir::Value label = call["label"].asTensor();
-  auto last = static_cast<double>(classes - 1);
-  if (call["ignore"].isAbsent()) {
-    nn::expectRange(label, 0, last);
-    return Labels{label, {}};
-  }
-  FailureOr<int64_t> ignore = call.integer("ignore", INT32_MIN, INT32_MAX);
-  if (failed(ignore))
-    return failure();
-  auto ignored = static_cast<double>(*ignore);
-  bool isClass = ignored >= 0 && ignored <= last;
-  nn::expectRange(label, 0, last, isClass ? ArrayRef<double>() : ArrayRef(ignored));
-  mlir::Value counts = graph.compare(nn::Comparison::NE, label, constantLike(call, label, ignored));
-  if (!isClass)
-    label = make<nn::SelectOp>(call, counts, label, constantLike(call, label, 0));
-  return Labels{label, graph.toFloat(counts)};
-}
-
 /// Source: torch.nn.CrossEntropyLoss. A row counts as often as its class weighs; smoothing spreads
 /// a share of each row's target over all classes by their own weights, which are not in the count.
 Result emitSoftmaxCrossEntropy(Emission &call) {
@@ -171,26 +142,27 @@ Result emitSoftmaxCrossEntropy(Emission &call) {
     return failure();
   if (isSoft)
     return emitSoftTarget(call, *smoothing, *weights);
-  FailureOr<Labels> labels = labelsOf(call, shape[1]);
+  FailureOr<Labels> labels = labelsOf(call, "label", shape[1]);
   if (failed(labels))
     return failure();
   Graph &graph = call.graph;
-  mlir::Value counts = labels->counts;
+  mlir::Value ofClass = labels->counted ? graph.toFloat(labels->counted) : mlir::Value();
+  mlir::Value counts = ofClass;
   auto counted = [&](mlir::Value value) {
-    return labels->counts ? make<nn::MulOp>(call, value, labels->counts) : value;
+    return ofClass ? make<nn::MulOp>(call, value, ofClass) : value;
   };
   if (!*weights) {
-    mlir::Value loss = make<nn::SoftmaxCrossEntropyOp>(call, logits, labels->label,
+    mlir::Value loss = make<nn::SoftmaxCrossEntropyOp>(call, logits, labels->classes,
                                                        graph.builder.getF64FloatAttr(*smoothing));
     return meanOf(call, counted(loss), counts);
   }
   mlir::Value column = nn::IotaOp::create(graph.builder, graph.loc, graph.i32(shape), 1);
   mlir::Value isLabel =
-      graph.compare(nn::Comparison::EQ, column, alongClasses(call, labels->label, shape));
+      graph.compare(nn::Comparison::EQ, column, alongClasses(call, labels->classes, shape));
   mlir::Value none = constantLike(call, logits, 0);
   counts = counted(graph.sum(make<nn::SelectOp>(call, isLabel, *weights, none), {1}));
   if (*smoothing == 0) {
-    mlir::Value loss = make<nn::SoftmaxCrossEntropyOp>(call, logits, labels->label,
+    mlir::Value loss = make<nn::SoftmaxCrossEntropyOp>(call, logits, labels->classes,
                                                        graph.builder.getF64FloatAttr(0));
     return meanOf(call, make<nn::MulOp>(call, loss, counts), counts);
   }

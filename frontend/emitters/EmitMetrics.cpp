@@ -1,7 +1,6 @@
 // Metrics: sums over rows and ranks, so nothing is divided here. Every term keeps its elements
 // (first axis: the batch), because evaluation leaves out the rows that pad it.
-#include "dialects/NN/InputRange.h"
-#include "frontend/operators/Emission.h"
+#include "frontend/emitters/Labels.h"
 #include "runtime/artifact/Formula.h"
 
 #include <cmath>
@@ -27,8 +26,10 @@ Result emitAccuracy(Emission &call) {
   SmallVector<int64_t> rowDims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
   rowDims.erase(rowDims.begin() + 1);
   auto spread = [&](mlir::Value perRow) { return graph.spread(perRow, rowDims, shape); };
-  nn::expectRange(call["label"].asTensor(), 0, static_cast<double>(shape[1] - 1));
-  mlir::Value label = spread(call["label"].asTensor());
+  FailureOr<Labels> labels = labelsOf(call, "label", shape[1]);
+  if (failed(labels))
+    return failure();
+  mlir::Value label = spread(labels->classes);
   mlir::Value classes = nn::IotaOp::create(builder, graph.loc, graph.i32(shape), 1);
   mlir::Value isLabel = graph.compare(nn::Comparison::EQ, classes, label);
   mlir::Value zeros = graph.constant(graph.f32(shape), 0);
@@ -42,7 +43,10 @@ Result emitAccuracy(Emission &call) {
   mlir::Value before = nn::OrOp::create(builder, graph.loc, notSmaller, tied);
   mlir::Value count = graph.sum(graph.toFloat(before), {1});
   mlir::Value limit = graph.constant(graph.f32(shapeOf(count)), *k);
-  Mean mean = call.mean(graph.compare(nn::Comparison::LT, count, limit));
+  mlir::Value right = graph.compare(nn::Comparison::LT, count, limit);
+  if (labels->counted)
+    right = nn::AndOp::create(builder, graph.loc, right, labels->counted);
+  Mean mean = call.mean(right, labels->counted);
   mean.differentiable = false;
   return Value(std::move(mean));
 }
@@ -76,7 +80,8 @@ static Term overlap(Graph &graph, mlir::Value a, mlir::Value b, bool isDice) {
           nn::AddOp::create(builder, graph.loc, graph.toFloat(a), graph.toFloat(b)), 1};
 }
 
-/// Of classes the mean over those that occur; elements of no class are in no set.
+/// Of classes the mean over those that occur. What is ignored is in no set, and an ignored class
+/// that is predicted nevertheless does not occur.
 static Result emitOverlap(const Emission &call, bool isDice) {
   bool hasClasses = !call["classes"].isAbsent();
   if (failed(checkOverlap(call, hasClasses)))
@@ -88,18 +93,31 @@ static Result emitOverlap(const Emission &call, bool isDice) {
   mean.terms.clear();
   mean.differentiable = false;
   if (!hasClasses) {
+    if (!call["ignore"].isAbsent())
+      return call.error("ignore",
+                        call.name() + " ignores a class of i32 tensors; write classes = K");
     mean.terms.push_back(overlap(graph, a, b, isDice));
     return Value(std::move(mean));
   }
   FailureOr<int64_t> classes = call.integer("classes", 1, rt::Formula::maxMeans);
   if (failed(classes))
     return failure();
+  FailureOr<Labels> truth = labelsOf(call, "truth", *classes);
+  if (failed(truth))
+    return failure();
+  auto setOf = [&](mlir::Value labels, int64_t k) {
+    mlir::RankedTensorType type = nn::tensorType(labels);
+    if (truth->ignored == k)
+      return graph.constant(type.clone(graph.builder.getI1Type()), 0);
+    mlir::Value isLabel =
+        graph.compare(nn::Comparison::EQ, labels, graph.constant(type, static_cast<double>(k)));
+    return truth->counted
+               ? nn::AndOp::create(graph.builder, graph.loc, isLabel, truth->counted).getResult()
+               : isLabel;
+  };
   mean.formula = "average";
-  for (int64_t k = 0; k < *classes; ++k) {
-    mlir::Value label = graph.constant(nn::tensorType(a), static_cast<double>(k));
-    mean.terms.push_back(overlap(graph, graph.compare(nn::Comparison::EQ, a, label),
-                                 graph.compare(nn::Comparison::EQ, b, label), isDice));
-  }
+  for (int64_t k = 0; k < *classes; ++k)
+    mean.terms.push_back(overlap(graph, setOf(a, k), setOf(truth->classes, k), isDice));
   return Value(std::move(mean));
 }
 

@@ -182,8 +182,10 @@ static constexpr CallSpec calls[] = {
     {"patches", CallKind::DataStep, "parts of volumes, or of images, as samples", sizeArguments,
      "Training takes random places: floor(volume / patch) samples of each volume are an epoch, "
      "unless steps_per_epoch says otherwise. Evaluation takes the patches of a grid, prediction "
-     "the whole. validation = f keeps the last share of each volume apart, at least one patch, along "
-     "the axis that has room for the most. A patch is all that is read of a file: only normalize (by numbers or by dataset) and one_hot "
+     "the whole. validation = f keeps the last share of each volume apart, at least one patch, "
+     "along "
+     "the axis that has room for the most. A patch is all that is read of a file: only normalize "
+     "(by numbers or by dataset) and one_hot "
      "may stand before it."},
     {"resize", CallKind::DataStep, "images of another size", sizeArguments,
      "Linear with half-pixel centres and without antialiasing; inputs of integers and inputs whose "

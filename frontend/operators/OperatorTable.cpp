@@ -248,13 +248,16 @@ static constexpr ArgumentSpec whereArgument = {
     "where", Tensor, "=everywhere", "",
     "mask of the loss's elements, axes of size 1 repeat; elements are weighted by it"};
 
+static constexpr ArgumentSpec ignoreArgument = {"ignore", Int, "=none", "",
+                                                "label of what does not count"};
+
 static constexpr ArgumentSpec softmaxCrossEntropyArguments[] = {
     {"logits", Tensor, "", "", "tensor [N, classes, ...]"},
     {"label", Tensor, "", "",
      "i32[N, ...], 0 to classes - 1, or f32 of the shape of logits: a share of each class"},
     {"smoothing", Float, "0.0", "", "share of the target spread evenly over all classes"},
     {"weights", FloatList, "=equal", "", "weight of each class"},
-    {"ignore", Int, "=none", "", "label of rows that do not count"},
+    ignoreArgument,
     whereArgument,
 };
 
@@ -297,12 +300,14 @@ static constexpr ArgumentSpec accuracyArguments[] = {
     {"logits", Tensor, "", "", "tensor [N, classes, ...]"},
     {"label", Tensor, "", "", "i32[N, ...], 0 to classes - 1"},
     {"k", Int, "1", "", "a row is right if its label is among the k largest"},
+    ignoreArgument,
 };
 
 static constexpr ArgumentSpec overlapArguments[] = {
     {"prediction", Tensor, "", "", "bool tensor, such as logits > 0.0, or i32 tensor of classes"},
     {"truth", Tensor, "", "", "tensor of the same shape and type"},
     {"classes", Int, "=none", "", "number of classes of i32 tensors"},
+    ignoreArgument,
 };
 
 static constexpr ArgumentSpec psnrArguments[] = {
@@ -491,13 +496,11 @@ static constexpr CallSpec operators[] = {
      "A metric. Of equal logits the first counts as the largest.", emitAccuracy, Better::Higher},
     {"iou", op, "intersection over union", overlapArguments,
      "A metric: pooled over the whole evaluation and all ranks. With `classes` NAME is the mean "
-     "over "
-     "the classes that occur, NAME.0 and so on that of each.",
+     "over the classes that occur, NAME.0 and so on that of each.",
      emitIou, Better::Higher},
     {"dice", op, "twice the intersection over the sum of both", overlapArguments,
      "A metric: pooled over the whole evaluation and all ranks. With `classes` NAME is the mean "
-     "over "
-     "the classes that occur, NAME.0 and so on that of each.",
+     "over the classes that occur, NAME.0 and so on that of each.",
      emitDice, Better::Higher},
     {"psnr", op, "peak signal-to-noise ratio in dB", psnrArguments,
      "A metric: 10 log10(range^2 / mse), of the mse over the whole evaluation and all ranks, which "

@@ -51,7 +51,8 @@ void refuseValue(const InputSpec &spec, const std::string &place, double value,
     taken += " and " + numberText(other);
   std::string advice;
   if (spec.range && spec.dtype != artifact::DType::F32)
-    advice = ": number the classes from 0, or compile the model for more of them";
+    advice = ": number the classes from 0, compile the model for more of them, or have every "
+             "loss and metric on them ignore this one (ignore = CLASS)";
   else if (spec.range && range.low == 0 && range.high == 1)
     advice =
         ": save it as 0 and 1, or with values in between (files of 0 and 255 alone are read as "

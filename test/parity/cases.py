@@ -154,6 +154,7 @@ SMALL = [
     as_written("activations", image=image(6), target=("f32", (8, 6, 6))),
     as_written("constants", image=image(6), target=("f32", (8, 3, 3))),
     as_written("norms", image=image(6), target=("f32", (8, 6, 6))),
+    as_written("synchronised", image=image(6), target=("f32", (8, 6, 6))),
     as_written("moves", image=image(6), target=("f32", (8, 7, 5))),
     as_written("windows", image=image(8), target=("f32", (6, 4, 4))),
     as_written("reductions", image=image(8), label=(5, ()), target=("f32", (8,))),

@@ -1,5 +1,5 @@
 """The groups of operators (*.dl) in PyTorch: each is a module with the parameters of its model, and gives the loss of a batch
-of all ranks. Only `Sharing` has batch norm, and sees a rank's rows at a time."""
+of all ranks; only `Sharing`, with its batch norm, sees a rank's rows at a time."""
 import torch
 import torchvision
 from torch import nn
@@ -46,6 +46,19 @@ class Norms(nn.Module):
         x = torch.tanh(self.group(self.a(batch["image"])))
         x = x + self.instance(self.b(x))
         return F.mse_loss(self.head(self.layer(self.c(x)) * self.gain), batch["target"])
+
+
+class Synchronised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.first = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.b, self.left = nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8, momentum=0.25)
+        self.c, self.right = nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.head = nn.Conv2d(8, 8, 1)
+
+    def forward(self, batch):
+        x = torch.tanh(self.first(self.a(batch["image"])))
+        return F.mse_loss(self.head(torch.tanh(self.left(self.b(x)) + self.right(self.c(x)))), batch["target"])
 
 
 class Moves(nn.Module):

@@ -19,7 +19,8 @@ from torch_peers import MAKERS, peer_of  # noqa: E402
 MAKERS["sharing"] = lambda case, draws: (groups.Sharing(), lambda y, batch: F.mse_loss(y, batch["target"]))
 # The others' networks give the loss of the batch of all ranks.
 MAKERS |= {module.__name__.lower(): lambda case, draws, module=module: (module(), None)
-           for module in (groups.Activations, groups.Constants, groups.Norms, groups.Moves, groups.Windows, groups.Reductions, groups.Losses)}
+           for module in (groups.Activations, groups.Constants, groups.Norms, groups.Synchronised, groups.Moves, groups.Windows,
+                          groups.Reductions, groups.Losses)}
 
 
 def optimizer(case, parameters):

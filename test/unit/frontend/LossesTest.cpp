@@ -255,7 +255,9 @@ TEST_P(MetricTest, IsTakenOfSumsOverAllRows) {
 
 // By hand: x > 0 holds for 7 of 12 elements, target > 0.5 for 5, both for 3. Of label and guess,
 // class 0 has 0 in common of 2, class 1 has 1 of 3 (2 and 2 elements), class 2 its one, class 3
-// none at all. The sum of (x - target)^2 is 36.765625, that of |x - target| 17.125.
+// none at all. Without what is labelled 0 class 1 has 1 of 2, class 2 its one; of far, classes 0
+// and 1 have nothing of 1, class 2 its one. x is largest at classes 1, 1, 0, 1. The sum of (x -
+// target)^2 is 36.765625, that of |x - target| 17.125.
 INSTANTIATE_TEST_SUITE_P(
     Metrics, MetricTest,
     testing::Values(
@@ -263,6 +265,12 @@ INSTANTIATE_TEST_SUITE_P(
         MetricCase{"Dice", "dice(z > 0.0, target > 0.5)", 6.0 / 12},
         MetricCase{"IouOfClasses", "iou(guess, label, classes = 4)", 4.0 / 9},
         MetricCase{"DiceOfClasses", "dice(guess, label, classes = 4)", 0.5},
+        MetricCase{"IouIgnore", "iou(guess, label, classes = 4, ignore = 0)", 0.75},
+        MetricCase{"DiceIgnore", "dice(guess, label, classes = 4, ignore = 0)", (2.0 / 3 + 1) / 2},
+        MetricCase{"IouIgnoreNoClass", "iou(guess, far, classes = 3, ignore = 255)", 1.0 / 3},
+        MetricCase{"Accuracy", "accuracy(z, label)", 2.0 / 4},
+        MetricCase{"AccuracyIgnore", "accuracy(z, label, ignore = 0)", 2.0 / 3},
+        MetricCase{"AccuracyIgnoreNoClass", "accuracy(z, far, ignore = 255) + 1", 1},
         MetricCase{"ScaledIou", "100 * iou(guess, label, classes = 4)", 400.0 / 9},
         MetricCase{"Psnr", "psnr(z, target, range = 4)", 10 * std::log10(16 / (36.765625 / 12))},
         MetricCase{"Sum", "mse(z, target) - 2 * mae(z, target)", (36.765625 - 2 * 17.125) / 12},
