@@ -6,8 +6,9 @@
 
     ddp_ranks.py MODEL [NAME=VALUE...] [mode=MODE] RANKS BATCH THREADS
 
-MODEL is unet2d (base, size, norm), mnist_cnn, vgg16, resnet50 or resnet101; it trains by SGD with momentum, as the model
-beside it should. MODE is eager (the default), channels_last, compile or "compile channels_last". One rank is not
+MODEL is unet2d (base, size, norm), mnist_cnn, vgg16, resnet50 or resnet101 (stem, size, classes), resnet50_svhn (size,
+channels, classes), inception_v3 with its auxiliary classifier, or n2v3d (patch); it trains by SGD with momentum, as the
+model beside it should. MODE is eager (the default), channels_last, compile or "compile channels_last". One rank is not
 wrapped. PyTorch comes from bench/peers.
 """
 
@@ -22,17 +23,22 @@ except ModuleNotFoundError:
 from torch import distributed, multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
-from peer_step import Peer, mnist, residual, unet, vgg
+from peer_step import Peer, denoiser, inception, mnist, residual, unet, vgg
 
 STEPS = 5
 
 
 def maker(model, settings, batch):
+    numbers = {name: int(value) for name, value in settings.items() if name in ("size", "classes", "channels")}
     if model == "unet2d":
-        return lambda: unet(int(settings.get("base", 32)), batch, settings.get("norm", "batch") == "batch", int(settings.get("size", 256)))
+        return lambda: unet(int(settings.get("base", 32)), batch, settings.get("norm", "batch") == "batch", numbers.get("size", 256))
     if model in ("resnet50", "resnet101"):
-        return lambda: residual(model, batch)
-    return {"mnist_cnn": lambda: mnist(batch), "vgg16": lambda: vgg(batch)}[model]
+        return lambda: residual(model, batch, stem=settings.get("stem", "imagenet"), **numbers)
+    if model == "resnet50_svhn":
+        return lambda: residual("resnet50", batch, stem="small", **{"size": 32, "classes": 10, "channels": 1} | numbers)
+    if model == "n2v3d":
+        return lambda: denoiser(batch, *map(int, settings.get("patch", "16,64,64").split(",")))
+    return {"mnist_cnn": lambda: mnist(batch), "vgg16": lambda: vgg(batch), "inception_v3": lambda: inception(batch)}[model]
 
 
 def work(rank, model, settings, ranks, batch, threads, port, results):

@@ -17,6 +17,7 @@ import torchvision
 from torch.nn import functional as F
 
 from torch_models import Denoiser, MnistCnn, UNet, Vgg16, masked_error
+from torch_peers import with_small_stem
 
 
 def mnist(batch=64):
@@ -34,9 +35,12 @@ def vgg(batch):
     return Vgg16(), image, lambda logits: F.cross_entropy(logits, label)
 
 
-def residual(name, batch):
-    image, label = torch.rand(batch, 3, 224, 224), torch.randint(1000, (batch,))
-    return getattr(torchvision.models, name)(), image, lambda logits: F.cross_entropy(logits, label, label_smoothing=0.1)
+def residual(name, batch, size=224, classes=1000, channels=3, stem="imagenet"):
+    image, label = torch.rand(batch, channels, size, size), torch.randint(classes, (batch,))
+    network = getattr(torchvision.models, name)(num_classes=classes)
+    if stem == "small":
+        network = with_small_stem(network, channels)
+    return network, image, lambda logits: F.cross_entropy(logits, label, label_smoothing=0.1)
 
 
 class BothLogits(torchvision.models.Inception3):
