@@ -67,5 +67,18 @@ def test_statistics_and_units():
     check(np.abs(denoised[0, 0] - volume).max() < 1e-3, f"{np.abs(denoised[0, 0] - volume).max()}")
 
 
+def test_boxes_of_the_reference():
+    """Those of 5 percent have edges of 4 in volumes, too: one spot of 64 voxels."""
+    text = MODEL.replace("percent = 2,", "percent = 5, box = compat,")
+    text = text.replace("  loss =", "  metric share = mean(mask)\n  loss =")
+    model = directory / "compat.dl"
+    model.write_text(text)
+    run("dlc-run", "train", model, *data, "--epochs", 1, "--run", directory / "compat")
+    records = [json.loads(line) for line in (directory / "compat" / "log.jsonl").read_text().splitlines()]
+    share = next(record["val_share"] for record in records if record["event"] == "epoch")
+    check(abs(share - 1 / 64) < 1e-7, f"{share} of all voxels are spots")
+
+
 test_training()
+test_boxes_of_the_reference()
 test_statistics_and_units()

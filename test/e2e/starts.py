@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Starting: runs at one time get directories of their own, failed starts leave none, one process trains in a directory,
-and native code is kept where only we can write."""
+native code is kept where only we can write, and weights are taken over from a network of other classes."""
 import os
 import re
 import socket
@@ -9,7 +9,9 @@ import subprocess
 import threading
 
 from jobs import await_steps, fails, steps_done
-from support import BIN, MODELS, check, digits, run, workspace
+from support import BIN, MODELS, check, digits, read_safetensors, run, workspace
+
+import numpy as np
 
 
 def run_directories(directory, artifact, data):
@@ -77,6 +79,23 @@ def cache(directory):
     check("it belongs to user 12345, not to user 0" in err, err)
 
 
+def other_classes(directory, artifact, data):
+    """A network that was trained for ten digits goes on with five: all but its last layer is taken over."""
+    kept = directory / "ten"
+    run("dlc-run", "train", artifact, *data, "--steps", 3, "--threads", 1, "--run", kept)
+    np.save(directory / "five.npy", np.load(directory / "label.npy") % 5)
+    train = ["train", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--set", "classes=5", "--set", "train.optimizer=sgd(lr=0)",
+             "--set", "train.schedule=[]", *data[:2], "--data", f"label={directory}/five.npy",
+             "--init", kept / "last.safetensors", "--steps", 1, "--threads", 1]
+    fails("fc2", *train)
+    fails("--init-except other.* matches nothing", *train, "--init-except", "other.*")
+    run("dlc-run", *train, "--init-except", "fc2.*", "--save", directory / "five.safetensors", "--run", directory / "five")
+    ten, after = read_safetensors(kept / "last.safetensors"), read_safetensors(directory / "five.safetensors")
+    check(after["fc2.weight"].shape[0] == 5 and np.any(after["fc2.weight"]), "the last layer starts anew")
+    taken = [name for name in after if not name.startswith("fc2.")]
+    check(len(taken) >= 6 and all(np.array_equal(after[name], ten[name]) for name in taken), "the others are taken over")
+
+
 def spellings(artifact):
     bench = ["bench", artifact, "--threads", 1, "--warmup", 0, "--iters", 1]
     for ranks in (["--np=2"], ["-np=2"], ["--np", 2], ["-np", 2]):
@@ -129,6 +148,7 @@ def main():
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "-o", artifact)
     run_directories(directory, artifact, data)
     one_at_a_time(directory, artifact, data)
+    other_classes(directory, artifact, data)
     spellings(artifact)
     displays(artifact)
     cache(directory)
