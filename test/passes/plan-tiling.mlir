@@ -148,3 +148,33 @@ nn.model @rows attributes {stage = "nn"} {
     nn.output "y", %y : tensor<2x8x8xf32>
   }
 }
+
+// -----
+
+// Zeros around the image keep its size, so that the convolution reaches as far as with a padding of its own: 3 pixels ahead, 1 behind.
+// CHECK-LABEL: nn.model @padded
+// CHECK-SAME: tiling = {alignment = array<i64: 1>, overlap = array<i64: 3>}
+nn.model @padded attributes {stage = "nn"} {
+  nn.variable @w : tensor<1x1x5xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.program @predict(%x: tensor<2x1x8xf32> {nn.input = "image"}) {
+    %w = nn.read @w : tensor<1x1x5xf32>
+    %wide = nn.pad %x {low = array<i64: 0, 0, 3>, high = array<i64: 0, 0, 1>, value = 0.0 : f64} : (tensor<2x1x8xf32>) -> tensor<2x1x12xf32>
+    %y = nn.conv %wide, %w {strides = array<i64: 1>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, dilations = array<i64: 1>}
+        : (tensor<2x1x12xf32>, tensor<1x1x5xf32>) -> tensor<2x1x8xf32>
+    nn.output "y", %y : tensor<2x1x8xf32>
+  }
+}
+
+// -----
+
+// Resized to half by a whole factor and back by another: the pairs' means, each for two pixels.
+// CHECK-LABEL: nn.model @resized
+// CHECK-SAME: tiling = {alignment = array<i64: 2>, overlap = array<i64: 2>}
+nn.model @resized attributes {stage = "nn"} {
+  nn.program @predict(%x: tensor<2x1x8xf32> {nn.input = "image"}) {
+    %half = nn.avg_pool %x {kernel = array<i64: 2>, strides = array<i64: 2>, padding_low = array<i64: 0>, padding_high = array<i64: 0>, count_padding = true}
+        : (tensor<2x1x8xf32>) -> tensor<2x1x4xf32>
+    %y = nn.upsample %half {scale = array<i64: 2>} : (tensor<2x1x4xf32>) -> tensor<2x1x8xf32>
+    nn.output "y", %y : tensor<2x1x8xf32>
+  }
+}

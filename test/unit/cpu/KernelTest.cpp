@@ -214,7 +214,9 @@ TEST_F(CpuKernel, FixedLayoutsAreHonouredExactly) {
   request.operands = {{DType::F32, {2, 32, 12, 12}, Layout::parse("nhwc")},
                       {DType::F32, {48, 32, 3, 3}, {}},
                       {DType::F32, {2, 48, 12, 12}, Layout::parse("nhwc")}};
-  for (const KernelCandidate &candidate : planner->candidates(request).candidates) {
+  CandidateList list = planner->candidates(request);
+  ASSERT_FALSE(list.candidates.empty()) << list.reason;
+  for (const KernelCandidate &candidate : list.candidates) {
     EXPECT_EQ(candidate.layouts[0], Layout::parse("nhwc"));
     EXPECT_EQ(candidate.layouts[2], Layout::parse("nhwc"));
   }
@@ -225,7 +227,9 @@ TEST_F(CpuKernel, StrictMathHasNoWinograd) {
   request.operands =
       operandsOf({Tensor({2, 32, 12, 12}), Tensor({48, 32, 3, 3}), Tensor({2, 48, 12, 12})});
   request.math = Math::Strict;
-  for (const KernelCandidate &candidate : planner->candidates(request).candidates)
+  CandidateList list = planner->candidates(request);
+  ASSERT_FALSE(list.candidates.empty()) << list.reason;
+  for (const KernelCandidate &candidate : list.candidates)
     EXPECT_EQ(candidate.implementation.find("wino"), std::string::npos);
 }
 

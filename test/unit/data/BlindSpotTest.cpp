@@ -163,6 +163,48 @@ TEST(BlindSpots, MeanAndMedianAreOfTheNeighbours) {
   EXPECT_EQ(image.values, (Floats{5, 4.5f, 5}));
 }
 
+/// Of a volume of 3 x 3 x 3, in which every pixel is a spot.
+TEST(BlindSpots, NeighboursInVolumesAreWithinTheRadius) {
+  std::set<float> ofFirst, ofCentre, ofLast, others;
+  for (uint32_t number = 0; number < 400; ++number) {
+    Floats image =
+        made(spots(100, SpotReplacement::Uniform, 1), counted({1, 3, 3, 3}), number)[0].values;
+    ofFirst.insert(image[0]);
+    ofCentre.insert(image[13]);
+    ofLast.insert(image[26]);
+  }
+  EXPECT_EQ(ofFirst, (std::set<float>{1, 3, 4, 9, 10, 12, 13}));
+  EXPECT_EQ(ofLast, (std::set<float>{13, 14, 16, 17, 22, 23, 25}));
+  for (float i = 0; i < 27; ++i)
+    others.insert(i);
+  others.erase(13);
+  EXPECT_EQ(ofCentre, others);
+}
+
+TEST(BlindSpots, MeansInVolumesAreOfTheNeighboursWithinTheRadius) {
+  // The centre is near all others, the last corner near the eight pixels around it.
+  Sample sample{{1, 3, 3, 3}, Floats(27, 0)};
+  sample.values[13] = 1;
+  sample.values[26] = 2;
+  Floats image = made(spots(100, SpotReplacement::Mean, 1), sample, 0)[0].values;
+  // There are 17 others around the middle of a face, 11 around that of an edge, 7 around a corner.
+  float face = 1.0f / 17, edge = 1.0f / 11, corner = 1.0f / 7;
+  Floats expected{corner, edge, corner, edge, face,      edge,     corner, edge,     corner,
+                  edge,   face, edge,   face, 2.0f / 26, 3 * face, edge,   3 * face, 3 * edge,
+                  corner, edge, corner, edge, 3 * face,  3 * edge, corner, 3 * edge, corner};
+  for (size_t i = 0; i < 27; ++i)
+    EXPECT_FLOAT_EQ(image[i], expected[i]) << i;
+}
+
+/// Of the others around a pixel, fewer than half lie above the middle plane, and fewer than half
+/// below.
+TEST(BlindSpots, MediansInVolumesAreOfAllThreePlanes) {
+  Sample sample{{1, 3, 3, 3}, Floats(27, 0)};
+  std::fill(sample.values.begin() + 9, sample.values.begin() + 18, 5.0f);
+  std::fill(sample.values.begin() + 18, sample.values.end(), 100.0f);
+  EXPECT_EQ(made(spots(100, SpotReplacement::Median, 1), sample, 0)[0].values, Floats(27, 5));
+}
+
 TEST(BlindSpots, NormalAddsNoise) {
   Sample sample{{1, 100, 100}, Floats(10000, 5)};
   auto [image, target, mask] = made(spots(100, SpotReplacement::Normal, 5, 2), sample, 0);
@@ -201,6 +243,30 @@ TEST(BlindSpots, StructuresHideNeighboursAlongAnAxis) {
       }
       EXPECT_EQ(target.values, sample.values);
     }
+}
+
+TEST(BlindSpots, StructuresHideNeighboursAlongZ) {
+  BlindSpot step = spots(100.0 / 27, SpotReplacement::Mean);
+  step.structure = {1, 0, 0, 1, 0}; // two before, one behind
+  step.axis = 'Z';
+  Sample sample{{1, 3, 3, 3}, Floats(27, 100)};
+  std::set<std::ptrdiff_t> planes;
+  for (uint32_t number = 0; number < 50; ++number) {
+    auto [image, target, mask] = made(step, sample, number);
+    ASSERT_EQ(sumOf(mask.values), 1);
+    auto spot = std::find(mask.values.begin(), mask.values.end(), 1.0f) - mask.values.begin();
+    // Of the planes 0 and 1 the next one is in the volume, of plane 2 the last but one.
+    std::ptrdiff_t hidden = spot < 18 ? spot + 9 : spot - 18;
+    for (std::ptrdiff_t i = 0; i < 27; ++i) {
+      float value = image.values[static_cast<size_t>(i)];
+      if (i == hidden)
+        EXPECT_TRUE(-2 <= value && value < 2) << value;
+      else
+        EXPECT_EQ(value, 100) << i;
+    }
+    planes.insert(spot / 9);
+  }
+  EXPECT_EQ(planes, (std::set<std::ptrdiff_t>{0, 1, 2}));
 }
 
 TEST(BlindSpots, ChannelsHaveSpotsOfTheirOwn) {

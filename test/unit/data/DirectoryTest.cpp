@@ -105,8 +105,9 @@ TEST_F(Directories, ClassesThatCannotBeNumberedAreRefused) {
   image("set/fox/a.png");
   std::string message = errorOf([&] { classify("set", "set"); });
   EXPECT_EQ(message, in("set") + ": sample 3 (fox/a) has the value 3, but the loss or metric on "
-                                 "input label takes 0..2: number the classes from 0, or compile "
-                                 "the model for more of them");
+                                 "input label takes 0..2: number the classes from 0, compile the "
+                                 "model for more of them, or have every loss and metric on them "
+                                 "ignore this one (ignore = CLASS)");
   image("flat/a.png");
   EXPECT_EQ(errorOf([&] { classify("flat", "flat"); }),
             in("flat") + " holds images, but label takes the class of each: put them into a folder "

@@ -81,6 +81,35 @@ TEST(Steps, RandomCropReachesEveryPlace) {
   EXPECT_EQ(after(call, image, Use::Evaluation).values, image.values);
 }
 
+/// The same place in all channels.
+TEST(Steps, RandomCropsOfVolumesReachEveryPlace) {
+  auto seen = [](const CallPointer &call, const Sample &sample) {
+    std::set<Floats> values;
+    for (uint32_t number = 0; number < 200; ++number)
+      values.insert(after(call, sample, Use::Training, number).values);
+    return values;
+  };
+  // Two channels of 2 x 2 x 1: one of two planes.
+  Sample channels{{2, 2, 2, 1}, {1, 2, 3, 4, 5, 6, 7, 8}};
+  EXPECT_EQ(
+      seen(makeCall("random_crop", {ints("size", {1, 2, 1}), ints("padding", {0})}), channels),
+      (std::set<Floats>{{1, 2, 5, 6}, {3, 4, 7, 8}}));
+  // Columns along Z.
+  Sample volume{{1, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}};
+  EXPECT_EQ(seen(makeCall("random_crop", {ints("size", {2, 1, 1}), ints("padding", {0})}), volume),
+            (std::set<Floats>{{1, 5}, {2, 6}, {3, 7}, {4, 8}}));
+  // One element with zeros on all sides.
+  std::set<Floats> corners;
+  for (size_t corner = 0; corner < 8; ++corner) {
+    Floats values(8, 0);
+    values[corner] = 5;
+    corners.insert(values);
+  }
+  EXPECT_EQ(seen(makeCall("random_crop", {ints("size", {2}), ints("padding", {1})}),
+                 Sample{{1, 1, 1, 1}, {5}}),
+            corners);
+}
+
 TEST(Steps, RandomCropIsTheCentreInEvaluationAndNothingInTiles) {
   CallPointer call = makeCall("random_crop", {ints("size", {2}), ints("padding", {0})});
   EXPECT_EQ(after(call, countedImage(4, 4), Use::Evaluation).values, (Floats{5, 6, 9, 10}));
@@ -125,6 +154,19 @@ TEST(Steps, ResizeTakesTheNearestOfCategories) {
   EXPECT_EQ(after(makeCall("resize", {ints("size", {1, 2})}), row).values, (Floats{1, 3}));
 }
 
+/// To 4 along Z, as it is along Y, to the mean of two along X.
+TEST(Steps, ResizesVolumes) {
+  CallPointer call = makeCall("resize", {ints("size", {4, 2, 1})});
+  Sample volume{{1, 2, 2, 2}, {0, 4, 8, 0, 16, 0, 4, 4}}; // means 2, 4 and 8, 4
+  EXPECT_EQ(after(call, volume).values, (Floats{2, 4, 3.5f, 4, 6.5f, 4, 8, 4}));
+  // Channels do not mix.
+  Sample channels{{2, 1, 1, 2}, {1, 3, 10, 30}};
+  EXPECT_EQ(after(makeCall("resize", {ints("size", {1})}), channels).values, (Floats{2, 20}));
+  Sample categories{{1, 2, 1, 2}, {7, 1, 5, 3}, true};
+  EXPECT_EQ(after(makeCall("resize", {ints("size", {4, 1, 1})}), categories).values,
+            (Floats{1, 1, 3, 3}));
+}
+
 TEST(Steps, ResizePadKeepsTheRatioInZeros) {
   // 2 x 4 into 4 x 4: no scaling, one row of zeros above and below.
   EXPECT_EQ(after(makeCall("resize_pad", {ints("size", {4})}), countedImage(2, 4)).values,
@@ -133,6 +175,29 @@ TEST(Steps, ResizePadKeepsTheRatioInZeros) {
   Sample column{{1, 2, 1}, {4, 8}};
   EXPECT_EQ(after(makeCall("resize_pad", {ints("size", {4})}), column).values,
             (Floats{0, 4, 4, 0, 0, 5, 5, 0, 0, 7, 7, 0, 0, 8, 8, 0}));
+}
+
+TEST(Steps, ResizePadKeepsTheRatioOfVolumes) {
+  // 2 x 1 x 1 into 4 x 4 x 4, doubled to 4 x 2 x 2.
+  Sample column{{1, 2, 1, 1}, {4, 8}};
+  Floats planes;
+  for (float value : {4, 5, 7, 8})
+    for (float share : {0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0})
+      planes.push_back(share * value);
+  EXPECT_EQ(after(makeCall("resize_pad", {ints("size", {4})}), column).values, planes);
+  // 1 x 2 x 2 into 3 x 2 x 2: as it is, between planes of zeros.
+  Sample plane{{1, 1, 2, 2}, {1, 2, 3, 4}};
+  EXPECT_EQ(after(makeCall("resize_pad", {ints("size", {3, 2, 2})}), plane).values,
+            (Floats{0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0}));
+}
+
+TEST(Steps, ResizePadTakesTheNearestOfCategories) {
+  Sample column{{1, 2, 1}, {4, 8}, true};
+  EXPECT_EQ(after(makeCall("resize_pad", {ints("size", {4})}), column).values,
+            (Floats{0, 4, 4, 0, 0, 4, 4, 0, 0, 8, 8, 0, 0, 8, 8, 0}));
+  // 2 x 4 halved to 1 x 2: the elements behind the middles of 2 x 2.
+  Sample wide{{1, 2, 4}, {9, 9, 9, 9, 7, 1, 5, 3}, true};
+  EXPECT_EQ(after(makeCall("resize_pad", {ints("size", {2})}), wide).values, (Floats{1, 3, 0, 0}));
 }
 
 /// Areas and ratios of the boxes are those that were asked for, and inside of the image.
@@ -197,6 +262,12 @@ TEST(Steps, ContrastScalesAboutTheMean) {
       after(makeCall("contrast", {floats("low", {2}), floats("high", {2})}), sample, Use::Training)
           .values,
       (Floats{-1, 1, 9}));
+  // One mean of all channels: 3 again.
+  Sample channels{{2, 1, 2}, {1, 2, 3, 6}};
+  EXPECT_EQ(after(makeCall("contrast", {floats("low", {2}), floats("high", {2})}), channels,
+                  Use::Training)
+                .values,
+            (Floats{-1, 1, 3, 9}));
 }
 
 TEST(Steps, GammaKeepsTheRange) {

@@ -117,7 +117,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"where(x > 0, x, exp(min(x, 0)))", {{1000, 1000, 1}, {-1, e, e}}},
         Case{"where(x > 0, log(max(x, 1e-6)), 0.0)",
              {{0, 0, 0}, {-5, 0, 0}, {2, std::log(2.0), 0.5}}},
-        Case{"where(true, x, 5)", {{2, 2, 1}}},
+        // The first of equals takes all of the gradient; torch halves it.
+        Case{"max(x, 2 * x)", {{0, 0, 1}, {1, 2, 2}, {-1, -1, 1}}},
+        Case{"max(2 * x, x)", {{0, 0, 2}, {1, 2, 2}, {-1, -1, 1}}},
+        Case{"min(x, 2 * x)", {{0, 0, 1}, {1, 1, 1}, {-1, -2, 2}}},
+        Case{"min(2 * x, x)", {{0, 0, 2}, {1, 1, 1}, {-1, -2, 2}}},
+        Case{"max(3, x) + 10 * min(x, 3)", {{3, 33, 10}}}, Case{"where(true, x, 5)", {{2, 2, 1}}},
         Case{"stop_gradient(x) * x", {{3, 9, 3}, {-2, 4, -2}}},
         Case{"x if training else 2 * x", {{3, 6, 1}}}));
 

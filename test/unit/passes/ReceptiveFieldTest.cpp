@@ -157,6 +157,24 @@ const Network networks[] = {
      "  a = softmax(a) * (a - mean(a, axes = [1], keep = true))\n"
      "  y = sum(a, axes = [1], keep = true) * image",
      1, 1},
+    // Element i reads the image from i - 3 to i + 1.
+    {"ZerosAround", "y = conv(pad(image, [[3, 1]]), 1, kernel = 5, name = \"a\")", 3, 1},
+    // Element i reads the elements i - 2 to i of `a`, and so the image from 2 i - 4 to 2 i + 1.
+    {"ZerosAtHalfSize",
+     "a = conv(image, 2, kernel = 2, stride = 2, name = \"a\")\n"
+     "  y = conv(pad(a, [[2, 0]]), 1, kernel = 3, name = \"b\")",
+     4, 2},
+    // Whole factors are those of an upsample. Element i reads i - 2, whose block of four begins up
+    // to 3 ahead; with linear a pair of two, which begins 2 ahead of an even one.
+    {"ResizeByFour",
+     "a = resize(conv(image, 2, kernel = 4, stride = 4, name = \"a\"), image.spatial)\n"
+     "  y = conv(pad(a, [[2, 0]]), 1, kernel = 3, name = \"b\")",
+     8, 4},
+    {"ResizeByTwoLinear",
+     "a = conv(image, 2, kernel = 2, stride = 2, name = \"a\")\n"
+     "  a = resize(a, image.spatial, mode = linear)\n"
+     "  y = conv(pad(a, [[2, 0]]), 1, kernel = 3, name = \"b\")",
+     4, 2},
     {"NoChannelsLeft", "y = sum(conv(image, 3, kernel = 5, padding = 2, name = \"a\"), axes = [1])",
      2, 1},
 };
@@ -177,6 +195,20 @@ TEST(ReceptiveField, NormsOfSamplesReadTheWholeImage) {
     const auto &obstacle = std::get<TilingObstacle>(found);
     EXPECT_EQ(obstacle.text, "takes statistics over the whole image");
     EXPECT_EQ(layerName(obstacle.loc), "norm");
+  }
+}
+
+/// What a pixel becomes depends on where the edges are.
+TEST(ReceptiveField, OtherSizesAndMirroredEdgesCutTheImage) {
+  for (const char *body :
+       {"y = resize(resize(image, 24), image.spatial)",
+        "y = resize(resize(image, 24, mode = linear), image.spatial, mode = linear)",
+        "y = conv(pad(image, [[1, 1]], mode = reflect), 1, kernel = 3, name = \"a\")",
+        "y = conv(pad(image, [[1, 1]], mode = edge), 1, kernel = 3, name = \"a\")"}) {
+    Program program({"", body, 0, 0}, tileSize);
+    std::variant<Tiling, TilingObstacle> found = tilingOf(program.predict);
+    ASSERT_TRUE(std::holds_alternative<TilingObstacle>(found)) << body;
+    EXPECT_EQ(std::get<TilingObstacle>(found).text, "cuts the image along axis 2") << body;
   }
 }
 
