@@ -48,6 +48,9 @@ VARIANTS = {"f32 fast": (["--math=fast"], "f32", 1e-4), "f32 strict": (["--math=
             "bf16": (["--precision=bf16"], "bf16", 1e-2)}
 
 
+WARM_UP = 2  # steps of either side before those of a round: the other one has had caches and memory until then
+
+
 class Peer:
     """A process that runs PyTorch's steps."""
 
@@ -70,8 +73,9 @@ class Peer:
         return Peer(*self.arguments, self.cache, jemalloc=library)
 
     def step_ms(self, steps):
-        print(steps, file=self.process.stdin, flush=True)
-        ms, self.bytes = map(float, self.process.stdout.readline().split())
+        for count in (WARM_UP, steps):
+            print(count, file=self.process.stdin, flush=True)
+            ms, self.bytes = map(float, self.process.stdout.readline().split())
         return ms
 
     def memory(self):
@@ -133,7 +137,7 @@ class Ours:
 
     def step_ms(self, steps):
         done = subprocess.run([str(self.bin / "dlc-run"), "bench", str(self.artifact), "--threads", str(self.threads),
-                               "--warmup", "2", "--iters", "1", "--batches-per-iter", str(steps), "--json"],
+                               "--warmup", str(WARM_UP), "--iters", "1", "--batches-per-iter", str(steps), "--json"],
                               capture_output=True, text=True, check=True)
         record = json.loads(done.stdout)
         self.bytes = record["peak_resident_bytes"] - record["resident_before_bytes"]
