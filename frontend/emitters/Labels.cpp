@@ -25,7 +25,7 @@ FailureOr<Labels> labelsOf(const Emission &call, StringRef argument, int64_t cla
   if (!isClass)
     labels =
         nn::SelectOp::create(graph.builder, call.loc(), counted, labels, graph.constant(type, 0));
-  return Labels{labels, counted, *ignore};
+  return Labels{labels, counted, ignore};
 }
 
 } // namespace dlc::fe

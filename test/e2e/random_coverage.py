@@ -1,20 +1,23 @@
 #!/usr/bin/python3
 """The networks that random_models.py runs in CI have every operator and every option that the compiler's tables list,
-every operator also in bf16 and in both families of layouts.
+every operator also in bf16 and in both families of layouts, of those that the compiler chose. Where the processor has no
+bf16 instructions these are left out.
 
 An option counts as drawn in each way in which its values can be written: each of its words, true and false, an int and
 a list. `random_coverage.py FIRST LAST` says what the networks of these seeds lack.
 """
 import collections
 import re
+import shutil
 import sys
 
 import random_models
-from support import check, run
+from support import check, has, run
 
 # Sections of the reference that networks draw from, and what of them they do not: what belongs to a run of many steps.
 SECTIONS = ("Operators", "Optimizers", "Settings of train")
 OF_A_RUN = {"epochs", "steps_per_epoch", "schedule", "early_stop", "monitor"}
+OF_CALLS = {"name", "reuse", "trainable"}  # of any operator with parameters, and of functions
 SIGNS = ("+", "-", "*", "/", "**", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "!")
 
 Argument = collections.namedtuple("Argument", "name default forms")  # the forms in which a value can be written
@@ -39,6 +42,12 @@ def reference():
             name, _, text = entry.partition("\n")
             sections[title][name] = arguments(text)
         sections[f"{title}, all"] = arguments(common)
+    for title in SECTIONS:
+        check(len(sections[title]) > 3, f"{len(sections[title])} entries of '{title}' in dlc help --markdown")
+    for title in ("Operators", "Optimizers"):
+        check(any(argument.forms for entry in sections[title].values() for argument in entry), f"no arguments read of '{title}'")
+    common = {argument.name for argument in sections["Operators, all"]}
+    check(common == OF_CALLS, f"arguments of every operator: {common}")
     return sections
 
 
@@ -89,9 +98,12 @@ def written(value, forms):
 
 
 def drawn_items(seed, sections):
-    """What a seed's network has: NAME, (NAME, argument, form) and, of operators, (NAME, "in bf16") and the like."""
-    options, graph, _ = random_models.drawn(seed)
-    text = graph.text()
+    """What a seed's network has: NAME, (NAME, argument, form) and, of operators as they are compiled here, (NAME, "in bf16")
+    and the like."""
+    case = random_models.Case(seed)
+    case.compile()
+    shutil.rmtree(case.directory)
+    options, text = case.options, case.graph.text()
     if options.is_edited:  # which leaves outputs out
         text = re.sub(r"^  output .*\n", "", text, flags=re.M)
     operators, tables = sections["Operators"], sections["Operators"] | sections["Optimizers"]
@@ -107,8 +119,7 @@ def drawn_items(seed, sections):
             continue
         items.add((name,))
         if name in operators:
-            items |= {(name, "in bf16")} if options.is_bf16 else set()
-            items |= {(name, f"in layouts {options.family}")} if options.family else set()
+            items |= {(name, f"in layouts {case.family}")} | ({(name, "in bf16")} if options.arithmetic == random_models.BF16 else set())
         for place, argument in enumerate(tables[name]):
             value = named.get(argument.name)
             if value is None and place < len(given) and not re.match(r"\w+ = (?!=)", given[place]):
@@ -130,7 +141,8 @@ def wanted_items(sections):
                 continue
             items.add((name,))
             if section == "Operators":
-                items |= {(name, "in bf16"), (name, "in layouts blocked"), (name, "in layouts channels_last")}
+                items |= {(name, "in layouts blocked"), (name, "in layouts channels_last")}
+                items |= {(name, "in bf16")} if has("avx512_bf16") else set()
             for argument in its_arguments:
                 items.add((name, argument.name))
                 items |= {(name, argument.name, form) for form in argument.forms}

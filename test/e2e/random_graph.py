@@ -585,6 +585,7 @@ class Graph:
         self.output(suffix, f"softmax({logits.name})")
         kind = self.random.choice(("labels", "labels", "labels", "ignoring", "ignoring", "shares"))
         options = f", smoothing = {self.random.choice((0.1, 0.3))}" if self.chance(0.25) else ""
+        ignore = ""
         if self.chance(0.35):
             options += f", weights = {[self.random.choice((0.3, 1, 2.5)) for _ in range(classes)]}"
         if kind == "shares":
@@ -597,9 +598,11 @@ class Graph:
         else:
             ignored = self.random.choice((255, -1, classes - 1))
             self.input(t, Labels(classes, ignored), shape)
-            options += f", ignore = {ignored}"
+            ignore = f", ignore = {ignored}"
+            self.metric("accuracy" + suffix, f"accuracy({logits.name}, {t}{ignore})")
+        options += ignore
         if kind != "shares" and classes <= 5 and self.chance(0.6):
-            self.metric("regions" + suffix, f"{self.random.choice(('iou', 'dice'))}(argmax({logits.name}, 1), {t}, classes = {classes})")
+            self.metric("regions" + suffix, f"{self.random.choice(('iou', 'dice'))}(argmax({logits.name}, 1), {t}, classes = {classes}{ignore})")
         return f"softmax_cross_entropy({logits.name}, {t}{options}{self.where(t, shape)})"
 
     def draw_optimizer(self):

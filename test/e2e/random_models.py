@@ -5,8 +5,8 @@ How far a correct program may be from the evaluator depends on the network: a bi
 but rounding errors, a ReLU that decides narrowly may turn over. So the evaluator runs again with random errors a few
 times as large as those of the arithmetic in use (dlc-reference --noise), and what these move is what the compiled
 program may be off. Gradients are compared with differences of the loss, too, since evaluator and compiler derive them
-by the same rules. What may be off by more than CAP is not checked, so a run in CI fails if one of its SEEDS has such
-tensors.
+by the same rules. What may be off by more than CAP is not checked, so a run in CI fails if one of its networks has such
+tensors that LOOSE does not name.
 
     random_models.py [--seed FIRST] [--count N] [--jobs J] [--verbose]      one seed: --seed K --count 1
 """
@@ -29,9 +29,12 @@ from support import ROOT, has, read_safetensors, run, workspace, write_safetenso
 
 # Of a run in CI: SEEDS, on whose networks nothing much depends on a narrow decision (see CAP), and which random_coverage.py
 # says to have everything, and those that once found a defect.
-SEEDS = (1, 14, 20, 27, 35, 40, 42, 48, 60, 61, 67, 75, 77, 80, 94, 104, 111, 116, 133, 135, 142, 167, 169, 175, 188,
-         205, 209, 214, 231, 236, 249, 288, 293, 305, 349, 364, 430, 567, 758, 785)
+SEEDS = (14, 20, 27, 35, 40, 42, 61, 67, 75, 77, 80, 94, 104, 111, 116, 133, 135, 142, 167, 188, 205, 209, 214, 231, 236,
+         249, 288, 293, 305, 347, 349, 364, 430, 636, 758, 785, 1411, 1489, 1915, 2563)
 FOUND_DEFECTS = (66, 140, 2038)
+# Of a seed, parameters whose first step of AdamW is a sign of rounding errors: a batch norm ahead of another has nearly no
+# gradient, nor have some elements ahead of it.
+LOOSE = {2038: ("batch_norm.1.weight", "conv.4.weight", "conv_transpose.1.weight")}
 
 # Relative size of the errors that are simulated, and what is allowed beyond them. strict: one rounding is 2^-24, and a
 # sum of a thousand products has ten of them; fast: Winograd's transforms lose two bits more; bf16: as f32, but where
@@ -40,7 +43,8 @@ FOUND_DEFECTS = (66, 140, 2038)
 Arithmetic = collections.namedtuple("Arithmetic", "noise floor")
 STRICT, FAST, BF16 = Arithmetic(2**-19, 2**-22), Arithmetic(2**-17, 2**-20), Arithmetic(2**-17, 2**-8)
 MARGIN = 4  # times the largest of so few samples
-CAP = 0.05  # of a tensor's norm
+CAP = 0.05  # of a tensor's norm, of a variable's change
+DIFFERENCES = 30  # networks, at least, whose gradients are compared with differences of the loss
 ELSEWHERE = 0.3  # of the networks that force a family of layouts, how many a processor may lay out otherwise
 
 
@@ -128,21 +132,30 @@ class Case:
         self.options, self.graph, generator = drawn(seed)
         self.random = np.random.default_rng(seed)
         self.model, self.nn = self.directory / "m.dl", self.directory / "nn.mlir"
+        self.nn_in_f32 = self.directory / "nn-f32.mlir"
         self.artifact, self.weights = self.directory / "m.dlx", self.directory / "weights.safetensors"
         self.model.write_text(self.graph.text())
         self.family = ""   # of layouts, that the plan has chosen
-        self.allowed = {}  # by what is compared, relative to its norm
+        self.allowed = {}  # by what is compared, relative to its norm or change
         self.averages = {}
+        self.are_differences = False  # of the loss compared with gradients
         self.flat = ()     # parameters without a gradient, a bias ahead of a batch norm for one: what an optimizer makes of rounding
         if self.options.is_edited:
             text = run("dlc", "compile", self.model, "--emit=nn")[0]
             self.model = self.directory / "edited.mlir"
             self.model.write_text(random_edits.edited(text, generator))
 
-    def prepare(self):
+    def compile(self):
+        """What the artifact tells of itself."""
         target = f"--target={self.options.target_file(self.directory)}"
         run("dlc", "compile", self.model, target, *self.options.compile, *self.options.precision, "-o", self.artifact)
+        description = json.loads(run("dlc", "inspect", self.artifact, "--json")[0])
+        self.plan, self.family = description["memory"], description["layouts"][0]["family"].replace(" ", "_")
+
+    def prepare(self):
+        self.compile()
         run("dlc", "compile", self.model, *self.options.precision, "--emit=nn", "-o", self.nn)
+        run("dlc", "compile", self.model, "--emit=nn", "-o", self.nn_in_f32)
         text = self.nn.read_text()
         variables = re.findall(r"nn.variable @([\w.]+) : tensor<([^>]*)> {.*kind = #nn<kind (?:parameter|state)>", text)
         self.start = {name: self.draw_variable(name, [int(extent) for extent in kind.split("x")[:-1]]) for name, kind in variables}
@@ -195,13 +208,13 @@ class Case:
 
     # Comparison
 
-    def reference(self, program, noise, *options, suffix="-0", weights=None):
-        """What the evaluator prints and writes; noise: None or which."""
+    def reference(self, program, noise, *options, suffix="-0", weights=None, text=None):
+        """What the evaluator prints and writes; noise: None or which; text: at stage nn, self.nn if not given."""
         out = self.directory / "reference.safetensors"
         if noise is not None:
             options += "--noise", self.options.arithmetic.noise, "--noise-seed", noise
         inputs = self.data(suffix, "--input")
-        printed, _ = run("dlc-reference", self.nn, "--program", program, *inputs, "--weights", weights or self.weights,
+        printed, _ = run("dlc-reference", text or self.nn, "--program", program, *inputs, "--weights", weights or self.weights,
                          "--scalar", f"seed={3 if program == 'train' else 0}", "-o", out, *options)
         tensors = {key: value for key, value in read_safetensors(out).items() if key != "loss"}
         numbers = {key: np.float64(value) for key, value in json.loads(re.sub(r"-?nan\b", "NaN", printed)).items()}
@@ -229,8 +242,9 @@ class Case:
 
     def loose(self):
         """What is compared, but may be off by so much that little is said."""
+        known = (*self.flat, *LOOSE.get(self.seed, ()))
         return [f"{what} by {share:.0%}" for what, share in self.allowed.items()
-                if not share <= CAP and not any(what.endswith("." + name) for name in self.flat)]
+                if not share <= CAP and not any(what.endswith("." + name) for name in known)]
 
     def difference(self, what, key, ours, exact, samples):
         """What is wrong with one tensor, or nothing."""
@@ -243,11 +257,11 @@ class Case:
             return f"has shape {ours[key].shape}, evaluator: {truth.shape}"
         norm, error = np.linalg.norm(truth), np.linalg.norm(ours[key] - truth)
         spread = max(np.linalg.norm(sample[key] - truth) for sample in samples)
-        moved = norm  # what was computed, of a variable its change
-        if (name := key.removeprefix("assigned.")) in self.start:
-            moved = np.linalg.norm(truth - self.start[name])
+        moved = norm  # what was computed, of a variable and its average the change
+        if (name := key.removeprefix("assigned.")) in self.start | self.averages:
+            moved = np.linalg.norm(truth - (self.start | self.averages)[name])
         allowed = MARGIN * spread + self.options.arithmetic.floor * moved + STRICT.floor * norm + 1e-30
-        self.allowed[f"{what}: {key}"] = allowed / norm if norm else 0.0
+        self.allowed[f"{what}: {key}"] = allowed / (moved or norm or 1)
         if error <= allowed < np.inf:
             return None
         worst = np.unravel_index(np.argmax(abs(ours[key] - truth)), truth.shape)
@@ -310,21 +324,22 @@ class Case:
         self.compare("predict", ours, predicted)
 
     def memory(self):
-        description = json.loads(run("dlc", "inspect", self.artifact, "--json")[0])
-        plan, self.family = description["memory"], description["layouts"][0]["family"].replace(" ", "_")
         bench = json.loads(run("dlc-run", "bench", self.artifact, "--warmup", 0, "--iters", 1, "--batches-per-iter", 1, "--json")[0])
-        if bench["arena_bytes"] != plan["bytes"]:
-            raise Mismatch(f"planned {plan['bytes']} bytes, allocated {bench['arena_bytes']}")
+        if bench["arena_bytes"] != self.plan["bytes"]:
+            raise Mismatch(f"planned {self.plan['bytes']} bytes, allocated {bench['arena_bytes']}")
 
     def gradients(self):
-        """Along a random direction, against the difference of two losses; a corner between them is passed by a smaller
-        step."""
-        exact = self.reference("train", None, "--scalar", "step=0")
+        """The evaluator's in f32, which has no jumps of roundings, along a random direction, against the difference of two
+        losses; a corner between them is passed by a smaller step."""
+        def trained(weights):
+            return self.reference("train", None, "--scalar", "step=0", weights=weights, text=self.nn_in_f32)
+        exact = trained(self.weights)
         norms = {key.removeprefix("gradient."): np.linalg.norm(value) for key, value in exact.items() if key.startswith("gradient.")}
         names = list(norms)
         self.flat = [name for name in names if norms[name] < 1e-9 * max(norms.values())]
-        if self.options.arithmetic == BF16 or "stop_gradient" in self.graph.text():  # gradients are not the loss's then
+        if "stop_gradient" in self.graph.text():  # gradients are not the loss's then
             return
+        self.are_differences = True
         found = []
         for size in (2e-4, 2e-5, 2e-6, 4e-7):
             along, losses = 0, []
@@ -332,7 +347,7 @@ class Case:
             for sign in (1, -1):
                 moved = self.start | {name: (self.start[name] + sign * direction[name]).astype(np.float32) for name in names}
                 write_safetensors(self.directory / "moved.safetensors", moved)
-                losses.append(self.reference("train", None, "--scalar", "step=0", weights=self.directory / "moved.safetensors")["loss"])
+                losses.append(trained(self.directory / "moved.safetensors")["loss"])
                 along += sum(sign * np.sum(exact[f"gradient.{name}"] * (moved[name].astype(np.float64) - self.start[name])) for name in names)
             whole = np.sqrt(sum(np.sum((exact[f"gradient.{name}"] * direction[name])**2) for name in names))
             found.append(abs(losses[0] - losses[1] - along) / (whole + 1e-12))
@@ -370,7 +385,7 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
     seeds = SEEDS + FOUND_DEFECTS if arguments.seed is None else range(arguments.seed, arguments.seed + arguments.count)
-    failed, forced, elsewhere = [], 0, 0
+    failed, forced, elsewhere, differences = [], 0, 0, 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for seed, (error, case) in zip(seeds, pool.map(judge, seeds)):
             if error:
@@ -379,17 +394,21 @@ def main():
             elif arguments.verbose:
                 print(f"seed {seed}: {case.options}; {case.family}; {len(case.allowed)} tensors, median tolerance "
                       f"{np.median(list(case.allowed.values())):.1e}, {len(case.loose())} above {CAP:.0%}", flush=True)
-            if not error and arguments.seed is None and seed in SEEDS and case.loose():
+            if not error and arguments.seed is None and case.loose():
                 failed.append(seed)
                 print(f"FAILED: seed {seed} ({case.options}) checks little: off may be {', '.join(case.loose())}", flush=True)
             forced += not error and case.options.family != ""
+            differences += case.are_differences
             elsewhere += not error and case.options.family not in ("", case.family)
             if case.options.skipped:
                 print(f"skipped: this processor has no bf16 instructions; seed {seed} ran in f32")
-    if arguments.seed is None and elsewhere > ELSEWHERE * forced:
-        sys.exit(f"FAILED: {elsewhere} of {forced} networks are in other layouts than those whose convolutions are fast")
+    print(f"gradients of {differences} of {len(seeds)} networks compared with differences of the loss")
     if failed:
         sys.exit(f"{len(failed)} of {len(seeds)} failed: {' '.join(map(str, failed))}")
+    if arguments.seed is None and differences < DIFFERENCES:
+        sys.exit(f"FAILED: at least {DIFFERENCES} should be")
+    if arguments.seed is None and elsewhere > ELSEWHERE * forced:
+        sys.exit(f"FAILED: {elsewhere} of {forced} networks are in other layouts than those whose convolutions are fast")
 
 
 if __name__ == "__main__":
