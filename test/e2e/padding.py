@@ -29,13 +29,16 @@ GROUPS = """model groups(batch = 1) {
 """
 
 
-def check_padding(directory, model, *options):
-    """Blocked tensors with padding must be among variables, slots, gradients and transient tensors."""
+ALL = {"Variables", "Slots", "Gradients", "Transient"}
+
+
+def check_padding(directory, model, *options, threads=1, padded=ALL):
+    """Blocked tensors with padding must be among variables, slots, gradients and transient tensors, or those named."""
     artifact = directory / "padded.dlx"
-    run("dlc", "compile", *model, "--threads=1", *options, "-o", artifact)
+    run("dlc", "compile", *model, f"--threads={threads}", *options, "-o", artifact)
     printed, _ = run("dlc-padding", artifact)
     counts = dict(re.findall(r"(\w+) (\d+)", printed))
-    check(counts.keys() == {"Variables", "Slots", "Gradients", "Transient"}, f"{model}, {options}: {printed}")
+    check(counts.keys() == padded, f"{model}, {options}: {printed}")
 
 
 def main():
@@ -57,10 +60,10 @@ def main():
             check_padding(directory, unet, *plan, f"--wire={wire}")
         if "--precision=bf16" not in plan:
             check_padding(directory, [gates], *plan)
-    groups, artifact = directory / "groups.dl", directory / "groups.dlx"
+    groups = directory / "groups.dl"
     groups.write_text(GROUPS)
-    run("dlc", "compile", groups, "--threads=2", "-o", artifact)
-    run("dlc-padding", artifact)
+    padded = ALL - {"Gradients"} if has("avx512f") else {"Transient"}  # for AVX2 the weights stay plain
+    check_padding(directory, [groups], *plans[0], threads=2, padded=padded)
 
 
 main()

@@ -140,7 +140,8 @@ def bits(directory):
         lines = (directory / name / "log.jsonl").read_text().splitlines()
         return [entry["loss"] for entry in map(json.loads, lines) if entry["event"] == "step"]
 
-    for ours, theirs in zip(losses("base"), losses("wide")):
+    check(len(losses("base")) == 5, f"{len(losses('base'))} steps of 5 are logged")
+    for ours, theirs in zip(losses("base"), losses("wide"), strict=True):
         check(abs(ours - theirs) <= 0.03 * theirs, f"loss is {ours} in bf16, {theirs} in f32")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Compiled programs against the evaluator in f64: gradients, loss and metrics, and what predict writes.
+"""Compiled programs against the evaluator in f64: gradients and loss of a step, loss and metrics of eval, and what predict writes.
 
 Gradients are read off one step of SGD whose rate is 2^20: then the weights' own rounding does not hide them.
 """
@@ -52,6 +52,12 @@ class Case:
             self.directory / f"run-{rate}-{ranks}")
         return read_safetensors(out)
 
+    def logged(self, rate, ranks):
+        """The loss of that step."""
+        lines = (self.directory / f"run-{rate}-{ranks}" / "log.jsonl").read_text().splitlines()
+        loss, = (record["loss"] for record in map(json.loads, lines) if record["event"] == "step")
+        return loss
+
     def reference(self, program, *options):
         """What the evaluator prints and writes."""
         out = self.directory / "reference.safetensors"
@@ -62,7 +68,10 @@ class Case:
 
     def step(self, ranks):
         before, after = read_safetensors(self.weights), self.trained(RATE, ranks)
-        _, truth = self.reference("train", "--ranks", ranks)
+        figures, truth = self.reference("train", "--ranks", ranks)
+        loss = self.logged(RATE, ranks)
+        check(abs(loss - figures["loss"]) <= self.tolerance * abs(figures["loss"]),
+              f"{self.name}, {ranks} ranks: loss is {loss}, evaluator: {figures['loss']}")
         largest = max(np.linalg.norm(value) for key, value in truth.items() if key.startswith("gradient."))
         compared = 0
         for key, value in truth.items():
