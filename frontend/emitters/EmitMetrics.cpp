@@ -115,9 +115,10 @@ static Result emitOverlap(const Emission &call, bool isDice) {
                ? nn::AndOp::create(graph.builder, graph.loc, isLabel, truth->counted).getResult()
                : isLabel;
   };
-  mean.formula = "average";
-  for (int64_t k = 0; k < *classes; ++k)
+  for (int64_t k = 0; k < *classes; ++k) {
     mean.terms.push_back(overlap(graph, setOf(a, k), setOf(truth->classes, k), isDice));
+    mean.formula += (k ? "|m" : "m") + std::to_string(k);
+  }
   return Value(std::move(mean));
 }
 

@@ -14,7 +14,8 @@ FailureOr<Labels> labelsOf(const Emission &call, StringRef argument, int64_t cla
     nn::expectRange(labels, 0, last);
     return Labels{labels, {}, {}};
   }
-  FailureOr<int64_t> ignore = call.integer("ignore", INT32_MIN, INT32_MAX);
+  constexpr int64_t most = 1 << 24; // samples are f32 when they are checked
+  FailureOr<int64_t> ignore = call.integer("ignore", -most, most);
   if (failed(ignore))
     return failure();
   auto ignored = static_cast<double>(*ignore);

@@ -419,9 +419,12 @@ mlir::Value Graph::evaluateFormula(const Mean &mean,
   auto quotient = [&](mlir::Value a, mlir::Value b) -> mlir::Value {
     return nn::DivOp::create(builder, loc, a, b);
   };
-  auto average = [&] {
+  auto average = [&](ArrayRef<size_t> places) {
+    if (places.size() == 1)
+      return quotient(means[places[0]].first, means[places[0]].second);
     mlir::Value sum = number(0), count = number(0);
-    for (auto [numerator, denominator] : means) {
+    for (size_t place : places) {
+      auto [numerator, denominator] = means[place];
       mlir::Value counts = compare(nn::Comparison::NE, denominator, number(0));
       mlir::Value value =
           nn::SelectOp::create(builder, loc, counts, quotient(numerator, denominator), number(0));
@@ -469,9 +472,7 @@ mlir::Value Graph::evaluateFormula(const Mean &mean,
     if (step.op == Op::Number) {
       stack.push_back(number(step.number));
     } else if (step.op == Op::Mean) {
-      stack.push_back(quotient(means[step.mean].first, means[step.mean].second));
-    } else if (step.op == Op::Average) {
-      stack.push_back(average());
+      stack.push_back(average(step.means));
     } else {
       mlir::Value b = stack.pop_back_val();
       stack.push_back(step.op >= Op::Add ? binary(step.op, stack.pop_back_val(), b)

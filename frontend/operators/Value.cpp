@@ -171,9 +171,13 @@ static std::string joinTerms(Mean &left, const Mean &right) {
   }
   std::string text;
   for (StringRef word : split(right.formula, ' ')) {
-    size_t place = 0;
-    bool isMean = word.starts_with("m") && !word.drop_front().getAsInteger(10, place);
-    text += " " + (isMean ? "m" + std::to_string(places[place]) : word.str());
+    std::string separator = " ";
+    for (StringRef part : split(word, '|')) {
+      size_t place = 0;
+      bool isMean = part.starts_with("m") && !part.drop_front().getAsInteger(10, place);
+      text += separator + (isMean ? "m" + std::to_string(places[place]) : part.str());
+      separator = "|";
+    }
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace dlc::rt {
 
@@ -13,13 +14,13 @@ struct Word {
   size_t operands;
 };
 constexpr Word words[] = {
-    {"average", Formula::Op::Average, 0}, {"neg", Formula::Op::Negate, 1},
-    {"abs", Formula::Op::Abs, 1},         {"exp", Formula::Op::Exp, 1},
-    {"log", Formula::Op::Log, 1},         {"log10", Formula::Op::Log10, 1},
-    {"sqrt", Formula::Op::Sqrt, 1},       {"tanh", Formula::Op::Tanh, 1},
-    {"sigmoid", Formula::Op::Sigmoid, 1}, {"relu", Formula::Op::Relu, 1},
-    {"add", Formula::Op::Add, 2},         {"sub", Formula::Op::Subtract, 2},
-    {"mul", Formula::Op::Multiply, 2},    {"div", Formula::Op::Divide, 2},
+    {"neg", Formula::Op::Negate, 1},   {"abs", Formula::Op::Abs, 1},
+    {"exp", Formula::Op::Exp, 1},      {"log", Formula::Op::Log, 1},
+    {"log10", Formula::Op::Log10, 1},  {"sqrt", Formula::Op::Sqrt, 1},
+    {"tanh", Formula::Op::Tanh, 1},    {"sigmoid", Formula::Op::Sigmoid, 1},
+    {"relu", Formula::Op::Relu, 1},    {"add", Formula::Op::Add, 2},
+    {"sub", Formula::Op::Subtract, 2}, {"mul", Formula::Op::Multiply, 2},
+    {"div", Formula::Op::Divide, 2},
 };
 
 const Word *lookup(std::string_view text) {
@@ -33,6 +34,21 @@ template <typename Number> bool isNumber(std::string_view text, Number &number) 
   auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
   return problem == std::errc() && end == text.data() + text.size() && !text.empty();
 }
+
+/// The places in `m0|m1|m4`; nothing if one of them is no mean of so many.
+std::optional<std::vector<size_t>> placesOf(std::string_view word, size_t means) {
+  std::vector<size_t> places;
+  while (true) {
+    std::string_view part = word.substr(0, word.find('|'));
+    size_t place = 0;
+    if (!part.starts_with('m') || !isNumber(part.substr(1), place) || place >= means)
+      return {};
+    places.push_back(place);
+    if (part.size() == word.size())
+      return places;
+    word.remove_prefix(part.size() + 1);
+  }
+}
 } // namespace
 
 bool Formula::isFunction(std::string_view word) {
@@ -45,22 +61,23 @@ std::optional<Formula> Formula::parse(std::string_view text, size_t means) {
   size_t depth = 0;
   while (true) {
     std::string_view part = text.substr(0, text.find(' '));
-    Step step{Op::Number};
+    Step step{Op::Number, 0, {}};
     size_t operands = 0;
     if (const Word *word = lookup(part)) {
       step.op = word->op;
       operands = word->operands;
     } else if (part.starts_with('m')) {
-      step.op = Op::Mean;
-      if (!isNumber(part.substr(1), step.mean) || step.mean >= means)
+      std::optional<std::vector<size_t>> places = placesOf(part, means);
+      if (!places)
         return {};
+      step = {Op::Mean, 0, std::move(*places)};
     } else if (!isNumber(part, step.number) || !std::isfinite(step.number)) {
       return {};
     }
     if (depth < operands || formula.list.size() == maxSteps)
       return {};
     depth = depth - operands + 1;
-    formula.list.push_back(step);
+    formula.list.push_back(std::move(step));
     if (part.size() == text.size())
       break;
     text.remove_prefix(part.size() + 1);
@@ -68,11 +85,11 @@ std::optional<Formula> Formula::parse(std::string_view text, size_t means) {
   return depth == 1 ? std::optional(std::move(formula)) : std::nullopt;
 }
 
-static double average(std::span<const Pair> means) {
+static double averageOf(std::span<const Pair> means, std::span<const size_t> places) {
   double sum = 0, count = 0;
-  for (const Pair &mean : means)
-    if (mean.count != 0) {
-      sum += mean.sum / mean.count;
+  for (size_t place : places)
+    if (means[place].count != 0) {
+      sum += means[place].sum / means[place].count;
       count += 1;
     }
   return sum / count;
@@ -122,9 +139,7 @@ double Formula::evaluate(std::span<const Pair> means) const {
     if (step.op == Op::Number) {
       stack.push_back(step.number);
     } else if (step.op == Op::Mean) {
-      stack.push_back(means[step.mean].sum / means[step.mean].count);
-    } else if (step.op == Op::Average) {
-      stack.push_back(average(means));
+      stack.push_back(averageOf(means, step.means));
     } else {
       double b = pop();
       double a = step.op >= Op::Add ? pop() : 0;

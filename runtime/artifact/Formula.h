@@ -1,9 +1,9 @@
 // A metric that is a function of means, which are pooled over rows and ranks before it is taken.
 //
-// The text is in postfix, words apart by one blank: numbers; `m0`, `m1`, ... the means; `add`,
-// `sub`, `mul`, `div` of the two values before; `neg`, `abs`, `exp`, `log`, `log10`, `sqrt`,
-// `tanh`, `sigmoid`, `relu` of the value before; `average`, the mean of all means that count
-// something. So `m0 log10 -10 mul` is -10 log10(m0).
+// The text is in postfix, words apart by one blank: numbers; `m0`, `m1`, ... the means; `m0|m1|m4`
+// the mean of those of them that count something; `add`, `sub`, `mul`, `div` of the two values
+// before; `neg`, `abs`, `exp`, `log`, `log10`, `sqrt`, `tanh`, `sigmoid`, `relu` of the value
+// before. So `m0 log10 -10 mul` is -10 log10(m0).
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,6 @@ public:
   enum class Op {
     Number,
     Mean,
-    Average,
     Negate,
     Abs,
     Exp,
@@ -43,8 +42,8 @@ public:
   };
   struct Step {
     Op op;
-    double number = 0; // of Number
-    size_t mean = 0;   // of Mean
+    double number = 0;         // of Number
+    std::vector<size_t> means; // of Mean, at least one
   };
   static constexpr size_t maxMeans = 1024, maxSteps = 1 << 14;
 

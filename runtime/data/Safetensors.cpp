@@ -64,6 +64,9 @@ public:
 
 private:
   Error damaged(const std::string &why) const {
+    return unreadable(why + "; copy it again, or give another one");
+  }
+  Error unreadable(const std::string &why) const {
     return Error(ErrorCode::BadInput,
                  "cannot read safetensors file '" + path + "': " + printable(why));
   }
@@ -91,7 +94,8 @@ private:
       return ElementType::F64;
     if (dtype == "I64")
       return ElementType::I64;
-    throw damaged("tensor " + name + " has type " + dtype + "; wanted F32, F16, BF16, F64 or I64");
+    throw unreadable("tensor " + name + " has type " + dtype +
+                     "; wanted F32, F16, BF16, F64 or I64");
   }
 
   static bool isEntry(const json &entry) {
@@ -114,7 +118,7 @@ private:
       throw damaged("it is truncated: tensor " + name + " ends at byte " + std::to_string(end) +
                     " of " + std::to_string(data.size()));
     ranges.emplace_back(begin, end);
-    Array array({path + "' (tensor " + printable(name) + ")", type(name, entry),
+    Array array({path + ", tensor " + printable(name), type(name, entry),
                  entry["shape"].get<std::vector<int64_t>>()},
                 data.subspan(begin, end - begin), nullptr);
     Tensor result{array.shape(), std::vector<float>(static_cast<size_t>(array.elements()))};

@@ -68,6 +68,12 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
     writer = std::make_unique<CheckpointWriter>(session, data.record());
 }
 
+/// What figure an epoch is judged by changes with the monitor, and where validation begins or ends.
+static bool isOfAnotherFigure(const RecipeChange &change) {
+  return change.name == "monitor" ||
+         (change.name == "val" && change.was.empty() != change.now.empty());
+}
+
 /// Loads variables and state of the run that is resumed, or the weights that a fresh run starts
 /// from. Returns the recipe of that run.
 Recipe Trainer::startRecipe() {
@@ -78,7 +84,6 @@ Recipe Trainer::startRecipe() {
                        "give the folders that the run began with");
     data.setStatistics(loaded.data.statistics);
     state = std::move(loaded.state);
-    requireBest();
     std::vector<RecipeChange> changes =
         recipe.takeUp(state.recipe, options.overrides, directory.last());
     for (const RecipeChange &change : changes) {
@@ -89,6 +94,9 @@ Recipe Trainer::startRecipe() {
                                  {"was", change.was},
                                  {"now", change.now}});
     }
+    if (std::any_of(changes.begin(), changes.end(), isOfAnotherFigure))
+      forgetBest();
+    requireBest();
     for (const std::string &name : options.overrides)
       if (std::none_of(changes.begin(), changes.end(),
                        [&](const RecipeChange &change) { return change.name == name; }))
@@ -101,6 +109,18 @@ Recipe Trainer::startRecipe() {
     startAverages(session);
   state.recipe = recipe.values();
   return recipe;
+}
+
+/// Figures of another kind cannot be compared with the best so far. What plateaus have done to the
+/// rate stays.
+void Trainer::forgetBest() {
+  if (state.monitor.hasBest)
+    notes.push_back("epochs are judged by another figure from now on: the best one so far, " +
+                    std::to_string(state.monitor.bestEpoch) + ", counts no more, and '" +
+                    directory.best() + "' will be another's; copy it to keep it");
+  state.monitor = {};
+  for (Plateau &plateau : state.plateaus)
+    plateau = {plateau.factor, plateau.patience, plateau.scale, false, 0, 0};
 }
 
 /// Steps keep equal variables equal, and never make unequal ones equal.

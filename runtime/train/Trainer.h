@@ -37,6 +37,7 @@ private:
   Recipe startRecipe();
   void requireEqualStart() const;
   void takeUpTotals();
+  void forgetBest();
   void requireBest() const;
   int64_t stepsPerEpoch(int64_t samplesPerStep) const;
   void requireSavedEpoch() const;

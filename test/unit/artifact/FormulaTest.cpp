@@ -24,13 +24,17 @@ TEST(Formula, IsReadInPostfix) {
 }
 
 TEST(Formula, AveragesWhatCounts) {
-  EXPECT_EQ(valueOf("average", {{1, 2}, {0, 0}, {1, 4}}), 0.375);
-  EXPECT_TRUE(std::isnan(valueOf("average", {{0, 0}})));
+  std::vector<Pair> means = {{1, 2}, {0, 0}, {1, 4}, {9, 3}};
+  EXPECT_EQ(valueOf("m0|m1|m2", means), 0.375);
+  EXPECT_EQ(valueOf("m3 m2|m3 mul", means), 3 * 1.625);
+  EXPECT_TRUE(std::isnan(valueOf("m1", means)));
+  EXPECT_TRUE(std::isnan(valueOf("m1|m1", means)));
 }
 
 TEST(Formula, RefusesWhatIsNone) {
-  for (const char *text : {"", " ", "m0 ", " m0", "m0  m1 add", "m2", "m", "m-1", "m0x", "m0 m1",
-                           "add", "m0 add", "neg", "1,5", "inf", "nan", "0x10", "x", "M0"})
+  for (const char *text : {"",     " ",     "m0 ", " m0",    "m0  m1 add", "m2",     "m",    "m-1",
+                           "m0x",  "m0 m1", "add", "m0 add", "neg",        "1,5",    "inf",  "nan",
+                           "0x10", "x",     "M0",  "m0|",    "m0|m2",      "m0||m1", "m0|1", "|m0"})
     EXPECT_FALSE(Formula::parse(text, 2)) << text;
   std::string numbers = "1";
   for (size_t i = 1; i < Formula::maxSteps / 2; ++i)

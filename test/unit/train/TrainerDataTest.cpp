@@ -140,6 +140,33 @@ TEST_F(TrainerDataTest, ValidationThatFailsLosesNoSteps) {
   EXPECT_EQ(trained("cut/run"), trained("whole/run"));
 }
 
+/// A training loss is no best figure of validation, whose losses may all be higher.
+TEST_F(TrainerDataTest, TheBestBeginsAnewWhereValidationBegins) {
+  writeData(sound);
+  writeValidation({11, 12, 13, 14, 15, 16, 17});
+  TrainOptions run = options("run");
+  run.epochs = 1;
+  train(run);
+  TrainOptions rest = validated("run");
+  rest.resume = true;
+  rest.epochs = 3;
+  rest.overrides = {"val"};
+  train(rest);
+  EXPECT_NE(printed().find("epochs are judged by another figure from now on: the best one so far, "
+                           "1, counts no more"),
+            std::string::npos)
+      << printed();
+  TensorFile last = readSafetensors(directory / "run/last.safetensors");
+  Monitor monitor = RunState::fromJson(last.metadata.at("dlc.run"), "run").monitor;
+  EXPECT_GE(monitor.bestEpoch, 2);
+  EXPECT_GT(monitor.best, 10);
+  EXPECT_EQ(monitor.epochsWithout, 3 - monitor.bestEpoch);
+  run = resumption("run");
+  run.validation = rest.validation;
+  run.epochs = 4;
+  EXPECT_EQ(failure(run), "no error");
+}
+
 TEST_F(TrainerDataTest, APartThatIsNotValidatedIsOnceItsDataAreMended) {
   for (int64_t steps : {1, 3}) { // of 4 in an epoch
     SCOPED_TRACE(steps);
