@@ -63,10 +63,10 @@ def value_of(expression, means):
             stack[-2:] = [two[word](*stack[-2:])]
         elif word in one:
             stack[-1:] = [one[word](stack[-1])]
-        elif word == "average":
-            stack.append(np.nanmean(means))
+        elif word.startswith("m"):
+            stack.append(np.nanmean([means[int(mean[1:])] for mean in word.split("|")]))
         else:
-            stack.append(means[int(word[1:])] if word.startswith("m") else float(word))
+            stack.append(float(word))
     return np.float64(stack[0])
 
 
