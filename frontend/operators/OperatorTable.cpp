@@ -496,11 +496,11 @@ static constexpr CallSpec operators[] = {
      "A metric. Of equal logits the first counts as the largest.", emitAccuracy, Better::Higher},
     {"iou", op, "intersection over union", overlapArguments,
      "A metric: pooled over the whole evaluation and all ranks. With `classes` NAME is the mean "
-     "over the classes that occur, NAME.0 and so on that of each.",
+     "over the classes that occur and are not ignored, NAME.0 and so on that of each.",
      emitIou, Better::Higher},
     {"dice", op, "twice the intersection over the sum of both", overlapArguments,
      "A metric: pooled over the whole evaluation and all ranks. With `classes` NAME is the mean "
-     "over the classes that occur, NAME.0 and so on that of each.",
+     "over the classes that occur and are not ignored, NAME.0 and so on that of each.",
      emitDice, Better::Higher},
     {"psnr", op, "peak signal-to-noise ratio in dB", psnrArguments,
      "A metric: 10 log10(range^2 / mse), of the mse over the whole evaluation and all ranks, which "
