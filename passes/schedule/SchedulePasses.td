@@ -39,7 +39,7 @@ def AssignLayouts : Pass<"dlc-assign-layouts", "::dlc::nn::ModelOp"> {
     ```
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu:native\"", "cpu:native|avx2|avx512|avx512-bf16|amx, cpu:FILE.json or test:rules">,
+    Option<"target", "target", "std::string", "\"cpu:native\"", "cpu:native|avx2|avx512|avx512-bf16|zen4|amx, cpu:FILE.json or test:rules">,
     Option<"threads", "threads", "unsigned", "1", "plan for teams of 1..threads">,
     Option<"math", "math", "std::string", "\"fast\"", "strict: direct algorithms only; fast: Winograd too">];
 }

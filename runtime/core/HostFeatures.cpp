@@ -58,4 +58,6 @@ std::vector<std::string> missingFeatures(const std::vector<std::string> &wanted)
 
 std::string hostProcessor() { return cpuInfo("model name"); }
 
+std::string hostFamily() { return cpuInfo("vendor_id") + " " + cpuInfo("cpu family"); }
+
 } // namespace dlc::rt

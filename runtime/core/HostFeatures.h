@@ -15,4 +15,7 @@ std::vector<std::string> missingFeatures(const std::vector<std::string> &wanted)
 /// The processor's name, e.g. "AMD EPYC".
 std::string hostProcessor();
 
+/// Its vendor and family, e.g. "AuthenticAMD 25", as the operating system has them.
+std::string hostFamily();
+
 } // namespace dlc::rt

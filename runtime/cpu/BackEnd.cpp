@@ -21,7 +21,8 @@ std::string describeCpu() {
   const dnnl_version_t *version = dnnl_version();
   CpuTarget native("cpu:native", 1);
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-         std::to_string(version->patch) + ", native target " + native.name();
+         std::to_string(version->patch) + ", native target " + native.name() +
+         (native.table().empty() ? "" : " by the table of " + native.table());
 }
 
 const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeCpuDevice,

@@ -132,9 +132,11 @@ public:
   std::string run();
 
 private:
-  /// Implementation, and the family of the first operand's layout; strided windows apart.
+  /// Implementation, dtype, and the family of the first operand's layout; strided windows apart.
   struct Key {
-    std::string implementation, family;
+    std::string implementation;
+    DType dtype;
+    std::string family;
     bool strided;
     auto operator<=>(const Key &) const = default;
   };
@@ -166,6 +168,8 @@ unsigned usableCores() {
   return sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask))
                                                        : 1;
 }
+
+const char *nameOf(DType dtype) { return dtype == DType::BF16 ? "bf16" : "f32"; }
 
 double rounded(double value) { return std::round(value * 100) / 100; }
 
@@ -212,12 +216,14 @@ void Calibration::add(const KernelRequest &request) {
   std::set<Key> seen;
   for (const KernelCandidate &candidate : planner.candidates(request).candidates) {
     KernelTraits traits = kernelTraits(request, candidate.layouts, candidate.implementation);
-    Key key{traits.implementation, traits.family, traits.strided};
+    Key key{traits.implementation, traits.dtype, traits.family, traits.strided};
     // GEMM's convolutions are too slow to be taken; plain activations are for images alone.
     bool isProduct = request.op == KernelOp::Matmul;
     bool isTaken = candidate.implementation.find("gemm") == std::string::npos &&
                    (traits.family != "plain" || traits.input < 16);
-    if (late() || (!isProduct && !isTaken) || !seen.insert(key).second)
+    // Our Winograd computes in f32 whatever it reads; it has been measured then.
+    bool isKnown = traits.dtype != request.operands[0].dtype;
+    if (late() || isKnown || (!isProduct && !isTaken) || !seen.insert(key).second)
       continue;
     if (double nanoseconds = timeOf(request, candidate, memory.bytes()))
       found[key].push_back(
@@ -229,8 +235,8 @@ void Calibration::measureConvolutions(DType dtype) {
   std::vector<Size> all = sizes();
   for (size_t i = 0; i < all.size() && !late(); ++i) {
     if (i % 8 == 0)
-      progress(std::string(dtype == DType::BF16 ? "bf16" : "f32") + " convolutions: " +
-               std::to_string(i) + " of " + std::to_string(all.size()) + " sizes");
+      progress(std::string(nameOf(dtype)) + " convolutions: " + std::to_string(i) + " of " +
+               std::to_string(all.size()) + " sizes");
     for (KernelOp op : {KernelOp::Conv, KernelOp::ConvGradData, KernelOp::ConvGradFilter})
       // Nobody wants the gradient of an image.
       if (op != KernelOp::ConvGradData || all[i].input > 3)
@@ -262,7 +268,7 @@ void Calibration::writeEfficiencies() {
   });
   Json rows = Json::array();
   for (auto &[key, samples] : sorted) {
-    Json row = {{"implementation", key.implementation}};
+    Json row = {{"implementation", key.implementation}, {"dtype", nameOf(key.dtype)}};
     bool product = samples.front().traits.op == KernelOp::Matmul;
     if (!product) {
       row["layout"] = key.family;

@@ -14,7 +14,7 @@ namespace dlc::rt {
 namespace {
 
 struct EmbeddedTable {
-  std::string_view isa;
+  std::string_view name;
   std::string_view json;
 };
 constexpr EmbeddedTable embeddedTables[] = {
@@ -62,8 +62,16 @@ const InstructionSet *findSet(std::string_view name) {
 
 std::string unknownTarget(const std::string &name) {
   return "unknown target '" + name +
-         "'; known are cpu:native, cpu:avx2, cpu:avx512, cpu:avx512-bf16, cpu:amx and "
+         "'; known are cpu:native, cpu:avx2, cpu:avx512, cpu:avx512-bf16, cpu:zen4, cpu:amx and "
          "cpu:FILE.json";
+}
+
+/// The text of a table that is compiled in; null if there is none of that name.
+const EmbeddedTable *findTable(std::string_view target) {
+  for (const EmbeddedTable &table : embeddedTables)
+    if (target == "cpu:" + std::string(table.name))
+      return &table;
+  return nullptr;
 }
 
 const InstructionSet &nativeSet() {
@@ -77,11 +85,11 @@ const InstructionSet &nativeSet() {
   return *best;
 }
 
-nlohmann::json readFile(const std::string &path) {
+nlohmann::ordered_json readFile(const std::string &path) {
   std::ifstream file(path);
   if (!file)
     throw Error(ErrorCode::BadInput, "cannot open the target description " + path);
-  return nlohmann::json::parse(file);
+  return nlohmann::ordered_json::parse(file);
 }
 
 const char *operationKey(KernelOp op) {
@@ -102,10 +110,19 @@ const char *operationKey(KernelOp op) {
 } // namespace
 
 nlohmann::ordered_json embeddedTable(const std::string &name) {
-  for (const EmbeddedTable &embedded : embeddedTables)
-    if (name == "cpu:" + std::string(embedded.isa))
-      return nlohmann::ordered_json::parse(embedded.json);
-  throw Error(ErrorCode::Runtime, "no table is compiled in for " + name);
+  if (const EmbeddedTable *found = findTable(name))
+    return nlohmann::ordered_json::parse(found->json);
+  throw Error(ErrorCode::BadInput, unknownTarget(name));
+}
+
+std::string targetOf(const std::string &isa, const std::string &family) {
+  for (const EmbeddedTable &embedded : embeddedTables) {
+    auto table = nlohmann::ordered_json::parse(embedded.json);
+    std::vector<std::string> families = table.value("processors", std::vector<std::string>());
+    if (table.at("isa") == isa && std::ranges::find(families, family) != families.end())
+      return "cpu:" + std::string(embedded.name);
+  }
+  return "cpu:" + isa;
 }
 
 /// A file's name alone is a table.
@@ -117,29 +134,24 @@ CpuTarget::CpuTarget(const std::string &given, unsigned threads) : threads(std::
   std::string name = withKind(given);
   if (!name.starts_with("cpu:"))
     throw Error(ErrorCode::BadInput,
-                name == "native" || findSet(name)
+                name == "native" || findTable("cpu:" + name)
                     ? "unknown target '" + name + "'; did you mean cpu:" + name + "?"
                     : unknownTarget(name));
-  std::string_view variant = std::string_view(name).substr(4);
-  std::optional<nlohmann::json> table;
+  if (name == "cpu:native")
+    name = targetOf(nativeSet().name, hostFamily());
   try {
-    const InstructionSet *set = nullptr;
-    if (variant == "native") {
-      set = &nativeSet();
-    } else if (variant.ends_with(".json")) {
-      table = readFile(std::string(variant));
-      tableName = name;
-      set = findSet(table->at("isa").get<std::string>());
-    } else {
-      set = findSet(variant);
-    }
+    nlohmann::ordered_json table =
+        name.ends_with(".json") ? readFile(name.substr(4)) : embeddedTable(name);
+    const InstructionSet *set = findSet(table.at("isa").get<std::string>());
     if (!set)
       throw Error(ErrorCode::BadInput, unknownTarget(name));
     canonicalName = std::string("cpu:") + set->name;
+    if (name != canonicalName)
+      tableName = name;
     requiredFeatures = featuresUpTo(*set);
     maxIsa = set->isa;
     vectorWidth = set->vectorBits;
-    readTable(table ? *table : nlohmann::json(embeddedTable(canonicalName)));
+    readTable(table);
   } catch (const nlohmann::json::exception &error) {
     throw Error(ErrorCode::BadInput, "target description of " + name + ": " + error.what());
   }
@@ -184,7 +196,7 @@ LoopLimits CpuTarget::loops() {
   };
 }
 
-void CpuTarget::readTable(const nlohmann::json &table) {
+void CpuTarget::readTable(const nlohmann::ordered_json &table) {
   gflopsF32 = table.at("gflops_per_core").at("f32");
   gflopsBF16 = table.at("gflops_per_core").at("bf16");
   // Bandwidth by number of cores; it saturates with the last entry.
@@ -192,11 +204,11 @@ void CpuTarget::readTable(const nlohmann::json &table) {
   bandwidth = byCores.at(std::min<size_t>(threads, byCores.size()) - 1);
   overheadNanoseconds = table.at("kernel_overhead_ns");
   lastLevelBytes = table.value("cache_bytes", uint64_t{0});
-  for (const nlohmann::json &entry : table.at("efficiency"))
+  for (const nlohmann::ordered_json &entry : table.at("efficiency"))
     rows.push_back(readRow(entry));
 }
 
-CpuTarget::Row CpuTarget::readRow(const nlohmann::json &entry) {
+CpuTarget::Row CpuTarget::readRow(const nlohmann::ordered_json &entry) {
   Row row{entry.at("implementation"), entry.value("layout", ""), {}, {}, {}};
   if (entry.contains("strided"))
     row.strided = entry.at("strided").get<bool>();
@@ -209,7 +221,7 @@ CpuTarget::Row CpuTarget::readRow(const nlohmann::json &entry) {
     if (value.is_number())
       steps.push_back({0, 0, 0, value});
     else
-      for (const nlohmann::json &step : value) {
+      for (const nlohmann::ordered_json &step : value) {
         size_t last = step.size() - 1;
         steps.push_back({step.at(0), step.at(last > 1 ? 1 : 0),
                          last > 2 ? step.at(2).get<int64_t>() : 0, step.at(last)});

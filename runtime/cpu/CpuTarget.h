@@ -1,11 +1,12 @@
 // What the planner knows of a CPU it plans for: instruction sets and the cost table.
 //
-// The tables are targets/*.json, compiled in; `cpu:FILE.json` reads one that was measured on a
-// machine. Costs are estimates that rank alternatives and feed forecasts; nothing is timed. A
-// table's efficiencies are shares of peak: a number, or steps [channels, share], [input channels,
-// output channels, share] or [input channels, output channels, pixels of a batch, share], of
-// matrix products [rows, share]. A row may be for one layout, window or dtype only; that of
-// `generated` is for the products that the compiler writes.
+// The tables are targets/*.json, compiled in: one of each instruction set, and those of processors
+// that differ from it; `cpu:FILE.json` reads one that was measured on a machine. Costs are
+// estimates that rank alternatives and feed forecasts; nothing is timed. A table's efficiencies are
+// shares of peak: a number, or steps [channels, share], [input channels, output channels, share] or
+// [input channels, output channels, pixels of a batch, share], of matrix products [rows, share]. A
+// row may be for one layout, window or dtype only; that of `generated` is for the products that the
+// compiler writes.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
@@ -32,9 +33,9 @@ struct KernelTraits {
 
 class CpuTarget {
 public:
-  /// `given` is cpu:native|avx2|avx512|avx512-bf16|amx, cpu:FILE.json or FILE.json. Throws Error
-  /// for an unknown name, an unreadable table, or a target whose instruction sets this machine
-  /// lacks.
+  /// `given` is cpu:native|avx2|avx512|avx512-bf16|zen4|amx, cpu:FILE.json or FILE.json. Throws
+  /// Error for an unknown name, an unreadable table, or a target whose instruction sets this
+  /// machine lacks.
   CpuTarget(const std::string &given, unsigned threads);
 
   const std::string &name() const { return canonicalName; }
@@ -53,7 +54,8 @@ public:
   /// Bytes of the last level that a team shares; 0 if the table does not say.
   uint64_t cacheBytes() const { return lastLevelBytes; }
 
-  /// The file that `name` gave, as "cpu:FILE.json"; else empty.
+  /// The target of the table if it is not the instruction set's own, as "cpu:zen4" or
+  /// "cpu:FILE.json"; else empty.
   const std::string &table() const { return tableName; }
 
   /// Nanoseconds of a library kernel: FLOPs over peak times efficiency, or bytes over bandwidth,
@@ -79,8 +81,8 @@ private:
     bool fits(const KernelTraits &kernel) const;
   };
 
-  void readTable(const nlohmann::json &table);
-  static Row readRow(const nlohmann::json &entry);
+  void readTable(const nlohmann::ordered_json &table);
+  static Row readRow(const nlohmann::ordered_json &entry);
   double efficiency(const KernelTraits &kernel) const;
   double peak(DType dtype) const;
 
@@ -96,7 +98,11 @@ private:
   std::vector<Row> rows;
 };
 
-/// The table that is compiled in for a canonical target name.
+/// The table that is compiled in for a target, e.g. "cpu:avx2" or "cpu:zen4".
 nlohmann::ordered_json embeddedTable(const std::string &name);
+
+/// The target whose table is for processors of this instruction set and, as "AuthenticAMD 25", of
+/// this vendor and family; the instruction set's own if there is none for them.
+std::string targetOf(const std::string &isa, const std::string &family);
 
 } // namespace dlc::rt

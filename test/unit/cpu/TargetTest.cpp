@@ -1,6 +1,7 @@
 // Cost tables: what of a kernel its efficiency may depend on, and tables from files.
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/HostFeatures.h"
 #include "runtime/cpu/CpuPlanner.h"
 
 #include <gtest/gtest.h>
@@ -71,9 +72,30 @@ TEST(CpuTarget, BadTableIsBadInput) {
   EXPECT_THROW(CpuTarget("cpu:/nowhere.json", 1), Error);
 }
 
+TEST(CpuTarget, ProcessorsThatDifferHaveTheirOwnTable) {
+  EXPECT_EQ(targetOf("avx512-bf16", "AuthenticAMD 25"), "cpu:zen4");
+  EXPECT_EQ(targetOf("avx512-bf16", "AuthenticAMD 26"), "cpu:avx512-bf16");
+  EXPECT_EQ(targetOf("avx512-bf16", "GenuineIntel 25"), "cpu:avx512-bf16");
+  EXPECT_EQ(targetOf("avx2", "AuthenticAMD 25"), "cpu:avx2") << "Zen 3";
+}
+
+// A target of such a table is the instruction set's, and later passes find the table again.
+TEST(CpuTarget, TableOfAProcessorKeepsItsNameForLaterPasses) {
+  if (!missingFeatures({"avx512bf16"}).empty())
+    GTEST_SKIP() << "no bf16 instructions";
+  CpuTarget target("cpu:zen4", 1);
+  EXPECT_EQ(target.name(), "cpu:avx512-bf16");
+  EXPECT_EQ(target.table(), "cpu:zen4");
+  EXPECT_EQ(CpuTarget("cpu:avx512-bf16", 1).table(), "");
+  KernelTraits kernel{KernelOp::Conv, DType::F32, "jit:avx512_core", "blocked", false, 64, 64, 784};
+  EXPECT_GT(target.kernelCost(kernel, 1000000000, 0),
+            1.5 * CpuTarget("cpu:avx512-bf16", 1).kernelCost(kernel, 1000000000, 0))
+      << "vectors of 256 bits against 512";
+}
+
 // Each table that is compiled in is one that calibration can fill in.
 TEST(CpuTarget, TablesAreComplete) {
-  for (const char *name : {"cpu:avx2", "cpu:avx512", "cpu:avx512-bf16", "cpu:amx"}) {
+  for (const char *name : {"cpu:avx2", "cpu:avx512", "cpu:avx512-bf16", "cpu:zen4", "cpu:amx"}) {
     nlohmann::ordered_json table = embeddedTable(name);
     for (const char *key : {"isa", "gflops_per_core", "bandwidth_gb_per_s", "kernel_overhead_ns",
                             "cache_bytes", "efficiency"})
