@@ -40,7 +40,8 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       ->check(CLI::IsMember(outputNames()))
       ->default_str("dlx");
   command
-      .add_option("--target", options.target, "cpu:native|avx2|avx512|avx512-bf16|zen4|amx|FILE.json")
+      .add_option("--target", options.target,
+                  "cpu:native|avx2|avx512|avx512-bf16|zen4|amx|FILE.json")
       ->default_str(DefaultDecisions::target);
   command.add_option("--math", options.math, "strict: direct algorithms only; fast: Winograd too")
       ->check(CLI::IsMember({"strict", "fast"}))
