@@ -28,6 +28,7 @@ class Case:
     rows: int = 4  # of a batch of all ranks
     steps: dict = dataclasses.field(default_factory=lambda: {1: STEPS, 2: STEPS})  # by the number of ranks
     folder: pathlib.Path = ROOT / "models"
+    draws: tuple = ()  # of each step's batch, as make_expected.py finds them; without them all steps' are drawn at once
 
     @property
     def path(self):
@@ -45,7 +46,14 @@ class Case:
 
     def batches(self):
         """Name -> the rows of all steps."""
+        if self.draws:
+            steps = [self.batch(step, draw) for step, draw in enumerate(self.draws)]
+            return {name: np.concatenate([step[name] for step in steps]) for name in self.inputs}
         return {name: drawn_input(f"{self.name} {name}", kind, (max(self.steps.values()) * self.rows, *shape)) for name, (kind, shape) in self.inputs.items()}
+
+    def batch(self, step, draw):
+        """Name -> the rows of one step, as a draw of that number makes them."""
+        return {name: drawn_input(f"{self.name} {name} {step} {draw}", kind, (self.rows, *shape)) for name, (kind, shape) in self.inputs.items()}
 
 
 def uniform(key, shape):
@@ -164,7 +172,7 @@ SMALL = [
 
 # A step of these takes the evaluator some 5 to 20 s, 80 s with the auxiliary head, which wants images of 299 and two on a rank.
 LARGE = [
-    classifier("vgg16", 32, rows=2, optimizer=SLOWEST),
+    classifier("vgg16", 32, rows=2, optimizer=SLOWEST, draws=(3, 0, 0, 0, 7)),
     classifier("resnet50", 40, optimizer=SLOW),
     classifier("resnet50_svhn", 12, optimizer=SLOW, channels=1),
     classifier("resnet101", 40, optimizer=SLOW),
