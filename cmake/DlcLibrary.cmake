@@ -99,6 +99,20 @@ function(dlc_add_program NAME)
   set_property(GLOBAL APPEND PROPERTY DLC_PROGRAMS ${NAME})
 endfunction()
 
+# dlc_embed_tables(DIRECTORY OUT): the JSON files of a directory as rows {name, json} in OUT below the build directory,
+# so that a module needs no data files.
+function(dlc_embed_tables DIR OUT)
+  file(GLOB tables CONFIGURE_DEPENDS ${DIR}/*.json)
+  set(rows "")
+  foreach(table IN LISTS tables)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${table})
+    get_filename_component(name ${table} NAME_WE)
+    file(READ ${table} json)
+    string(APPEND rows "{\"${name}\", R\"json(${json})json\"},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${OUT} CONTENT "${rows}" @ONLY)
+endfunction()
+
 # dlc_add_schema(FILE.fbs [flag...]): "runtime/AREA/FILE_generated.h" below the build directory.
 function(dlc_add_schema FBS)
   get_filename_component(stem ${FBS} NAME_WE)
@@ -110,6 +124,7 @@ function(dlc_add_schema FBS)
             ${ARGN} -o ${CMAKE_BINARY_DIR}/${dir} ${FBS}
     DEPENDS ${FBS}
     COMMENT "Generating ${dir}/${stem}_generated.h")
-  add_custom_target(dlc-schema-${stem} DEPENDS ${out})
-  add_dependencies(dlc-schema dlc-schema-${stem})
+  string(REPLACE / - target dlc-schema-${dir}-${stem})
+  add_custom_target(${target} DEPENDS ${out})
+  add_dependencies(dlc-schema ${target})
 endfunction()

@@ -22,6 +22,7 @@ ALLOWED = {
     "runtime/core": "runtime/artifact",
     "runtime/cpu/kernels": "runtime/core",
     "runtime/cpu": "runtime/artifact runtime/core runtime/cpu/kernels",
+    "runtime/cuda": "runtime/artifact runtime/core",
     "runtime/comm": "runtime/artifact runtime/core",
     "runtime/comm/mpi": "runtime/artifact runtime/core runtime/comm",
     "runtime/data/steps": "runtime/artifact runtime/core",

@@ -1,0 +1,40 @@
+// The module's one entry.
+
+#include "runtime/core/BackEnd.h"
+
+#include "runtime/artifact/Error.h"
+#include "runtime/cuda/CudaPlanner.h"
+
+namespace dlc::rt {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw Error(ErrorCode::Runtime, "this version compiles for GPUs and does not run on them");
+}
+
+std::unique_ptr<Device> makeCudaDevice(const artifact::Target &, unsigned, ControlPlane &) {
+  refuse();
+}
+
+MachineSpeed measureGpu() { refuse(); }
+
+std::string calibrateGpu(const std::function<void(const std::string &)> &) { refuse(); }
+
+std::string describeCuda() {
+  std::string reason;
+  const cudnn::Functions *library = cudnn::open(reason);
+  return library ? "cuDNN " + cudnn::versionText(library->getVersion()) + ", for planning"
+                 : "no cuDNN: " + reason;
+}
+
+const BackEnd backEnd{BackEnd::currentVersion,
+                      makeCudaPlanner,
+                      makeCudaDevice,
+                      measureGpu,
+                      calibrateGpu,
+                      describeCuda};
+
+} // namespace
+} // namespace dlc::rt
+
+extern "C" const dlc::rt::BackEnd *dlc_back_end() { return &dlc::rt::backEnd; }

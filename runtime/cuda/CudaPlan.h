@@ -1,0 +1,41 @@
+// A planned kernel of NVIDIA's libraries and its bytes in the artifact (plan.fbs).
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+/// c [m, n] = op(a) op(b) + bias, all row-major.
+struct ProductPlan {
+  uint64_t m = 0, n = 0, k = 0;
+  DType factors = DType::F32; // of a and b
+  DType result = DType::F32;  // of c and the bias
+  bool transposeA = false, transposeB = false;
+  bool bias = false, relu = false;
+  bool exact = false; // f32 without tensor cores
+
+  bool operator==(const ProductPlan &) const = default;
+};
+
+/// Either a convolution's plans or a product.
+struct CudaPlan {
+  std::vector<std::string> convolutions; // cuDNN's texts, the planned one first
+  std::optional<ProductPlan> product;
+  uint64_t workspaceBytes = 0;
+
+  /// True if cuBLASLt has the product of a request: factors of one type, the result of theirs or
+  /// f32, a bias of the result's.
+  static bool isProduct(const KernelRequest &request);
+  static ProductPlan productOf(const KernelRequest &request);
+
+  std::vector<uint8_t> serialize() const;
+  /// Throws Error(Artifact) naming the kernel if the bytes are not a plan.
+  static CudaPlan deserialize(std::span<const uint8_t> bytes, const std::string &kernel);
+};
+
+} // namespace dlc::rt

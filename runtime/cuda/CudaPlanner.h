@@ -1,0 +1,53 @@
+// Plans kernels for GPUs on cuDNN and cuBLASLt, on machines that need not have one.
+//
+// Convolutions are cuDNN's, by engines that are there already, deterministic and, in strict math,
+// exact; products are cuBLASLt's. Both write in place of their results alone: what they cannot do,
+// pooling and reorders too, is left to generated code.
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+#include "runtime/cuda/CudaTarget.h"
+#include "runtime/cuda/CudnnGraph.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+class CudaPlanner final : public KernelPlanner {
+public:
+  /// What a kernel of a library may use at most, unless no engine does with it: one slab of it
+  /// serves all, and has room for other plans of the same operation.
+  static constexpr uint64_t slabBytes = 32 << 20;
+  /// Plans that a kernel is stored with beside its own.
+  static constexpr size_t mostAlternatives = 3;
+
+  /// Throws Error if the target is unknown or too old.
+  CudaPlanner(const std::string &targetName, const cudnn::Functions &library);
+
+  const PlannerTarget &target() const noexcept override { return description; }
+  CandidateList candidates(const KernelRequest &request) noexcept override;
+  std::vector<uint8_t> finalise(const KernelRequest &request, const KernelCandidate &choice,
+                                std::string &reason) noexcept override;
+  double generatedCost(uint64_t bytes, uint64_t flops) const noexcept override;
+  double generatedCost(const KernelRequest &request) const noexcept override;
+
+private:
+  CandidateList convolutions(const KernelRequest &request) const;
+  CandidateList products(const KernelRequest &request) const;
+  /// Admissible plans that fit the slab, best first; one that does not, if none does.
+  std::vector<cudnn::Plan> plansOf(const KernelRequest &request, size_t most,
+                                   std::string &reason) const;
+
+  CudaTarget costs;
+  const cudnn::Functions &library;
+  PlannerTarget description;
+};
+
+/// The planner for a target, or null with `reason` set: an unknown target, or no cuDNN. Costs are a
+/// whole device's: `threads` says nothing.
+std::unique_ptr<KernelPlanner> makeCudaPlanner(const std::string &targetName, unsigned threads,
+                                               std::string &reason) noexcept;
+
+} // namespace dlc::rt

@@ -1,0 +1,122 @@
+#include "runtime/cuda/CudaTarget.h"
+
+#include "runtime/artifact/Error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+namespace dlc::rt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct EmbeddedDescription {
+  std::string_view name;
+  std::string_view json;
+};
+constexpr EmbeddedDescription embeddedDescriptions[] = {
+#include "runtime/cuda/targets.inc"
+};
+
+constexpr unsigned leastCapability = 80; // bf16, and what cuDNN plans for
+
+Json readDescription(const std::string &given) {
+  std::string name = given.substr(given.find(':') + 1);
+  if (name.ends_with(".json")) {
+    std::ifstream file(name);
+    if (!file)
+      throw Error(ErrorCode::BadInput, "cannot open the target description " + name);
+    return Json::parse(file);
+  }
+  std::string known;
+  for (const EmbeddedDescription &row : embeddedDescriptions) {
+    if (row.name == name)
+      return Json::parse(row.json);
+    known += (known.empty() ? "cuda:" : ", cuda:") + std::string(row.name);
+  }
+  throw Error(ErrorCode::BadInput,
+              "unknown target '" + given + "'; known are " + known + " and cuda:FILE.json");
+}
+
+/// A positive number of a description.
+template <typename Number> Number positive(const Json &table, const char *field) {
+  auto value = table.at(field).get<Number>();
+  if (!(value > 0))
+    throw Error(ErrorCode::BadInput, std::string("'") + field + "' must be positive");
+  return value;
+}
+
+} // namespace
+
+CudaTarget::CudaTarget(const std::string &given) : given(given) {
+  try {
+    read(readDescription(given));
+  } catch (const nlohmann::json::exception &error) {
+    throw Error(ErrorCode::BadInput, "target description of " + given + ": " + error.what());
+  }
+}
+
+void CudaTarget::read(const Json &table) {
+  sourceText = table.at("source");
+  const Json &peaks = table.at("tflops"), &shares = table.at("shares"),
+             &properties = table.at("properties");
+  bf16 = positive<double>(peaks, "bf16");
+  f16 = positive<double>(peaks, "f16");
+  tf32 = positive<double>(peaks, "tf32");
+  f32 = positive<double>(peaks, "f32");
+  bandwidth = positive<double>(table, "bandwidth_gb_per_s");
+  bandwidthShare = positive<double>(shares, "bandwidth");
+  tensorShare = positive<double>(shares, "tensor");
+  unalignedShare = positive<double>(shares, "unaligned");
+  simtShare = positive<double>(shares, "simt");
+  overheadNanoseconds = positive<double>(table, "kernel_overhead_ns");
+  capability = positive<unsigned>(properties, "deviceVer") / 10;
+  globalBytes = positive<uint64_t>(properties, "totalGlobalMem");
+  secondLevelBytes = positive<uint64_t>(properties, "l2CacheSize");
+  for (const char *field : {"multiProcessorCount", "maxSharedMemoryPerBlockOptin",
+                            "maxThreadsPerSM", "maxRegistersPerSM"})
+    positive<uint64_t>(properties, field);
+  propertyText = properties.dump();
+  canonicalName = "cuda:sm_" + std::to_string(capability);
+  if (capability < leastCapability)
+    throw Error(ErrorCode::BadInput,
+                "cannot plan for " + properties.at("deviceName").get<std::string>() + ": sm_" +
+                    std::to_string(capability) +
+                    " multiplies no bf16 and cuDNN 9 plans no kernels for it; sm_80 (A100) is "
+                    "the least");
+}
+
+double CudaTarget::kernelCost(DType dtype, Unit unit, uint64_t flops, uint64_t bytes) const {
+  double tensorPeak = dtype == DType::BF16 ? bf16 : dtype == DType::F16 ? f16 : tf32;
+  double reached = unit == Unit::Simt          ? f32 * simtShare
+                   : unit == Unit::TensorCores ? tensorPeak * tensorShare
+                                               : tensorPeak * unalignedShare;
+  double peak = 1000 * reached; // TFLOP/s is 1000 FLOP per nanosecond, GB/s byte per nanosecond
+  return overheadNanoseconds + std::max(static_cast<double>(flops) / peak,
+                                        static_cast<double>(bytes) / (bandwidth * bandwidthShare));
+}
+
+LoopLimits CudaTarget::loops() {
+  return {
+      .itemElements = 8192,
+      .leastItemElements = 512,
+      .keptItemElements = 1024,
+      .reducedItemElements = 65536,
+      .vectorLanes = 16,
+      .mostPartials = 528, // four blocks for each multiprocessor of an H100
+      .chunkBytes = 32 * 1024,
+      .mostChunks = 1 << 20,
+      .manyKept = 65536,
+      .rangeMultiple = 1024,
+      .sums = DType::F64,
+      .products = {.mostRows = 0, .dotColumns = 8, .sumColumns = 8, .mostChunks = 1},
+      .bytesPerOperation = 0.05,
+      .bytesPerFunction = 0.5,
+      .leastSavedBytes = 8 * 1024 * 1024, // about the time of a launch
+  };
+}
+
+} // namespace dlc::rt

@@ -1,0 +1,38 @@
+#include "runtime/cuda/Cudnn.h"
+
+#include "runtime/cuda/SharedLibrary.h"
+
+#include <optional>
+
+namespace dlc::rt::cudnn {
+namespace {
+
+std::optional<Functions> load(std::string &reason) {
+  SharedLibrary library("libcudnn.so.9");
+  Functions found{};
+  library.find("cudnnGetVersion", found.getVersion);
+  library.find("cudnnGetErrorString", found.getErrorString);
+  library.find("cudnnBackendCreateDescriptor", found.backendCreateDescriptor);
+  library.find("cudnnBackendDestroyDescriptor", found.backendDestroyDescriptor);
+  library.find("cudnnBackendFinalize", found.backendFinalize);
+  library.find("cudnnBackendSetAttribute", found.backendSetAttribute);
+  library.find("cudnnBackendGetAttribute", found.backendGetAttribute);
+  reason = library.failure();
+  return reason.empty() ? std::optional(found) : std::nullopt;
+}
+
+} // namespace
+
+const Functions *open(std::string &reason) {
+  static std::string failure;
+  static const std::optional<Functions> functions = load(failure);
+  reason = failure;
+  return functions ? &*functions : nullptr;
+}
+
+std::string versionText(size_t version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+} // namespace dlc::rt::cudnn

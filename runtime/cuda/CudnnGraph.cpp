@@ -1,0 +1,326 @@
+#include "runtime/cuda/CudnnGraph.h"
+
+#include "runtime/artifact/Error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace dlc::rt::cudnn {
+namespace {
+
+std::optional<DataType> dataTypeOf(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return DataType::Float;
+  case DType::BF16:
+    return DataType::BFloat16;
+  case DType::F16:
+    return DataType::Half;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Builds the descriptors of a graph, which all live as long as it.
+class Builder {
+public:
+  Builder(const Functions &library, std::vector<Descriptor> &parts)
+      : library(library), parts(parts) {}
+
+  /// Keeps a finalized descriptor.
+  Handle keep(Descriptor descriptor) {
+    parts.push_back(std::move(descriptor.finalize()));
+    return parts.back().get();
+  }
+
+  Handle tensor(const TensorShape &shape, DataType type, int64_t id, bool isVirtual = false) {
+    Descriptor tensor(library, DescriptorType::Tensor);
+    tensor.set(Attribute::TensorDataType, type)
+        .set(Attribute::TensorDimensions, shape.extents)
+        .set(Attribute::TensorStrides, shape.strides)
+        .set(Attribute::TensorUniqueId, id)
+        .set(Attribute::TensorByteAlignment, int64_t{16})
+        .set(Attribute::TensorIsVirtual, isVirtual);
+    return keep(std::move(tensor));
+  }
+
+  Handle convolution(const KernelRequest &request, size_t spatialRank) {
+    // A window along one dimension is one of two, the first of which has an extent of 1.
+    auto spatial = [&](std::vector<int64_t> values, int64_t filler) {
+      values.insert(values.begin(), spatialRank - values.size(), filler);
+      return values;
+    };
+    Descriptor convolution(library, DescriptorType::Convolution);
+    convolution.set(Attribute::ConvolutionComputeType, DataType::Float)
+        .set(Attribute::ConvolutionMode, ConvolutionMode::CrossCorrelation)
+        .set(Attribute::ConvolutionSpatialDims, static_cast<int64_t>(spatialRank))
+        .set(Attribute::ConvolutionPrePaddings, spatial(request.paddingLow, 0))
+        .set(Attribute::ConvolutionPostPaddings, spatial(request.paddingHigh, 0))
+        .set(Attribute::ConvolutionFilterStrides, spatial(request.strides, 1))
+        .set(Attribute::ConvolutionDilations, spatial(request.dilations, 1));
+    return keep(std::move(convolution));
+  }
+
+  /// y = a + b, or y = relu(a) without b.
+  Handle pointwise(PointwiseMode mode, Handle a, std::optional<Handle> b, Handle y) {
+    Descriptor kind(library, DescriptorType::Pointwise);
+    kind.set(Attribute::PointwiseMode, mode)
+        .set(Attribute::PointwiseMathPrecision, DataType::Float);
+    Descriptor node(library, DescriptorType::PointwiseOperation);
+    node.set(Attribute::PointwiseDescriptor, keep(std::move(kind)))
+        .set(Attribute::PointwiseX, a)
+        .set(Attribute::PointwiseY, y);
+    if (b)
+      node.set(Attribute::PointwiseB, *b);
+    return keep(std::move(node));
+  }
+
+private:
+  const Functions &library;
+  std::vector<Descriptor> &parts;
+};
+
+/// The attributes of one kind of convolution, in the order of the request's operands.
+struct ConvolutionNode {
+  DescriptorType type;
+  Attribute convolution, alpha, beta;
+  Attribute operands[3];
+};
+
+const ConvolutionNode &nodeOf(KernelOp op) {
+  static const ConvolutionNode forward{
+      DescriptorType::ConvolutionForward,
+      Attribute::ForwardConvolution,
+      Attribute::ForwardAlpha,
+      Attribute::ForwardBeta,
+      {Attribute::ForwardX, Attribute::ForwardW, Attribute::ForwardY}};
+  static const ConvolutionNode data{
+      DescriptorType::ConvolutionBackwardData,
+      Attribute::BackwardDataConvolution,
+      Attribute::BackwardDataAlpha,
+      Attribute::BackwardDataBeta,
+      {Attribute::BackwardDataDy, Attribute::BackwardDataW, Attribute::BackwardDataDx}};
+  static const ConvolutionNode filter{
+      DescriptorType::ConvolutionBackwardFilter,
+      Attribute::BackwardFilterConvolution,
+      Attribute::BackwardFilterAlpha,
+      Attribute::BackwardFilterBeta,
+      {Attribute::BackwardFilterX, Attribute::BackwardFilterDy, Attribute::BackwardFilterDw}};
+  return op == KernelOp::Conv ? forward : op == KernelOp::ConvGradData ? data : filter;
+}
+
+template <typename Note> bool contains(const std::vector<Note> &notes, Note note) {
+  return std::ranges::find(notes, note) != notes.end();
+}
+
+/// What the library says of an engine's configuration.
+Engine describe(const Descriptor &config) {
+  Engine engine;
+  Descriptor found = config.getDescriptor(Attribute::ConfigEngine, DescriptorType::Engine);
+  engine.index = found.getOne<int64_t>(Attribute::EngineGlobalIndex);
+  engine.numerical = found.getAll<NumericalNote>(Attribute::EngineNumericalNotes);
+  engine.behavior = found.getAll<BehaviorNote>(Attribute::EngineBehaviorNotes);
+  return engine;
+}
+
+/// A finalized plan's workspace and text.
+void readPlan(const Descriptor &plan, Plan &result) {
+  result.workspaceBytes = static_cast<uint64_t>(plan.getOne<int64_t>(Attribute::PlanWorkspaceSize));
+  std::vector<char> text = plan.getAll<char>(Attribute::PlanJson);
+  result.json.assign(text.begin(), std::ranges::find(text, '\0'));
+}
+
+} // namespace
+
+std::optional<TensorShape> TensorShape::of(const OperandType &operand) {
+  const Layout &layout = *operand.layout;
+  bool isPadded = layout.blocks.size() == 1 && layout.blocks.front().dim == 1 &&
+                  !layout.order.empty() && layout.order.back() == 1;
+  if (!layout.blocks.empty() && !isPadded)
+    return std::nullopt;
+  TensorShape shape{operand.shape, std::vector<int64_t>(operand.shape.size())};
+  for (size_t dim = 0; dim < operand.shape.size(); ++dim)
+    shape.extents[dim] = layout.outerExtent(operand.shape, dim) * layout.blockOf(dim);
+  int64_t stride = 1;
+  for (size_t i = layout.order.size(); i-- > 0; stride *= shape.extents[layout.order[i]])
+    shape.strides[layout.order[i]] = stride;
+  if (operand.shape.size() == 3) { // two dimensions of space at least
+    shape.extents.insert(shape.extents.begin() + 2, 1);
+    shape.strides.insert(shape.strides.begin() + 2, shape.strides[2] * shape.extents[3]);
+  }
+  return shape;
+}
+
+bool Engine::has(NumericalNote note) const { return contains(numerical, note); }
+bool Engine::has(BehaviorNote note) const { return contains(behavior, note); }
+
+bool Engine::isAdmissible(DType dtype, Math math) const {
+  if (has(BehaviorNote::RuntimeCompilation) || has(NumericalNote::Nondeterministic))
+    return false;
+  if (has(NumericalNote::ReducedPrecisionReduction))
+    return false;
+  bool isExact = dtype == DType::F32 && math == Math::Strict;
+  if (isExact && (has(NumericalNote::TensorCore) || has(NumericalNote::DownConvertInputs)))
+    return false;
+  bool isIndirect = has(NumericalNote::Fft) || has(NumericalNote::Winograd) ||
+                    has(NumericalNote::WinogradTile4x4) || has(NumericalNote::WinogradTile6x6) ||
+                    has(NumericalNote::WinogradTile13x13);
+  return !isIndirect || math == Math::Fast;
+}
+
+std::string Engine::name() const { return "cudnn:" + std::to_string(index); }
+
+std::optional<Graph> Graph::of(const Functions &library, const KernelRequest &request,
+                               std::string &reason) {
+  size_t factors = 2; // operands ahead of a bias and the result
+  std::vector<TensorShape> shapes;
+  for (const OperandType &operand : request.operands) {
+    std::optional<TensorShape> shape = TensorShape::of(operand);
+    if (!shape || !dataTypeOf(operand.dtype)) {
+      reason = "cuDNN takes no tensors " + operand.layout->toString() + " of this type";
+      return std::nullopt;
+    }
+    shapes.push_back(*shape);
+  }
+  if (request.relu && !request.bias) {
+    reason = "cuDNN has no convolution with a ReLU and no bias";
+    return std::nullopt;
+  }
+  Graph result(library);
+  result.parts.reserve(16);
+  Builder builder(library, result.parts);
+  size_t last = shapes.size() - 1;
+  auto typeOf = [&](size_t i) { return *dataTypeOf(request.operands[i].dtype); };
+  // Between nodes are tensors that are never stored, in f32.
+  int64_t nextId = static_cast<int64_t>(shapes.size()) + 1;
+  auto between = [&] { return builder.tensor(shapes[last], DataType::Float, nextId++, true); };
+
+  Handle given[2];
+  for (size_t i = 0; i < factors; ++i)
+    given[i] = builder.tensor(shapes[i], typeOf(i), static_cast<int64_t>(i) + 1);
+  Handle stored = builder.tensor(shapes[last], typeOf(last), static_cast<int64_t>(last) + 1);
+  Handle product = request.bias ? between() : stored;
+
+  const ConvolutionNode &kind = nodeOf(request.op);
+  Descriptor node(library, kind.type);
+  node.set(kind.convolution, builder.convolution(request, shapes[0].extents.size() - 2))
+      .set(kind.alpha, 1.0F)
+      .set(kind.beta, 0.0F)
+      .set(kind.operands[0], given[0])
+      .set(kind.operands[1], given[1])
+      .set(kind.operands[2], product);
+  std::vector<Handle> nodes{builder.keep(std::move(node))};
+  if (request.bias) {
+    TensorShape &row = shapes[factors];
+    int64_t channels = row.extents[0];
+    row.extents.assign(shapes[last].extents.size(), 1);
+    row.extents[1] = channels;
+    row.strides.assign(row.extents.size(), channels);
+    row.strides[1] = 1;
+    Handle bias = builder.tensor(row, typeOf(factors), static_cast<int64_t>(factors) + 1);
+    Handle sum = request.relu ? between() : stored;
+    nodes.push_back(builder.pointwise(PointwiseMode::Add, product, bias, sum));
+    if (request.relu)
+      nodes.push_back(builder.pointwise(PointwiseMode::ReluForward, sum, std::nullopt, stored));
+  }
+  Descriptor graph(library, DescriptorType::OperationGraph);
+  graph.set(Attribute::GraphOperations, std::span<const Handle>(nodes));
+  if (Status status = success; !graph.tryFinalize(status)) {
+    reason = std::string("cuDNN refuses the operation: ") + library.getErrorString(status);
+    return std::nullopt;
+  }
+  result.graph = std::move(graph);
+  result.isSingleNode = nodes.size() == 1;
+  return result;
+}
+
+Descriptor deviceProperties(const Functions &library, const std::string &json) {
+  Descriptor properties(library, DescriptorType::DeviceProperties);
+  properties.set(Attribute::DevicePropertiesJson, std::string_view(json));
+  properties.finalize();
+  return properties;
+}
+
+std::vector<Descriptor> Graph::configurations(const Descriptor &device, HeuristicMode mode,
+                                              std::string &reason) const {
+  Descriptor heuristics(*library, DescriptorType::EngineHeuristics);
+  heuristics.set(Attribute::HeuristicsOperationGraph, *graph)
+      .set(Attribute::HeuristicsMode, mode)
+      .set(Attribute::HeuristicsDeviceProperties, device);
+  if (Status status = success; !heuristics.tryFinalize(status)) {
+    reason = std::string("cuDNN has no engine for it: ") + library->getErrorString(status);
+    return {};
+  }
+  return heuristics.getDescriptors(Attribute::HeuristicsResults, DescriptorType::EngineConfig);
+}
+
+std::vector<Plan> Graph::plans(const std::string &properties, const Limits &limits,
+                               std::string &reason) const {
+  std::vector<Plan> plans;
+  std::optional<Plan> least;
+  Descriptor device = deviceProperties(*library, properties);
+  reason = "cuDNN has no engine for it that is there already, deterministic and exact enough";
+  // The library falls back on single nodes alone, and takes long to say so.
+  std::vector<HeuristicMode> modes{HeuristicMode::A};
+  if (isSingleNode)
+    modes.push_back(HeuristicMode::Fallback);
+  for (HeuristicMode mode : modes)
+    for (const Descriptor &config : configurations(device, mode, reason)) {
+      if (plans.size() == limits.most)
+        return plans;
+      Plan plan;
+      plan.engine = describe(config);
+      if (!plan.engine.isAdmissible(limits.dtype, limits.math))
+        continue;
+      Descriptor descriptor(*library, DescriptorType::ExecutionPlan);
+      descriptor.set(Attribute::PlanEngineConfig, config)
+          .set(Attribute::PlanDeviceProperties, device);
+      if (Status status = success; !descriptor.tryFinalize(status))
+        continue;
+      readPlan(descriptor, plan);
+      if (plan.workspaceBytes <= limits.workspaceBytes)
+        plans.push_back(std::move(plan));
+      else if (!least || plan.workspaceBytes < least->workspaceBytes)
+        least = std::move(plan);
+    }
+  if (plans.empty() && least)
+    plans.push_back(std::move(*least));
+  return plans;
+}
+
+/// 900 as "9.0".
+static std::string capabilityText(int version) {
+  return std::to_string(version / 100) + "." + std::to_string(version / 10 % 10);
+}
+
+std::string withProperties(const std::string &json, const std::string &properties) {
+  try {
+    auto plan = nlohmann::ordered_json::parse(json),
+         device = nlohmann::ordered_json::parse(properties);
+    auto planned = plan.at("GPUProfile").at("deviceVer").get<int>();
+    auto found = device.at("deviceVer").get<int>();
+    // The library itself would load an engine for another architecture.
+    if (planned != found)
+      throw Error(ErrorCode::Artifact, "planned for compute capability " + capabilityText(planned) +
+                                           ", this device has " + capabilityText(found) +
+                                           "; compile the model for it");
+    plan.at("GPUProfile") = device;
+    return plan.dump();
+  } catch (const nlohmann::json::exception &error) {
+    throw Error(ErrorCode::Artifact, std::string("a stored plan is damaged: ") + error.what());
+  }
+}
+
+Plan reload(const Functions &library, const std::string &properties, const std::string &json) {
+  Descriptor device = deviceProperties(library, properties);
+  Descriptor descriptor(library, DescriptorType::ExecutionPlan);
+  descriptor.set(Attribute::PlanDeviceProperties, device)
+      .set(Attribute::PlanJson, std::string_view(json));
+  descriptor.finalize();
+  Plan plan;
+  readPlan(descriptor, plan);
+  return plan;
+}
+
+} // namespace dlc::rt::cudnn

@@ -1,0 +1,90 @@
+// A convolution as cuDNN's operation graph, the engines that compute it, and the plans of them.
+//
+// Nothing here needs a GPU: the device is what a target's description says. A plan's JSON is what
+// an artifact stores; it holds the graph, the engine with its knobs and the description.
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+#include "runtime/cuda/Descriptor.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlc::rt::cudnn {
+
+/// A tensor as cuDNN has it: extents in logical order, padded ones where the layout pads, and the
+/// elements between neighbours along each.
+struct TensorShape {
+  std::vector<int64_t> extents, strides;
+
+  /// Nothing if the layout is no permutation with perhaps padded, innermost channels: nhwc, nhwC8c.
+  static std::optional<TensorShape> of(const OperandType &operand);
+};
+
+/// What the library says of an engine and its results.
+struct Engine {
+  int64_t index = 0;
+  std::vector<NumericalNote> numerical;
+  std::vector<BehaviorNote> behavior;
+
+  bool has(NumericalNote note) const;
+  bool has(BehaviorNote note) const;
+  /// True if it may compute a kernel of this math: it is there already, gives the same bits each
+  /// time and, in strict math, multiplies all of both factors, directly.
+  bool isAdmissible(DType dtype, Math math) const;
+  /// As "cudnn:38"; its knobs are in a plan's text.
+  std::string name() const;
+};
+
+struct Plan {
+  Engine engine;
+  uint64_t workspaceBytes = 0;
+  std::string json;
+};
+
+class Graph {
+public:
+  /// The graph of a convolution whose operands all have layouts; nothing with `reason` set if
+  /// cuDNN has none for it. Operand i of the request is the tensor with the id i + 1.
+  static std::optional<Graph> of(const Functions &library, const KernelRequest &request,
+                                 std::string &reason);
+
+  /// What is wanted of plans.
+  struct Limits {
+    size_t most = 1; // of plans
+    uint64_t workspaceBytes =
+        0; // at most, unless no plan does with it: then the one with the least
+    DType dtype = DType::F32;
+    Math math = Math::Fast;
+  };
+  /// Plans for a device by admissible engines, best first by the library's heuristics; nothing with
+  /// `reason` set if there are none.
+  std::vector<Plan> plans(const std::string &properties, const Limits &limits,
+                          std::string &reason) const;
+
+private:
+  explicit Graph(const Functions &library) : library(&library) {}
+
+  /// Engines with their knobs, best first; none with `reason` set if the library has none.
+  std::vector<Descriptor> configurations(const Descriptor &device, HeuristicMode mode,
+                                         std::string &reason) const;
+
+  const Functions *library;
+  std::vector<Descriptor> parts; // what the graph refers to
+  std::optional<Descriptor> graph;
+  bool isSingleNode = true;
+};
+
+/// A description of a device as a descriptor.
+Descriptor deviceProperties(const Functions &library, const std::string &json);
+
+/// A stored plan for a device of other `properties`: the same graph, engine and knobs. Throws
+/// Error(Artifact) if the text is not a plan's, or the device of another compute capability.
+std::string withProperties(const std::string &json, const std::string &properties);
+
+/// The plan that was stored as `json`, for a device of `properties`, as it loads on a machine.
+/// Throws Error(Runtime) if the library refuses it.
+Plan reload(const Functions &library, const std::string &properties, const std::string &json);
+
+} // namespace dlc::rt::cudnn

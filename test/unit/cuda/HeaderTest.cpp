@@ -1,0 +1,163 @@
+// What runtime/cuda declares of NVIDIA's libraries against their own headers, where these are.
+
+#include "runtime/cuda/Cudnn.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#ifdef DLC_CUDNN_HEADERS
+#include <cudnn_graph.h>
+
+#include <type_traits>
+
+using namespace dlc::rt::cudnn;
+
+namespace {
+
+/// A type as a caller passes it: enumerations of one size are alike, and so are pointers.
+template <typename T> struct Passed {
+  using Type = std::conditional_t<std::is_pointer_v<T>, void *, T>;
+};
+template <typename T>
+  requires std::is_enum_v<T>
+struct Passed<T> {
+  using Type = int;
+  static_assert(sizeof(T) == sizeof(int));
+};
+template <typename R, typename... A> struct Passed<R(A...)> {
+  using Type = typename Passed<R>::Type(typename Passed<A>::Type...);
+};
+
+template <typename Ours, typename Theirs>
+constexpr bool isSameCall = std::is_same_v<typename Passed<std::remove_pointer_t<Ours>>::Type,
+                                           typename Passed<Theirs>::Type>;
+
+static_assert(isSameCall<decltype(Functions::getVersion), decltype(cudnnGetVersion)>);
+static_assert(isSameCall<decltype(Functions::getErrorString), decltype(cudnnGetErrorString)>);
+static_assert(isSameCall<decltype(Functions::backendCreateDescriptor),
+                         decltype(cudnnBackendCreateDescriptor)>);
+static_assert(isSameCall<decltype(Functions::backendDestroyDescriptor),
+                         decltype(cudnnBackendDestroyDescriptor)>);
+static_assert(isSameCall<decltype(Functions::backendFinalize), decltype(cudnnBackendFinalize)>);
+static_assert(
+    isSameCall<decltype(Functions::backendSetAttribute), decltype(cudnnBackendSetAttribute)>);
+static_assert(
+    isSameCall<decltype(Functions::backendGetAttribute), decltype(cudnnBackendGetAttribute)>);
+static_assert(success == CUDNN_STATUS_SUCCESS);
+
+#define SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs))
+
+SAME(DataType::Float, CUDNN_DATA_FLOAT);
+SAME(DataType::Half, CUDNN_DATA_HALF);
+SAME(DataType::BFloat16, CUDNN_DATA_BFLOAT16);
+SAME(PointwiseMode::Add, CUDNN_POINTWISE_ADD);
+SAME(PointwiseMode::ReluForward, CUDNN_POINTWISE_RELU_FWD);
+SAME(ConvolutionMode::CrossCorrelation, CUDNN_CROSS_CORRELATION);
+SAME(HeuristicMode::A, CUDNN_HEUR_MODE_A);
+SAME(HeuristicMode::Fallback, CUDNN_HEUR_MODE_FALLBACK);
+
+SAME(NumericalNote::TensorCore, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+SAME(NumericalNote::DownConvertInputs, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+SAME(NumericalNote::ReducedPrecisionReduction, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+SAME(NumericalNote::Fft, CUDNN_NUMERICAL_NOTE_FFT);
+SAME(NumericalNote::Nondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+SAME(NumericalNote::Winograd, CUDNN_NUMERICAL_NOTE_WINOGRAD);
+SAME(NumericalNote::WinogradTile4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4);
+SAME(NumericalNote::WinogradTile6x6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6);
+SAME(NumericalNote::WinogradTile13x13, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
+SAME(BehaviorNote::RuntimeCompilation, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+
+SAME(DescriptorType::Pointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+SAME(DescriptorType::Convolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+SAME(DescriptorType::Engine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+SAME(DescriptorType::EngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+SAME(DescriptorType::EngineHeuristics, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+SAME(DescriptorType::ExecutionPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+SAME(DescriptorType::ConvolutionForward, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+SAME(DescriptorType::ConvolutionBackwardFilter,
+     CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+SAME(DescriptorType::ConvolutionBackwardData,
+     CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+SAME(DescriptorType::PointwiseOperation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+SAME(DescriptorType::OperationGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+SAME(DescriptorType::Tensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+SAME(DescriptorType::DeviceProperties, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+
+SAME(AttributeType::DataType, CUDNN_TYPE_DATA_TYPE);
+SAME(AttributeType::Boolean, CUDNN_TYPE_BOOLEAN);
+SAME(AttributeType::Int64, CUDNN_TYPE_INT64);
+SAME(AttributeType::Float, CUDNN_TYPE_FLOAT);
+SAME(AttributeType::ConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE);
+SAME(AttributeType::HeuristicMode, CUDNN_TYPE_HEUR_MODE);
+SAME(AttributeType::NumericalNote, CUDNN_TYPE_NUMERICAL_NOTE);
+SAME(AttributeType::PointwiseMode, CUDNN_TYPE_POINTWISE_MODE);
+SAME(AttributeType::Descriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+SAME(AttributeType::BehaviorNote, CUDNN_TYPE_BEHAVIOR_NOTE);
+SAME(AttributeType::Char, CUDNN_TYPE_CHAR);
+
+SAME(Attribute::PointwiseMode, CUDNN_ATTR_POINTWISE_MODE);
+SAME(Attribute::PointwiseMathPrecision, CUDNN_ATTR_POINTWISE_MATH_PREC);
+SAME(Attribute::ConvolutionComputeType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+SAME(Attribute::ConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+SAME(Attribute::ConvolutionDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+SAME(Attribute::ConvolutionFilterStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+SAME(Attribute::ConvolutionPostPaddings, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+SAME(Attribute::ConvolutionPrePaddings, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+SAME(Attribute::ConvolutionSpatialDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+SAME(Attribute::HeuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE);
+SAME(Attribute::HeuristicsOperationGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+SAME(Attribute::HeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS);
+SAME(Attribute::HeuristicsDeviceProperties, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+SAME(Attribute::ConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE);
+SAME(Attribute::PlanEngineConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+SAME(Attribute::PlanWorkspaceSize, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+SAME(Attribute::PlanJson, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+SAME(Attribute::PlanDeviceProperties, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+SAME(Attribute::ForwardAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA);
+SAME(Attribute::ForwardBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
+SAME(Attribute::ForwardConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+SAME(Attribute::ForwardW, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
+SAME(Attribute::ForwardX, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+SAME(Attribute::ForwardY, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+SAME(Attribute::BackwardDataAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA);
+SAME(Attribute::BackwardDataBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
+SAME(Attribute::BackwardDataConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC);
+SAME(Attribute::BackwardDataW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W);
+SAME(Attribute::BackwardDataDx, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
+SAME(Attribute::BackwardDataDy, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY);
+SAME(Attribute::BackwardFilterAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA);
+SAME(Attribute::BackwardFilterBeta, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA);
+SAME(Attribute::BackwardFilterConvolution, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
+SAME(Attribute::BackwardFilterDw, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
+SAME(Attribute::BackwardFilterX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X);
+SAME(Attribute::BackwardFilterDy, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+SAME(Attribute::PointwiseDescriptor, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+SAME(Attribute::PointwiseX, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+SAME(Attribute::PointwiseB, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+SAME(Attribute::PointwiseY, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+SAME(Attribute::GraphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+SAME(Attribute::TensorByteAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+SAME(Attribute::TensorDataType, CUDNN_ATTR_TENSOR_DATA_TYPE);
+SAME(Attribute::TensorDimensions, CUDNN_ATTR_TENSOR_DIMENSIONS);
+SAME(Attribute::TensorStrides, CUDNN_ATTR_TENSOR_STRIDES);
+SAME(Attribute::TensorUniqueId, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+SAME(Attribute::TensorIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+SAME(Attribute::EngineGlobalIndex, CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+SAME(Attribute::EngineNumericalNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+SAME(Attribute::EngineBehaviorNotes, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
+SAME(Attribute::DevicePropertiesJson, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+
+} // namespace
+
+TEST(CudaHeaders, AgreeWithWhatIsDeclared) { SUCCEED() << "compiled, so they do"; }
+
+#else
+
+TEST(CudaHeaders, AgreeWithWhatIsDeclared) {
+  if (std::getenv("DLC_REQUIRE_CUDA"))
+    FAIL() << "DLC_REQUIRE_CUDA is set and cuDNN's headers were not found";
+  GTEST_SKIP() << "no headers of cuDNN";
+}
+
+#endif

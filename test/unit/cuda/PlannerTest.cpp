@@ -1,0 +1,331 @@
+// Plans of the real cuDNN, which needs no GPU for that.
+
+#include "runtime/cuda/CudaPlan.h"
+#include "runtime/cuda/CudaPlanner.h"
+#include "test/unit/ErrorOf.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+
+using namespace dlc::rt;
+using dlc::rt::test::errorOf;
+using Json = nlohmann::ordered_json;
+using Shape = std::vector<int64_t>;
+
+namespace {
+
+constexpr const char *devices[] = {"cuda:a100", "cuda:h100",    "cuda:h200",
+                                   "cuda:b200", "cuda:rtx4090", "cuda:rtx5090"};
+constexpr KernelOp convolutions[] = {KernelOp::Conv, KernelOp::ConvGradData,
+                                     KernelOp::ConvGradFilter};
+constexpr DType floats[] = {DType::F32, DType::BF16, DType::F16};
+
+/// A convolution of x [N, C, S...] and w [O, C, K...] with padding that keeps extents at stride 1.
+KernelRequest convolution(KernelOp op, DType dtype, const Shape &x, const Shape &w,
+                          int64_t stride = 1) {
+  KernelRequest request;
+  request.op = op;
+  size_t spatial = x.size() - 2;
+  Shape y{x[0], w[0]};
+  for (size_t i = 0; i < spatial; ++i) {
+    request.paddingLow.push_back(w[2 + i] / 2);
+    request.paddingHigh.push_back(w[2 + i] / 2);
+    y.push_back((x[2 + i] + 2 * (w[2 + i] / 2) - w[2 + i]) / stride + 1);
+  }
+  request.strides.assign(spatial, stride);
+  request.dilations.assign(spatial, 1);
+  auto operand = [&](const Shape &shape) { return OperandType{dtype, shape, std::nullopt}; };
+  if (op == KernelOp::Conv)
+    request.operands = {operand(x), operand(w), operand(y)};
+  else if (op == KernelOp::ConvGradData)
+    request.operands = {operand(y), operand(w), operand(x)};
+  else
+    request.operands = {operand(x), operand(y), operand(w)};
+  return request;
+}
+
+KernelRequest withBias(KernelRequest request, DType dtype, bool relu) {
+  request.bias = true;
+  request.relu = relu;
+  int64_t channels = request.operands.back().shape[1];
+  request.operands.insert(request.operands.begin() + 2, {dtype, {channels}, std::nullopt});
+  return request;
+}
+
+KernelRequest product(DType factors, DType result, int64_t m, int64_t n, int64_t k) {
+  KernelRequest request;
+  request.op = KernelOp::Matmul;
+  request.operands = {{factors, {m, k}, std::nullopt},
+                      {factors, {k, n}, std::nullopt},
+                      {result, {m, n}, std::nullopt}};
+  return request;
+}
+
+class CudaPlanning : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string reason;
+    library = cudnn::open(reason);
+    if (library)
+      return;
+    if (std::getenv("DLC_REQUIRE_CUDA"))
+      FAIL() << "DLC_REQUIRE_CUDA is set: " << reason;
+    GTEST_SKIP() << reason;
+  }
+
+  std::unique_ptr<KernelPlanner> open(const std::string &target) {
+    std::string reason;
+    std::unique_ptr<KernelPlanner> planner = makeCudaPlanner(target, 1, reason);
+    EXPECT_TRUE(planner) << reason;
+    return planner;
+  }
+
+  /// The plan of the best candidate.
+  CudaPlan plan(KernelPlanner &planner, const KernelRequest &request) {
+    CandidateList list = planner.candidates(request);
+    if (list.candidates.empty()) {
+      ADD_FAILURE() << list.reason;
+      return {};
+    }
+    std::string reason;
+    std::vector<uint8_t> bytes = planner.finalise(request, list.candidates.front(), reason);
+    EXPECT_FALSE(bytes.empty()) << reason;
+    return CudaPlan::deserialize(bytes, "k");
+  }
+
+  const cudnn::Functions *library = nullptr;
+};
+
+} // namespace
+
+TEST_F(CudaPlanning, OffersConvolutionsOfEachKindTypeAndDevice) {
+  for (const char *device : devices) {
+    std::unique_ptr<KernelPlanner> planner = open(device);
+    for (KernelOp op : convolutions)
+      for (DType dtype : floats)
+        for (bool isVolume : {false, true}) {
+          Shape x = isVolume ? Shape{2, 32, 8, 16, 16} : Shape{4, 32, 28, 28};
+          Shape w = isVolume ? Shape{64, 32, 3, 3, 3} : Shape{64, 32, 3, 3};
+          CandidateList list = planner->candidates(convolution(op, dtype, x, w));
+          ASSERT_FALSE(list.candidates.empty()) << device << ": " << list.reason;
+          const KernelCandidate &best = list.candidates.front();
+          EXPECT_TRUE(best.implementation.starts_with("cudnn:")) << best.implementation;
+          EXPECT_EQ(best.layouts.front().toString(), isVolume ? "ndhwc" : "nhwc");
+          EXPECT_GE(best.workspaceBytes, CudaPlanner::slabBytes);
+          EXPECT_EQ(best.flops, isVolume ? 2U * 2 * 8 * 16 * 16 * 64 * 32 * 27
+                                         : 2U * 4 * 28 * 28 * 64 * 32 * 9);
+        }
+  }
+}
+
+TEST_F(CudaPlanning, StoresTheGraphOfTheRequest) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  CudaPlan stored = plan(*planner, convolution(KernelOp::ConvGradFilter, DType::BF16,
+                                               {4, 32, 28, 28}, {64, 32, 3, 3}, 2));
+  ASSERT_GE(stored.convolutions.size(), 2U); // alternatives
+  EXPECT_LE(stored.convolutions.size(), 1 + CudaPlanner::mostAlternatives);
+  Json graph = Json::parse(stored.convolutions.front()).at("operationGraph");
+  const Json &node = graph.at("nodes").at(0);
+  EXPECT_EQ(node.at("operation"), "CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR");
+  EXPECT_EQ(node.at("stride"), Json::array({2, 2}));
+  EXPECT_EQ(node.at("pad"), Json::array({1, 1}));
+  std::map<std::string, Json> tensors;
+  for (const Json &tensor : graph.at("tensors"))
+    tensors[tensor.at("name")] = tensor;
+  // Operand i is tensor i + 1: x, dy, dw.
+  EXPECT_EQ(tensors["1"].at("dim"), Json::array({4, 32, 28, 28}));
+  EXPECT_EQ(tensors["1"].at("stride"), Json::array({28 * 28 * 32, 1, 28 * 32, 32}));
+  EXPECT_EQ(tensors["2"].at("dim"), Json::array({4, 64, 14, 14}));
+  EXPECT_EQ(tensors["3"].at("dim"), Json::array({64, 32, 3, 3}));
+  EXPECT_EQ(tensors["3"].at("stride"), Json::array({288, 1, 96, 32}));
+  EXPECT_EQ(tensors["3"].at("dataType"), "CUDNN_DATA_BFLOAT16");
+  // Each alternative is another engine or other knobs, for the same graph.
+  for (size_t i = 1; i < stored.convolutions.size(); ++i) {
+    Json other = Json::parse(stored.convolutions[i]);
+    EXPECT_EQ(other.at("operationGraph"), graph);
+    EXPECT_NE(other.at("engine"), Json::parse(stored.convolutions.front()).at("engine"));
+  }
+}
+
+TEST_F(CudaPlanning, ReloadsPlansForTheDeviceThatIsThere) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  std::string planned = CudaTarget("cuda:h200").properties();
+  Json there = Json::parse(planned);
+  there["driverVer"] = 13020;
+  there["deviceName"] = "NVIDIA H200 NVL";
+  there["totalGlobalMem"] = 140000000000;
+  for (KernelOp op : convolutions) {
+    CudaPlan stored = plan(*planner, convolution(op, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3}));
+    for (const std::string &text : stored.convolutions) {
+      cudnn::Plan again = cudnn::reload(*library, planned, text);
+      EXPECT_LE(again.workspaceBytes, stored.workspaceBytes);
+      EXPECT_EQ(Json::parse(again.json).at("engine"), Json::parse(text).at("engine"));
+      // The library refuses another driver than the text speaks of.
+      std::string refusal = errorOf([&] { cudnn::reload(*library, there.dump(), text); });
+      EXPECT_NE(refusal.find("cannot finalize"), std::string::npos) << refusal;
+      cudnn::Plan elsewhere =
+          cudnn::reload(*library, there.dump(), cudnn::withProperties(text, there.dump()));
+      EXPECT_EQ(elsewhere.workspaceBytes, again.workspaceBytes);
+      EXPECT_EQ(Json::parse(elsewhere.json).at("engine"), Json::parse(text).at("engine"));
+      // The library would take an engine for another architecture.
+      EXPECT_EQ(
+          errorOf([&] { cudnn::withProperties(text, CudaTarget("cuda:a100").properties()); }),
+          "planned for compute capability 9.0, this device has 8.0; compile the model for it");
+    }
+  }
+}
+
+TEST_F(CudaPlanning, RefusesDamagedTexts) {
+  std::string properties = CudaTarget("cuda:h200").properties();
+  EXPECT_NE(errorOf([&] { cudnn::reload(*library, properties, "{}"); }).find("cuDNN"),
+            std::string::npos);
+  EXPECT_EQ(errorOf([&] { cudnn::withProperties("{}", properties); }).find("a stored plan is"), 0U);
+  EXPECT_EQ(errorOf([&] { cudnn::withProperties("[", properties); }).find("a stored plan is"), 0U);
+}
+
+TEST_F(CudaPlanning, TakesNoEngineThatIsCompiledVariesOrRounds) {
+  using cudnn::BehaviorNote;
+  using cudnn::NumericalNote;
+  auto takes = [](std::vector<NumericalNote> numerical, std::vector<BehaviorNote> behavior,
+                  DType dtype, Math math) {
+    return cudnn::Engine{1, std::move(numerical), std::move(behavior)}.isAdmissible(dtype, math);
+  };
+  using enum NumericalNote;
+  EXPECT_TRUE(takes({TensorCore}, {}, DType::BF16, Math::Strict));
+  EXPECT_FALSE(takes({TensorCore}, {BehaviorNote::RuntimeCompilation}, DType::BF16, Math::Fast));
+  EXPECT_FALSE(takes({TensorCore, Nondeterministic}, {}, DType::BF16, Math::Fast));
+  EXPECT_FALSE(takes({ReducedPrecisionReduction}, {}, DType::F16, Math::Fast));
+  EXPECT_TRUE(takes({TensorCore, DownConvertInputs}, {}, DType::F32, Math::Fast)); // TF32
+  EXPECT_FALSE(takes({TensorCore}, {}, DType::F32, Math::Strict));
+  EXPECT_FALSE(takes({DownConvertInputs}, {}, DType::F32, Math::Strict));
+  for (NumericalNote note : {Fft, Winograd, WinogradTile4x4, WinogradTile6x6, WinogradTile13x13}) {
+    EXPECT_TRUE(takes({note}, {}, DType::F32, Math::Fast));
+    EXPECT_FALSE(takes({note}, {}, DType::F32, Math::Strict));
+  }
+}
+
+TEST_F(CudaPlanning, MultipliesStrictlyWithoutTensorCores) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  for (KernelOp op : convolutions) {
+    KernelRequest request = convolution(op, DType::F32, {8, 64, 28, 28}, {64, 64, 3, 3});
+    double fast = planner->candidates(request).candidates.at(0).nanoseconds;
+    request.math = Math::Strict;
+    double strict = planner->candidates(request).candidates.at(0).nanoseconds;
+    EXPECT_GT(strict, 3 * fast);
+  }
+}
+
+TEST_F(CudaPlanning, PadsInputChannelsOf16BitTensors) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  for (KernelOp op : {KernelOp::Conv, KernelOp::ConvGradFilter}) {
+    KernelRequest request =
+        convolution(op, DType::BF16, {16, 3, 224, 224}, {64, 3, 7, 7}, /*stride=*/2);
+    const KernelCandidate best = planner->candidates(request).candidates.at(0);
+    size_t weight = *weightOperand(op);
+    EXPECT_EQ(best.layouts[0].toString(), "nhwC8c");
+    EXPECT_EQ(best.layouts[weight].toString(), "nhwC8c");
+    EXPECT_EQ(best.layouts[op == KernelOp::Conv ? 2 : 1].toString(), "nhwc");
+    CudaPlan stored = plan(*planner, request);
+    Json tensor = Json::parse(stored.convolutions.at(0)).at("operationGraph").at("tensors").at(0);
+    EXPECT_EQ(tensor.at("dim"), Json::array({16, 8, 224, 224}));
+    // A fixed layout is kept.
+    request.operands[0].layout = layoutIn(LayoutFamily::ChannelsLast, 4, 8);
+    EXPECT_EQ(planner->candidates(request).candidates.at(0).layouts[weight].toString(), "nhwc");
+    request.operands[0].layout = Layout::rowMajor(4);
+    EXPECT_EQ(planner->candidates(request).reason,
+              "cuDNN's convolutions are planned channels last");
+  }
+}
+
+TEST_F(CudaPlanning, SaysWhichEpiloguesThereAre) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  KernelRequest forward = convolution(KernelOp::Conv, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3});
+  auto offers = [&](const KernelRequest &request) {
+    return !planner->candidates(request).candidates.empty();
+  };
+  EXPECT_TRUE(offers(withBias(forward, DType::BF16, false)));
+  EXPECT_TRUE(offers(withBias(forward, DType::BF16, true)));
+  EXPECT_FALSE(offers(withBias(forward, DType::F32, true))); // of the tensors' type only
+  KernelRequest relu = forward;
+  relu.relu = true;
+  EXPECT_EQ(planner->candidates(relu).reason, "cuDNN has no convolution with a ReLU and no bias");
+  KernelRequest transposed =
+      convolution(KernelOp::ConvGradData, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3}, 2);
+  EXPECT_TRUE(offers(transposed));
+  EXPECT_FALSE(offers(withBias(transposed, DType::BF16, false)));
+  KernelRequest wide =
+      convolution(KernelOp::ConvGradFilter, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3});
+  wide.operands.back().dtype = DType::F32;
+  EXPECT_FALSE(offers(wide));
+}
+
+TEST_F(CudaPlanning, StoresTheChainOfABiasAndAReLU) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:a100");
+  CudaPlan stored = plan(
+      *planner, withBias(convolution(KernelOp::Conv, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3}),
+                         DType::BF16, true));
+  Json graph = Json::parse(stored.convolutions.at(0)).at("operationGraph");
+  ASSERT_EQ(graph.at("nodes").size(), 3U);
+  size_t storedTensors = 0;
+  for (const Json &tensor : graph.at("tensors")) {
+    if (tensor.at("name") == "3") {
+      EXPECT_EQ(tensor.at("dim"), Json::array({1, 64, 1, 1}));
+    }
+    if (!tensor.at("isVirtual"))
+      ++storedTensors;
+    else
+      EXPECT_EQ(tensor.at("dataType"), "CUDNN_DATA_FLOAT");
+  }
+  EXPECT_EQ(storedTensors, 4U);
+}
+
+TEST_F(CudaPlanning, PlansProducts) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  KernelRequest request = product(DType::BF16, DType::F32, 32, 1000, 2048);
+  request.transposeB = true;
+  request.operands[1].shape = {1000, 2048};
+  request.bias = true;
+  request.operands.insert(request.operands.begin() + 2, {DType::F32, {1000}, std::nullopt});
+  CudaPlan stored = plan(*planner, request);
+  EXPECT_EQ(stored.workspaceBytes, CudaPlanner::slabBytes);
+  EXPECT_EQ(stored.product, (ProductPlan{32, 1000, 2048, DType::BF16, DType::F32, false, true, true,
+                                         false, false}));
+  // A bias is of the result's type, factors are of one.
+  request.operands[2].dtype = DType::BF16;
+  EXPECT_TRUE(planner->candidates(request).candidates.empty());
+  request = product(DType::BF16, DType::F16, 8, 8, 8);
+  EXPECT_TRUE(planner->candidates(request).candidates.empty());
+}
+
+TEST_F(CudaPlanning, LeavesPoolingAndReordersToGeneratedCode) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  for (KernelOp op : {KernelOp::MaxPool, KernelOp::MaxPoolGrad, KernelOp::Reorder}) {
+    KernelRequest request = convolution(KernelOp::Conv, DType::BF16, {4, 8, 8, 8}, {8, 8, 3, 3});
+    request.op = op;
+    EXPECT_EQ(planner->candidates(request).reason,
+              "NVIDIA's libraries have no kernel for it that is there already");
+  }
+}
+
+TEST(CudaPlanBytes, RefuseDamage) {
+  CudaPlan plan;
+  plan.convolutions = {"text", "another"};
+  plan.workspaceBytes = 5;
+  std::vector<uint8_t> bytes = plan.serialize();
+  CudaPlan again = CudaPlan::deserialize(bytes, "k");
+  EXPECT_EQ(again.convolutions, plan.convolutions);
+  EXPECT_EQ(again.workspaceBytes, 5U);
+  EXPECT_FALSE(again.product);
+  auto refusal = [](const std::vector<uint8_t> &damaged) {
+    return errorOf([&] { CudaPlan::deserialize(damaged, "k"); });
+  };
+  EXPECT_EQ(refusal({}), "the plan of kernel k is damaged");
+  bytes.resize(bytes.size() / 2);
+  EXPECT_EQ(refusal(bytes), "the plan of kernel k is damaged");
+  plan.convolutions.clear();
+  EXPECT_EQ(refusal(plan.serialize()), "the plan of kernel k has no engine");
+  plan.product = ProductPlan{0, 1, 1};
+  EXPECT_EQ(refusal(plan.serialize()), "the plan of kernel k states no product");
+}

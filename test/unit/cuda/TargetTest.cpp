@@ -1,0 +1,107 @@
+#include "runtime/cuda/CudaTarget.h"
+#include "test/unit/ErrorOf.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace dlc::rt;
+using dlc::rt::test::errorOf;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char *names[] = {"a100", "h100", "h200", "b200", "rtx4090", "rtx5090"};
+
+/// A description in a file of its own, gone with the test.
+class DescriptionFile {
+public:
+  explicit DescriptionFile(const std::string &text)
+      : path(std::filesystem::temp_directory_path() /
+             ("dlc-gpu-" + std::to_string(getpid()) + ".json")) {
+    std::ofstream(path) << text;
+  }
+  ~DescriptionFile() { std::filesystem::remove(path); }
+
+  std::string target() const { return "cuda:" + path.string(); }
+  std::string refusal() const {
+    return errorOf([&] { CudaTarget{target()}; });
+  }
+
+private:
+  std::filesystem::path path;
+};
+
+Json h200() {
+  std::ifstream file(DLC_CUDA_TARGETS "/h200.json");
+  return Json::parse(file);
+}
+
+} // namespace
+
+TEST(CudaTarget, KnowsDevicesAndWhereTheirFiguresAreFrom) {
+  const unsigned capabilities[] = {80, 90, 90, 100, 89, 120};
+  for (size_t i = 0; i < std::size(names); ++i) {
+    CudaTarget target(std::string("cuda:") + names[i]);
+    EXPECT_EQ(target.architecture(), capabilities[i]) << names[i];
+    EXPECT_NE(target.source().find("NVIDIA"), std::string::npos) << names[i];
+    EXPECT_GT(target.memoryBytes(), uint64_t{16} << 30) << names[i];
+    EXPECT_LT(target.memoryBytes(), uint64_t{192} << 30) << names[i];
+  }
+}
+
+TEST(CudaTarget, PricesKernelsByTheSlowerOfArithmeticAndMemory) {
+  Json table = h200();
+  table["tflops"] = {{"bf16", 1000}, {"f16", 500}, {"tf32", 250}, {"f32", 50}};
+  table["bandwidth_gb_per_s"] = 4000;
+  table["shares"] = {{"bandwidth", 0.5}, {"tensor", 0.5}, {"unaligned", 0.25}, {"simt", 1.0}};
+  table["kernel_overhead_ns"] = 10;
+  DescriptionFile file(table.dump());
+  CudaTarget target(file.target());
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::TensorCores, 5'000'000, 0), 10 + 10);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F16, Unit::TensorCores, 5'000'000, 0), 10 + 20);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::TensorCores, 5'000'000, 0), 10 + 40);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::UnalignedTensorCores, 5'000'000, 0), 30);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::Simt, 5'000'000, 0), 10 + 100);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::TensorCores, 5'000'000, 40'000), 30);
+}
+
+TEST(CudaTarget, RefusesNamesDevicesAndDescriptions) {
+  EXPECT_EQ(errorOf([] { CudaTarget("cuda:v100"); }),
+            "unknown target 'cuda:v100'; known are cuda:a100, cuda:b200, cuda:h100, cuda:h200, "
+            "cuda:rtx4090, cuda:rtx5090 and cuda:FILE.json");
+  EXPECT_EQ(errorOf([] { CudaTarget("cuda:/nowhere/v.json"); }),
+            "cannot open the target description /nowhere/v.json");
+  Json volta = h200();
+  volta["properties"]["deviceVer"] = 700;
+  volta["properties"]["deviceName"] = "Tesla V100";
+  EXPECT_EQ(DescriptionFile(volta.dump()).refusal(),
+            "cannot plan for Tesla V100: sm_70 multiplies no bf16 and cuDNN 9 plans no kernels for "
+            "it; sm_80 (A100) is the least");
+  EXPECT_NE(DescriptionFile("{").refusal().find("parse error"), std::string::npos);
+}
+
+TEST(CudaTarget, NeedsEveryFieldOfADescription) {
+  Json whole = h200();
+  EXPECT_EQ(DescriptionFile(whole.dump()).refusal(), "no error");
+  Json flat = whole.flatten();
+  std::vector<Json::json_pointer> fields;
+  for (const auto &[path, value] : flat.items())
+    if (Json::json_pointer field(path); whole[field.parent_pointer()].is_object())
+      fields.push_back(field);
+  size_t needed = 0;
+  for (const Json::json_pointer &field : fields) {
+    Json broken = whole;
+    broken[field.parent_pointer()].erase(field.back());
+    std::string refusal = DescriptionFile(broken.dump()).refusal();
+    bool isNamed = refusal.find("'" + field.back() + "'") != std::string::npos;
+    EXPECT_TRUE(refusal == "no error" || isNamed) << field.to_string() << ": " << refusal;
+    needed += isNamed ? 1 : 0;
+  }
+  EXPECT_GE(needed, 16U);
+  Json negative = whole;
+  negative["tflops"]["bf16"] = -1;
+  EXPECT_EQ(DescriptionFile(negative.dump()).refusal(), "'bf16' must be positive");
+}
