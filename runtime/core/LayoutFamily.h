@@ -4,10 +4,21 @@
 #include "runtime/artifact/Layout.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dlc::rt {
 
 enum class LayoutFamily : uint8_t { Plain, ChannelsLast, Blocked };
+
+/// All of them, with their names in targets' tables.
+constexpr std::pair<LayoutFamily, const char *> layoutFamilies[] = {
+    {LayoutFamily::Plain, "plain"},
+    {LayoutFamily::ChannelsLast, "channels_last"},
+    {LayoutFamily::Blocked, "blocked"}};
+
+inline const char *tableName(LayoutFamily family) {
+  return layoutFamilies[static_cast<size_t>(family)].second;
+}
 
 /// The layout of a family for a tensor of this rank; `channelBlock` channels make a block.
 inline Layout layoutIn(LayoutFamily family, size_t rank, unsigned channelBlock) {

@@ -16,12 +16,10 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <ranges>
 
 namespace dlc::rt {
 namespace {
-
-constexpr LayoutFamily families[] = {LayoutFamily::Plain, LayoutFamily::ChannelsLast,
-                                     LayoutFamily::Blocked};
 
 enum class Role { Activation, Weight, Bias };
 
@@ -52,7 +50,9 @@ using Wish = std::optional<LayoutFamily>;
 
 std::vector<LayoutChoice> layoutChoices(const KernelRequest &request, unsigned channelBlock) {
   // Pooling takes any layout but wants to be told.
-  std::vector<Wish> activations(std::rbegin(families), std::rend(families));
+  std::vector<Wish> activations;
+  for (const auto &[family, name] : std::views::reverse(layoutFamilies))
+    activations.emplace_back(family);
   if (request.op == KernelOp::Matmul || request.op == KernelOp::Reorder)
     activations = {LayoutFamily::Plain};
   else if (isConvolution(request.op))
@@ -119,19 +119,6 @@ double paddingFactor(const KernelRequest &request, const std::vector<Layout> &la
   return factor;
 }
 
-/// The name in cost tables.
-std::string nameOf(LayoutFamily family) {
-  switch (family) {
-  case LayoutFamily::Plain:
-    return "plain";
-  case LayoutFamily::ChannelsLast:
-    return "channels_last";
-  case LayoutFamily::Blocked:
-    return "blocked";
-  }
-  return {};
-}
-
 /// Restores the calling thread's team when it goes.
 class TeamScope {
 public:
@@ -186,7 +173,8 @@ bool sameKernel(const KernelCandidate &a, const KernelCandidate &b) {
 KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout> &layouts,
                           const std::string &implementation) {
   const std::vector<OperandType> &operands = request.operands;
-  KernelTraits traits{request.op, operands[0].dtype, implementation, nameOf(familyOf(layouts[0]))};
+  KernelTraits traits{request.op, operands[0].dtype, implementation,
+                      tableName(familyOf(layouts[0]))};
   if (implementation == WinogradConv::name)
     traits.dtype = DType::F32; // of its products, whatever they are read from
   if (request.op == KernelOp::Matmul)
@@ -235,7 +223,7 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
                  .emitter = "cpu",
                  .table = costs.table(),
                  .cacheBytes = costs.cacheBytes(),
-                 .families = {std::begin(families), std::end(families)},
+                 .families = costs.families(),
                  .channelBlock = costs.vectorBits() / 32,
                  .bf16Targets = CpuTarget::bf16Targets()};
   if (costs.multipliesBF16())
@@ -243,7 +231,7 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
 }
 
 void CpuPlanner::addWinograd(const KernelRequest &request, CandidateList &list) const {
-  for (LayoutFamily family : families) {
+  for (const auto &[family, name] : layoutFamilies) {
     std::optional<std::vector<Layout>> layouts = WinogradConv::layouts(request, family);
     if (!layouts)
       continue;

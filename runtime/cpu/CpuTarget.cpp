@@ -204,8 +204,21 @@ void CpuTarget::readTable(const nlohmann::ordered_json &table) {
   bandwidth = byCores.at(std::min<size_t>(threads, byCores.size()) - 1);
   overheadNanoseconds = table.at("kernel_overhead_ns");
   lastLevelBytes = table.value("cache_bytes", uint64_t{0});
+  layouts = readFamilies(table);
   for (const nlohmann::ordered_json &entry : table.at("efficiency"))
     rows.push_back(readRow(entry));
+}
+
+std::vector<LayoutFamily> CpuTarget::readFamilies(const nlohmann::ordered_json &table) {
+  std::vector<LayoutFamily> found;
+  for (const auto &[family, name] : layoutFamilies)
+    if (!table.contains("families") || std::ranges::count(table.at("families"), name) > 0)
+      found.push_back(family);
+  if (table.contains("families") && (found.empty() || found.size() != table.at("families").size()))
+    throw Error(ErrorCode::BadInput,
+                "\"families\": " + table.at("families").dump() +
+                    ", not some of plain, channels_last and blocked, each once");
+  return found;
 }
 
 CpuTarget::Row CpuTarget::readRow(const nlohmann::ordered_json &entry) {

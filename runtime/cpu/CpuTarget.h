@@ -6,7 +6,7 @@
 // shares of peak: a number, or steps [channels, share], [input channels, output channels, share] or
 // [input channels, output channels, pixels of a batch, share], of matrix products [rows, share]. A
 // row may be for one layout, window or dtype only; that of `generated` is for the products that the
-// compiler writes.
+// compiler writes. `families` are the layouts that activations may lie in, all if it is absent.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
@@ -54,6 +54,9 @@ public:
   /// Bytes of the last level that a team shares; 0 if the table does not say.
   uint64_t cacheBytes() const { return lastLevelBytes; }
 
+  /// Layouts that activations may lie in, as the table says; all if it does not.
+  const std::vector<LayoutFamily> &families() const { return layouts; }
+
   /// The target of the table if it is not the instruction set's own, as "cpu:zen4" or
   /// "cpu:FILE.json"; else empty.
   const std::string &table() const { return tableName; }
@@ -82,6 +85,7 @@ private:
   };
 
   void readTable(const nlohmann::ordered_json &table);
+  static std::vector<LayoutFamily> readFamilies(const nlohmann::ordered_json &table);
   static Row readRow(const nlohmann::ordered_json &entry);
   double efficiency(const KernelTraits &kernel) const;
   double peak(DType dtype) const;
@@ -95,6 +99,7 @@ private:
   double bandwidth = 0;                 // GB/s of the whole team
   uint64_t lastLevelBytes = 0;
   double overheadNanoseconds = 0; // per kernel
+  std::vector<LayoutFamily> layouts;
   std::vector<Row> rows;
 };
 

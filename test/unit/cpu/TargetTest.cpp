@@ -14,11 +14,11 @@ using namespace dlc::rt;
 namespace {
 
 /// Writes a table in which a core does one GFLOP/s and memory does not count, and reads it back.
-CpuTarget targetWith(const std::string &efficiency) {
+CpuTarget targetWith(const std::string &efficiency, const std::string &more = "") {
   std::string path = testing::TempDir() + "target.json";
   std::ofstream(path) << R"({"isa": "avx2", "gflops_per_core": {"f32": 1, "bf16": 1},
     "bandwidth_gb_per_s": [1e9], "kernel_overhead_ns": 0, "efficiency": )"
-                      << efficiency << "}";
+                      << efficiency << more << "}";
   return CpuTarget("cpu:" + path, 1);
 }
 
@@ -65,6 +65,15 @@ TEST(CpuTarget, TableFromFileKeepsItsNameForLaterPasses) {
   EXPECT_EQ(target.table(), "cpu:" + testing::TempDir() + "target.json");
   EXPECT_EQ(CpuTarget(testing::TempDir() + "target.json", 1).table(), target.table());
   EXPECT_EQ(CpuTarget("cpu:avx2", 1).table(), "");
+}
+
+TEST(CpuTarget, ActivationsLieInTheFamiliesOfTheTable) {
+  const std::string any = R"([{"implementation": "", "other": 1}])";
+  using enum LayoutFamily;
+  EXPECT_EQ(targetWith(any).families(), (std::vector{Plain, ChannelsLast, Blocked}));
+  EXPECT_EQ(targetWith(any, R"(, "families": ["blocked"])").families(), std::vector{Blocked});
+  for (const char *bad : {R"([])", R"(["blocked", "last"])", R"(["plain", "plain"])", R"([1])"})
+    EXPECT_THROW(targetWith(any, std::string(", \"families\": ") + bad), Error) << bad;
 }
 
 TEST(CpuTarget, BadTableIsBadInput) {
