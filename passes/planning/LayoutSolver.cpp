@@ -56,7 +56,9 @@ void LayoutSolver::findFilterGradients(nn::ProgramOp program) {
     FlatSymbolRefAttr parameter = nn::roleOf(gradient).variable;
     auto variable =
         parameter ? symbols.lookup<nn::VariableOp>(parameter.getAttr()) : nn::VariableOp();
-    if (variable && nn::haveSameLogicalTypes(variable.getType(), gradient.getDw().getType()))
+    // In 16 bits it is widened behind the kernel.
+    if (variable && cast<RankedTensorType>(variable.getType()).getShape() ==
+                        nn::tensorType(gradient.getDw()).getShape())
       filterGradients[gradient.getDw()] = variable.getSymName();
   }
 }

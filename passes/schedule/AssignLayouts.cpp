@@ -6,7 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/planning/LayoutSolver.h"
 #include "passes/schedule/MergeGroups.h"
-#include "passes/schedule/SplitEpilogues.h"
+#include "passes/schedule/LegalizeKernels.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -172,7 +172,7 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
                            math == "strict" ? rt::Math::Strict : rt::Math::Fast};
     TargetKernels kernels(std::move(planner), planned);
     mergeGroups(model, kernels);
-    splitEpilogues(model, kernels);
+    legalizeKernels(model, kernels);
     FailureOr<LayoutSolution> solution = LayoutSolver(model, kernels).solve();
     if (failed(solution))
       return signalPassFailure();

@@ -27,10 +27,11 @@ def AssignLayouts : Pass<"dlc-assign-layouts", "::dlc::nn::ModelOp"> {
     Precondition: stage train, composites lowered, no layouts. Effect: types of variables and values carry layouts that
     the target's kernels accept; nn.reorder stands where two disagree; inputs and sinks stay row-major; a parameter, its
     slots and its gradient share the filter gradient's layout. Constants and broadcasts are made anew instead of
-    reordered. Copies in 16 bits that are only ever reordered are dropped: the reorders narrow the parameter. First, a bias that no kernel of the target takes becomes a sum, and groups of few channels of a
-    convolution become fewer, larger ones, with zeros in the weight, where the target's kernels cost less for these. The
-    model gets `target`, `threads` and
-    `math`, and its stage becomes schedule.
+    reordered. Copies in 16 bits that are only ever reordered are dropped: the reorders narrow the parameter.
+    First, what no kernel of the target does beside its product is taken from ops: a bias is rounded to 16 bits or becomes
+    a sum, an f32 result of 16-bit operands is theirs, widened; and groups of few channels of a convolution become fewer,
+    larger ones, with zeros in the weight, where the target's kernels cost less for these. The model gets `target`,
+    `threads` and `math`, and its stage becomes schedule.
 
     ```mlir
     %y = nn.conv %x, %w ... : (tensor<8x32x9x9xf32>, tensor<64x32x3x3xf32>) -> tensor<8x64x9x9xf32>

@@ -164,6 +164,11 @@ rt::CandidateList TestPlanner::candidates(const rt::KernelRequest &request) noex
   rt::DType dtype = request.operands[0].dtype;
   if (dtype != rt::DType::F32 && dtype != rt::DType::BF16 && dtype != rt::DType::F16)
     return {{}, "the test planner has rules for f32, bf16 and f16 alone"};
+  auto isF32 = [](const rt::OperandType &operand) { return operand.dtype == rt::DType::F32; };
+  if (dtype == rt::DType::F16 && std::ranges::any_of(request.operands, isF32))
+    return {{}, "kernels in f16 have nothing in f32"};
+  if (dtype == rt::DType::F16 && request.op == KernelOp::ConvGradData && request.bias)
+    return {{}, "no data gradient in f16 takes a bias"};
   if (request.op == KernelOp::Conv && request.relu && request.operands[1].shape.back() == 9)
     return {{}, "no convolution of 9 x 9 takes a ReLU"};
   if (request.op == KernelOp::Conv && request.bias && request.operands[1].shape.back() == 11)

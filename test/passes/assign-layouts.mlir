@@ -176,6 +176,30 @@ nn.model @bias_and_relu attributes {stage = "train"} {
 
 // -----
 
+// Where kernels in f16 have nothing in f32, a bias is rounded, a result widened; a transposed convolution, which takes no
+// bias then, has it added in f32 behind what is widened.
+// CHECK-LABEL: nn.model @narrow
+nn.model @narrow attributes {stage = "train"} {
+  nn.program @predict(%x: tensor<1x4x16x16xf16> {nn.input = "x"}, %w: tensor<4x4x3x3xf16> {nn.input = "w"}, %b: tensor<4xf32> {nn.input = "b"}) {
+    // CHECK: %[[B:.*]] = nn.cast %arg2 : (tensor<4xf32>) -> tensor<4xf16>
+    // CHECK: nn.conv %{{[^,]*}}, %{{[^,]*}}, %[[B]] {{.*}}relu
+    %y = nn.conv %x, %w, %b {relu, strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x4x16x16xf16>, tensor<4x4x3x3xf16>, tensor<4xf32>) -> tensor<1x4x16x16xf16>
+    nn.output "y", %y : tensor<1x4x16x16xf16>
+    // CHECK: %[[M:.*]] = nn.conv_transpose %{{[^,]*}}, %{{[^,]*}} {{.*}} -> tensor<1x4x16x16xf16
+    // CHECK: %[[W:.*]] = nn.cast %[[M]]
+    // CHECK: %[[T:.*]] = nn.broadcast %arg2
+    // CHECK: nn.add %[[W]], %[[T]]
+    %z = nn.conv_transpose %x, %w, %b {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x4x16x16xf16>, tensor<4x4x3x3xf16>, tensor<4xf32>) -> tensor<1x4x16x16xf32>
+    nn.output "z", %z : tensor<1x4x16x16xf32>
+    // CHECK: %[[G:.*]] = nn.conv_grad_filter {{.*}} -> tensor<4x4x3x3xf16
+    // CHECK: nn.cast %[[G]] : {{.*}} -> tensor<4x4x3x3xf32
+    %g = nn.conv_grad_filter %x, %x {strides = array<i64: 1, 1>, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>, dilations = array<i64: 1, 1>} : (tensor<1x4x16x16xf16>, tensor<1x4x16x16xf16>) -> tensor<4x4x3x3xf32>
+    nn.output "g", %g : tensor<4x4x3x3xf32>
+  }
+}
+
+// -----
+
 // A copy in 16 bits that is only ever reordered is not kept: the reorder narrows the parameter, which lies as a kernel in
 // f32 wants it. A copy that a kernel reads as it lies is kept, and is what others reorder.
 // CHECK-LABEL: nn.model @copies
