@@ -85,8 +85,7 @@ double threadNanoseconds() {
 /// Nanoseconds of a candidate on the calling thread: the best of a few runs after a first.
 double timeOf(const KernelRequest &request, const KernelCandidate &candidate,
               std::span<std::byte> memory) {
-  CpuPlan plan{request, candidate.implementation.find("wino") != std::string::npos,
-               candidate.implementation, candidate.workspaceBytes};
+  CpuPlan plan{request, candidate.implementation, candidate.workspaceBytes};
   dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
   std::vector<void *> buffers;

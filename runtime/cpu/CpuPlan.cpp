@@ -118,7 +118,7 @@ std::vector<uint8_t> CpuPlan::serialize() const {
           builder.CreateVector(request.kernel), builder.CreateVector(request.strides),
           builder.CreateVector(request.paddingLow), builder.CreateVector(request.paddingHigh),
           builder.CreateVector(request.dilations), request.groups, request.transposeA,
-          request.transposeB, request.bias, request.relu, winograd, request.threads,
+          request.transposeB, request.bias, request.relu, request.threads,
           builder.CreateString(implementation), workspaceBytes));
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
@@ -160,7 +160,6 @@ CpuPlan CpuPlan::deserialize(std::span<const uint8_t> bytes, const std::string &
   request.bias = stored->bias();
   request.relu = stored->relu();
   request.threads = stored->threads();
-  plan.winograd = stored->winograd();
   plan.implementation = stored->implementation()->str();
   plan.workspaceBytes = stored->workspace();
   if (!isConsistent(request))

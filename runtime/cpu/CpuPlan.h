@@ -9,7 +9,6 @@ namespace dlc::rt {
 
 struct CpuPlan {
   KernelRequest request; // every operand with its layout
-  bool winograd = false;
   std::string implementation;
   uint64_t workspaceBytes = 0;
 

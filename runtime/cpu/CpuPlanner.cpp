@@ -147,10 +147,9 @@ std::optional<uint64_t> workspaceOf(const dnnl::engine &engine, const KernelRequ
   TeamScope scope;
   uint64_t bytes = 0;
   LayoutChoice fixed = fixedLayouts(layouts);
-  bool winograd = name.find("wino") != std::string::npos;
   for (unsigned threads = 1; threads <= std::max(request.threads, 1u); ++threads) {
     setTeamSize(threads);
-    OneDnnOperation operation(engine, request, fixed, winograd);
+    OneDnnOperation operation(engine, request, fixed, algorithmOf(name));
     bool found = operation.anyOf([&](const OneDnnImplementation &implementation) {
       if (implementation.name != name)
         return false;
@@ -267,13 +266,15 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
   if (request.math == Math::Fast && description.vectorBits >= 512)
     addWinograd(request, list);
   std::string skipped;
-  std::vector<bool> algorithms{false};
+  std::vector<Algorithm> algorithms{Algorithm::Direct};
   if (request.math == Math::Fast && canBeWinograd(request))
-    algorithms.push_back(true);
+    algorithms.push_back(Algorithm::Winograd);
+  if (request.op == KernelOp::ConvGradFilter)
+    algorithms.push_back(Algorithm::Product);
   bool acceptReference = request.op == KernelOp::Reorder || request.op == KernelOp::Matmul;
   for (const LayoutChoice &choice : layoutChoices(request, description.channelBlock))
-    for (bool winograd : algorithms) {
-      OneDnnOperation operation(engine, request, choice, winograd);
+    for (Algorithm algorithm : algorithms) {
+      OneDnnOperation operation(engine, request, choice, algorithm);
       operation.anyOf([&](const OneDnnImplementation &found) {
         if (isReferenceCode(found.name) && !acceptReference) {
           skipped = found.name;
@@ -334,8 +335,7 @@ std::vector<uint8_t> CpuPlanner::finalise(const KernelRequest &request,
                                           const KernelCandidate &choice,
                                           std::string &reason) noexcept {
   try {
-    CpuPlan plan{request, choice.implementation.find("wino") != std::string::npos,
-                 choice.implementation, choice.workspaceBytes};
+    CpuPlan plan{request, choice.implementation, choice.workspaceBytes};
     for (size_t i = 0; i < request.operands.size(); ++i)
       plan.request.operands[i].layout = choice.layouts.at(i);
     std::optional<uint64_t> workspace =

@@ -21,7 +21,7 @@ OneDnnKernel::OneDnnKernel(const dnnl::engine &engine, const std::string &name,
     layouts.push_back(operand.layout);
   std::string offered;
   try {
-    OneDnnOperation operation(engine, plan.request, layouts, plan.winograd);
+    OneDnnOperation operation(engine, plan.request, layouts, algorithmOf(plan.implementation));
     bool rebuilt = operation.anyOf([&](const OneDnnImplementation &found) {
       if (offered.empty())
         offered = found.name;

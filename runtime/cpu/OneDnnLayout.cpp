@@ -69,6 +69,12 @@ std::optional<Layout> mergeGroups(const Layout &layout, int64_t perGroup) {
   return result;
 }
 
+/// What a tensor of ours must have for its pixels to be rows, or its only one to vanish.
+Layout pixelLayout(const OperandView &view) {
+  return layoutIn(view.kind == Kind::OnePixel ? LayoutFamily::Plain : LayoutFamily::ChannelsLast,
+                  view.rank, /*channelBlock=*/1);
+}
+
 std::optional<Layout> viewLayout(const OperandView &view, const std::vector<int64_t> &shape,
                                  const Layout &layout) {
   switch (view.kind) {
@@ -78,6 +84,12 @@ std::optional<Layout> viewLayout(const OperandView &view, const std::vector<int6
     return swapped(layout, 0);
   case Kind::Row:
     return layout.blocks.empty() ? std::optional(Layout::rowMajor(2)) : std::nullopt;
+  case Kind::Pixels:
+  case Kind::PixelsSwapped:
+  case Kind::OnePixel:
+    if (layout != pixelLayout(view))
+      return std::nullopt;
+    return view.kind == Kind::PixelsSwapped ? swapped(Layout::rowMajor(2), 0) : Layout::rowMajor(2);
   case Kind::Grouped:
     return splitGroups(layout, shape[0] / view.groups);
   case Kind::GroupedSwapped: {
@@ -97,6 +109,12 @@ std::optional<Layout> unviewLayout(const OperandView &view, const dnnl_memory_de
     return swapped(layout, 0);
   case Kind::Row:
     return layout.blocks.empty() ? std::optional(Layout::rowMajor(1)) : std::nullopt;
+  case Kind::Pixels:
+  case Kind::PixelsSwapped:
+  case Kind::OnePixel:
+    if (!layout.blocks.empty() || layout.isRowMajor() == (view.kind == Kind::PixelsSwapped))
+      return std::nullopt;
+    return pixelLayout(view);
   case Kind::Grouped:
     return mergeGroups(layout, desc.dims[1]);
   case Kind::GroupedSwapped:
@@ -169,6 +187,17 @@ std::vector<int64_t> viewShape(const OperandView &view, const std::vector<int64_
   case Kind::Row:
     result.insert(result.begin(), 1);
     break;
+  case Kind::Pixels:
+  case Kind::PixelsSwapped:
+  case Kind::OnePixel: {
+    int64_t pixels = shape[0];
+    for (size_t dim = 2; dim < shape.size(); ++dim)
+      pixels *= shape[dim];
+    result = {pixels, shape[1]};
+    if (view.kind == Kind::PixelsSwapped)
+      std::swap(result[0], result[1]);
+    break;
+  }
   case Kind::Grouped:
   case Kind::GroupedSwapped:
     result[0] /= view.groups;

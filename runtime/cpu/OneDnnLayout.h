@@ -22,10 +22,14 @@ struct OperandView {
     Same,
     Swapped,        // the first two dimensions exchanged
     Row,            // [N] as [1, N]
+    Pixels,         // [N, C, S...] with channels last as [N S, C]
+    PixelsSwapped,  // the same as [C, N S]
+    OnePixel,       // [O, I, 1...] as [O, I]
     Grouped,        // [O, I, ...] as [G, O/G, I, ...]
     GroupedSwapped, // [O, I, ...] as [G, I, O/G, ...]
   } kind = Kind::Same;
   int64_t groups = 1;
+  size_t rank = 0; // of our tensor, where pixels become rows
 };
 
 dnnl_data_type_t toDnnl(DType dtype);

@@ -3,6 +3,10 @@
 
 #include "runtime/cpu/OneDnnOperation.h"
 
+#include "runtime/core/LayoutFamily.h"
+
+#include <algorithm>
+
 namespace dlc::rt {
 namespace {
 
@@ -14,28 +18,37 @@ std::shared_ptr<dnnl_primitive_desc> own(dnnl_primitive_desc_t pd) {
 
 } // namespace
 
+// Ahead of the library's own name.
+static constexpr const char *productPrefix = "product:";
+
+Algorithm algorithmOf(const std::string &implementation) {
+  if (implementation.starts_with(productPrefix))
+    return Algorithm::Product;
+  return implementation.find("wino") != std::string::npos ? Algorithm::Winograd : Algorithm::Direct;
+}
+
 bool isReferenceCode(const std::string &implementation) {
   return implementation.find("ref") != std::string::npos ||
          implementation.find("simple") != std::string::npos;
 }
 
 OneDnnOperation::OneDnnOperation(const dnnl::engine &engine, const KernelRequest &request,
-                                 const LayoutChoice &layouts, bool winograd)
-    : engine(engine), request(request), layouts(layouts) {
+                                 const LayoutChoice &layouts, Algorithm algorithm)
+    : engine(engine), request(request), layouts(layouts), algorithm(algorithm) {
   for (int64_t dilation : request.dilations)
     dilates.push_back(dilation - 1);
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  describe(winograd);
+  describe();
 }
 
-void OneDnnOperation::describe(bool winograd) {
+void OneDnnOperation::describe() {
   switch (request.op) {
   case KernelOp::Conv:
-    return describeConv(winograd);
+    return describeConv();
   case KernelOp::ConvGradData:
-    return request.bias || request.relu ? describeDeconvolution() : describeConvGradData(winograd);
+    return request.bias || request.relu ? describeDeconvolution() : describeConvGradData();
   case KernelOp::ConvGradFilter:
-    return describeConvGradFilter(winograd);
+    return algorithm == Algorithm::Product ? describeFilterProduct() : describeConvGradFilter();
   case KernelOp::Matmul:
     return describeMatmul();
   case KernelOp::MaxPool:
@@ -55,12 +68,13 @@ OperandType OneDnnOperation::libraryOperand(size_t operand) const {
   return type;
 }
 
-void OneDnnOperation::addOperand(int argument, OperandView view) {
+void OneDnnOperation::addOperand(int argument, OperandView view,
+                                 const std::optional<Layout> &free) {
   size_t index = arguments.size();
   arguments.push_back(argument);
   OperandType operand = libraryOperand(index);
   views.push_back(view);
-  if (const std::optional<Layout> &layout = layouts[index]) {
+  if (const std::optional<Layout> &layout = layouts[index] ? layouts[index] : free) {
     std::optional<dnnl_memory_desc_t> fixed = toMemoryDesc(operand, *layout, view);
     expressible = expressible && fixed.has_value();
     descs.push_back(fixed.value_or(dnnl_memory_desc_t{}));
@@ -90,25 +104,25 @@ static OperandView weightView(int64_t groups, bool swapped = false) {
   return {swapped ? Kind::GroupedSwapped : Kind::Grouped, groups};
 }
 
-static dnnl_alg_kind_t convAlgorithm(bool winograd) {
-  return winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+static dnnl_alg_kind_t libraryAlgorithm(Algorithm algorithm) {
+  return algorithm == Algorithm::Winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
 }
 
-void OneDnnOperation::describeConv(bool winograd) {
+void OneDnnOperation::describeConv() {
   addForwardOperands({}, weightView(request.groups), {});
   if (!expressible)
     return;
   // Training always: for inference Winograd would ask for an opaque weight format.
   dnnl_convolution_desc_t conv;
   check(dnnl_dilated_convolution_forward_desc_init(
-            &conv, dnnl_forward_training, convAlgorithm(winograd), &desc(0), &desc(1),
+            &conv, dnnl_forward_training, libraryAlgorithm(algorithm), &desc(0), &desc(1),
             request.bias ? &desc(2) : nullptr, &descs.back(), request.strides.data(),
             dilates.data(), request.paddingLow.data(), request.paddingHigh.data()),
         "describe a convolution");
   descriptor = conv;
 }
 
-void OneDnnOperation::describeConvGradData(bool winograd) {
+void OneDnnOperation::describeConvGradData() {
   addOperand(DNNL_ARG_DIFF_DST);
   addOperand(DNNL_ARG_WEIGHTS, weightView(request.groups));
   addOperand(DNNL_ARG_DIFF_SRC);
@@ -116,8 +130,9 @@ void OneDnnOperation::describeConvGradData(bool winograd) {
     return;
   dnnl_convolution_desc_t conv;
   check(dnnl_dilated_convolution_backward_data_desc_init(
-            &conv, convAlgorithm(winograd), &desc(2), &desc(1), &desc(0), request.strides.data(),
-            dilates.data(), request.paddingLow.data(), request.paddingHigh.data()),
+            &conv, libraryAlgorithm(algorithm), &desc(2), &desc(1), &desc(0),
+            request.strides.data(), dilates.data(), request.paddingLow.data(),
+            request.paddingHigh.data()),
         "describe a convolution's data gradient");
   descriptor = conv;
 }
@@ -135,7 +150,7 @@ void OneDnnOperation::describeDeconvolution() {
   descriptor = deconv;
 }
 
-void OneDnnOperation::describeConvGradFilter(bool winograd) {
+void OneDnnOperation::describeConvGradFilter() {
   addOperand(DNNL_ARG_SRC);
   addOperand(DNNL_ARG_DIFF_DST);
   addOperand(DNNL_ARG_DIFF_WEIGHTS, weightView(request.groups));
@@ -143,11 +158,39 @@ void OneDnnOperation::describeConvGradFilter(bool winograd) {
     return;
   dnnl_convolution_desc_t conv;
   check(dnnl_dilated_convolution_backward_weights_desc_init(
-            &conv, convAlgorithm(winograd), &desc(0), &desc(2), nullptr, &desc(1),
+            &conv, libraryAlgorithm(algorithm), &desc(0), &desc(2), nullptr, &desc(1),
             request.strides.data(), dilates.data(), request.paddingLow.data(),
             request.paddingHigh.data()),
         "describe a convolution's filter gradient");
   descriptor = conv;
+}
+
+/// True if a window is one pixel, and each pixel of x has one.
+static bool hasWindowOfOne(const KernelRequest &request) {
+  auto isAll = [](const std::vector<int64_t> &values, size_t from, int64_t wanted) {
+    return std::all_of(values.begin() + static_cast<std::ptrdiff_t>(from), values.end(),
+                       [&](int64_t value) { return value == wanted; });
+  };
+  return isAll(request.operands[2].shape, 2, 1) && isAll(request.strides, 0, 1) &&
+         isAll(request.paddingLow, 0, 0) && isAll(request.paddingHigh, 0, 0);
+}
+
+void OneDnnOperation::describeFilterProduct() {
+  using Kind = OperandView::Kind;
+  expressible = request.groups == 1 && hasWindowOfOne(request);
+  if (!expressible)
+    return;
+  size_t rank = request.operands[0].shape.size();
+  Layout activation = layoutIn(LayoutFamily::ChannelsLast, rank, /*channelBlock=*/1);
+  addOperand(DNNL_ARG_WEIGHTS, {Kind::Pixels, 1, rank}, activation);
+  addOperand(DNNL_ARG_SRC, {Kind::PixelsSwapped, 1, rank}, activation);
+  addOperand(DNNL_ARG_DST, {Kind::OnePixel, 1, rank}, Layout::rowMajor(rank));
+  if (!expressible)
+    return;
+  dnnl_matmul_desc_t matmul;
+  check(dnnl_matmul_desc_init(&matmul, &desc(1), &desc(0), nullptr, &desc(2)),
+        "describe a filter gradient as a matrix product");
+  descriptor = matmul;
 }
 
 void OneDnnOperation::describeMatmul() {
@@ -247,7 +290,7 @@ OneDnnOperation::examine(std::shared_ptr<dnnl_primitive_desc> pd) const {
   check(
       dnnl_primitive_desc_query(pd.get(), dnnl_query_impl_info_str, 0, static_cast<void *>(&name)),
       "ask for an implementation's name");
-  found.name = name;
+  found.name = algorithm == Algorithm::Product ? std::string(productPrefix) + name : name;
   const dnnl_memory_desc_t *scratchpad =
       dnnl_primitive_desc_query_md(pd.get(), dnnl_query_scratchpad_md, 0);
   found.workspaceBytes = scratchpad ? dnnl_memory_desc_get_size(scratchpad) : 0;

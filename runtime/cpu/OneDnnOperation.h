@@ -17,6 +17,13 @@ namespace dlc::rt {
 
 using LayoutChoice = std::vector<std::optional<Layout>>; // one per operand, empty: library's choice
 
+/// How a convolution is computed. A filter gradient whose window is one pixel can be one product
+/// of matrices, which have a row for each channel of dy and a column for each of x.
+enum class Algorithm : uint8_t { Direct, Winograd, Product };
+
+/// That of an implementation of this name.
+Algorithm algorithmOf(const std::string &implementation);
+
 /// One implementation: a primitive descriptor and what it wants of the operands.
 struct OneDnnImplementation {
   std::shared_ptr<dnnl_primitive_desc> descriptor;
@@ -30,7 +37,7 @@ struct OneDnnImplementation {
 class OneDnnOperation {
 public:
   OneDnnOperation(const dnnl::engine &engine, const KernelRequest &request,
-                  const LayoutChoice &layouts, bool winograd = false);
+                  const LayoutChoice &layouts, Algorithm algorithm = Algorithm::Direct);
 
   /// Shows the implementations in the library's order of preference, until `visit` returns true.
   /// Those with an opaque operand format are left out.
@@ -41,11 +48,12 @@ private:
   using Descriptor = std::variant<std::monostate, dnnl_convolution_desc_t, dnnl_pooling_v2_desc_t,
                                   dnnl_matmul_desc_t>;
 
-  void describe(bool winograd);
-  void describeConv(bool winograd);
-  void describeConvGradData(bool winograd);
+  void describe();
+  void describeConv();
+  void describeConvGradData();
   void describeDeconvolution();
-  void describeConvGradFilter(bool winograd);
+  void describeConvGradFilter();
+  void describeFilterProduct();
   void describeMatmul();
   void describePool();
   void describePoolGrad();
@@ -54,7 +62,8 @@ private:
   const dnnl_memory_desc_t &desc(size_t operand) const { return descs[operand]; }
   /// The operand as the library types it.
   OperandType libraryOperand(size_t operand) const;
-  void addOperand(int argument, OperandView view = {});
+  /// `free`: its layout if none is fixed; nothing = the library's choice.
+  void addOperand(int argument, OperandView view = {}, const std::optional<Layout> &free = {});
   /// Operands of an operation with weights, and the ReLU behind it.
   void addForwardOperands(OperandView source, OperandView weights, OperandView bias);
   std::optional<OneDnnImplementation> examine(std::shared_ptr<dnnl_primitive_desc> pd) const;
@@ -63,6 +72,7 @@ private:
   const dnnl::engine &engine;
   const KernelRequest &request;
   const LayoutChoice &layouts;
+  Algorithm algorithm;
   bool expressible = true; // every fixed layout has a descriptor
   Descriptor descriptor;
   std::shared_ptr<dnnl_primitive_desc> hint; // forward pooling, for its gradient

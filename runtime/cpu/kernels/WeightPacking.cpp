@@ -29,7 +29,7 @@ AVX512_BF16 inline __m512i narrowed(const float *first, const float *second) {
 }
 
 /// Line k pairs the elements of rows 2k and 2k + 1.
-AVX512_BF16 Lines pairRows(const float *block) {
+AVX512_BF16 Lines pairRows(const float *block, int64_t stride) {
   alignas(64) int16_t order[2 * side];
   for (int16_t i = 0; i < 2 * side; ++i)
     order[i] = static_cast<int16_t>(i / 2 + i % 2 * side);
@@ -37,13 +37,13 @@ AVX512_BF16 Lines pairRows(const float *block) {
   Lines lines;
   for (int64_t k = 0; k < pairs; ++k)
     lines.line[k] = _mm512_permutexvar_epi16(
-        interleave, narrowed(block + 2 * k * side, block + (2 * k + 1) * side));
+        interleave, narrowed(block + 2 * k * stride, block + (2 * k + 1) * stride));
   return lines;
 }
 
 /// Line k has elements 2k and 2k + 1 of all rows. Rows of 8 pairs are transposed by interleaving
 /// those of one half with those of the other, until one row is left.
-AVX512_BF16 Lines pairColumns(const float *block) {
+AVX512_BF16 Lines pairColumns(const float *block, int64_t stride) {
   alignas(64) int32_t order[2][side];
   for (int32_t i = 0; i < side; ++i) {
     order[0][i] = i / 2 + i % 2 * static_cast<int32_t>(side);
@@ -52,7 +52,7 @@ AVX512_BF16 Lines pairColumns(const float *block) {
   __m512i lower = _mm512_load_si512(order[0]), upper = _mm512_load_si512(order[1]);
   Lines lines;
   for (int64_t k = 0; k < pairs; ++k) {
-    __m512i rows = narrowed(block + k * side, block + (k + pairs) * side);
+    __m512i rows = narrowed(block + k * stride, block + (k + pairs) * stride);
     // Its halves are two rows.
     lines.line[k] = _mm512_permutexvar_epi32(
         _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0), rows);
@@ -76,10 +76,11 @@ AVX512_BF16 Lines zeros() {
   return lines;
 }
 
-/// Packs a block, or zeros if it is null; the lines go to these offsets.
-AVX512_BF16 void pack(const float *block, bool pairsRows, uint16_t *to,
+/// Packs a block whose rows are `stride` apart, or zeros if it is null; the lines go to these
+/// offsets.
+AVX512_BF16 void pack(const float *block, int64_t stride, bool pairsRows, uint16_t *to,
                       std::span<const int64_t> offsets) {
-  Lines lines = !block ? zeros() : pairsRows ? pairRows(block) : pairColumns(block);
+  Lines lines = !block ? zeros() : pairsRows ? pairRows(block, stride) : pairColumns(block, stride);
   for (size_t k = 0; k < offsets.size(); ++k)
     _mm512_storeu_si512(to + offsets[k], lines.line[k]);
 }
@@ -111,6 +112,12 @@ std::vector<int64_t> offsetsOfWindow(const std::vector<int64_t> &shape, const La
   return offsets;
 }
 
+/// True if a weight is a row-major matrix: its window is one element.
+bool isMatrix(const std::vector<int64_t> &shape, const Layout &layout) {
+  return layout.isRowMajor() &&
+         std::all_of(shape.begin() + 2, shape.end(), [](int64_t extent) { return extent == 1; });
+}
+
 /// True if blocks of 16 x 16 are all there is.
 bool isInBlocks(const Layout &layout) {
   return layout.blocks.size() == 2 && layout.blocks[0].dim + layout.blocks[1].dim == 1 &&
@@ -134,12 +141,15 @@ std::optional<WeightPacking> WeightPacking::of(const KernelRequest &request) {
   const OperandType &source = request.operands[0], &packed = request.operands[1];
   const std::vector<int64_t> &shape = source.shape;
   if (source.dtype != DType::F32 || packed.dtype != DType::BF16 || packed.shape != shape ||
-      shape.size() < 2 || !source.layout || !packed.layout || !isInBlocks(*source.layout) ||
+      shape.size() < 2 || !source.layout || !packed.layout ||
+      !(isInBlocks(*source.layout) || isMatrix(shape, *source.layout)) ||
       !isInPairs(*packed.layout) || shape[0] % side != 0 || shape[1] % side != 0)
     return std::nullopt;
   uint8_t pairedDim = packed.layout->blocks.back().dim, linedDim = 1 - pairedDim;
   WeightPacking packing;
-  packing.pairsRows = source.layout->blocks.front().dim == pairedDim;
+  bool isBlocked = isInBlocks(*source.layout);
+  packing.rowStride = isBlocked ? side : shape[1];
+  packing.pairsRows = pairedDim == (isBlocked ? source.layout->blocks.front().dim : 0);
   auto blocksOf = [&](uint8_t dim, int64_t step) {
     int64_t padded = packed.layout->outerExtent(shape, dim) * packed.layout->blockOf(dim);
     return Blocks{offsetsAlong(dim, side, shape[dim], shape, *source.layout),
@@ -160,7 +170,7 @@ void WeightPacking::packBlock(int64_t task, const float *from, uint16_t *to) con
   const float *source =
       exists ? from + paired.from[block] + lined.from[line] + fromWindow[window] : nullptr;
   std::span<const int64_t> offsets = std::span(paired.to).subspan(block * pairs);
-  pack(source, pairsRows, to + lined.to[line] + toWindow[window],
+  pack(source, rowStride, pairsRows, to + lined.to[line] + toWindow[window],
        offsets.first(std::min<size_t>(offsets.size(), pairs)));
 }
 

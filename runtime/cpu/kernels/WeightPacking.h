@@ -1,9 +1,11 @@
-// Weights of convolutions in f32, in blocks, packed as kernels in bf16 multiply them: in pairs.
+// Weights of convolutions in f32, in blocks or as matrices, packed as kernels in bf16 multiply
+// them: in pairs.
 //
 // bf16 instructions multiply two neighbours of a lane at once, so weights lie in pairs along the
 // dimension that is summed over: input channels in the forward pass, output channels in the data
-// gradient. The variable lies in blocks of 16 x 16, and every step packs each weight twice. The
-// library does so in scalar code, at a third of memory's bandwidth.
+// gradient. The variable lies in blocks of 16 x 16, or in rows if a window is one element, and
+// every step packs each weight twice. The library does so in scalar code, at a third of memory's
+// bandwidth.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
@@ -18,7 +20,8 @@ public:
   /// The implementation's name in plans.
   static constexpr const char *name = "packing:avx512_core_bf16";
 
-  /// Nothing unless the request reorders whole blocks of 16 x 16 in f32 into pairs in bf16, its
+  /// Nothing unless the request reorders whole blocks of 16 x 16 in f32, or a row-major matrix of
+  /// such, into pairs in bf16, its
   /// layouts are given, and this processor has the instructions.
   static std::optional<WeightPacking> of(const KernelRequest &request);
 
@@ -39,6 +42,7 @@ private:
   WeightPacking() = default;
   void packBlock(int64_t task, const float *from, uint16_t *to) const;
 
+  int64_t rowStride = 0;  // of a block in the variable, in elements
   bool pairsRows = false; // else columns, which are next to each other in the variable
   Blocks paired, lined;   // by pairs, and by the lines of 16 of them
   std::vector<int64_t> fromWindow, toWindow;

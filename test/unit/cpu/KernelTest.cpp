@@ -249,7 +249,7 @@ TEST_F(CpuKernel, AnotherImplementationThanPlannedIsRefused) {
   request.operands =
       operandsOf({Tensor({2, 32, 12, 12}), Tensor({48, 32, 3, 3}), Tensor({2, 48, 12, 12})});
   KernelCandidate candidate = planner->candidates(request).candidates.at(0);
-  CpuPlan plan{request, false, "jit:avx9999", candidate.workspaceBytes};
+  CpuPlan plan{request, "jit:avx9999", candidate.workspaceBytes};
   for (size_t i = 0; i < 3; ++i)
     plan.request.operands[i].layout = candidate.layouts[i];
   Artifact artifact = wrap(plan.serialize(), plan.implementation, plan);
@@ -287,8 +287,7 @@ TEST_F(CpuKernel, APlanForOtherBuffersIsRefused) {
   request.operands =
       operandsOf({Tensor({2, 32, 12, 12}), Tensor({48, 32, 3, 3}), Tensor({2, 48, 12, 12})});
   KernelCandidate candidate = planner->candidates(request).candidates.at(0);
-  CpuPlan plan{request, candidate.implementation.find("wino") != std::string::npos,
-               candidate.implementation, candidate.workspaceBytes};
+  CpuPlan plan{request, candidate.implementation, candidate.workspaceBytes};
   for (size_t i = 0; i < 3; ++i)
     plan.request.operands[i].layout = candidate.layouts[i];
   auto messageOf = [&](auto change) {

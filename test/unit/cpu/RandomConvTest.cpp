@@ -112,6 +112,7 @@ protected:
     for (unsigned seed : seeds)
       convs.push_back(randomConv(seed));
     convs.push_back(makeConv({3, 16, 5, 6}, {5, 16, 1, 1}, {1, 0, 1, 1}, 0));
+    convs.push_back(makeConv({2, 80, 3, 4, 5}, {48, 80, 1, 1, 1}, {1, 0, 1, 1}, 0));
     for (const RandomConv &conv : convs) {
       SCOPED_TRACE(conv.name);
       expectResult(conv.request, KernelOp::Conv, type, {conv.x, conv.w}, conv.y);
@@ -129,4 +130,26 @@ TEST_F(RandomConvolution, BF16MatchesPlainLoops) {
   if (!planner->target().multiplies(DType::BF16))
     GTEST_SKIP() << "this processor has no bf16 instructions";
   expectGradients(DType::BF16);
+}
+
+// Which is also the library's, and compared above.
+TEST_F(RandomConvolution, FilterGradientOfOnePixelIsAlsoAProduct) {
+  auto isProductOffered = [&](const std::vector<int64_t> &x, const std::vector<int64_t> &w,
+                              const test::ConvShape &shape) {
+    RandomConv conv = makeConv(x, w, shape, 0);
+    KernelRequest request = conv.request;
+    request.op = KernelOp::ConvGradFilter;
+    request.groups = shape.groups;
+    for (const Tensor &tensor : {conv.x, conv.dy, conv.w})
+      request.operands.push_back({DType::F32, tensor.shape, {}});
+    return std::ranges::any_of(planner->candidates(request).candidates, [](const auto &candidate) {
+      return candidate.implementation.starts_with("product:");
+    });
+  };
+  EXPECT_TRUE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 1}, {1, 0, 1, 1}));
+  EXPECT_TRUE(isProductOffered({2, 80, 3, 4, 5}, {48, 80, 1, 1, 1}, {1, 0, 1, 1}));
+  EXPECT_FALSE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 1}, {2, 0, 1, 1})) << "steps";
+  EXPECT_FALSE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 1}, {1, 1, 1, 1})) << "padding";
+  EXPECT_FALSE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 3}, {1, 0, 1, 1})) << "window";
+  EXPECT_FALSE(isProductOffered({3, 16, 5, 6}, {8, 8, 1, 1}, {1, 0, 1, 2})) << "groups";
 }

@@ -33,6 +33,11 @@ const Packed cases[] = {
     {{32, 64, 3, 2, 3}, "NCdhw16c16n", "NdhwC64n2c"},
     {{32, 64, 3, 2, 3}, "NCdhw16c16n", "NCdhw8n16c2n"},
     {{272, 144}, "NC16c16n", "NC64n2c"},
+    // Rows of matrices.
+    {{80, 48, 1, 1}, "nchw", "NhwC64n2c"},
+    {{48, 80, 1, 1}, "nchw", "CNhw8n16c2n"},
+    {{32, 64, 1, 1, 1}, "ncdhw", "NCdhw8n16c2n"},
+    {{272, 144}, "nc", "NC64n2c"},
 };
 
 KernelRequest requestOf(const Packed &packed) {
@@ -120,7 +125,7 @@ TEST_F(WeightPackingTest, LeavesTheRestToTheLibrary) {
 // What a damaged artifact may ask for.
 TEST_F(WeightPackingTest, PlansThatItCannotPackAreRefused) {
   KernelRequest request = requestOf({{72, 32, 3, 3}, "NChw16c16n", "NhwC64n2c"});
-  CpuPlan plan{request, false, WeightPacking::name, 0};
+  CpuPlan plan{request, WeightPacking::name, 0};
   Artifact artifact = wrap(plan.serialize(), plan.implementation, plan);
   try {
     device->load(artifact, *artifact->kernels()->Get(0));
