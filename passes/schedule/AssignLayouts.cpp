@@ -5,8 +5,8 @@
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/LayoutSolver.h"
-#include "passes/schedule/MergeGroups.h"
 #include "passes/schedule/LegalizeKernels.h"
+#include "passes/schedule/MergeGroups.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
