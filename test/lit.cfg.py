@@ -1,5 +1,6 @@
 """lit suite of dlc: .mlir, .dl and .test files outside unit/ and e2e/ (those run under ctest)."""
 
+import ctypes
 import os
 
 import lit.formats
@@ -30,3 +31,15 @@ for feature, flag in (("avx2", "avx2"), ("avx512", "avx512f"), ("avx512-bf16", "
                       ("amx", "amx_bf16")):
     if flag in flags:
         config.available_features.add(feature)
+
+# And those of NVIDIA's kernels where its library is, where runtime/cuda looks for it.
+places = ["", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"]
+if os.environ.get("CUDA_HOME"):
+    config.environment["CUDA_HOME"] = os.environ["CUDA_HOME"]
+    places += [os.path.join(os.environ["CUDA_HOME"], folder, "") for folder in ("lib64", "lib")]
+for place in places:
+    try:
+        ctypes.CDLL(place + "libcudnn.so.9")
+        config.available_features.add("cudnn")
+    except OSError:
+        pass
