@@ -125,7 +125,9 @@ double timeOf(const KernelRequest &request, const KernelCandidate &candidate,
 class Calibration {
 public:
   explicit Calibration(const std::function<void(const std::string &)> &progress)
-      : progress(progress), planner("cpu:native", 1), table(embeddedTable(planner.target().name)),
+      : progress(progress), planner("cpu:native", 1),
+        table(embeddedTable(planner.target().table.empty() ? planner.target().name
+                                                           : planner.target().table)),
         memory(size_t{256} << 20) {}
 
   std::string run();

@@ -7,6 +7,8 @@
 namespace dlc::rt::cudnn {
 namespace {
 
+constexpr size_t leastVersion = 90800; // which takes descriptions of devices
+
 std::optional<Functions> load(std::string &reason) {
   SharedLibrary library("libcudnn.so.9");
   Functions found{};
@@ -18,6 +20,9 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudnnBackendSetAttribute", found.backendSetAttribute);
   library.find("cudnnBackendGetAttribute", found.backendGetAttribute);
   reason = library.failure();
+  if (reason.empty() && found.getVersion() < leastVersion)
+    reason = "cuDNN " + versionText(found.getVersion()) +
+             " plans for no device but the one at hand; " + versionText(leastVersion) + " does";
   return reason.empty() ? std::optional(found) : std::nullopt;
 }
 

@@ -17,8 +17,10 @@ SharedLibrary::SharedLibrary(const std::string &name) : name(name) {
   std::error_code ignored;
   for (const std::string &place : places) {
     handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle)
+    if (handle) {
+      missing.clear(); // of places before
       return;
+    }
     const char *error = dlerror(); // says more than "not found" of a file that is there
     if (error && std::filesystem::exists(place, ignored))
       missing = "cannot open " + name + ": " + error;

@@ -107,6 +107,8 @@ TEST_F(WeightPackingTest, LeavesTheRestToTheLibrary) {
       {{64, 32, 3, 3}, "NChw16c16n", "NhwC64n4c"},  // pairs of four
       {{64, 32, 3, 3}, "NChw8c16n", "NhwC64n2c"},   // other blocks
       {{64, 32, 3, 3}, "nhwc", "NhwC64n2c"},        // none
+      {{64, 32, 3, 3}, "nchw", "NhwC64n2c"},        // rows of windows
+      {{72, 32, 1, 1}, "nchw", "NhwC64n2c"},        // a matrix of blocks that are not whole
   };
   for (const Packed &other : others)
     EXPECT_FALSE(WeightPacking::of(requestOf(other))) << other.from << " " << other.to;

@@ -7,6 +7,13 @@
 #include <cstdlib>
 
 #ifdef DLC_CUDNN_HEADERS
+#include <cudnn_version.h>
+#if CUDNN_VERSION < 90800 // refused by runtime/cuda, too
+#undef DLC_CUDNN_HEADERS
+#endif
+#endif
+
+#ifdef DLC_CUDNN_HEADERS
 #include <cudnn_graph.h>
 
 #include <type_traits>
