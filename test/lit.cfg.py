@@ -32,14 +32,18 @@ for feature, flag in (("avx2", "avx2"), ("avx512", "avx512f"), ("avx512-bf16", "
     if flag in flags:
         config.available_features.add(feature)
 
-# And those of NVIDIA's kernels where its library is, where runtime/cuda looks for it.
+# And those of NVIDIA's kernels where its library is, where runtime/cuda looks for it; with
+# DLC_REQUIRE_CUDA they fail where it is not.
 places = ["", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"]
 if os.environ.get("CUDA_HOME"):
     config.environment["CUDA_HOME"] = os.environ["CUDA_HOME"]
     places += [os.path.join(os.environ["CUDA_HOME"], folder, "") for folder in ("lib64", "lib")]
-for place in places:
+def plans_without_device(place):
     try:
-        ctypes.CDLL(place + "libcudnn.so.9")
-        config.available_features.add("cudnn")
+        return ctypes.CDLL(place + "libcudnn.so.9").cudnnGetVersion() >= 90800
     except OSError:
-        pass
+        return False
+
+
+if os.environ.get("DLC_REQUIRE_CUDA") or any(map(plans_without_device, places)):
+    config.available_features.add("cudnn")

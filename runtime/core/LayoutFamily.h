@@ -16,7 +16,7 @@ constexpr std::pair<LayoutFamily, const char *> layoutFamilies[] = {
     {LayoutFamily::ChannelsLast, "channels_last"},
     {LayoutFamily::Blocked, "blocked"}};
 
-inline const char *tableName(LayoutFamily family) {
+inline const char *nameInTables(LayoutFamily family) {
   return layoutFamilies[static_cast<size_t>(family)].second;
 }
 

@@ -173,7 +173,7 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
                           const std::string &implementation) {
   const std::vector<OperandType> &operands = request.operands;
   KernelTraits traits{request.op, operands[0].dtype, implementation,
-                      tableName(familyOf(layouts[0]))};
+                      nameInTables(familyOf(layouts[0]))};
   if (implementation == WinogradConv::name)
     traits.dtype = DType::F32; // of its products, whatever they are read from
   if (request.op == KernelOp::Matmul)

@@ -209,14 +209,15 @@ void CpuTarget::readTable(const nlohmann::ordered_json &table) {
     rows.push_back(readRow(entry));
 }
 
-std::vector<LayoutFamily> CpuTarget::readFamilies(const nlohmann::ordered_json &table) {
+std::vector<LayoutFamily> CpuTarget::readFamilies(const nlohmann::ordered_json &table) const {
   std::vector<LayoutFamily> found;
   for (const auto &[family, name] : layoutFamilies)
     if (!table.contains("families") || std::ranges::count(table.at("families"), name) > 0)
       found.push_back(family);
   if (table.contains("families") && (found.empty() || found.size() != table.at("families").size()))
     throw Error(ErrorCode::BadInput,
-                "\"families\": " + table.at("families").dump() +
+                "target description of " + tableName +
+                    ": \"families\": " + table.at("families").dump() +
                     ", not some of plain, channels_last and blocked, each once");
   return found;
 }

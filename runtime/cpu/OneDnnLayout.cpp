@@ -4,6 +4,8 @@
 
 #include "runtime/cpu/OneDnnLayout.h"
 
+#include "runtime/core/LayoutFamily.h"
+
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -241,6 +243,9 @@ std::optional<dnnl_memory_desc_t> toMemoryDesc(const OperandType &operand, const
 }
 
 dnnl_memory_desc_t anyMemoryDesc(const OperandType &operand, const OperandView &view) {
+  if (view.kind == Kind::Pixels || view.kind == Kind::PixelsSwapped || view.kind == Kind::OnePixel)
+    if (auto only = toMemoryDesc(operand, pixelLayout(view), view))
+      return *only;
   std::vector<int64_t> shape = viewShape(view, operand.shape);
   dnnl_memory_desc_t desc = {};
   dnnl::error::wrap_c_api(dnnl_memory_desc_init_by_tag(&desc, static_cast<int>(shape.size()),

@@ -3,8 +3,6 @@
 
 #include "runtime/cpu/OneDnnOperation.h"
 
-#include "runtime/core/LayoutFamily.h"
-
 #include <algorithm>
 
 namespace dlc::rt {
@@ -68,13 +66,12 @@ OperandType OneDnnOperation::libraryOperand(size_t operand) const {
   return type;
 }
 
-void OneDnnOperation::addOperand(int argument, OperandView view,
-                                 const std::optional<Layout> &free) {
+void OneDnnOperation::addOperand(int argument, OperandView view) {
   size_t index = arguments.size();
   arguments.push_back(argument);
   OperandType operand = libraryOperand(index);
   views.push_back(view);
-  if (const std::optional<Layout> &layout = layouts[index] ? layouts[index] : free) {
+  if (const std::optional<Layout> &layout = layouts[index]) {
     std::optional<dnnl_memory_desc_t> fixed = toMemoryDesc(operand, *layout, view);
     expressible = expressible && fixed.has_value();
     descs.push_back(fixed.value_or(dnnl_memory_desc_t{}));
@@ -181,10 +178,9 @@ void OneDnnOperation::describeFilterProduct() {
   if (!expressible)
     return;
   size_t rank = request.operands[0].shape.size();
-  Layout activation = layoutIn(LayoutFamily::ChannelsLast, rank, /*channelBlock=*/1);
-  addOperand(DNNL_ARG_WEIGHTS, {Kind::Pixels, 1, rank}, activation);
-  addOperand(DNNL_ARG_SRC, {Kind::PixelsSwapped, 1, rank}, activation);
-  addOperand(DNNL_ARG_DST, {Kind::OnePixel, 1, rank}, Layout::rowMajor(rank));
+  addOperand(DNNL_ARG_WEIGHTS, {Kind::Pixels, 1, rank});
+  addOperand(DNNL_ARG_SRC, {Kind::PixelsSwapped, 1, rank});
+  addOperand(DNNL_ARG_DST, {Kind::OnePixel, 1, rank});
   if (!expressible)
     return;
   dnnl_matmul_desc_t matmul;

@@ -62,8 +62,7 @@ private:
   const dnnl_memory_desc_t &desc(size_t operand) const { return descs[operand]; }
   /// The operand as the library types it.
   OperandType libraryOperand(size_t operand) const;
-  /// `free`: its layout if none is fixed; nothing = the library's choice.
-  void addOperand(int argument, OperandView view = {}, const std::optional<Layout> &free = {});
+  void addOperand(int argument, OperandView view = {});
   /// Operands of an operation with weights, and the ReLU behind it.
   void addForwardOperands(OperandView source, OperandView weights, OperandView bias);
   std::optional<OneDnnImplementation> examine(std::shared_ptr<dnnl_primitive_desc> pd) const;

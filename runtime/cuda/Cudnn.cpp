@@ -21,8 +21,8 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudnnBackendGetAttribute", found.backendGetAttribute);
   reason = library.failure();
   if (reason.empty() && found.getVersion() < leastVersion)
-    reason = "cuDNN " + versionText(found.getVersion()) +
-             " plans for no device but the one at hand; " + versionText(leastVersion) + " does";
+    reason = "cuDNN " + versionText(found.getVersion()) + " cannot plan without a GPU: install " +
+             versionText(leastVersion) + " or newer";
   return reason.empty() ? std::optional(found) : std::nullopt;
 }
 

@@ -58,6 +58,8 @@ int check() {
   std::string reason;
   const rt::BackEnd *cpu = rt::findBackEnd("cpu:native", reason);
   say("cpu", cpu ? cpu->describe() : "not available: " + reason);
+  const rt::BackEnd *cuda = rt::findBackEnd("cuda:h200", reason);
+  say("cuda", cuda ? cuda->describe() : "not available: " + reason);
   std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
   bool hasMpi = std::filesystem::exists(bin / "../lib/dlc_comm_mpi.so");
   say("mpi", hasMpi ? "Open MPI module found" : "this build has no MPI module: one rank only");

@@ -141,13 +141,14 @@ std::optional<WeightPacking> WeightPacking::of(const KernelRequest &request) {
   const OperandType &source = request.operands[0], &packed = request.operands[1];
   const std::vector<int64_t> &shape = source.shape;
   if (source.dtype != DType::F32 || packed.dtype != DType::BF16 || packed.shape != shape ||
-      shape.size() < 2 || !source.layout || !packed.layout ||
-      !(isInBlocks(*source.layout) || isMatrix(shape, *source.layout)) ||
-      !isInPairs(*packed.layout) || shape[0] % side != 0 || shape[1] % side != 0)
+      shape.size() < 2 || !source.layout || !packed.layout || !isInPairs(*packed.layout) ||
+      shape[0] % side != 0 || shape[1] % side != 0)
+    return std::nullopt;
+  bool isBlocked = isInBlocks(*source.layout);
+  if (!isBlocked && !isMatrix(shape, *source.layout))
     return std::nullopt;
   uint8_t pairedDim = packed.layout->blocks.back().dim, linedDim = 1 - pairedDim;
   WeightPacking packing;
-  bool isBlocked = isInBlocks(*source.layout);
   packing.rowStride = isBlocked ? side : shape[1];
   packing.pairsRows = pairedDim == (isBlocked ? source.layout->blocks.front().dim : 0);
   auto blocksOf = [&](uint8_t dim, int64_t step) {

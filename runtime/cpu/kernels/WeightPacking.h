@@ -21,8 +21,7 @@ public:
   static constexpr const char *name = "packing:avx512_core_bf16";
 
   /// Nothing unless the request reorders whole blocks of 16 x 16 in f32, or a row-major matrix of
-  /// such, into pairs in bf16, its
-  /// layouts are given, and this processor has the instructions.
+  /// such, into pairs in bf16, its layouts are given, and this processor has the instructions.
   static std::optional<WeightPacking> of(const KernelRequest &request);
 
   static uint64_t workspaceBytes() { return 0; }

@@ -135,13 +135,13 @@ TEST_F(RandomConvolution, BF16MatchesPlainLoops) {
 // Which is also the library's, and compared above.
 TEST_F(RandomConvolution, FilterGradientOfOnePixelIsAlsoAProduct) {
   auto isProductOffered = [&](const std::vector<int64_t> &x, const std::vector<int64_t> &w,
-                              const test::ConvShape &shape) {
+                              const test::ConvShape &shape, DType type = DType::F32) {
     RandomConv conv = makeConv(x, w, shape, 0);
     KernelRequest request = conv.request;
     request.op = KernelOp::ConvGradFilter;
     request.groups = shape.groups;
-    for (const Tensor &tensor : {conv.x, conv.dy, conv.w})
-      request.operands.push_back({DType::F32, tensor.shape, {}});
+    request.operands = {
+        {type, conv.x.shape, {}}, {type, conv.dy.shape, {}}, {DType::F32, conv.w.shape, {}}};
     CandidateList list = planner->candidates(request);
     EXPECT_FALSE(list.candidates.empty()) << list.reason;
     return std::ranges::any_of(list.candidates, [](const auto &candidate) {
@@ -150,6 +150,9 @@ TEST_F(RandomConvolution, FilterGradientOfOnePixelIsAlsoAProduct) {
   };
   EXPECT_TRUE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 1}, {1, 0, 1, 1}));
   EXPECT_TRUE(isProductOffered({2, 80, 3, 4, 5}, {48, 80, 1, 1, 1}, {1, 0, 1, 1}));
+  if (planner->target().multiplies(DType::BF16)) {
+    EXPECT_TRUE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 1}, {1, 0, 1, 1}, DType::BF16));
+  }
   EXPECT_FALSE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 1}, {2, 0, 1, 1})) << "steps";
   EXPECT_FALSE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 1}, {1, 1, 1, 1})) << "padding";
   EXPECT_FALSE(isProductOffered({3, 16, 5, 6}, {5, 16, 1, 3}, {1, 0, 1, 1})) << "window";
