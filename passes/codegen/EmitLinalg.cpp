@@ -4,6 +4,7 @@
 // are loaded in the body. Booleans are bytes in memory, 16-bit floats are f32 outside of it.
 
 #include "passes/codegen/EmitLinalg.h"
+#include "passes/codegen/EmitNode.h"
 #include "passes/codegen/EmitRandom.h"
 #include "passes/codegen/EmitScalars.h"
 
@@ -18,18 +19,6 @@ using namespace dlc;
 
 using LocBuilder = ImplicitLocOpBuilder;
 using Kind = ClusterNode::Kind;
-
-static Type storedType(Type element) {
-  return element.isInteger(1) ? Type(IntegerType::get(element.getContext(), 8)) : element;
-}
-
-/// An element as the body computes with it.
-static Value valueOf(LocBuilder &body, Value stored, Type element) {
-  if (element.isInteger(1))
-    return arith::CmpIOp::create(body, arith::CmpIPredicate::ne, stored,
-                                 emitConstant(body, body.getI8Type(), 0));
-  return isa<FloatType>(element) ? emitResize(body, stored, computeType(element)) : stored;
-}
 
 /// The loops over which a form is dense row-major from 0 on, if it is.
 static std::optional<SmallVector<unsigned>> denseLoops(const LinearForm &form,
@@ -244,7 +233,7 @@ void LinalgBuilder::buildBody(LocBuilder &body, ValueRange arguments) {
       values.push_back(buildNode(body, node));
       continue;
     }
-    values.push_back(valueOf(body, arguments[nextInput++], node.element));
+    values.push_back(emitLoaded(body, arguments[nextInput++], node.element));
   }
   SmallVector<Value> results;
   ValueRange outs = arguments.take_back(stage.writes.size());
@@ -322,74 +311,23 @@ Value LinalgBuilder::buildLoad(LocBuilder &body, const ClusterNode &node) {
         });
     stored = inside.getResult(0);
   }
-  return valueOf(body, stored, node.element);
+  return emitLoaded(body, stored, node.element);
 }
 
 Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
-  auto operand = [&](unsigned i) { return values[node.operands[i]]; };
-  auto constant = [&](double value) {
-    return emitResize(body, emitConstant(body, node.element, value), computeType(node.element));
-  };
-  switch (node.kind) {
-  case Kind::Read:
-  case Kind::Table:
-    return buildLoad(body, node);
-  case Kind::Index:
-    return arith::IndexCastOp::create(body, node.element,
-                                      indexOf(body, node.form->expression(body.getContext())));
-  case Kind::Inside:
-    return insideOf(body, node.bounds);
-  case Kind::Select:
-    return arith::SelectOp::create(body, operand(0), operand(1), operand(2));
-  case Kind::Constant:
-    return constant(*nn::splatValue(node.op->getResult(0)));
-  case Kind::Fill:
-    return constant(cast<nn::PadOp>(node.op).getValue().convertToDouble());
-  case Kind::Zero:
-    return constant(0);
-  case Kind::Equal:
-    return arith::CmpIOp::create(body, arith::CmpIPredicate::eq, operand(0), operand(1));
-  case Kind::Wins: {
-    // Greater or the first that is not a number.
-    Value greater = arith::CmpFOp::create(body, arith::CmpFPredicate::UGT, operand(0), operand(1));
-    Value ordered = arith::CmpFOp::create(body, arith::CmpFPredicate::ORD, operand(1), operand(1));
-    return arith::AndIOp::create(body, greater, ordered);
-  }
-  case Kind::Op:
-    break;
-  }
-  SmallVector<Value> operands;
-  for (unsigned i = 0; i < node.operands.size(); ++i)
-    operands.push_back(operand(i));
-  Value index = node.form ? indexOf(body, node.form->expression(body.getContext())) : Value();
-  return emitScalar(body, node, operands, index);
-}
-
-/// An accumulator and one more value. Products are added without being rounded: those of two f32 or
-/// bf16 are exact in f64 in any case.
-static Value accumulated(LocBuilder &body, Operation *reduction, Value value, Value old) {
-  if (!isa<nn::ReduceSumOp>(reduction))
-    return arith::MaximumFOp::create(body, old, value);
-  if (auto product = value.getDefiningOp<arith::MulFOp>())
-    return math::FmaOp::create(body, product.getLhs(), product.getRhs(), old);
-  return arith::AddFOp::create(body, old, value);
+  auto operands = llvm::map_to_vector(node.operands, [&](unsigned i) { return values[i]; });
+  return emitNode(
+      body, node, operands,
+      {[&](const LinearForm &form) { return indexOf(body, form.expression(body.getContext())); },
+       [&](ArrayRef<Bound> bounds) { return insideOf(body, bounds); },
+       [&](const ClusterNode &memory) { return buildLoad(body, memory); }});
 }
 
 Value LinalgBuilder::buildWrite(LocBuilder &body, const ClusterWrite &write, Value old) {
-  Value value = values[write.node];
-  Type type = write.reduction ? write.accumulator : value.getType();
-  value = emitResize(body, value, type);
-  Value outside = old;
+  auto inside = [&] { return insideOf(body, write.valid); };
   if (write.reduction)
-    value = accumulated(body, write.reduction, value, old);
-  else
-    outside = emitConstant(body, type, 0);
-  if (!write.valid.empty())
-    value = arith::SelectOp::create(body, insideOf(body, write.valid), value, outside);
-  if (write.reduction)
-    return value;
-  return type.isInteger(1) ? arith::ExtUIOp::create(body, body.getI8Type(), value).getResult()
-                           : emitResize(body, value, write.element);
+    return emitAccumulated(body, write, values[write.node], old, inside);
+  return emitStored(body, write, values[write.node], inside);
 }
 
 LinalgStage dlc::buildLinalgStage(OpBuilder &builder, Location loc, StringRef name,

@@ -24,13 +24,13 @@ public:
   Exporter(nn::ModelOp model, const rt::PlannerTarget &target)
       : model(model), target(target), builder(writer.builder()), tables(builder) {}
 
-  FailureOr<std::vector<uint8_t>> run(const std::string &code);
+  FailureOr<std::vector<uint8_t>> run(const EmittedCode &code);
 
 private:
   void exportArenas();
   llvm::StringMap<uint32_t> exportRanges();
   void exportVariables();
-  void exportKernels();
+  void exportKernels(const llvm::StringMap<Launch> &launches);
   void exportBuffers(exec::ProgramOp program, int32_t number, const Liveness &liveness);
   fb::Offset<artifact::Tiling> tiling(exec::ProgramOp program);
   LogicalResult exportProgram(exec::ProgramOp program, int32_t number);
@@ -38,7 +38,7 @@ private:
   std::pair<artifact::Operation, fb::Offset<void>> operation(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> dispatch(exec::DispatchOp op);
   fb::Offset<artifact::Result> result(exec::DownloadOp download);
-  uint64_t scheduleHash(const std::string &code);
+  uint64_t scheduleHash(const EmittedCode &code);
   uint32_t indexOf(Value buffer) { return bufferIndex.lookup(buffer); }
   std::vector<uint32_t> indicesOf(ValueRange places) {
     std::vector<uint32_t> indices;
@@ -125,7 +125,7 @@ void Exporter::exportVariables() {
   }
 }
 
-void Exporter::exportKernels() {
+void Exporter::exportKernels(const llvm::StringMap<Launch> &launches) {
   for (auto kernel : model.getBody().getOps<exec::KernelOp>()) {
     kernelIndex[kernel.getSymName()] = static_cast<uint32_t>(kernels.size());
     std::vector<fb::Offset<artifact::TensorType>> types;
@@ -144,10 +144,14 @@ void Exporter::exportKernels() {
     auto accesses = builder.CreateVector(reinterpret_cast<const artifact::Access *>(access.data()),
                                          access.size());
     auto category = builder.CreateString(kernel.getCategory().str());
+    fb::Offset<artifact::Launch> launch;
+    if (auto known = launches.find(kernel.getFunction().value_or("")); known != launches.end())
+      launch = artifact::CreateLaunch(builder, known->second.threads, known->second.sharedBytes,
+                                      known->second.registers);
     kernels.push_back(artifact::CreateKernel(
         builder, name, kind, implementation, planBytes, /*module=*/0, symbol, kernel.getExtent(),
         kernel.getChunk(), operands, accesses, kernel.getFlops(), kernel.getBytes(),
-        kernel.getNanoseconds(), category, kernel.getPart()));
+        kernel.getNanoseconds(), category, kernel.getPart(), launch));
   }
 }
 
@@ -333,27 +337,30 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
 //===- The whole file -------------------------------------------------------------------------===//
 
 /// Everything that ranks must agree on: the whole program text and the code.
-uint64_t Exporter::scheduleHash(const std::string &code) {
+uint64_t Exporter::scheduleHash(const EmittedCode &code) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   model.print(stream, OpPrintingFlags().useLocalScope());
-  text += code;
+  for (const EmittedCode::Module &module : code.modules)
+    text += module.code;
   return rt::hash64({reinterpret_cast<const uint8_t *>(text.data()), text.size()});
 }
 
-FailureOr<std::vector<uint8_t>> Exporter::run(const std::string &code) {
+FailureOr<std::vector<uint8_t>> Exporter::run(const EmittedCode &code) {
   exportArenas();
   exportVariables();
-  exportKernels();
+  exportKernels(code.launches);
   int32_t number = 0;
   for (auto program : model.getBody().getOps<exec::ProgramOp>())
     if (failed(exportProgram(program, number++)))
       return failure();
   std::vector<fb::Offset<artifact::CodeModule>> modules;
-  if (!code.empty()) {
+  for (const auto &[architecture, bytes] : code.modules) {
     artifact::Span span =
-        writer.addData({reinterpret_cast<const uint8_t *>(code.data()), code.size()});
-    modules.push_back(artifact::CreateCodeModule(builder, &span));
+        writer.addData({reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()});
+    auto device =
+        architecture.empty() ? fb::Offset<fb::String>() : builder.CreateString(architecture);
+    modules.push_back(artifact::CreateCodeModule(builder, &span, device));
   }
   std::vector<fb::Offset<artifact::Argument>> configuration;
   if (auto config = model->getAttrOfType<DictionaryAttr>("config"))
@@ -391,7 +398,7 @@ FailureOr<std::vector<uint8_t>> Exporter::run(const std::string &code) {
   return writer.finish(root.Finish());
 }
 
-FailureOr<std::vector<uint8_t>> dlc::exportArtifact(nn::ModelOp model, const std::string &code,
+FailureOr<std::vector<uint8_t>> dlc::exportArtifact(nn::ModelOp model, const EmittedCode &code,
                                                     const rt::PlannerTarget &target) {
   return Exporter(model, target).run(code);
 }

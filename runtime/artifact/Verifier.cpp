@@ -20,6 +20,9 @@ namespace {
 
 constexpr uint64_t maxBytes = uint64_t{1} << 48;
 
+// Of a block and a thread on every GPU; some have less shared memory.
+constexpr uint32_t mostThreads = 1024, mostSharedBytes = 227 * 1024, mostRegisters = 255;
+
 template <typename Enum> bool inRange(Enum value) { return value <= Enum::MAX; }
 
 // Physical elements, or nothing if the type is malformed or absurdly large.
@@ -57,6 +60,7 @@ private:
   void verifyModules();
   void verifyKernels();
   void verifyPart(const artifact::Kernel &kernel, const std::string &where);
+  void verifyLaunch(const artifact::Kernel &kernel, const std::string &where);
   void verifyInputs();
   void verifyMonitor();
   void verifySizes();
@@ -284,7 +288,20 @@ void TableVerifier::verifyKernels() {
         faults.add(where, "operand " + std::to_string(k) + " has an unknown access");
     }
     verifyPart(*kernel, where);
+    verifyLaunch(*kernel, where);
   }
+}
+
+/// Generated kernels are launched on GPUs, and called elsewhere.
+void TableVerifier::verifyLaunch(const artifact::Kernel &kernel, const std::string &where) {
+  bool isLaunched = kernel.kind() == artifact::KernelKind::Generated && root.target()->name() &&
+                    root.target()->name()->string_view().starts_with("cuda:");
+  if (const artifact::Launch *launch = kernel.launch(); isLaunched != (launch != nullptr))
+    faults.add(where, launch ? "has a launch, but is not for a GPU" : "has no launch");
+  else if (launch &&
+           (launch->threads() < 1 || launch->threads() > mostThreads ||
+            launch->shared_bytes() > mostSharedBytes || launch->registers() > mostRegisters))
+    faults.add(where, "its launch is more than a GPU can do");
 }
 
 /// A kernel writes a part of one buffer alone, and reads what else it takes.

@@ -1,6 +1,7 @@
 #include "tools/driver/Compilation.h"
 
 #include "passes/codegen/cpu/GenerateKernels.h"
+#include "passes/codegen/gpu/GenerateKernels.h"
 #include "passes/exec/Export.h"
 #include "passes/nn/ModelChecks.h"
 #include "passes/planning/Decisions.h"
@@ -157,10 +158,9 @@ struct Emitter {
   decltype(&emitCpuKernels) emit;
 };
 } // namespace
-static constexpr Emitter emitters[] = {{"cpu", emitCpuKernels}};
+static constexpr Emitter emitters[] = {{"cpu", emitCpuKernels}, {"gpu", emitGpuKernels}};
 
-bool Compilation::emitCode(std::string &code, llvm::raw_ostream *linalg,
-                           llvm::raw_ostream *llvmText) {
+bool Compilation::emitCode(EmittedCode &code, const CodeText &text) {
   if (progress)
     progress("code");
   std::shared_ptr<rt::KernelPlanner> planner = openPlanner(loaded);
@@ -172,11 +172,11 @@ bool Compilation::emitCode(std::string &code, llvm::raw_ostream *linalg,
   if (emitter == std::end(emitters))
     return fail("kernels of target " + target.name + " are emitted by '" + target.emitter +
                 "', which this build does not have");
-  return succeeded(emitter->emit(loaded, target, code, linalg, llvmText));
+  return succeeded(emitter->emit(loaded, target, code, text));
 }
 
 std::optional<rt::Artifact> Compilation::emitArtifact() {
-  std::string code;
+  EmittedCode code;
   if (!emitCode(code))
     return std::nullopt;
   FailureOr<std::vector<uint8_t>> file =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/Passes.h"
+#include "passes/codegen/EmittedCode.h"
 #include "runtime/artifact/Artifact.h"
 #include "tools/driver/CompileOptions.h"
 #include "tools/driver/Diagnostics.h"
@@ -25,10 +26,9 @@ public:
   std::string text() const;
   /// Bytes that the memory plan gives a rank, of a model at stage exec.
   uint64_t plannedBytes() const;
-  /// Machine code of the generated kernels, of a model at stage exec; `linalg` and `llvmText`
-  /// receive it as text where they are given.
-  bool emitCode(std::string &code, llvm::raw_ostream *linalg = nullptr,
-                llvm::raw_ostream *llvmText = nullptr);
+  /// Machine code of the generated kernels, of a model at stage exec; `text` receives what it was
+  /// on the way.
+  bool emitCode(EmittedCode &code, const CodeText &text = {});
   /// The artifact, verified as dlc-run will verify it.
   std::optional<rt::Artifact> emitArtifact();
 

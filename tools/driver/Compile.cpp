@@ -10,7 +10,7 @@ using namespace dlc;
 std::vector<std::string> dlc::outputNames() {
   static_assert(std::size(nn::stageNames) == static_cast<size_t>(Output::Linalg));
   std::vector<std::string> names(std::begin(nn::stageNames), std::end(nn::stageNames));
-  names.insert(names.end(), {"linalg", "llvm", "dlx"});
+  names.insert(names.end(), {"linalg", "llvm", "ptx", "dlx"});
   return names;
 }
 
@@ -96,7 +96,7 @@ static std::optional<Compiled> compileOnce(const ModelSource &source, const Comp
     return std::nullopt;
   Compiled compiled{compilation.model().getSymName().str(), "", std::nullopt};
   llvm::raw_string_ostream text(compiled.text);
-  std::string code;
+  EmittedCode code;
   bool isDone = true;
   switch (options.output) {
   case Output::Artifact:
@@ -105,10 +105,13 @@ static std::optional<Compiled> compileOnce(const ModelSource &source, const Comp
     isDone = compiled.artifact.has_value();
     break;
   case Output::Linalg:
-    isDone = compilation.emitCode(code, &text);
+    isDone = compilation.emitCode(code, {.linalg = &text});
     break;
   case Output::Llvm:
-    isDone = compilation.emitCode(code, nullptr, &text);
+    isDone = compilation.emitCode(code, {.llvm = &text});
+    break;
+  case Output::Ptx:
+    isDone = compilation.emitCode(code, {.ptx = &text});
     break;
   default:
     text << compilation.text();

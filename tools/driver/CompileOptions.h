@@ -12,7 +12,7 @@ namespace dlc {
 
 /// What a compilation ends with: text of a stage, by its number, text of the generated kernels, or
 /// an artifact.
-enum class Output { NN, Train, Schedule, Exec, Linalg, Llvm, Artifact };
+enum class Output { NN, Train, Schedule, Exec, Linalg, Llvm, Ptx, Artifact };
 
 /// As `--emit` names them, in this order.
 std::vector<std::string> outputNames();

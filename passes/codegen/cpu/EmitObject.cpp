@@ -3,13 +3,13 @@
 // each in an LLVM context of its own, side by side. The output depends on module and target alone.
 
 #include "passes/codegen/cpu/EmitObject.h"
+#include "passes/codegen/MiddleEnd.h"
 
 #include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -26,30 +26,6 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const CodeTarget &targ
   return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
       triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
       llvm::CodeGenOptLevel::Default));
-}
-
-// Passes that take long to find nothing in kernels. This one compares each access to memory in a
-// loop with all others.
-static constexpr StringLiteral useless[] = {"LoopLoadEliminationPass"};
-
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  llvm::PassInstrumentationCallbacks callbacks;
-  callbacks.registerShouldRunOptionalPassCallback(
-      [](StringRef pass, llvm::Any) { return !llvm::is_contained(useless, pass); });
-  llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
 //===- Shares ---------------------------------------------------------------------------------===//

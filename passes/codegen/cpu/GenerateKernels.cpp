@@ -71,8 +71,7 @@ static Contracts contractsOf(nn::ModelOp model) {
 }
 
 LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
-                                std::string &sharedObject, llvm::raw_ostream *linalgText,
-                                llvm::raw_ostream *llvmText) {
+                                std::string &sharedObject, const CodeText &text) {
   MLIRContext *context = model.getContext();
   DialectRegistry registry;
   registerKernelDialects(registry);
@@ -115,8 +114,8 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     return success();
   if (failed(verify(*module)))
     return failure();
-  if (linalgText)
-    module->print(*linalgText);
+  if (text.linalg)
+    module->print(*text.linalg);
   auto functions = llvm::map_to_vector(
       stages, [](const auto &stage) { return func::FuncOp(stage.first.function); });
   changeSideBySide(functions, [&](size_t i) {
@@ -129,7 +128,7 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
   splitIntoShares(*module);
   if (failed(lowerToLlvm(*module, entries, contractsOf(model), target)))
     return failure();
-  FailureOr<Objects> objects = emitObjects(*module, target, llvmText);
+  FailureOr<Objects> objects = emitObjects(*module, target, text.llvm);
   if (failed(objects))
     return failure();
   std::string reason;
@@ -139,7 +138,14 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
 }
 
 LogicalResult dlc::emitCpuKernels(nn::ModelOp model, const rt::PlannerTarget &target,
-                                  std::string &sharedObject, llvm::raw_ostream *linalgText,
-                                  llvm::raw_ostream *llvmText) {
-  return emitClusters(model, CodeTarget::of(target), sharedObject, linalgText, llvmText);
+                                  EmittedCode &code, const CodeText &text) {
+  if (text.ptx)
+    return model.emitError("kernels of CPUs are emitted from linalg, not as PTX: --emit=linalg and "
+                           "--emit=llvm show them");
+  std::string sharedObject;
+  if (failed(emitClusters(model, CodeTarget::of(target), sharedObject, text)))
+    return failure();
+  if (!sharedObject.empty())
+    code.modules.push_back({"", std::move(sharedObject)});
+  return success();
 }

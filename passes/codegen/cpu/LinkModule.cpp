@@ -2,21 +2,16 @@
 // tools, or one on the PATH.
 
 #include "passes/codegen/cpu/LinkModule.h"
+#include "passes/codegen/MemoryFile.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <utility>
 
 using namespace llvm;
+using namespace dlc;
 
 static ErrorOr<std::string> findLinker() {
   const std::string versioned = "ld.lld-" + std::to_string(LLVM_VERSION_MAJOR);
@@ -28,43 +23,6 @@ static ErrorOr<std::string> findLinker() {
     return path;
   return sys::findProgramByName("ld.lld");
 }
-
-namespace {
-/// A file in memory that a child process opens by its path: nothing is left on a disk, however the
-/// process ends.
-class MemoryFile {
-public:
-  explicit MemoryFile(StringRef content = "") : descriptor(::memfd_create("dlc", /*flags=*/0)) {
-    if (!isOpen())
-      return;
-    raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
-    stream << content;
-    stream.flush();
-    written = !stream.has_error();
-    stream.clear_error();
-  }
-  MemoryFile(MemoryFile &&other)
-      : descriptor(std::exchange(other.descriptor, -1)), written(other.written) {}
-  MemoryFile &operator=(MemoryFile &&) = delete;
-  ~MemoryFile() {
-    if (isOpen())
-      ::close(descriptor);
-  }
-
-  bool isWritten() const { return written; }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
-  std::string content() const {
-    auto buffer = MemoryBuffer::getFile(path());
-    return buffer ? (*buffer)->getBuffer().str() : std::string();
-  }
-
-private:
-  bool isOpen() const { return descriptor >= 0; }
-
-  int descriptor;
-  bool written = false;
-};
-} // namespace
 
 LogicalResult dlc::linkSharedObject(const Objects &objects, std::string &sharedObject,
                                     std::string &reason) {

@@ -3,6 +3,7 @@
 // GeneratedCode.h) of its body, which other kernels may share, its contract and its sizes.
 
 #include "passes/codegen/cpu/LowerKernels.h"
+#include "passes/codegen/MathFunctions.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -16,8 +17,6 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
@@ -29,13 +28,6 @@
 
 using namespace mlir;
 using namespace dlc;
-
-/// Polynomials for the functions that have good ones.
-static LogicalResult approximateMath(ModuleOp module) {
-  RewritePatternSet patterns(module.getContext());
-  populateMathPolynomialApproximationPatterns(patterns);
-  return applyPatternsGreedily(module, std::move(patterns));
-}
 
 //===- bf16 -----------------------------------------------------------------------------------===//
 

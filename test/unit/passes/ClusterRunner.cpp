@@ -103,7 +103,7 @@ void ClusterRunner::compile(const CodeTarget &target) {
   }
   std::string object;
   llvm::raw_string_ostream linalg(linalgText), llvm(llvmText);
-  ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, &linalg, &llvm)))
+  ASSERT_TRUE(succeeded(emitClusters(modelOf(*module), target, object, {&linalg, &llvm})))
       << linalgText;
   const auto *bytes = reinterpret_cast<const uint8_t *>(object.data());
   code = std::make_unique<rt::GeneratedCode>(std::span(bytes, object.size()));

@@ -1,0 +1,71 @@
+#include "passes/codegen/gpu/Assemble.h"
+
+#include "passes/codegen/MemoryFile.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Program.h"
+
+#include <cstdlib>
+
+using namespace llvm;
+using namespace dlc;
+
+std::optional<std::string> dlc::findAssembler() {
+  if (const char *home = std::getenv("CUDA_HOME"))
+    if (auto path = sys::findProgramByName("ptxas", {std::string(home) + "/bin"}))
+      return *path;
+  if (auto path = sys::findProgramByName("ptxas"))
+    return *path;
+  if (auto path = sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"}))
+    return *path;
+  return std::nullopt;
+}
+
+/// The number before a word: "40 registers".
+static uint32_t numberBefore(StringRef line, StringRef word) {
+  StringRef before = line.take_front(line.find(word)).rtrim();
+  uint32_t number = 0;
+  before.take_back(before.size() - before.find_last_not_of("0123456789") - 1)
+      .getAsInteger(10, number);
+  return number;
+}
+
+/// Reads what the assembler says of each kernel: its name, in quotes, then a line on spills and one
+/// on registers.
+static std::string readReport(StringRef report, StringMap<Launch> &launches) {
+  StringRef kernel;
+  std::string spilling;
+  for (StringRef line : split(report, '\n')) {
+    if (line.contains("Compiling entry function"))
+      kernel = line.split('\'').second.split('\'').first;
+    if (line.contains("spill stores") && numberBefore(line, " bytes spill stores") > 0)
+      spilling += (spilling.empty() ? "" : ", ") + kernel.str();
+    if (line.contains("Used") && line.contains(" registers"))
+      launches[kernel].registers = numberBefore(line, " registers");
+  }
+  return spilling;
+}
+
+std::string dlc::assemble(StringRef assembler, StringRef ptx, StringRef architecture,
+                          StringMap<Launch> &launches, std::string &reason) {
+  MemoryFile input(ptx), output, messages;
+  if (!input.isWritten() || !output.isWritten() || !messages.isWritten()) {
+    reason = "no file in memory can be written";
+    return "";
+  }
+  const std::string name = ("-arch=" + architecture).str(), from = input.path(), to = output.path(),
+                    said = messages.path();
+  StringRef arguments[] = {assembler, name, "-v", "-o", to, from};
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(said), StringRef(said)};
+  if (sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects) != 0) {
+    reason = assembler.str() + " failed: " + StringRef(messages.content()).rtrim().str();
+    return "";
+  }
+  std::string spilling = readReport(messages.content(), launches);
+  if (!spilling.empty())
+    reason = "kernels spill registers to memory: " + spilling;
+  std::string binary = output.content();
+  if (binary.empty())
+    reason = assembler.str() + " wrote nothing";
+  return reason.empty() ? binary : "";
+}

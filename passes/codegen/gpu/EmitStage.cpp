@@ -1,0 +1,364 @@
+// A block decodes the number of each of its items; a thread, its iterations inside of it. Several
+// of a thread's iterations are computed before any is stored, so that their loads are under way
+// together: the compiler may not move a load ahead of a store that could change it.
+
+#include "passes/codegen/gpu/EmitStage.h"
+
+#include "passes/codegen/EmitNode.h"
+#include "passes/codegen/EmitRandom.h"
+#include "passes/codegen/EmitScalars.h"
+#include "passes/codegen/gpu/LaneMemory.h"
+#include "passes/codegen/gpu/ThreadReduction.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace dlc;
+
+using Kind = ClusterNode::Kind;
+
+// Address spaces of PTX.
+static constexpr unsigned globalSpace = 1, sharedSpace = 3;
+// Values that iterations which are under way together may have loaded.
+static constexpr int64_t mostLoaded = 32;
+
+namespace {
+/// The values of all nodes, lane by lane.
+using PointValues = std::vector<LaneValues>;
+
+class StageEmitter {
+public:
+  StageEmitter(OpBuilder &builder, Location loc, const StagePlan &stage)
+      : b(loc, builder), stage(stage), threads(ThreadPlan::of(stage)), buffers(stageBuffers(stage)),
+        memory(b, threads.lanes) {}
+  LLVM::LLVMFuncOp emit(StringRef name);
+
+private:
+  void emitItems();
+  void emitItem(Value item);
+  void emitPoints(LoopIndices at);
+  void emitRun(LoopIndices at, Value first, int64_t count);
+  void emitReductions(LoopIndices at);
+  void storeSums(LoopIndices at, ArrayRef<Value> sums);
+  void guarded(LoopIndices &at, llvm::function_ref<void()> body);
+  int64_t iterationsTogether() const;
+
+  PointValues evaluate(LoopIndices &at);
+  Value evaluateLane(const ClusterNode &node, PointValues &values, int64_t lane, LoopIndices &at);
+  void store(const PointValues &values, LoopIndices &at);
+  ThreadSums accumulate(const PointValues &values, ThreadSums sums, LoopIndices &at);
+
+  Value bufferOf(unsigned buffer);
+  Value tableOf(Operation *constant);
+  Value sharedMemory();
+  void emitRandomBits();
+  Value constant(int64_t value) {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+  Value sum(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
+
+  ImplicitLocOpBuilder b;
+  const StagePlan &stage;
+  ThreadPlan threads;
+  SmallVector<unsigned> buffers;
+  LaneMemory memory;
+  LLVM::LLVMFuncOp function;
+  Value keptThread, reducedThread;
+  DenseMap<Operation *, LLVM::GlobalOp> tables;
+};
+} // namespace
+
+//===- Loops ----------------------------------------------------------------------------------===//
+
+LLVM::LLVMFuncOp StageEmitter::emit(StringRef name) {
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext(), globalSpace);
+  SmallVector<Type> types(buffers.size(), pointer);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), types);
+  function = LLVM::LLVMFuncOp::create(b, name, type);
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.threads())}));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(function.addEntryBlock(b));
+  emitItems();
+  LLVM::ReturnOp::create(b, ValueRange());
+  emitRandomBits();
+  return function;
+}
+
+void StageEmitter::emitItems() {
+  Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
+  keptThread = thread;
+  reducedThread = constant(0);
+  if (threads.reducedThreads > 1) {
+    keptThread = arith::RemUIOp::create(b, thread, constant(threads.keptThreads));
+    reducedThread = arith::DivUIOp::create(b, thread, constant(threads.keptThreads));
+  }
+  Value block = NVVM::BlockIdXOp::create(b, b.getI32Type());
+  if (stage.chunk == 1)
+    return emitItem(block);
+  Value first = arith::MulIOp::create(b, block, constant(stage.chunk));
+  Value end = arith::MinUIOp::create(b, sum(first, constant(stage.chunk)), constant(stage.items));
+  scf::ForOp::create(b, first, end, constant(1), ValueRange(),
+                     [&](OpBuilder &, Location, Value item, ValueRange) {
+                       emitItem(item);
+                       scf::YieldOp::create(b);
+                     });
+}
+
+void StageEmitter::emitItem(Value item) {
+  SmallVector<unsigned> items;
+  for (auto [i, loop] : llvm::enumerate(stage.loops))
+    if (loop.item)
+      items.push_back(i);
+  LoopIndices at(b, stage);
+  at.decode(item, items, /*lanes=*/1);
+  if (stage.hasReduction())
+    emitReductions(at);
+  else
+    emitPoints(at);
+}
+
+/// Does `body` where a loop with a shorter last item goes on.
+void StageEmitter::guarded(LoopIndices &at, llvm::function_ref<void()> body) {
+  Value exists = at.exists();
+  if (!exists)
+    return body();
+  scf::IfOp::create(b, exists, [&](OpBuilder &, Location) {
+    body();
+    scf::YieldOp::create(b);
+  });
+}
+
+int64_t StageEmitter::iterationsTogether() const {
+  int64_t loaded =
+      llvm::count_if(stage.nodes, [](const ClusterNode &node) { return node.kind == Kind::Read; });
+  int64_t most = mostLoaded / std::max<int64_t>(1, loaded * threads.lanes);
+  int64_t whole = threads.kept / threads.keptThreads;
+  if (stage.raggedLoop())
+    return 1;
+  for (int64_t count = std::min(most, whole); count > 1; --count)
+    if (whole % count == 0)
+      return count;
+  return 1;
+}
+
+/// A stage without reductions: kept iterations alone.
+void StageEmitter::emitPoints(LoopIndices at) {
+  int64_t whole = threads.kept / threads.keptThreads, together = iterationsTogether();
+  auto from = [&](Value step) {
+    return sum(arith::MulIOp::create(b, step, constant(threads.keptThreads)), keptThread);
+  };
+  if (whole == together)
+    emitRun(at, keptThread, together);
+  else
+    scf::ForOp::create(b, constant(0), constant(whole), constant(together), ValueRange(),
+                       [&](OpBuilder &, Location, Value step, ValueRange) {
+                         emitRun(at, from(step), together);
+                         scf::YieldOp::create(b);
+                       });
+  if (threads.kept % threads.keptThreads == 0)
+    return;
+  Value last = sum(keptThread, constant(whole * threads.keptThreads));
+  Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, last, constant(threads.kept));
+  scf::IfOp::create(b, exists, [&](OpBuilder &, Location) {
+    emitRun(at, last, 1);
+    scf::YieldOp::create(b);
+  });
+}
+
+/// Some of a thread's kept iterations: all are computed, then all are stored.
+void StageEmitter::emitRun(LoopIndices at, Value first, int64_t count) {
+  SmallVector<unsigned> loops = stage.innerLoops(/*reduced=*/false);
+  std::vector<LoopIndices> places(count, at);
+  std::vector<PointValues> values(count);
+  auto number = [&](int64_t i) {
+    return i == 0 ? first : sum(first, constant(i * threads.keptThreads));
+  };
+  for (auto [i, place] : llvm::enumerate(places))
+    place.decode(number(static_cast<int64_t>(i)), loops, threads.lanes);
+  guarded(places.front(), [&] {
+    for (auto [place, point] : llvm::zip(places, values))
+      point = evaluate(place);
+    for (auto [place, point] : llvm::zip(places, values))
+      store(point, place);
+  });
+}
+
+/// A stage with reductions. The loop over kept iterations has one iteration where their terms are
+/// shared among threads, which meet inside of it.
+void StageEmitter::emitReductions(LoopIndices at) {
+  ThreadReduction reduction(b, stage, threads, sharedMemory());
+  auto reduceAt = [&](Value kept) {
+    LoopIndices place = at;
+    place.decode(kept, stage.innerLoops(/*reduced=*/false), threads.lanes);
+    ThreadSums sums = reduction.reduce(
+        keptThread, reducedThread, [&](Value iteration, ThreadSums run) -> ThreadSums {
+          LoopIndices term = place;
+          term.decode(iteration, stage.innerLoops(/*reduced=*/true), threads.lanes);
+          auto body = [&] {
+            PointValues values = evaluate(term);
+            store(values, term);
+            return accumulate(values, run, term);
+          };
+          Value exists = term.exists();
+          if (!exists)
+            return body();
+          auto some = scf::IfOp::create(
+              b, exists, [&](OpBuilder &, Location) { scf::YieldOp::create(b, body()); },
+              [&](OpBuilder &, Location) { scf::YieldOp::create(b, run); });
+          return llvm::to_vector_of<Value>(some.getResults());
+        });
+    storeSums(place, sums);
+  };
+  if (threads.keptSteps() == 1)
+    return reduceAt(keptThread);
+  scf::ForOp::create(b, keptThread, constant(threads.kept), constant(threads.keptThreads),
+                     ValueRange(), [&](OpBuilder &, Location, Value kept, ValueRange) {
+                       reduceAt(kept);
+                       scf::YieldOp::create(b);
+                     });
+}
+
+/// The first of the reduced threads stores results.
+void StageEmitter::storeSums(LoopIndices at, ArrayRef<Value> sums) {
+  auto all = [&] {
+    size_t each = threads.reducesLanes ? 1 : threads.lanes, next = 0;
+    for (const ClusterWrite &write : stage.writes) {
+      if (!write.reduction)
+        continue;
+      SmallVector<Value> values;
+      for (Value sum : sums.slice(next, each))
+        values.push_back(emitResize(b, sum, write.element));
+      memory.store(write.address, bufferOf(write.buffer), values, at);
+      next += each;
+    }
+  };
+  auto ofKept = [&] {
+    std::optional<unsigned> ragged = stage.raggedLoop();
+    if (ragged && !stage.loops[*ragged].reduced)
+      guarded(at, all);
+    else
+      all();
+  };
+  if (threads.reducedThreads == 1)
+    return ofKept();
+  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, reducedThread, constant(0));
+  scf::IfOp::create(b, isFirst, [&](OpBuilder &, Location) {
+    ofKept();
+    scf::YieldOp::create(b);
+  });
+}
+
+//===- Body -----------------------------------------------------------------------------------===//
+
+Value StageEmitter::bufferOf(unsigned buffer) {
+  return function.getArgument(llvm::find(buffers, buffer) - buffers.begin());
+}
+
+PointValues StageEmitter::evaluate(LoopIndices &at) {
+  PointValues values(stage.nodes.size());
+  for (auto [node, own] : llvm::zip(stage.nodes, values)) {
+    if (node.kind == Kind::Read || node.kind == Kind::Table) {
+      Value base = node.kind == Kind::Read ? bufferOf(node.buffer) : tableOf(node.op);
+      own = memory.load(node, base, at);
+      continue;
+    }
+    for (int64_t lane = 0; lane < threads.lanes; ++lane)
+      own.push_back(evaluateLane(node, values, lane, at));
+  }
+  return values;
+}
+
+Value StageEmitter::evaluateLane(const ClusterNode &node, PointValues &values, int64_t lane,
+                                 LoopIndices &at) {
+  auto operands = llvm::map_to_vector(node.operands, [&](unsigned i) { return values[i][lane]; });
+  return emitNode(b, node, operands,
+                  {[&](const LinearForm &form) { return at.valueOf(form, lane); },
+                   [&](ArrayRef<Bound> bounds) { return at.insideOf(bounds, lane); },
+                   [](const ClusterNode &) { return Value(); }});
+}
+
+/// The plain writes.
+void StageEmitter::store(const PointValues &values, LoopIndices &at) {
+  for (const ClusterWrite &write : stage.writes) {
+    if (write.reduction)
+      continue;
+    SmallVector<Value> stored;
+    for (int64_t lane = 0; lane < threads.lanes; ++lane)
+      stored.push_back(emitStored(b, write, values[write.node][lane],
+                                  [&] { return at.insideOf(write.valid, lane); }));
+    memory.store(write.address, bufferOf(write.buffer), stored, at);
+  }
+}
+
+ThreadSums StageEmitter::accumulate(const PointValues &values, ThreadSums sums, LoopIndices &at) {
+  size_t next = 0;
+  for (const ClusterWrite &write : stage.writes) {
+    if (!write.reduction)
+      continue;
+    for (int64_t lane = 0; lane < threads.lanes; ++lane, ++next)
+      sums[next] = emitAccumulated(b, write, values[write.node][lane], sums[next],
+                                   [&] { return at.insideOf(write.valid, lane); });
+  }
+  return sums;
+}
+
+/// Random bits, which emission has left as calls.
+void StageEmitter::emitRandomBits() {
+  SmallVector<func::CallOp> calls;
+  function.walk([&](func::CallOp call) { calls.push_back(call); });
+  for (func::CallOp call : calls) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(call);
+    ValueRange in = call.getOperands();
+    Value index = in[4];
+    if (!index.getType().isInteger(64))
+      index = arith::ExtSIOp::create(b, b.getI64Type(), index);
+    Value bits = dlc::emitRandomBits(b, {in[0], in[1], in[2]}, sum(in[3], index));
+    call.getResult(0).replaceAllUsesWith(bits);
+    call.erase();
+  }
+}
+
+//===- Memory ---------------------------------------------------------------------------------===//
+
+/// A constant's elements in global memory; booleans as bytes.
+Value StageEmitter::tableOf(Operation *constant) {
+  LLVM::GlobalOp &table = tables[constant];
+  if (!table) {
+    auto elements = cast<DenseElementsAttr>(cast<nn::ConstantOp>(constant).getValue());
+    if (elements.getElementType().isInteger(1))
+      elements = elements.mapValues(b.getI8Type(), [](const APInt &bit) { return bit.zext(8); });
+    auto flat = elements.reshape(
+        RankedTensorType::get({elements.getNumElements()}, elements.getElementType()));
+    auto type = LLVM::LLVMArrayType::get(flat.getElementType(), flat.getNumElements());
+    std::string name = (function.getName() + "_table_" + Twine(tables.size() - 1)).str();
+    OpBuilder before(function);
+    table =
+        LLVM::GlobalOp::create(before, b.getLoc(), type, /*isConstant=*/true,
+                               LLVM::Linkage::Internal, name, flat, /*alignment=*/16, globalSpace);
+  }
+  return LLVM::AddressOfOp::create(b, table);
+}
+
+/// What the reductions of a block share; null if nothing.
+Value StageEmitter::sharedMemory() {
+  int64_t bytes = ThreadReduction::sharedBytes(stage, threads);
+  if (bytes == 0)
+    return {};
+  OpBuilder before(function);
+  auto memory = LLVM::GlobalOp::create(
+      before, b.getLoc(), LLVM::LLVMArrayType::get(b.getI8Type(), bytes), /*isConstant=*/false,
+      LLVM::Linkage::Internal, (function.getName() + "_shared").str(), Attribute(),
+      /*alignment=*/16, sharedSpace);
+  return LLVM::AddressOfOp::create(b, memory);
+}
+
+LLVM::LLVMFuncOp dlc::emitGpuStage(OpBuilder &builder, Location loc, StringRef name,
+                                   const StagePlan &stage) {
+  return StageEmitter(builder, loc, stage).emit(name);
+}

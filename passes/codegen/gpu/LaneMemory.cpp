@@ -1,0 +1,114 @@
+#include "passes/codegen/gpu/LaneMemory.h"
+
+#include "passes/codegen/EmitNode.h"
+#include "passes/codegen/EmitScalars.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace dlc;
+
+// The widest access there is; buffers begin at multiples of it.
+static constexpr int64_t accessBytes = 16;
+
+/// True if the lanes' elements are next to each other, from a multiple of their number on.
+bool LaneMemory::isAligned(const LinearForm &form) const {
+  auto isMultiple = [&](int64_t value) { return value % lanes == 0; };
+  return lanes > 1 && form.weights.back() == 1 && isMultiple(form.offset) &&
+         llvm::all_of(ArrayRef(form.weights).drop_back(), isMultiple);
+}
+
+Value LaneMemory::place(Value base, Type element, Value index) {
+  return LLVM::GEPOp::create(b, base.getType(), element, base, ArrayRef<LLVM::GEPArg>{index},
+                             LLVM::GEPNoWrapFlags::inbounds);
+}
+
+/// Elements of a type in one access.
+static int64_t elementsOfAccess(Type stored, int64_t lanes) {
+  return std::min<int64_t>(lanes, accessBytes / nn::elementBytes(stored));
+}
+
+LaneValues LaneMemory::loadVectors(const LinearForm &form, Type stored, Value base,
+                                   LoopIndices &at) {
+  LaneValues values;
+  int64_t count = elementsOfAccess(stored, lanes);
+  for (int64_t lane = 0; lane < lanes; lane += count) {
+    Value from = place(base, stored, at.valueOf(form, lane));
+    Value vector = LLVM::LoadOp::create(b, VectorType::get({count}, stored), from,
+                                        count * nn::elementBytes(stored));
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(LLVM::ExtractElementOp::create(
+          b, vector, LLVM::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(i)))));
+  }
+  return values;
+}
+
+/// The elements of some lanes, which exist, as they are in memory.
+LaneValues LaneMemory::loadInside(const ClusterNode &node, Value base, LoopIndices &at,
+                                  int64_t firstLane, int64_t count) {
+  Type stored = storedType(node.element);
+  if (count == lanes && node.form && isAligned(*node.form))
+    return loadVectors(*node.form, stored, base, at);
+  LaneValues values;
+  for (int64_t lane = firstLane; lane < firstLane + count; ++lane) {
+    Value index = node.form ? at.valueOf(*node.form, lane) : at.addressOf(node.address, lane);
+    values.push_back(
+        LLVM::LoadOp::create(b, stored, place(base, stored, index), nn::elementBytes(stored)));
+  }
+  return values;
+}
+
+LaneValues LaneMemory::loadBounded(const ClusterNode &node, Value base, LoopIndices &at,
+                                   int64_t firstLane, int64_t count) {
+  if (node.bounds.empty())
+    return loadInside(node, base, at, firstLane, count);
+  auto inside = scf::IfOp::create(
+      b, at.insideOf(node.bounds, firstLane),
+      [&](OpBuilder &, Location loc) {
+        LaneValues values = loadInside(node, base, at, firstLane, count);
+        scf::YieldOp::create(b, values);
+      },
+      [&](OpBuilder &, Location loc) {
+        LaneValues zeros(count, emitConstant(b, storedType(node.element), 0));
+        scf::YieldOp::create(b, zeros);
+      });
+  return llvm::to_vector_of<Value, 8>(inside.getResults());
+}
+
+static bool movesWithLane(const LinearForm &form) { return form.weights.back() != 0; }
+
+LaneValues LaneMemory::load(const ClusterNode &node, Value base, LoopIndices &at) {
+  bool existsByLane =
+      llvm::any_of(node.bounds, [](const Bound &bound) { return movesWithLane(bound.form); });
+  LaneValues stored;
+  if (existsByLane)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      stored.push_back(loadBounded(node, base, at, lane, 1).front());
+  else if (node.form && !movesWithLane(*node.form))
+    stored.assign(lanes, loadBounded(node, base, at, 0, 1).front());
+  else
+    stored = loadBounded(node, base, at, 0, lanes);
+  for (Value &value : stored)
+    value = emitLoaded(b, value, node.element);
+  return stored;
+}
+
+void LaneMemory::store(const LinearForm &form, Value base, ArrayRef<Value> values,
+                       LoopIndices &at) {
+  Type stored = values.front().getType();
+  bool isWide = static_cast<int64_t>(values.size()) == lanes && isAligned(form);
+  int64_t count = isWide ? elementsOfAccess(stored, lanes) : 1;
+  for (size_t lane = 0; lane < values.size(); lane += count) {
+    Value to = place(base, stored, at.valueOf(form, static_cast<int64_t>(lane)));
+    Value value = values[lane];
+    if (count > 1) {
+      value = LLVM::PoisonOp::create(b, VectorType::get({count}, stored));
+      for (int64_t i = 0; i < count; ++i)
+        value = LLVM::InsertElementOp::create(
+            b, value, values[lane + i],
+            LLVM::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(i))));
+    }
+    LLVM::StoreOp::create(b, value, to, count * nn::elementBytes(stored));
+  }
+}

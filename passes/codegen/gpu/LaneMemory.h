@@ -1,0 +1,37 @@
+// Accesses of a thread's lanes to global memory.
+#pragma once
+
+#include "passes/codegen/gpu/LoopIndices.h"
+
+namespace dlc {
+
+/// The values of one node, or of what a write stores, lane by lane.
+using LaneValues = llvm::SmallVector<mlir::Value, 8>;
+
+class LaneMemory {
+public:
+  LaneMemory(mlir::ImplicitLocOpBuilder &builder, int64_t lanes) : b(builder), lanes(lanes) {}
+
+  /// What a Read or Table has in memory from `base` on, as nodes compute with it; zero where its
+  /// bounds do not hold.
+  LaneValues load(const ClusterNode &node, mlir::Value base, LoopIndices &at);
+  /// Stores values of memory's type at the form, one for each lane; if it is one value, at the form
+  /// of the first lane.
+  void store(const LinearForm &form, mlir::Value base, llvm::ArrayRef<mlir::Value> values,
+             LoopIndices &at);
+
+private:
+  bool isAligned(const LinearForm &form) const;
+  mlir::Value place(mlir::Value base, mlir::Type element, mlir::Value index);
+  LaneValues loadInside(const ClusterNode &node, mlir::Value base, LoopIndices &at,
+                        int64_t firstLane, int64_t count);
+  LaneValues loadVectors(const LinearForm &form, mlir::Type stored, mlir::Value base,
+                         LoopIndices &at);
+  LaneValues loadBounded(const ClusterNode &node, mlir::Value base, LoopIndices &at,
+                         int64_t firstLane, int64_t count);
+
+  mlir::ImplicitLocOpBuilder &b;
+  int64_t lanes;
+};
+
+} // namespace dlc

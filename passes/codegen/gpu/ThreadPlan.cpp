@@ -1,0 +1,51 @@
+#include "passes/codegen/gpu/ThreadPlan.h"
+
+#include <bit>
+#include <numeric>
+
+using namespace mlir;
+using namespace dlc;
+
+static constexpr int64_t vectorBytes = 16, mostLanes = 8, mostThreads = 256;
+
+/// Bytes of the narrowest element that lies next to its neighbour of the innermost loop.
+static int64_t narrowestBytes(const StagePlan &stage) {
+  int64_t bytes = vectorBytes;
+  auto visit = [&](const LinearForm &form, Type element) {
+    if (form.weights.back() == 1)
+      bytes = std::min<int64_t>(bytes, nn::elementBytes(element));
+  };
+  for (const ClusterNode &node : stage.nodes)
+    if (node.kind == ClusterNode::Kind::Read && node.form)
+      visit(*node.form, node.element);
+  for (const ClusterWrite &write : stage.writes)
+    visit(write.address, write.element);
+  return bytes;
+}
+
+static int64_t lanesOf(const StagePlan &stage) {
+  const StagePlan::Loop &innermost = stage.loops.back();
+  if (innermost.item)
+    return 1;
+  int64_t wanted = std::min(mostLanes, vectorBytes / narrowestBytes(stage));
+  // Powers of two, so that vectors stay aligned.
+  return std::gcd(wanted, std::gcd(innermost.extent, innermost.last));
+}
+
+ThreadPlan ThreadPlan::of(const StagePlan &stage) {
+  ThreadPlan plan;
+  plan.lanes = lanesOf(stage);
+  plan.reducesLanes = !stage.loops.back().item && stage.loops.back().reduced;
+  for (const StagePlan::Loop &loop : stage.loops)
+    if (!loop.item)
+      (loop.reduced ? plan.reduced : plan.kept) *= loop.extent;
+  (plan.reducesLanes ? plan.reduced : plan.kept) /= plan.lanes;
+  plan.keptThreads = std::min(plan.kept, mostThreads);
+  if (plan.reduced > 1) {
+    auto most = static_cast<uint64_t>(std::min(mostThreads / plan.keptThreads, plan.reduced));
+    plan.reducedThreads = static_cast<int64_t>(std::bit_floor(most));
+  }
+  return plan;
+}
+
+int64_t dlc::blocksOf(const StagePlan &stage) { return llvm::divideCeil(stage.items, stage.chunk); }

@@ -1,0 +1,38 @@
+// How the threads of a block share an item of a stage.
+//
+// A thread computes `lanes` consecutive iterations of the innermost loop at a time, 16 bytes of its
+// narrowest operand where the loop allows it, and consecutive threads take consecutive lanes, so
+// that a warp's accesses are whole sectors. Kept iterations are shared first. Where a reduction has
+// more threads than those, its terms are shared, too, and the parts are added as a tree in shared
+// memory, in an order that depends on the plan alone.
+#pragma once
+
+#include "passes/codegen/ClusterPlan.h"
+
+namespace dlc {
+
+struct ThreadPlan {
+  /// Iterations of the innermost loop that a thread computes together.
+  int64_t lanes = 1;
+  /// Whether those are terms of a reduction.
+  bool reducesLanes = false;
+  /// Iterations inside an item, in units of lanes: of the kept loops and of the reduced ones.
+  int64_t kept = 1, reduced = 1;
+  /// Threads for either; a power of two for the reduced ones. One thread has every keptThreads-th
+  /// of the kept iterations and every reducedThreads-th of the reduced ones.
+  int64_t keptThreads = 1, reducedThreads = 1;
+
+  /// A pure function of the stage.
+  static ThreadPlan of(const StagePlan &stage);
+  /// Of a block.
+  int64_t threads() const { return keptThreads * reducedThreads; }
+  /// Kept iterations of one thread.
+  int64_t keptSteps() const { return llvm::divideCeil(kept, keptThreads); }
+  /// Reduced iterations of one thread.
+  int64_t reducedSteps() const { return llvm::divideCeil(reduced, reducedThreads); }
+};
+
+/// Blocks of a stage's launch: each runs a chunk of items.
+int64_t blocksOf(const StagePlan &stage);
+
+} // namespace dlc

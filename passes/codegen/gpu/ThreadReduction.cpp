@@ -1,0 +1,173 @@
+#include "passes/codegen/gpu/ThreadReduction.h"
+
+#include "passes/codegen/EmitNode.h"
+#include "passes/codegen/EmitScalars.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace dlc;
+
+// Additions of one f32 accumulator in a run.
+static constexpr int64_t runLength = 32;
+
+ThreadReduction::ThreadReduction(ImplicitLocOpBuilder &builder, const StagePlan &stage,
+                                 const ThreadPlan &plan, Value shared)
+    : b(builder), stage(stage), plan(plan), shared(shared) {
+  for (const ClusterWrite &write : stage.writes)
+    if (write.reduction)
+      writes.push_back(&write);
+}
+
+int64_t ThreadReduction::sharedBytes(const StagePlan &stage, const ThreadPlan &plan) {
+  int64_t most = 0;
+  if (plan.reducedThreads > 1)
+    for (const ClusterWrite &write : stage.writes)
+      if (write.reduction)
+        most = std::max<int64_t>(most, nn::elementBytes(write.accumulator));
+  return most * plan.threads() * (plan.reducesLanes ? 1 : plan.lanes);
+}
+
+Value ThreadReduction::constant(int64_t value) {
+  return arith::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+/// In which a run adds up: f32 if the terms are no wider.
+Type ThreadReduction::runType(const ClusterWrite &write) const {
+  Type term = stage.nodes[write.node].element;
+  bool isShort =
+      isa<nn::ReduceSumOp>(write.reduction) && isa<FloatType>(term) && computeType(term).isF32();
+  return isShort ? Type(b.getF32Type()) : write.accumulator;
+}
+
+ThreadSums ThreadReduction::identities(bool ofRun) {
+  ThreadSums sums;
+  for (const ClusterWrite *write : writes)
+    sums.append(plan.lanes, emitConstant(b, ofRun ? runType(*write) : write->accumulator,
+                                         identityOf(write->reduction)));
+  return sums;
+}
+
+//===- Of one thread --------------------------------------------------------------------------===//
+
+/// Adds what a run adds up to sums.
+ThreadSums ThreadReduction::addRun(ThreadSums sums,
+                                   llvm::function_ref<ThreadSums(ThreadSums)> run) {
+  ThreadSums parts = run(identities(/*ofRun=*/true));
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    const ClusterWrite &write = *writes[i / plan.lanes];
+    sums[i] = emitCombined(b, write, sums[i], emitResize(b, part, write.accumulator));
+  }
+  return sums;
+}
+
+/// The thread's iterations from one to another.
+ThreadSums ThreadReduction::addIterations(Value from, Value to, Value reducedThread, ThreadSums run,
+                                          Term term) {
+  auto loop = scf::ForOp::create(
+      b, from, to, constant(1), run, [&](OpBuilder &, Location, Value step, ValueRange sums) {
+        Value number = arith::MulIOp::create(b, step, constant(plan.reducedThreads));
+        Value iteration = arith::AddIOp::create(b, number, reducedThread);
+        scf::YieldOp::create(b, term(iteration, llvm::to_vector(sums)));
+      });
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+ThreadSums ThreadReduction::addAll(Value reducedThread, Term term) {
+  int64_t whole = plan.reduced / plan.reducedThreads;
+  auto strip = [&](Value from, Value to, ThreadSums sums) {
+    return addRun(std::move(sums), [&](ThreadSums run) {
+      return addIterations(from, to, reducedThread, std::move(run), term);
+    });
+  };
+  ThreadSums sums = identities(/*ofRun=*/false);
+  if (int64_t even = whole / runLength * runLength; even > 0) {
+    auto strips =
+        scf::ForOp::create(b, constant(0), constant(even), constant(runLength), sums,
+                           [&](OpBuilder &, Location, Value from, ValueRange own) {
+                             Value to = arith::AddIOp::create(b, from, constant(runLength));
+                             scf::YieldOp::create(b, strip(from, to, llvm::to_vector(own)));
+                           });
+    sums = llvm::to_vector_of<Value>(strips.getResults());
+  }
+  if (int64_t left = whole % runLength; left > 0)
+    sums = strip(constant(whole - left), constant(whole), std::move(sums));
+  if (plan.reduced % plan.reducedThreads == 0)
+    return sums;
+  // What is left is one iteration of some threads.
+  Value last = arith::AddIOp::create(b, reducedThread, constant(whole * plan.reducedThreads));
+  Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, last, constant(plan.reduced));
+  return addRun(std::move(sums), [&](ThreadSums run) {
+    auto some = scf::IfOp::create(
+        b, exists, [&](OpBuilder &, Location) { scf::YieldOp::create(b, term(last, run)); },
+        [&](OpBuilder &, Location) { scf::YieldOp::create(b, run); });
+    return llvm::to_vector_of<Value>(some.getResults());
+  });
+}
+
+ThreadSums ThreadReduction::combineLanes(ThreadSums sums) {
+  if (!plan.reducesLanes)
+    return sums;
+  ThreadSums combined;
+  for (auto [i, write] : llvm::enumerate(writes)) {
+    ArrayRef<Value> lanes = ArrayRef(sums).slice(i * plan.lanes, plan.lanes);
+    Value sum = lanes.front();
+    for (Value lane : lanes.drop_front())
+      sum = emitCombined(b, *write, sum, lane);
+    combined.push_back(sum);
+  }
+  return combined;
+}
+
+//===- Of the block ---------------------------------------------------------------------------===//
+
+/// A tree in shared memory: in each round the first half of the threads adds what the other has.
+/// A lane's sums are next to those of other threads, so that no two threads need one bank.
+SmallVector<Value> ThreadReduction::combineThreads(const ClusterWrite &write, Value keptThread,
+                                                   Value reducedThread, ArrayRef<Value> sums) {
+  Type type = write.accumulator;
+  Value row = arith::MulIOp::create(b, reducedThread, constant(plan.keptThreads));
+  Value thread = arith::AddIOp::create(b, row, keptThread);
+  auto place = [&](size_t lane, int64_t threadsOn) -> Value {
+    auto offset = static_cast<int64_t>(lane) * plan.threads() + threadsOn;
+    Value index = arith::AddIOp::create(b, thread, constant(offset));
+    return LLVM::GEPOp::create(b, shared.getType(), type, shared, ArrayRef<LLVM::GEPArg>{index});
+  };
+  auto load = [&](size_t lane, int64_t threadsOn) -> Value {
+    return LLVM::LoadOp::create(b, type, place(lane, threadsOn));
+  };
+  for (auto [lane, sum] : llvm::enumerate(sums))
+    LLVM::StoreOp::create(b, sum, place(lane, 0));
+  NVVM::Barrier0Op::create(b);
+  for (int64_t half = plan.reducedThreads / 2; half > 0; half /= 2) {
+    Value isFirst =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, reducedThread, constant(half));
+    scf::IfOp::create(b, isFirst, [&](OpBuilder &, Location) {
+      for (size_t lane = 0; lane < sums.size(); ++lane) {
+        Value both = emitCombined(b, write, load(lane, 0), load(lane, half * plan.keptThreads));
+        LLVM::StoreOp::create(b, both, place(lane, 0));
+      }
+      scf::YieldOp::create(b);
+    });
+    NVVM::Barrier0Op::create(b);
+  }
+  SmallVector<Value> result;
+  for (size_t lane = 0; lane < sums.size(); ++lane)
+    result.push_back(load(lane, 0));
+  return result;
+}
+
+ThreadSums ThreadReduction::reduce(Value keptThread, Value reducedThread, Term term) {
+  ThreadSums sums = combineLanes(addAll(reducedThread, term));
+  if (plan.reducedThreads == 1)
+    return sums;
+  ThreadSums all;
+  size_t each = sums.size() / writes.size();
+  for (auto [i, write] : llvm::enumerate(writes))
+    llvm::append_range(all, combineThreads(*write, keptThread, reducedThread,
+                                           ArrayRef(sums).slice(i * each, each)));
+  return all;
+}
