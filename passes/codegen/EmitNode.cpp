@@ -79,10 +79,15 @@ Value dlc::emitCombined(LocBuilder &b, const ClusterWrite &write, Value x, Value
 /// Products are added without being rounded: those of two f32 or bf16 are exact in f64 in any case.
 Value dlc::emitAccumulated(LocBuilder &b, const ClusterWrite &write, Value value, Value old,
                            InsideEmitter inside) {
-  value = emitResize(b, value, old.getType());
   auto product = value.getDefiningOp<arith::MulFOp>();
+  if (!product ||
+      getElementTypeOrSelf(value).getIntOrFloatBitWidth() < old.getType().getIntOrFloatBitWidth()) {
+    value = emitResize(b, value, old.getType()); // of the product once it is rounded
+    product = nullptr;
+  }
   if (product && isa<nn::ReduceSumOp>(write.reduction))
-    value = math::FmaOp::create(b, product.getLhs(), product.getRhs(), old);
+    value = math::FmaOp::create(b, emitResize(b, product.getLhs(), old.getType()),
+                                emitResize(b, product.getRhs(), old.getType()), old);
   else
     value = emitCombined(b, write, old, value);
   return write.valid.empty() ? value : arith::SelectOp::create(b, inside(), value, old).getResult();

@@ -6,7 +6,6 @@
 
 #include "dialects/Exec/Exec.h"
 #include "dialects/NN/ElementType.h"
-#include "passes/codegen/EmitLinalg.h"
 #include "passes/codegen/EmitRandom.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/ProductPlan.h"
@@ -15,6 +14,7 @@
 #include "passes/codegen/cpu/LinkModule.h"
 #include "passes/codegen/cpu/LowerKernels.h"
 #include "passes/codegen/cpu/ProductEmitter.h"
+#include "passes/codegen/cpu/vectorize/EmitLinalg.h"
 #include "passes/codegen/cpu/vectorize/VectorizeStage.h"
 #include "runtime/artifact/Contract.h"
 

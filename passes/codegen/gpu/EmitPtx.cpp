@@ -6,18 +6,11 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
 using namespace dlc;
-
-// Of LLVM's back end, which is in the library with all others.
-extern "C" {
-void LLVMInitializeNVPTXTargetInfo();
-void LLVMInitializeNVPTXTarget();
-void LLVMInitializeNVPTXTargetMC();
-void LLVMInitializeNVPTXAsmPrinter();
-}
 
 // What all devices since Ampere run, and a version of PTX that every CUDA 12 knows.
 static constexpr llvm::StringLiteral architecture = "sm_80", version = "+ptx80";

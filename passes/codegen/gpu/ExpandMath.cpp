@@ -18,6 +18,7 @@ using namespace dlc;
 namespace {
 // ln 2 in two parts, the first with so many zeros at its end that its multiples by exponents are
 // exact.
+// NOLINTNEXTLINE(modernize-use-std-numbers)
 constexpr double ln2High = 0x1.62e42fefa38p-1, ln2Low = 0x1.ef35793c7673p-45;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();

@@ -22,25 +22,75 @@ ThreadReduction::ThreadReduction(ImplicitLocOpBuilder &builder, const StagePlan 
       writes.push_back(&write);
 }
 
-int64_t ThreadReduction::sharedBytes(const StagePlan &stage, const ThreadPlan &plan) {
+/// Of an accumulator in shared memory, the same for all reductions, so that a thread's slots are
+/// its own whatever lies in them.
+static int64_t slotBytes(const StagePlan &stage) {
   int64_t most = 0;
-  if (plan.reducedThreads > 1)
-    for (const ClusterWrite &write : stage.writes)
-      if (write.reduction)
-        most = std::max<int64_t>(most, nn::elementBytes(write.accumulator));
-  return most * plan.threads() * (plan.reducesLanes ? 1 : plan.lanes);
+  for (const ClusterWrite &write : stage.writes)
+    if (write.reduction)
+      most = std::max<int64_t>(most, nn::elementBytes(write.accumulator));
+  return most;
+}
+
+int64_t ThreadReduction::sharedBytes(const StagePlan &stage, const ThreadPlan &plan) {
+  if (plan.reducedThreads == 1)
+    return 0;
+  return slotBytes(stage) * plan.threads() * (plan.reducesLanes ? 1 : plan.lanes);
 }
 
 Value ThreadReduction::constant(int64_t value) {
   return arith::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
 }
 
-/// In which a run adds up: f32 if the terms are no wider.
+/// The value that a node has before it is converted to wider floats.
+static const ClusterNode &narrowest(const StagePlan &stage, unsigned number) {
+  const ClusterNode *node = &stage.nodes[number];
+  while (node->kind == ClusterNode::Kind::Op && isa<nn::CastOp>(node->op)) {
+    const ClusterNode &from = stage.nodes[node->operands.front()];
+    if (!isa<FloatType>(from.element) ||
+        nn::elementBytes(from.element) > nn::elementBytes(node->element))
+      break;
+    node = &from;
+  }
+  return *node;
+}
+
+/// True of an element of f32 or an integer, as it is in memory.
+static bool isStored(const ClusterNode &node) {
+  bool isMemory = node.kind != ClusterNode::Kind::Op || isa<nn::CastOp>(node.op);
+  return isMemory && node.element.isF32();
+}
+
+/// True if f32 is good enough for the terms of a sum: they are rounded to f32 anyway, or exact.
+/// Elements of f32 are left to f64, and so are products that are not rounded, other than of bf16: a
+/// variance is the difference of a sum of squares and a mean's, both of which may be millions of
+/// times as large. So are integers, whose sums are exact.
+static bool fitsF32(const StagePlan &stage, const ClusterWrite &write) {
+  const ClusterNode &term = narrowest(stage, write.node);
+  if (!isa<FloatType>(term.element))
+    return false;
+  bool isProduct = term.kind == ClusterNode::Kind::Op && isa<nn::MulOp>(term.op);
+  auto factor = [&](unsigned i) -> const ClusterNode & {
+    return narrowest(stage, term.operands[i]);
+  };
+  if (term.element.isF64())
+    return isProduct && factor(0).element.isBF16() && factor(1).element.isBF16();
+  if (isProduct && isStored(factor(0)) && isStored(factor(1)))
+    return false;
+  return !isStored(term);
+}
+
+static bool isSum(const ClusterWrite &write) {
+  return isa_and_present<nn::ReduceSumOp>(write.reduction);
+}
+
+/// In which a run adds up: all sums of a stage or none of them, since they may be parts of one
+/// figure.
 Type ThreadReduction::runType(const ClusterWrite &write) const {
-  Type term = stage.nodes[write.node].element;
-  bool isShort =
-      isa<nn::ReduceSumOp>(write.reduction) && isa<FloatType>(term) && computeType(term).isF32();
-  return isShort ? Type(b.getF32Type()) : write.accumulator;
+  bool inF32 = isSum(write) && llvm::all_of(stage.writes, [&](const ClusterWrite &other) {
+                 return !isSum(other) || fitsF32(stage, other);
+               });
+  return inF32 ? Type(b.getF32Type()) : write.accumulator;
 }
 
 ThreadSums ThreadReduction::identities(bool ofRun) {
@@ -133,8 +183,10 @@ SmallVector<Value> ThreadReduction::combineThreads(const ClusterWrite &write, Va
   Value thread = arith::AddIOp::create(b, row, keptThread);
   auto place = [&](size_t lane, int64_t threadsOn) -> Value {
     auto offset = static_cast<int64_t>(lane) * plan.threads() + threadsOn;
-    Value index = arith::AddIOp::create(b, thread, constant(offset));
-    return LLVM::GEPOp::create(b, shared.getType(), type, shared, ArrayRef<LLVM::GEPArg>{index});
+    Value slot = arith::AddIOp::create(b, thread, constant(offset));
+    Value byte = arith::MulIOp::create(b, slot, constant(slotBytes(stage)));
+    return LLVM::GEPOp::create(b, shared.getType(), b.getI8Type(), shared,
+                               ArrayRef<LLVM::GEPArg>{byte});
   };
   auto load = [&](size_t lane, int64_t threadsOn) -> Value {
     return LLVM::LoadOp::create(b, type, place(lane, threadsOn));

@@ -1,4 +1,5 @@
 #include "test/unit/passes/ClusterRunner.h"
+#include "test/unit/passes/Elements.h"
 
 #include "dialects/Exec/Exec.h"
 
@@ -114,34 +115,6 @@ const rt::KernelRecord &ClusterRunner::kernel(unsigned stage) {
 }
 
 //===- Memory ---------------------------------------------------------------------------------===//
-
-/// A value as a type stores it.
-static void storeElement(Type type, char *to, double value) {
-  auto put = [&](auto stored) { std::memcpy(to, &stored, sizeof(stored)); };
-  if (type.isF64())
-    put(value);
-  else if (auto floating = dyn_cast<FloatType>(type)) {
-    llvm::APFloat rounded(value);
-    bool inexact;
-    rounded.convert(floating.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &inexact);
-    uint64_t bits = rounded.bitcastToAPInt().getZExtValue();
-    std::memcpy(to, &bits, nn::elementBytes(type));
-  } else {
-    auto integer = static_cast<int64_t>(value);
-    std::memcpy(to, &integer, nn::elementBytes(type));
-  }
-}
-
-static double loadElement(Type type, const char *from) {
-  uint64_t bits = 0;
-  unsigned bytes = nn::elementBytes(type);
-  std::memcpy(&bits, from, bytes);
-  if (auto floating = dyn_cast<FloatType>(type)) {
-    llvm::APFloat value(floating.getFloatSemantics(), llvm::APInt(bytes * 8, bits));
-    return value.convertToDouble();
-  }
-  return static_cast<double>(llvm::APInt(bytes * 8, bits).getSExtValue());
-}
 
 namespace {
 enum class Placement { AtEnd, AtStart };
@@ -278,9 +251,8 @@ std::vector<Tensor> ClusterRunner::randomOperands(unsigned seed) {
   return operands;
 }
 
-void ClusterRunner::check(double ulps, double absolute) {
-  ASSERT_TRUE(code);
-  std::vector<Tensor> operands = randomOperands(1), got = run(operands), want = expected(operands);
+void ClusterRunner::compare(const std::vector<Tensor> &got, const std::vector<Tensor> &want,
+                            double ulps, double absolute) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t result = 0; result < want.size(); ++result) {
     ASSERT_EQ(got[result].size(), want[result].size());
@@ -296,4 +268,11 @@ void ClusterRunner::check(double ulps, double absolute) {
     }
     EXPECT_EQ(wrong, 0);
   }
+}
+
+void ClusterRunner::check(double ulps, double absolute) {
+  ASSERT_TRUE(code);
+  std::vector<Tensor> operands = randomOperands(1), got = run(operands), want = expected(operands);
+  compare(got, want, ulps, absolute);
+  checkOnGpu(operands, got, want, ulps, absolute);
 }

@@ -2,7 +2,8 @@
 // evaluator.
 //
 // Memory starts as NaN bytes and ends, in a second run begins, at a page that must not be touched;
-// chunks run last to first, and results' padding must come out as zero.
+// chunks run last to first, and results' padding must come out as zero. What is generated for a GPU
+// runs beside it on the emulator, with the limits of that target.
 #pragma once
 
 #include "passes/codegen/GeneratedKernel.h"
@@ -51,6 +52,9 @@ public:
   std::vector<reference::Tensor> expected(const std::vector<reference::Tensor> &operands);
   std::vector<reference::Tensor> randomOperands(unsigned seed);
 
+  /// Runs what is generated for a GPU.
+  std::vector<reference::Tensor> runOnGpu(const std::vector<reference::Tensor> &operands);
+
   GeneratedKernel plan();
   mlir::Block &cluster();
   /// The compiled kernel of a stage.
@@ -59,6 +63,11 @@ public:
 
 private:
   void compile(const CodeTarget &target);
+  void compare(const std::vector<reference::Tensor> &got,
+               const std::vector<reference::Tensor> &want, double ulps, double absolute);
+  void checkOnGpu(const std::vector<reference::Tensor> &operands,
+                  const std::vector<reference::Tensor> &onCpu,
+                  const std::vector<reference::Tensor> &want, double ulps, double absolute);
 
   rt::LoopLimits limits;
   mlir::MLIRContext context; // of clusters given as text

@@ -2,7 +2,7 @@
 // loops, reduced loops, the vector loop last among its kind.
 #pragma once
 
-#include "passes/codegen/EmitLinalg.h"
+#include "passes/codegen/cpu/vectorize/EmitLinalg.h"
 
 namespace dlc {
 

@@ -1,4 +1,4 @@
-// A stage of a plan as linalg, the form that each target's emitter starts from.
+// A stage of a plan as linalg, from which loops over vectors are made.
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"

@@ -3,7 +3,7 @@
 // dense over these, else flat. Operands with bounds, or addressed through blocks of another layout,
 // are loaded in the body. Booleans are bytes in memory, 16-bit floats are f32 outside of it.
 
-#include "passes/codegen/EmitLinalg.h"
+#include "passes/codegen/cpu/vectorize/EmitLinalg.h"
 #include "passes/codegen/EmitNode.h"
 #include "passes/codegen/EmitRandom.h"
 #include "passes/codegen/EmitScalars.h"

@@ -1,0 +1,150 @@
+// The half of the cluster runner that executes PTX.
+
+#include "passes/codegen/ProductPlan.h"
+#include "passes/codegen/gpu/GenerateKernels.h"
+#include "runtime/cuda/CudaTarget.h"
+#include "test/ptx/Emulator.h"
+#include "test/unit/passes/ClusterRunner.h"
+#include "test/unit/passes/Elements.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace dlc;
+using namespace dlc::test;
+using reference::Tensor;
+
+namespace {
+/// A cluster as kernels for a GPU, and its buffers in the emulated device's memory.
+class GpuCluster {
+public:
+  explicit GpuCluster(Operation *module);
+  std::vector<Tensor> run(const std::vector<Tensor> &operands);
+
+private:
+  void addBuffer(RankedTensorType type, const Tensor *values);
+  void runStage(unsigned index);
+  Tensor result(unsigned buffer);
+
+  OwningOpRef<Operation *> module;
+  exec::ClusterOp cluster;
+  GeneratedKernel kernel;
+  llvm::StringMap<Launch> launches;
+  ptx::Module code;
+  ptx::Memory memory;
+  std::vector<RankedTensorType> types;
+  std::vector<uint64_t> addresses;
+};
+} // namespace
+
+GpuCluster::GpuCluster(Operation *original) : module(original->clone()) {
+  auto model = *cast<ModuleOp>(*module).getOps<nn::ModelOp>().begin();
+  for (auto other : llvm::make_early_inc_range(model.getOps<exec::ClusterOp>()))
+    if (other.getSymName() != "c")
+      other.erase();
+  cluster = model.lookupSymbol<exec::ClusterOp>("c");
+  FailureOr<GeneratedKernel> plan =
+      planGeneratedKernel(cluster.getBody().front(), rt::CudaTarget::loops());
+  EXPECT_TRUE(succeeded(plan));
+  kernel = *plan;
+  kernel.writeTo(cluster);
+  FailureOr<std::string> text = emitGpuClusters(model, launches);
+  EXPECT_TRUE(succeeded(text));
+  std::string reason;
+  code = ptx::parse(*text, reason);
+  EXPECT_EQ(reason, "");
+}
+
+/// Results start as bytes that nobody wrote, and operands' padding as zeros.
+void GpuCluster::addBuffer(RankedTensorType type, const Tensor *values) {
+  types.push_back(type);
+  uint64_t bytes = nn::physicalBytes(type);
+  auto use = values ? ptx::Use::Read : ptx::Use::ReadWrite;
+  addresses.push_back(memory.add("buffer " + std::to_string(addresses.size()), bytes, use));
+  if (!values)
+    return;
+  rt::Layout layout = nn::layoutOf(type);
+  std::vector<int64_t> shape = type.getShape().vec();
+  unsigned each = nn::elementBytes(type.getElementType());
+  std::vector<char> physical(bytes);
+  reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
+    storeElement(type.getElementType(), &physical[layout.offsetOf(shape, index.vec()) * each],
+                 values->at(index));
+  });
+  memory.write(addresses.back(), physical.data(), bytes);
+}
+
+/// Runs the blocks of a stage, the last one first.
+void GpuCluster::runStage(unsigned index) {
+  const GeneratedStage &stage = kernel.stages[index];
+  ptx::Launch launch;
+  launch.entry = (cluster.getSymName() + "_" + Twine(index)).str();
+  launch.blocks = static_cast<uint32_t>(llvm::divideCeil(stage.extent, stage.chunk));
+  launch.threads = launches.at(launch.entry).threads;
+  for (unsigned buffer : stage.buffers)
+    launch.arguments.push_back(addresses[buffer]);
+  for (uint32_t block = launch.blocks; block-- > 0;)
+    launch.order.push_back(block);
+  ptx::Report report = ptx::Emulator(code, memory).run(launch);
+  for (const std::string &fault : report.faults)
+    ADD_FAILURE() << fault;
+}
+
+/// The logical tensor; all of its memory was written, and what lies beside it is zero.
+Tensor GpuCluster::result(unsigned buffer) {
+  RankedTensorType type = types[buffer];
+  rt::Layout layout = nn::layoutOf(type);
+  std::vector<int64_t> shape = type.getShape().vec();
+  unsigned each = nn::elementBytes(type.getElementType());
+  std::vector<char> physical(nn::physicalBytes(type));
+  memory.read(addresses[buffer], physical.data(), physical.size());
+  Tensor values(type.getShape());
+  reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
+    char *place = &physical[layout.offsetOf(shape, index.vec()) * each];
+    values.at(index) = loadElement(type.getElementType(), place);
+    std::fill(place, place + each, 0);
+  });
+  EXPECT_TRUE(llvm::all_of(physical, [](char byte) { return byte == 0; })) << "padding is not zero";
+  return values;
+}
+
+std::vector<Tensor> GpuCluster::run(const std::vector<Tensor> &operands) {
+  for (auto [argument, operand] : llvm::zip(cluster.getBody().getArguments(), operands))
+    addBuffer(nn::tensorType(argument), &operand);
+  auto yield = cast<nn::YieldOp>(cluster.getBody().front().getTerminator());
+  for (Value value : yield.getValues())
+    addBuffer(nn::tensorType(value), nullptr);
+  for (RankedTensorType type : kernel.scratch)
+    addBuffer(type, nullptr);
+  for (unsigned stage = 0; stage < kernel.stages.size(); ++stage)
+    runStage(stage);
+  std::vector<Tensor> outcome;
+  for (unsigned i = 0; i < yield.getNumOperands(); ++i)
+    outcome.push_back(result(operands.size() + i));
+  return outcome;
+}
+
+std::vector<Tensor> ClusterRunner::runOnGpu(const std::vector<Tensor> &operands) {
+  return GpuCluster(*module).run(operands);
+}
+
+/// Sums may differ from the CPU's, which adds in another order, and functions of f64, for which it
+/// has a library; all else has the same bits.
+void ClusterRunner::checkOnGpu(const std::vector<Tensor> &operands,
+                               const std::vector<Tensor> &onCpu, const std::vector<Tensor> &want,
+                               double ulps, double absolute) {
+  if (productOf(cluster()))
+    return; // the library's
+  SCOPED_TRACE("on a GPU");
+  std::vector<Tensor> got = runOnGpu(operands);
+  bool mayDiffer = llvm::any_of(cluster(), [](Operation &op) {
+    bool isWide = llvm::any_of(op.getResultTypes(), [](Type type) {
+      return nn::isTensor(type) && getElementTypeOrSelf(type).isF64();
+    });
+    return isWide || isa<nn::ReductionOpInterface, nn::PowOp>(op);
+  });
+  if (!mayDiffer)
+    compare(got, onCpu, /*ulps=*/0, /*absolute=*/0);
+  else
+    compare(got, want, ulps, absolute);
+}
