@@ -126,6 +126,11 @@ mlir::Value splat(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTens
 /// The splat value if the value is such a constant (or a broadcast of one).
 std::optional<double> splatValue(mlir::Value value);
 
+/// True if the windows of a max pooling, or of its gradient, neither overlap nor leave anything of
+/// the pooled tensor out.
+bool windowsTile(MaxPoolOp op);
+bool windowsTile(MaxPoolGradOp op);
+
 /// The program @train, or null.
 ProgramOp trainProgram(ModelOp model);
 

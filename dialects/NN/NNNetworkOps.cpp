@@ -196,6 +196,19 @@ LogicalResult MaxPoolOp::inferReturnTypes(MLIRContext *context, std::optional<Lo
 
 LogicalResult MaxPoolOp::verify() { return success(); }
 
+template <typename Pool> static bool tile(Pool pool, Value full) {
+  auto isZero = [](int64_t padding) { return padding == 0; };
+  bool isTiling = llvm::equal(pool.getKernel(), pool.getStrides()) &&
+                  llvm::all_of(pool.getPaddingLow(), isZero) &&
+                  llvm::all_of(pool.getPaddingHigh(), isZero);
+  for (auto [i, window] : llvm::enumerate(pool.getKernel()))
+    isTiling &= tensorType(full).getDimSize(i + 2) % window == 0;
+  return isTiling;
+}
+
+bool dlc::nn::windowsTile(MaxPoolOp op) { return tile(op, op.getX()); }
+bool dlc::nn::windowsTile(MaxPoolGradOp op) { return tile(op, op.getDx()); }
+
 LogicalResult MaxPoolGradOp::verify() {
   auto dx = tensorType(getDx()), dy = tensorType(getDy());
   if (failed(checkWindowSize(getLoc(), *this)))

@@ -148,6 +148,8 @@ static LoopSpace tiledSpaceOf(RankedTensorType type, Block &cluster) {
   if (grads.empty())
     return space;
   nn::MaxPoolGradOp grad = *grads.begin();
+  if (!nn::windowsTile(grad))
+    return space;
   rt::Layout layout = nn::layoutOf(type);
   ArrayRef<int64_t> kernel = grad.getKernel();
   for (size_t loop = layout.order.size(); loop-- > 0;) {
@@ -307,19 +309,25 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
 
 //===- Preconditions --------------------------------------------------------------------------===//
 
-/// Windows tile `full`, and no block of its layout lies across them.
-template <typename Pool> static LogicalResult verifyTiling(Pool pool, Value full) {
+/// True of an operand of the cluster, and of a slice of one.
+static bool isInMemory(Value value) {
+  while (auto slice = value.getDefiningOp<nn::SliceOp>())
+    value = slice.getX();
+  return isa<BlockArgument>(value);
+}
+
+/// No block of a pooled tensor's layout lies across windows. What a gradient gathers from windows
+/// that overlap is in memory.
+template <typename Pool> static LogicalResult verifyPooling(Pool pool, Value full) {
   auto type = nn::tensorType(full);
   rt::Layout layout = nn::layoutOf(type);
-  auto isZero = [](int64_t padding) { return padding == 0; };
-  bool isTiling = llvm::equal(pool.getKernel(), pool.getStrides()) &&
-                  llvm::all_of(pool.getPaddingLow(), isZero) &&
-                  llvm::all_of(pool.getPaddingHigh(), isZero);
-  for (auto [i, window] : llvm::enumerate(pool.getKernel()))
-    isTiling &= type.getDimSize(i + 2) % window == 0 && layout.blockOf(i + 2) == 1;
-  if (!isTiling)
+  for (int64_t dim = 2; dim < type.getRank(); ++dim)
+    if (layout.blockOf(dim) != 1)
+      return pool.emitOpError("has windows across the blocks of ") << type;
+  if (isa<nn::MaxPoolGradOp>(pool) && !nn::windowsTile(pool) &&
+      !llvm::all_of(pool->getOperands(), isInMemory))
     return pool.emitOpError("has windows that do not tile ")
-           << type << "; no kernel can be generated for it";
+           << type << " and operands that are computed in its cluster";
   return success();
 }
 
@@ -330,9 +338,9 @@ static LogicalResult verifyOp(Operation &op) {
     return success();
   }
   if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
-    return verifyTiling(pool, pool.getX());
+    return verifyPooling(pool, pool.getX());
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
-    return verifyTiling(grad, grad.getDx());
+    return verifyPooling(grad, grad.getDx());
   if (!op.hasTrait<nn::Elementwise>() && !op.hasTrait<nn::CopiedToReaders>() &&
       !op.hasTrait<nn::StaysAlone>())
     return op.emitOpError("cannot be inside of a generated kernel");

@@ -27,6 +27,7 @@ struct ClusterNode {
     Zero,     // of the node's type
     Equal,    // two integers
     Wins,     // a takes the place of b as a window's maximum
+    Sum,      // of all operands, rounded once
     Op        // an elementwise nn op
   };
   Kind kind = Kind::Op;
@@ -37,6 +38,8 @@ struct ClusterNode {
   /// Read, Table: the address if it is linear; Index: the coordinate; what is
   /// drawn: the logical index.
   std::optional<LinearForm> form = std::nullopt;
+  /// Read: what is added to the linear address, where the bounds hold.
+  llvm::SmallVector<Quotient> quotients = {};
   /// Read, Table: the address where it is not linear, over the loops.
   mlir::AffineExpr address = {};
   /// Read, Table: where the element exists (zero elsewhere); Inside: the condition.

@@ -64,6 +64,12 @@ Value dlc::emitNode(LocBuilder &b, const ClusterNode &node, ValueRange operands,
     return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, operands[0], operands[1]);
   case Kind::Wins:
     return emitWins(b, operands[0], operands[1]);
+  case Kind::Sum: {
+    Value sum = operands.front();
+    for (Value operand : operands.drop_front())
+      sum = arith::AddFOp::create(b, sum, operand);
+    return emitRounded(b, sum, node.element);
+  }
   case Kind::Op:
     break;
   }

@@ -31,10 +31,18 @@ struct LinearForm {
                                                           llvm::ArrayRef<int64_t> extents) const;
 };
 
-/// 0 <= form < extent.
+/// 0 <= form < extent, and a multiple.
 struct Bound {
   LinearForm form;
   int64_t extent;
+  int64_t multiple = 1;
+};
+
+/// weight * (form / divisor), where the form is a multiple of the divisor.
+struct Quotient {
+  LinearForm form;
+  int64_t divisor;
+  int64_t weight;
 };
 
 } // namespace dlc

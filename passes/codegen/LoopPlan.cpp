@@ -60,6 +60,8 @@ template <typename Function> void forEachForm(StagePlan &stage, Function &&funct
   for (ClusterNode &node : stage.nodes) {
     if (node.form)
       function(*node.form);
+    for (Quotient &quotient : node.quotients)
+      function(quotient.form);
     for (Bound &bound : node.bounds)
       function(bound.form);
   }

@@ -177,36 +177,65 @@ FailureOr<unsigned> StageBuilder::evaluateConcat(nn::ConcatOp op, const Coordina
   return result;
 }
 
-/// The first maximum of a window, or its position. Windows tile the operand.
+/// The coordinates of a window's element, and which of them may be in the padding.
+Coordinates StageBuilder::elementOfWindow(nn::MaxPoolOp op, int64_t element, const Coordinates &at,
+                                          SmallVector<Bound> &bounds) const {
+  ArrayRef<int64_t> kernel = op.getKernel();
+  Coordinates inner = at;
+  for (size_t dim = kernel.size(); dim-- > 0; element /= kernel[dim]) {
+    LinearForm &form = inner[dim + 2];
+    form = LinearForm::constant(extents.size(), element % kernel[dim] - op.getPaddingLow()[dim]);
+    form.add(at[dim + 2], op.getStrides()[dim]);
+  }
+  auto type = nn::tensorType(op.getX());
+  bounds = boundsOf(inner, extents, [&](int64_t dim) { return type.getDimSize(dim); });
+  return inner;
+}
+
+/// The first maximum of a window, or its position. What is in the padding never wins, and the first
+/// element that is not does.
 FailureOr<unsigned> StageBuilder::evaluatePool(nn::MaxPoolOp op, bool index,
                                                const Coordinates &at) {
-  ArrayRef<int64_t> kernel = op.getKernel();
   Type indexType = nn::tensorType(op.getIndex()).getElementType();
   unsigned maximum = 0, position = 0;
-  int64_t window = llvm::product_of(kernel);
-  for (int64_t i = 0; i < window; ++i) {
-    Coordinates inner = at;
-    int64_t rest = i;
-    for (size_t dim = kernel.size(); dim-- > 0; rest /= kernel[dim]) {
-      LinearForm &form = inner[dim + 2];
-      form = LinearForm::constant(extents.size(), rest % kernel[dim]);
-      form.add(at[dim + 2], kernel[dim]);
-    }
+  std::optional<unsigned> found; // whether any element so far is real; nothing: one surely is
+  for (int64_t i = 0; i < llvm::product_of(op.getKernel()); ++i) {
+    SmallVector<Bound> bounds;
+    Coordinates inner = elementOfWindow(op, i, at, bounds);
     FailureOr<unsigned> element = evaluate(op.getX(), inner);
     if (failed(element))
       return failure();
     unsigned here = coordinate(indexType, LinearForm::constant(extents.size(), i));
+    bool isReal = bounds.empty();
+    if (isReal) // a bound that holds
+      bounds.push_back({LinearForm::constant(extents.size(), 0), 1});
+    bool needsBounds = !isReal || found;
+    unsigned real = needsBounds ? inside(op.getContext(), std::move(bounds)) : 0;
     unsigned wins = i == 0 ? 0 : compare(Kind::Wins, *element, maximum);
+    if (i > 0 && found)
+      wins = select(*found, wins, real);
+    if (i > 0 && !isReal)
+      wins = select(real, wins, real);
     maximum = i == 0 ? *element : select(wins, *element, maximum);
     position = i == 0 ? here : select(wins, here, position);
+    if (i == 0 && !isReal)
+      found = real;
+    else if (found && isReal)
+      found = std::nullopt;
+    else if (found)
+      found = select(*found, *found, real);
   }
   known[op.getY()].emplace(at, maximum);
   known[op.getIndex()].emplace(at, position);
   return index ? position : maximum;
 }
 
-/// The gradient of a window goes to the element at its index.
 FailureOr<unsigned> StageBuilder::evaluatePoolGrad(nn::MaxPoolGradOp op, const Coordinates &at) {
+  return nn::windowsTile(op) ? evaluateTile(op, at) : gatherWindows(op, at);
+}
+
+/// The gradient of the one window that an element is in, if it is its maximum.
+FailureOr<unsigned> StageBuilder::evaluateTile(nn::MaxPoolGradOp op, const Coordinates &at) {
   ArrayRef<int64_t> kernel = op.getKernel();
   Coordinates window = at;
   LinearForm position = LinearForm::constant(extents.size(), 0);
@@ -221,9 +250,57 @@ FailureOr<unsigned> StageBuilder::evaluatePoolGrad(nn::MaxPoolGradOp op, const C
   FailureOr<unsigned> index = evaluate(op.getIndex(), window), dy = evaluate(op.getDy(), window);
   if (failed(index) || failed(dy))
     return failure();
-  unsigned here = coordinate(stage.nodes[*index].element, position);
+  return gradientOf(*index, *dy, std::move(position));
+}
+
+/// dy where the index is a position, else zero.
+unsigned StageBuilder::gradientOf(unsigned index, unsigned dy, LinearForm position) {
+  unsigned here = coordinate(stage.nodes[index].element, std::move(position));
   ClusterNode zero{Kind::Zero};
-  zero.element = stage.nodes[*dy].element;
-  unsigned hit = compare(Kind::Equal, *index, here);
-  return select(hit, *dy, add(std::move(zero)));
+  zero.element = stage.nodes[dy].element;
+  unsigned hit = compare(Kind::Equal, index, here);
+  return select(hit, dy, add(std::move(zero)));
+}
+
+/// An operand's element at a window in which an element has a position; zero where there is no such
+/// window. `start`: of the windows in the operand, which may be a slice of one in memory.
+unsigned StageBuilder::readWindow(nn::MaxPoolGradOp op, Value operand, int64_t position,
+                                  Coordinates start, const Coordinates &at) {
+  if (auto slice = operand.getDefiningOp<nn::SliceOp>()) {
+    for (auto [form, more] : llvm::zip(start, slice.getStart()))
+      form.offset += more;
+    return readWindow(op, slice.getX(), position, std::move(start), at);
+  }
+  auto type = nn::tensorType(operand), windows = nn::tensorType(op.getIndex());
+  ArrayRef<int64_t> kernel = op.getKernel();
+  for (size_t dim : {size_t{0}, size_t{1}})
+    start[dim].add(at[dim]);
+  ClusterNode node{Kind::Read};
+  node.element = type.getElementType();
+  node.buffer = cast<BlockArgument>(operand).getArgNumber();
+  node.form = addressOf(type, start, extents);
+  for (size_t dim = kernel.size(); dim-- > 0; position /= kernel[dim]) {
+    int64_t stride = op.getStrides()[dim];
+    LinearForm form = at[dim + 2];
+    form.offset += op.getPaddingLow()[dim] - position % kernel[dim];
+    node.bounds.push_back({form, stride * windows.getDimSize(dim + 2), stride});
+    Coordinates one(at.size(), LinearForm::constant(extents.size(), 0));
+    one[dim + 2].offset = 1;
+    node.quotients.push_back({form, stride, addressOf(type, one, extents)->offset});
+  }
+  return add(std::move(node));
+}
+
+/// What all windows give an element, those of its first positions first.
+FailureOr<unsigned> StageBuilder::gatherWindows(nn::MaxPoolGradOp op, const Coordinates &at) {
+  const Coordinates origin(at.size(), LinearForm::constant(extents.size(), 0));
+  ClusterNode sum{Kind::Sum};
+  sum.element = nn::tensorType(op.getDx()).getElementType();
+  for (int64_t i = 0; i < llvm::product_of(op.getKernel()); ++i) {
+    unsigned index = readWindow(op, op.getIndex(), i, origin, at);
+    unsigned dy = readWindow(op, op.getDy(), i, origin, at);
+    LinearForm position = LinearForm::constant(extents.size(), i);
+    sum.operands.push_back(gradientOf(index, dy, std::move(position)));
+  }
+  return add(std::move(sum));
 }

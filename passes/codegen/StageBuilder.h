@@ -39,7 +39,14 @@ private:
   mlir::FailureOr<unsigned> evaluateNew(mlir::Value value, const Coordinates &at);
   mlir::FailureOr<unsigned> evaluatePad(nn::PadOp op, const Coordinates &at);
   mlir::FailureOr<unsigned> evaluatePool(nn::MaxPoolOp op, bool index, const Coordinates &at);
+  Coordinates elementOfWindow(nn::MaxPoolOp op, int64_t element, const Coordinates &at,
+                              llvm::SmallVector<Bound> &bounds) const;
   mlir::FailureOr<unsigned> evaluatePoolGrad(nn::MaxPoolGradOp op, const Coordinates &at);
+  mlir::FailureOr<unsigned> evaluateTile(nn::MaxPoolGradOp op, const Coordinates &at);
+  mlir::FailureOr<unsigned> gatherWindows(nn::MaxPoolGradOp op, const Coordinates &at);
+  unsigned readWindow(nn::MaxPoolGradOp op, mlir::Value operand, int64_t position,
+                      Coordinates start, const Coordinates &at);
+  unsigned gradientOf(unsigned index, unsigned dy, LinearForm position);
   mlir::FailureOr<unsigned> evaluateConcat(nn::ConcatOp op, const Coordinates &at);
   mlir::FailureOr<unsigned> evaluateElementwise(mlir::Operation *op, const Coordinates &at);
 

@@ -48,9 +48,9 @@ static bool isChannelsInnermost(const Layout &layout) {
 /// tensors. Its readers compute it for less than it takes to store it. All operands have one
 /// layout. Such a kernel is a part of others, so it costs its traffic alone.
 rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const {
-  if (!areTiles(request))
-    return none();
   const rt::PlannerTarget &target = planner.target();
+  if (!areTiles(request) && !target.generatesWindows)
+    return none();
   rt::CandidateList list;
   for (rt::LayoutFamily family : llvm::reverse(target.families)) {
     Layout layout =

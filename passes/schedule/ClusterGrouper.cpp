@@ -80,8 +80,10 @@ void ClusterGrouper::addOp(unsigned position) {
     group.part = StepPart::Count;
   else if (nn::phaseOf(op) == nn::Phase::Update)
     group.part = StepPart::Update;
-  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
+  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op)) {
     group.windows = grad.getKernelAttr();
+    group.closed |= !nn::windowsTile(grad); // it gathers from memory
+  }
 }
 
 void ClusterGrouper::joinUsers(unsigned position) {

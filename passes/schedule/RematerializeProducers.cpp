@@ -66,7 +66,7 @@ bool Recipe::add(Value value, const rt::LoopLimits &limits, llvm::SmallDenseSet<
   auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
   // A padded element is not free: its bounds are tested.
   bool free = op->hasTrait<nn::CopiedToReaders>() && !isa<nn::PadOp>(op);
-  if (!pointwise && !grad && !free)
+  if ((!pointwise && !grad && !free) || (grad && !nn::windowsTile(grad)))
     return false;
   if (grad)
     windows = grad.getKernelAttr();

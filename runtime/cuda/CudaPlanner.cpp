@@ -110,7 +110,8 @@ CudaPlanner::CudaPlanner(const std::string &targetName, const cudnn::Functions &
                  .table = isFile ? targetName : "",
                  .cacheBytes = costs.cacheBytes(),
                  .families = {LayoutFamily::ChannelsLast},
-                 .channelBlock = channelBlock};
+                 .channelBlock = channelBlock,
+                 .generatesWindows = true};
 }
 
 std::vector<cudnn::Plan> CudaPlanner::plansOf(const KernelRequest &request, size_t most,

@@ -210,6 +210,10 @@ void Parser::parseParameters(Entry &entry) {
 void Parser::parseDirectives(Entry &entry) {
   while (peek() != "{") {
     std::string word = take();
+    if (word == ".minnctapersm") {
+      takeNumber(); // advice for the assembler
+      continue;
+    }
     if (word != ".reqntid")
       fail("unknown directive '" + word + "'");
     entry.threads = static_cast<uint32_t>(takeNumber());

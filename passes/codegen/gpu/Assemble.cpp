@@ -11,12 +11,11 @@ using namespace llvm;
 using namespace dlc;
 
 std::optional<std::string> dlc::findAssembler() {
-  if (const char *home = std::getenv("CUDA_HOME"))
-    if (auto path = sys::findProgramByName("ptxas", {std::string(home) + "/bin"}))
-      return *path;
-  if (auto path = sys::findProgramByName("ptxas"))
+  const char *home = std::getenv("CUDA_HOME");
+  std::string folder = std::string(home ? home : "/usr/local/cuda") + "/bin";
+  if (auto path = sys::findProgramByName("ptxas", {folder}))
     return *path;
-  if (auto path = sys::findProgramByName("ptxas", {"/usr/local/cuda/bin"}))
+  if (auto path = sys::findProgramByName("ptxas"))
     return *path;
   return std::nullopt;
 }
@@ -29,6 +28,8 @@ static uint32_t numberBefore(StringRef line, StringRef word) {
       .getAsInteger(10, number);
   return number;
 }
+
+static std::string firstLine(StringRef text) { return text.split('\n').first.rtrim().str(); }
 
 /// Reads what the assembler says of each kernel: its name, in quotes, then a line on spills and one
 /// on registers.
@@ -46,26 +47,19 @@ static std::string readReport(StringRef report, StringMap<Launch> &launches) {
   return spilling;
 }
 
-std::string dlc::assemble(StringRef assembler, StringRef ptx, StringRef architecture,
-                          StringMap<Launch> &launches, std::string &reason) {
+Assembled dlc::assemble(StringRef assembler, StringRef ptx, StringRef architecture,
+                        StringMap<Launch> &launches) {
   MemoryFile input(ptx), output, messages;
-  if (!input.isWritten() || !output.isWritten() || !messages.isWritten()) {
-    reason = "no file in memory can be written";
-    return "";
-  }
+  if (!input.isWritten() || !output.isWritten() || !messages.isWritten())
+    return {"", "no file in memory can be written", ""};
   const std::string name = ("-arch=" + architecture).str(), from = input.path(), to = output.path(),
                     said = messages.path();
   StringRef arguments[] = {assembler, name, "-v", "-o", to, from};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(said), StringRef(said)};
-  if (sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects) != 0) {
-    reason = assembler.str() + " failed: " + StringRef(messages.content()).rtrim().str();
-    return "";
-  }
-  std::string spilling = readReport(messages.content(), launches);
-  if (!spilling.empty())
-    reason = "kernels spill registers to memory: " + spilling;
-  std::string binary = output.content();
-  if (binary.empty())
-    reason = assembler.str() + " wrote nothing";
-  return reason.empty() ? binary : "";
+  if (sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects) != 0)
+    return {"", assembler.str() + " failed: " + firstLine(messages.content()), ""};
+  Assembled result{output.content(), "", readReport(messages.content(), launches)};
+  if (result.binary.empty())
+    result.reason = assembler.str() + " wrote nothing";
+  return result;
 }

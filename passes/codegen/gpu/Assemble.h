@@ -9,13 +9,20 @@
 
 namespace dlc {
 
-/// The path of ptxas: that of CUDA_HOME, of the PATH, or of /usr/local/cuda; nothing if there is
-/// none.
+/// The path of ptxas: that of CUDA_HOME, else of /usr/local/cuda, or of the PATH; nothing if there
+/// is none.
 std::optional<std::string> findAssembler();
 
+/// What the assembler makes of a text.
+struct Assembled {
+  std::string binary;   // empty if it fails
+  std::string reason;   // why
+  std::string spilling; // kernels that keep registers in memory, by name
+};
+
 /// Assembles PTX for an architecture, "sm_90", and adds to the launches what registers kernels
-/// need. Empty, with a reason, if the assembler fails, or if a kernel spills registers to memory.
-std::string assemble(llvm::StringRef assembler, llvm::StringRef ptx, llvm::StringRef architecture,
-                     llvm::StringMap<Launch> &launches, std::string &reason);
+/// need.
+Assembled assemble(llvm::StringRef assembler, llvm::StringRef ptx, llvm::StringRef architecture,
+                   llvm::StringMap<Launch> &launches);
 
 } // namespace dlc

@@ -76,11 +76,13 @@ LogicalResult dlc::emitGpuKernels(nn::ModelOp model, const rt::PlannerTarget &ta
   std::optional<std::string> assembler = findAssembler();
   StringRef architecture = target.features.front();
   if (assembler) {
-    std::string reason;
-    std::string binary = assemble(*assembler, *ptx, architecture, code.launches, reason);
-    if (binary.empty())
-      return model.emitError(reason);
-    code.modules.push_back({architecture.str(), std::move(binary)});
+    Assembled assembled = assemble(*assembler, *ptx, architecture, code.launches);
+    if (assembled.binary.empty())
+      return model.emitError(assembled.reason);
+    if (!assembled.spilling.empty())
+      model.emitWarning("kernels keep registers in memory, which costs time: ")
+          << assembled.spilling;
+    code.modules.push_back({architecture.str(), std::move(assembled.binary)});
   } else {
     model.emitWarning("ptxas was not found, neither in CUDA_HOME nor on the PATH: the artifact "
                       "holds PTX alone, which the driver assembles at each start");

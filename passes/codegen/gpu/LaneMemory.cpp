@@ -19,6 +19,13 @@ bool LaneMemory::isAligned(const LinearForm &form) const {
          llvm::all_of(ArrayRef(form.weights).drop_back(), isMultiple);
 }
 
+bool LaneMemory::isAligned(const ClusterNode &node) const {
+  return node.form && isAligned(*node.form) &&
+         llvm::all_of(node.quotients, [&](const Quotient &quotient) {
+           return quotient.form.weights.back() == 0 && quotient.weight % lanes == 0;
+         });
+}
+
 Value LaneMemory::place(Value base, Type element, Value index) {
   return LLVM::GEPOp::create(b, base.getType(), element, base, ArrayRef<LLVM::GEPArg>{index},
                              LLVM::GEPNoWrapFlags::inbounds);
@@ -29,12 +36,12 @@ static int64_t elementsOfAccess(Type stored, int64_t lanes) {
   return std::min<int64_t>(lanes, accessBytes / nn::elementBytes(stored));
 }
 
-LaneValues LaneMemory::loadVectors(const LinearForm &form, Type stored, Value base,
-                                   LoopIndices &at) {
+LaneValues LaneMemory::loadVectors(const ClusterNode &node, Value base, LoopIndices &at) {
+  Type stored = storedType(node.element);
   LaneValues values;
   int64_t count = elementsOfAccess(stored, lanes);
   for (int64_t lane = 0; lane < lanes; lane += count) {
-    Value from = place(base, stored, at.valueOf(form, lane));
+    Value from = place(base, stored, at.placeOf(node, lane));
     Value vector = LLVM::LoadOp::create(b, VectorType::get({count}, stored), from,
                                         count * nn::elementBytes(stored));
     for (int64_t i = 0; i < count; ++i)
@@ -48,11 +55,11 @@ LaneValues LaneMemory::loadVectors(const LinearForm &form, Type stored, Value ba
 LaneValues LaneMemory::loadInside(const ClusterNode &node, Value base, LoopIndices &at,
                                   int64_t firstLane, int64_t count) {
   Type stored = storedType(node.element);
-  if (count == lanes && node.form && isAligned(*node.form))
-    return loadVectors(*node.form, stored, base, at);
+  if (count == lanes && isAligned(node))
+    return loadVectors(node, base, at);
   LaneValues values;
   for (int64_t lane = firstLane; lane < firstLane + count; ++lane) {
-    Value index = node.form ? at.valueOf(*node.form, lane) : at.addressOf(node.address, lane);
+    Value index = at.placeOf(node, lane);
     values.push_back(
         LLVM::LoadOp::create(b, stored, place(base, stored, index), nn::elementBytes(stored)));
   }
@@ -78,6 +85,12 @@ LaneValues LaneMemory::loadBounded(const ClusterNode &node, Value base, LoopIndi
 
 static bool movesWithLane(const LinearForm &form) { return form.weights.back() != 0; }
 
+static bool movesWithLane(const ClusterNode &node) {
+  return movesWithLane(*node.form) || llvm::any_of(node.quotients, [](const Quotient &quotient) {
+           return movesWithLane(quotient.form);
+         });
+}
+
 LaneValues LaneMemory::load(const ClusterNode &node, Value base, LoopIndices &at) {
   bool existsByLane =
       llvm::any_of(node.bounds, [](const Bound &bound) { return movesWithLane(bound.form); });
@@ -85,7 +98,7 @@ LaneValues LaneMemory::load(const ClusterNode &node, Value base, LoopIndices &at
   if (existsByLane)
     for (int64_t lane = 0; lane < lanes; ++lane)
       stored.push_back(loadBounded(node, base, at, lane, 1).front());
-  else if (node.form && !movesWithLane(*node.form))
+  else if (node.form && !movesWithLane(node))
     stored.assign(lanes, loadBounded(node, base, at, 0, 1).front());
   else
     stored = loadBounded(node, base, at, 0, lanes);

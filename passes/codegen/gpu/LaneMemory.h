@@ -22,11 +22,11 @@ public:
 
 private:
   bool isAligned(const LinearForm &form) const;
+  bool isAligned(const ClusterNode &node) const;
   mlir::Value place(mlir::Value base, mlir::Type element, mlir::Value index);
   LaneValues loadInside(const ClusterNode &node, mlir::Value base, LoopIndices &at,
                         int64_t firstLane, int64_t count);
-  LaneValues loadVectors(const LinearForm &form, mlir::Type stored, mlir::Value base,
-                         LoopIndices &at);
+  LaneValues loadVectors(const ClusterNode &node, mlir::Value base, LoopIndices &at);
   LaneValues loadBounded(const ClusterNode &node, mlir::Value base, LoopIndices &at,
                          int64_t firstLane, int64_t count);
 

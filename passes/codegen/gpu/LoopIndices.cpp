@@ -91,8 +91,32 @@ Value LoopIndices::insideOf(ArrayRef<Bound> bounds, int64_t lane) {
     Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, coordinate,
                                          constant(coordinate.getType(), bound.extent));
     all = all ? arith::AndIOp::create(b, all, inside).getResult() : inside;
+    if (bound.multiple == 1)
+      continue;
+    Value rest =
+        arith::RemUIOp::create(b, coordinate, constant(coordinate.getType(), bound.multiple));
+    Value isMultiple =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, constant(coordinate.getType(), 0));
+    all = arith::AndIOp::create(b, all, isMultiple);
   }
   return all;
+}
+
+Value LoopIndices::placeOf(const ClusterNode &node, int64_t lane) {
+  if (!node.form)
+    return addressOf(node.address, lane);
+  Value place = valueOf(*node.form, lane);
+  Type type = b.getI64Type();
+  auto wide = [&](Value x) {
+    return x.getType() == type ? x : arith::ExtSIOp::create(b, type, x).getResult();
+  };
+  for (const Quotient &quotient : node.quotients) {
+    Value form = valueOf(quotient.form, lane);
+    Value times = arith::DivUIOp::create(b, form, constant(form.getType(), quotient.divisor));
+    place = arith::AddIOp::create(
+        b, wide(place), arith::MulIOp::create(b, wide(times), constant(type, quotient.weight)));
+  }
+  return place;
 }
 
 Value LoopIndices::exists() {

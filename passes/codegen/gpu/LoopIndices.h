@@ -20,8 +20,8 @@ public:
 
   /// The value of a form for a lane, i32 or i64.
   mlir::Value valueOf(const LinearForm &form, int64_t lane);
-  /// An address that is no linear form, in elements.
-  mlir::Value addressOf(mlir::AffineExpr address, int64_t lane);
+  /// The address of a node in memory, in elements, i32 or i64.
+  mlir::Value placeOf(const ClusterNode &node, int64_t lane);
   /// Whether bounds hold for a lane; null if there are none.
   mlir::Value insideOf(llvm::ArrayRef<Bound> bounds, int64_t lane);
   /// Whether the index of a loop with a shorter last item exists; null if there is no such loop.
@@ -29,6 +29,7 @@ public:
 
 private:
   bool isNarrow(const LinearForm &form) const;
+  mlir::Value addressOf(mlir::AffineExpr address, int64_t lane);
   mlir::Value constant(mlir::Type type, int64_t value);
   mlir::Value indexOf(unsigned loop, mlir::Type type, int64_t lane);
 

@@ -71,16 +71,17 @@ ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, s
     compile(target);
 }
 
-ClusterRunner::ClusterRunner(nn::FusedOp op) : limits(rt::CpuTarget::loops()) {
-  OpBuilder builder(op.getContext());
-  module = ModuleOp::create(op.getLoc()).getOperation();
+ClusterRunner::ClusterRunner(Region &body) : limits(rt::CpuTarget::loops()) {
+  OpBuilder builder(body.getContext());
+  Location loc = body.getLoc();
+  module = ModuleOp::create(loc).getOperation();
   builder.setInsertionPointToEnd(cast<ModuleOp>(*module).getBody());
-  auto model = nn::ModelOp::create(builder, op.getLoc(), "m", "exec");
+  auto model = nn::ModelOp::create(builder, loc, "m", "exec");
   builder.setInsertionPointToEnd(&model.getBody().emplaceBlock());
-  auto clusterOp = exec::ClusterOp::create(builder, op.getLoc(), builder.getStringAttr("c"),
-                                           DenseI64ArrayAttr());
+  auto clusterOp =
+      exec::ClusterOp::create(builder, loc, builder.getStringAttr("c"), DenseI64ArrayAttr());
   IRMapping mapping;
-  op.getBody().cloneInto(&clusterOp.getBody(), mapping);
+  body.cloneInto(&clusterOp.getBody(), mapping);
   compile(hostCodeTarget());
 }
 

@@ -41,8 +41,8 @@ public:
                 CodeTarget target = hostCodeTarget(), const std::string &beside = "",
                 const rt::LoopLimits &limits = rt::CpuTarget::loops());
 
-  /// A cluster of a program; there is no reference for it.
-  explicit ClusterRunner(nn::FusedOp op);
+  /// A cluster with this body; there is no reference for it.
+  explicit ClusterRunner(mlir::Region &body);
 
   /// Runs both on the same random operands. Each element must be within `ulps` units of f32's last
   /// place of the result's magnitude, plus `absolute`.
@@ -54,6 +54,9 @@ public:
 
   /// Runs what is generated for a GPU.
   std::vector<reference::Tensor> runOnGpu(const std::vector<reference::Tensor> &operands);
+  /// Whether that may have other bits than the CPU's: it adds up in another order, and the CPU's
+  /// functions of f64 are a library's.
+  bool mayDifferOnGpu();
 
   GeneratedKernel plan();
   mlir::Block &cluster();

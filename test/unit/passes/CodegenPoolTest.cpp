@@ -93,3 +93,75 @@ TEST(CodegenPool, Gradient) {
     runner.check(1, 1e-5);
   }
 }
+
+namespace {
+/// Windows that overlap, or leave something out, with padding.
+struct Overlap {
+  const char *full, *pooled, *kernel, *strides, *low, *high, *layout;
+};
+} // namespace
+
+static const Overlap overlaps[] = {
+    {"2x16x8x8", "2x16x4x4", "3, 3", "2, 2", "1, 1", "1, 1", "nhwc"},  // a ResNet's
+    {"2x16x9x11", "2x16x4x5", "3, 3", "2, 2", "0, 0", "0, 0", "nhwc"}, // Inception's
+    {"1x5x7x6", "1x5x7x6", "3, 3", "1, 1", "1, 1", "1, 1", "nhwc"},    // all of them
+    {"1x3x7x8", "1x3x2x3", "2, 2", "3, 3", "0, 1", "0, 0", "nhwc"},    // with gaps
+    {"2x16x6x5", "2x16x3x3", "3, 3", "2, 2", "1, 1", "0, 1", "nChw16c"},
+    {"1x8x5x5x4", "1x8x3x3x2", "3, 3, 2", "2, 2, 2", "1, 1, 0", "1, 1, 0", "ndhwc"}};
+
+static std::string windows(const Overlap &test) {
+  auto array = [](const char *values) { return std::string("array<i64: ") + values + ">"; };
+  return "{kernel = " + array(test.kernel) + ", strides = " + array(test.strides) +
+         ", padding_low = " + array(test.low) + ", padding_high = " + array(test.high) + "}";
+}
+
+TEST(CodegenPool, OverlappingForward) {
+  for (const Overlap &test : overlaps)
+    for (const char *element : {"f32", "bf16"}) {
+      SCOPED_TRACE(std::string(test.full) + " " + test.kernel + " " + element);
+      ClusterRunner runner({{"!t", tensor(test.full, element, test.layout)},
+                            {"!p", tensor(test.pooled, element, test.layout)},
+                            {"!i", tensor(test.pooled, "i8", test.layout)}},
+                           {{"!t", -9, -1}},
+                           "%x = nn.neg %0 : (!t) -> !t\n%m = nn.neg %x : (!t) -> !t\n"
+                           "%y, %i = nn.max_pool %m " +
+                               windows(test) +
+                               " : (!t) -> (!p, !i)\n"
+                               "%z = nn.abs %y : (!p) -> !p",
+                           {{"%z", "!p"}, {"%y", "!p"}, {"%i", "!i"}});
+      runner.check(0, 0);
+    }
+}
+
+// An element may be the maximum of several windows.
+TEST(CodegenPool, OverlappingGradient) {
+  for (const Overlap &test : overlaps)
+    for (const char *element : {"f32", "bf16"}) {
+      SCOPED_TRACE(std::string(test.full) + " " + test.kernel + " " + element);
+      ClusterRunner runner({{"!t", tensor(test.full, element, test.layout)},
+                            {"!p", tensor(test.pooled, element, test.layout)},
+                            {"!i", tensor(test.pooled, "i8", test.layout)}},
+                           {{"!p"}, {"!i", 0, std::string(test.kernel).size() > 4 ? 18. : 4.}},
+                           "%dx = nn.max_pool_grad %0, %1 " + windows(test) + " : (!p, !i) -> !t",
+                           {{"%dx", "!t"}});
+      runner.check(element[0] == 'b' ? 0x1p17 : 8, 1e-6);
+    }
+}
+
+// The windows' gradients may be some channels, rows and columns of a larger tensor.
+TEST(CodegenPool, OverlappingGradientOfASlice) {
+  for (const char *layout : {"nhwc", "nChw8c"}) {
+    SCOPED_TRACE(layout);
+    ClusterRunner runner({{"!t", tensor("2x16x8x8", "f32", layout)},
+                          {"!w", tensor("2x24x6x5", "f32", layout)},
+                          {"!p", tensor("2x16x4x4", "f32", layout)},
+                          {"!i", tensor("2x16x4x4", "i8", layout)}},
+                         {{"!w"}, {"!i", 0, 9}},
+                         "%dy = nn.slice %0 {start = array<i64: 0, 8, 1, 1>, size = array<i64: 2, "
+                         "16, 4, 4>} : (!w) -> !p\n"
+                         "%dx = nn.max_pool_grad %dy, %1 " +
+                             windows(overlaps[0]) + " : (!p, !i) -> !t",
+                         {{"%dx", "!t"}});
+    runner.check(8, 1e-6);
+  }
+}

@@ -85,11 +85,24 @@ protected:
       std::vector<Tensor> operands;
       for (Value operand : fused.getInputs())
         operands.push_back(values[operand]);
-      for (auto [result, tensor] :
-           llvm::zip(fused.getResults(), ClusterRunner(fused).run(operands)))
+      ClusterRunner runner(fused.getBody());
+      std::vector<Tensor> results = runner.run(operands);
+      expectSame(runner.runOnGpu(operands), results);
+      for (auto [result, tensor] : llvm::zip(fused.getResults(), results))
         values[result] = tensor;
     }
     return outputs;
+  }
+
+  /// What a GPU computes is what the CPU does.
+  static void expectSame(const std::vector<Tensor> &onGpu, const std::vector<Tensor> &onCpu) {
+    Tensors got, want;
+    for (auto [i, pair] : llvm::enumerate(llvm::zip(onGpu, onCpu))) {
+      std::string name = "on a GPU, result " + std::to_string(i);
+      got[name] = std::get<0>(pair);
+      want[name] = std::get<1>(pair);
+    }
+    expectClose(got, want, 2e-6);
   }
 
   static void expectClose(const Tensors &got, const Tensors &want, double relative) {

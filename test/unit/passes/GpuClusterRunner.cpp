@@ -128,8 +128,15 @@ std::vector<Tensor> ClusterRunner::runOnGpu(const std::vector<Tensor> &operands)
   return GpuCluster(*module).run(operands);
 }
 
-/// Sums may differ from the CPU's, which adds in another order, and functions of f64, for which it
-/// has a library; all else has the same bits.
+bool ClusterRunner::mayDifferOnGpu() {
+  return llvm::any_of(cluster(), [](Operation &op) {
+    bool isWide = llvm::any_of(op.getResultTypes(), [](Type type) {
+      return nn::isTensor(type) && getElementTypeOrSelf(type).isF64();
+    });
+    return isWide || isa<nn::ReductionOpInterface, nn::PowOp>(op);
+  });
+}
+
 void ClusterRunner::checkOnGpu(const std::vector<Tensor> &operands,
                                const std::vector<Tensor> &onCpu, const std::vector<Tensor> &want,
                                double ulps, double absolute) {
@@ -137,14 +144,8 @@ void ClusterRunner::checkOnGpu(const std::vector<Tensor> &operands,
     return; // the library's
   SCOPED_TRACE("on a GPU");
   std::vector<Tensor> got = runOnGpu(operands);
-  bool mayDiffer = llvm::any_of(cluster(), [](Operation &op) {
-    bool isWide = llvm::any_of(op.getResultTypes(), [](Type type) {
-      return nn::isTensor(type) && getElementTypeOrSelf(type).isF64();
-    });
-    return isWide || isa<nn::ReductionOpInterface, nn::PowOp>(op);
-  });
-  if (!mayDiffer)
-    compare(got, onCpu, /*ulps=*/0, /*absolute=*/0);
-  else
+  if (mayDifferOnGpu())
     compare(got, want, ulps, absolute);
+  else
+    compare(got, onCpu, /*ulps=*/0, /*absolute=*/0);
 }

@@ -264,10 +264,17 @@ Value LinalgBuilder::insideOf(LocBuilder &body, ArrayRef<Bound> bounds) {
   Value all;
   for (const Bound &bound : bounds) {
     // Unsigned: a negative coordinate is large.
-    Value coordinate = indexOf(body, bound.form.expression(body.getContext()));
+    AffineExpr form = bound.form.expression(body.getContext());
     Value extent = arith::ConstantIndexOp::create(body, bound.extent);
-    Value inside = arith::CmpIOp::create(body, arith::CmpIPredicate::ult, coordinate, extent);
+    Value inside =
+        arith::CmpIOp::create(body, arith::CmpIPredicate::ult, indexOf(body, form), extent);
     all = all ? arith::AndIOp::create(body, all, inside).getResult() : inside;
+    if (bound.multiple == 1)
+      continue;
+    Value rest = indexOf(body, form % bound.multiple);
+    Value isMultiple = arith::CmpIOp::create(body, arith::CmpIPredicate::eq, rest,
+                                             arith::ConstantIndexOp::create(body, 0));
+    all = arith::AndIOp::create(body, all, isMultiple);
   }
   return all;
 }
@@ -293,6 +300,9 @@ Value LinalgBuilder::tableOf(Operation *constant) {
 
 Value LinalgBuilder::buildLoad(LocBuilder &body, const ClusterNode &node) {
   AffineExpr address = node.form ? node.form->expression(body.getContext()) : node.address;
+  for (const Quotient &quotient : node.quotients)
+    address = address + quotient.form.expression(body.getContext()).floorDiv(quotient.divisor) *
+                            quotient.weight;
   Value index = indexOf(body, address);
   Value memory = node.kind == Kind::Table ? tableOf(node.op) : argument(node.buffer);
   auto load = [&](OpBuilder &nested) -> Value {

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""Whole artifacts for GPUs, where there is none: every model compiles, its kernels for every device that is known, and
+no kernel keeps registers in memory."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from support import MODELS, check, run, skip, workspace
+
+DEVICES = {"a100": "sm_80", "rtx4090": "sm_89", "h100": "sm_90", "h200": "sm_90", "b200": "sm_100", "rtx5090": "sm_120"}
+
+
+def models():
+    for model in sorted(MODELS.glob("*.dl")):
+        if f"\nmodel {model.stem}(" in model.read_text():
+            yield model
+
+
+def compiles(home):
+    """A binary for the device and the text for others."""
+    for model in models():
+        precision = "bf16" if model.stem in ("resnet50", "unet2d", "mnist_cnn") else "f32"
+        _, said = run("dlc", "compile", model, "--target=cuda:h200", f"--precision={precision}", "-o", home / "m.dlx")
+        check("warning" not in said, f"{model.stem}: {said}")
+        described = json.loads(run("dlc", "inspect", home / "m.dlx", "--json")[0])
+        check(described["target"]["name"] == "cuda:h200", described["target"])
+
+
+def assembles(home):
+    """Texts are for all devices."""
+    ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin")
+    check(ptxas, "ptxas was not found")
+    for name, precision in (("resnet50", "bf16"), ("n2v3d", "f32")):
+        text = home / f"{name}.ptx"
+        run("dlc", "compile", MODELS / f"{name}.dl", "--target=cuda:h200", f"--precision={precision}", "--emit=ptx", "-o", text)
+        for architecture in sorted(set(DEVICES.values())):
+            done = subprocess.run([ptxas, f"-arch={architecture}", "-v", "-o", home / "m.cubin", text], capture_output=True, text=True)
+            check(done.returncode == 0, f"{name}, {architecture}: {done.stderr}")
+            spills = [int(count) for count in re.findall(r"(\d+) bytes spill stores", done.stderr)]
+            check(spills and not any(spills), f"{name}, {architecture}: kernels keep registers in memory")
+
+
+def devices(home):
+    """A binary for whatever device is known."""
+    for device in DEVICES:
+        run("dlc", "compile", MODELS / "mnist_cnn.dl", f"--target=cuda:{device}", "-o", home / "m.dlx")
+
+
+def without_assembler(home):
+    """The artifact has the text alone, and a line says so; nothing runs there yet."""
+    hidden = {**os.environ, "PATH": "/nowhere", "CUDA_HOME": str(home)}
+    _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "-o", home / "m.dlx", env=hidden)
+    check("warning: ptxas was not found" in said and said.strip().count("\n") == 0, said)
+    _, said = run("dlc-run", "bench", home / "m.dlx", expect=1)
+    check("does not run on them" in said and said.strip().count("\n") == 0, said)
+
+
+def main():
+    found = run("dlc-run", "--check")[0]
+    if "cuda         cuDNN" not in found:
+        check("DLC_REQUIRE_CUDA" not in os.environ, found)
+        skip("no cuDNN, which plans for GPUs")
+    home = workspace()
+    for test in (compiles, assembles, devices, without_assembler):
+        test(home)
+
+
+main()
