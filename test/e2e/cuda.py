@@ -26,6 +26,12 @@ def compiles(home):
         check("warning" not in said, f"{model.stem}: {said}")
         described = json.loads(run("dlc", "inspect", home / "m.dlx", "--json")[0])
         check(described["target"]["name"] == "cuda:h200", described["target"])
+        dispatches = [dispatch for program in described["programs"] for dispatch in program["dispatches"]]
+        for dispatch in dispatches:
+            launch = dispatch["launch"]
+            check((launch is not None) == (dispatch["implementation"] == "generated"), dispatch)
+            check(not launch or (launch["blocks"] > 0 and 0 < launch["threads"] <= 1024 and 0 < launch["registers"] <= 255), dispatch)
+        check(any(dispatch["launch"] and dispatch["launch"]["shared_bytes"] for dispatch in dispatches), f"{model.stem} reduces nothing")
 
 
 def assembles(home):

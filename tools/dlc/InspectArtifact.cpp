@@ -147,6 +147,26 @@ std::vector<ScheduleItem> scheduleOf(const artifact::Artifact &root,
   return items;
 }
 
+/// How a kernel is launched on a GPU; null for one that is not.
+ordered_json describeLaunch(const artifact::Kernel &kernel) {
+  const artifact::Launch *launch = kernel.launch();
+  if (!launch)
+    return nullptr;
+  return {{"blocks", (kernel.extent() + kernel.chunk() - 1) / kernel.chunk()},
+          {"threads", launch->threads()},
+          {"shared_bytes", launch->shared_bytes()},
+          {"registers", launch->registers()}};
+}
+
+/// "generated 784 x 256" is a launch of so many blocks of so many threads.
+std::string implementationText(const ordered_json &dispatch) {
+  std::string implementation = dispatch["implementation"];
+  const ordered_json &launch = dispatch["launch"];
+  if (launch.is_null())
+    return implementation;
+  return implementation + " " + launch["blocks"].dump() + " x " + launch["threads"].dump();
+}
+
 ordered_json describeKernels(const artifact::Artifact &root, const artifact::Program &program) {
   ordered_json dispatches = ordered_json::array();
   for (const artifact::Instruction *instruction : *program.instructions())
@@ -165,6 +185,7 @@ ordered_json describeKernels(const artifact::Artifact &root, const artifact::Pro
                             {"kernel", text(kernel.name())},
                             {"category", text(kernel.category())},
                             {"implementation", text(kernel.implementation())},
+                            {"launch", describeLaunch(kernel)},
                             {"operands", operands},
                             {"flops", kernel.flops()},
                             {"bytes", kernel.bytes()},
@@ -322,7 +343,7 @@ void printProgram(const ordered_json &program, std::ostream &out) {
       << padded("implementation", 30) << "   GFLOP       MB       ms\n";
   for (const ordered_json &dispatch : program["dispatches"])
     out << "  " << padded(dispatch["layer"], 28) << padded(dispatch["kernel"], 22)
-        << padded(dispatch["category"], 16) << padded(dispatch["implementation"], 30)
+        << padded(dispatch["category"], 16) << padded(implementationText(dispatch), 30)
         << amounts(dispatch) << "\n";
   out << "  " << padded("sum over a step", 50) << padded("kind", 16) << padded("dispatches", 30)
       << "   GFLOP       MB       ms\n";

@@ -61,6 +61,11 @@ struct TinyArtifact {
   }
 
   artifact::ProgramT &program() { return *root.programs[0]; }
+  /// Says how a kernel is launched on a GPU.
+  void launch(size_t kernel, uint32_t threads) {
+    root.kernels[kernel]->launch = std::make_unique<artifact::LaunchT>();
+    root.kernels[kernel]->launch->threads = threads;
+  }
   template <typename T> void addInstruction(artifact::Stream stream, T operation) {
     auto instruction = std::make_unique<artifact::InstructionT>();
     instruction->stream = stream;

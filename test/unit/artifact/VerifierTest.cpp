@@ -296,6 +296,27 @@ static const FaultCase faultCases[] = {
      "without plan"},
     {"KernelAccess", [](TinyArtifact &t) { t.root.kernels[0]->access[0] = artifact::Access(9); },
      "unknown access"},
+    {"LaunchOnACpu", [](TinyArtifact &t) { t.launch(0, 32); }, "has a launch, but is not for a GPU"},
+    {"NoLaunch",
+     [](TinyArtifact &t) {
+       t.root.target->name = "cuda:h200";
+       t.launch(0, 32);
+     },
+     "kernel 1 'update': has no launch"},
+    {"LaunchOfNoThreads",
+     [](TinyArtifact &t) {
+       t.root.target->name = "cuda:h200";
+       for (size_t i = 0; i < t.root.kernels.size(); ++i)
+         t.launch(i, i == 1 ? 0 : 1024);
+     },
+     "kernel 1 'update': its launch is more than a GPU can do"},
+    {"LaunchOfTooManyThreads",
+     [](TinyArtifact &t) {
+       t.root.target->name = "cuda:h200";
+       for (size_t i = 0; i < t.root.kernels.size(); ++i)
+         t.launch(i, i == 2 ? 1025 : 1024);
+     },
+     "kernel 2 'accumulate': its launch is more than a GPU can do"},
     {"Batch", [](TinyArtifact &t) { t.program().batch = 0; }, "batch 0"},
     {"BatchOfMoreRows", [](TinyArtifact &t) { t.program().batch = 4096; },
      "input 'image' has no rows of its own for a batch of 4096"},

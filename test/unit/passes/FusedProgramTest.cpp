@@ -188,10 +188,11 @@ TEST_F(FusedProgram, GroupNorm) {
         arguments = R"(%x: !x {nn.input = "x"}, %dy: !x {nn.input = "dy"},
            %s: !s {nn.input = "s"}, %b: !s {nn.input = "b"})";
     for (std::string *text : {&ops, &arguments})
-      for (auto [alias, type] : {std::pair("GROUPS", std::string(groups)),
-                                 std::pair("!x", std::string("tensor<4x20x6x5xf32>")),
-                                 std::pair("!s", "tensor<" + std::string(scale) + "xf32>"),
-                                 std::pair("!m", "tensor<4x" + std::string(groups) + "xf32>")})
+      for (const auto &[alias, type] :
+           {std::pair("GROUPS", std::string(groups)),
+            std::pair("!x", std::string("tensor<4x20x6x5xf32>")),
+            std::pair("!s", "tensor<" + std::string(scale) + "xf32>"),
+            std::pair("!m", "tensor<4x" + std::string(groups) + "xf32>")})
         for (size_t at; (at = text->find(alias)) != std::string::npos;)
           text->replace(at, StringRef(alias).size(), type);
     parse(arguments, ops);
