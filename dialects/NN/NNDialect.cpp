@@ -85,9 +85,12 @@ void LayoutAttr::print(AsmPrinter &printer) const { printer << '<' << getText() 
 
 LogicalResult StagePlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                                     int64_t extent, int64_t chunk, DenseI64ArrayAttr buffers,
-                                    int64_t reads, uint64_t, uint64_t, uint64_t) {
+                                    int64_t reads, uint64_t bytes, uint64_t flops, uint64_t part) {
   if (extent < 1 || chunk < 1)
     return emitError() << "a stage of " << extent << " iterations in chunks of " << chunk;
+  constexpr uint64_t most = uint64_t{1} << 60;
+  if (bytes > most || flops > most || part > most)
+    return emitError() << "a stage moves, computes and writes less than 2^60 of anything";
   auto isNegative = [](int64_t buffer) { return buffer < 0; };
   if (!buffers || llvm::any_of(buffers.asArrayRef(), isNegative) || reads < 0 ||
       reads > buffers.size())

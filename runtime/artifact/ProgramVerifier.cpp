@@ -37,6 +37,7 @@ private:
   void verifyInstruction(uint32_t at, const artifact::Instruction &instruction);
   void verifyDispatch(const artifact::Dispatch &dispatch);
   void verifyApart(const artifact::Kernel &kernel, uint32_t written, uint32_t other);
+  void verifyAligned(const artifact::Kernel &kernel, const artifact::Dispatch &dispatch);
   void verifyStart(uint32_t collective);
   void verifyWait(uint32_t collective);
   void verifyAccumulate(const artifact::Accumulate &accumulate);
@@ -193,7 +194,7 @@ void ProgramVerifier::verifyResults() {
                            root.buffers()->Get(buffer)->type()->dtype() != artifact::DType::F32))
         faultInSignature(name + " is not a pair of f32 scalars");
   }
-  if (program.name()->string_view() == "train" && !hasLoss)
+  if (program.name()->string_view() != "predict" && !hasLoss)
     faultInSignature("has no loss, which training watches");
   verifyFormulas(metrics);
 }
@@ -395,6 +396,16 @@ void ProgramVerifier::verifyApart(const artifact::Kernel &kernel, uint32_t writt
           " over buffer " + std::to_string(other) + ", which it uses otherwise");
 }
 
+/// Generated kernels of a GPU access whole vectors.
+void ProgramVerifier::verifyAligned(const artifact::Kernel &kernel,
+                                    const artifact::Dispatch &dispatch) {
+  constexpr uint64_t vectorBytes = 16;
+  for (uint32_t buffer : *dispatch.buffers())
+    if (isVisible(buffer) && buffers[buffer].begin % vectorBytes != 0)
+      fault("buffer " + std::to_string(buffer) + " of kernel '" + kernel.name()->str() +
+            "' is at no multiple of " + std::to_string(vectorBytes) + " bytes");
+}
+
 void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
   if (dispatch.kernel() >= countOf(root.kernels()))
     return fault("no kernel " + std::to_string(dispatch.kernel()));
@@ -428,6 +439,8 @@ void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
     for (uint32_t k = 0; k < countOf(dispatch.buffers()); ++k)
       if (i != k && accessOf(i) != artifact::Access::Read)
         verifyApart(*kernel, dispatch.buffers()->Get(i), dispatch.buffers()->Get(k));
+  if (kernel->launch())
+    verifyAligned(*kernel, dispatch);
   for (uint32_t i = 0; i < countOf(dispatch.variables()); ++i)
     if (uint32_t variable = dispatch.variables()->Get(i); variable >= countOf(root.variables()))
       fault("computes for variable " + std::to_string(variable) + ", which there is not");

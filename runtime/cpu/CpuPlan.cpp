@@ -72,6 +72,27 @@ static bool areBounded(const std::vector<int64_t> &values, int64_t least) {
                              [&](int64_t value) { return value >= least && value <= most; });
 }
 
+/// True if windows of the smaller tensor are as many as the larger one has.
+static bool haveWindows(const KernelRequest &request) {
+  bool isGradient = request.op == KernelOp::ConvGradData || request.op == KernelOp::MaxPoolGrad;
+  const std::vector<int64_t> &first = request.operands.front().shape,
+                             &last = request.operands.back().shape,
+                             &second = request.operands[1].shape;
+  bool isPool = request.op == KernelOp::MaxPool || request.op == KernelOp::MaxPoolGrad;
+  bool isFilter = request.op == KernelOp::ConvGradFilter;
+  const std::vector<int64_t> &large = isGradient ? last : first;
+  const std::vector<int64_t> &small = isGradient ? first : isFilter || isPool ? second : last;
+  const std::vector<int64_t> &weight = isFilter ? last : second;
+  for (size_t i = 0; i < request.strides.size(); ++i) {
+    int64_t window = isPool ? request.kernel[i] : weight[i + 2];
+    __int128 reach = static_cast<__int128>(window - 1) * request.dilations[i] + 1;
+    __int128 room = large[i + 2] + request.paddingLow[i] + request.paddingHigh[i] - reach;
+    if (room < 0 || small[i + 2] != room / request.strides[i] + 1)
+      return false;
+  }
+  return true;
+}
+
 bool CpuPlan::isConsistent(const KernelRequest &request) {
   if (request.operands.size() != operandCount(request) || request.groups < 1)
     return false;
@@ -100,9 +121,11 @@ bool CpuPlan::isConsistent(const KernelRequest &request) {
   if (request.groups > 1 && request.operands[weight].shape[0] % request.groups != 0)
     return false;
   bool pool = request.op == KernelOp::MaxPool || request.op == KernelOp::MaxPoolGrad;
-  return rank >= 3 && rank <= 5 && request.strides.size() == rank - 2 &&
-         request.paddingLow.size() == rank - 2 && request.paddingHigh.size() == rank - 2 &&
-         request.dilations.size() == rank - 2 && (!pool || request.kernel.size() == rank - 2);
+  bool isComplete =
+      rank >= 3 && rank <= 5 && request.strides.size() == rank - 2 &&
+      request.paddingLow.size() == rank - 2 && request.paddingHigh.size() == rank - 2 &&
+      request.dilations.size() == rank - 2 && (!pool || request.kernel.size() == rank - 2);
+  return isComplete && haveWindows(request);
 }
 
 std::vector<uint8_t> CpuPlan::serialize() const {

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 
 namespace dlc::rt {
@@ -87,9 +89,40 @@ const InstructionSet &nativeSet() {
 
 nlohmann::ordered_json readFile(const std::string &path) {
   std::ifstream file(path);
-  if (!file)
+  if (!file || std::filesystem::is_directory(path))
     throw Error(ErrorCode::BadInput, "cannot open the target description " + path);
   return nlohmann::ordered_json::parse(file);
+}
+
+using Malformed = std::invalid_argument;
+
+/// Peaks, bandwidths and shares beyond this are no machine's.
+constexpr double mostFigure = 1e9;
+
+double positive(const nlohmann::ordered_json &value, const std::string &what) {
+  if (!value.is_number() || !(value.get<double>() > 0) || value.get<double>() > mostFigure)
+    throw Malformed("\"" + what + "\": " + value.dump() + ", expected a positive number");
+  return value;
+}
+
+/// Refuses what nobody would read.
+void checkKeys(const nlohmann::ordered_json &object, std::initializer_list<std::string_view> known,
+               const std::string &what) {
+  for (const auto &[key, value] : object.items())
+    if (std::ranges::find(known, key) == known.end())
+      throw Malformed("unknown \"" + key + "\" in " + what);
+}
+
+/// One of some texts.
+std::string choice(const nlohmann::ordered_json &value,
+                   std::initializer_list<std::string_view> known, const std::string &what) {
+  auto text = value.get<std::string>();
+  if (std::ranges::find(known, text) != known.end())
+    return text;
+  std::string list;
+  for (std::string_view each : known)
+    list += (list.empty() ? "" : ", ") + std::string(each);
+  throw Malformed("\"" + what + "\": \"" + text + "\", expected one of " + list);
 }
 
 const char *operationKey(KernelOp op) {
@@ -142,9 +175,8 @@ CpuTarget::CpuTarget(const std::string &given, unsigned threads) : threads(std::
   try {
     nlohmann::ordered_json table =
         name.ends_with(".json") ? readFile(name.substr(4)) : embeddedTable(name);
-    const InstructionSet *set = findSet(table.at("isa").get<std::string>());
-    if (!set)
-      throw Error(ErrorCode::BadInput, unknownTarget(name));
+    const InstructionSet *set =
+        findSet(choice(table.at("isa"), {"avx2", "avx512", "avx512-bf16", "amx"}, "isa"));
     canonicalName = std::string("cpu:") + set->name;
     if (name != canonicalName)
       tableName = name;
@@ -153,6 +185,8 @@ CpuTarget::CpuTarget(const std::string &given, unsigned threads) : threads(std::
     vectorWidth = set->vectorBits;
     readTable(table);
   } catch (const nlohmann::json::exception &error) {
+    throw Error(ErrorCode::BadInput, "target description of " + name + ": " + error.what());
+  } catch (const Malformed &error) {
     throw Error(ErrorCode::BadInput, "target description of " + name + ": " + error.what());
   }
   if (std::vector<std::string> missing = missingFeatures(requiredFeatures); !missing.empty())
@@ -197,49 +231,78 @@ LoopLimits CpuTarget::loops() {
 }
 
 void CpuTarget::readTable(const nlohmann::ordered_json &table) {
-  gflopsF32 = table.at("gflops_per_core").at("f32");
-  gflopsBF16 = table.at("gflops_per_core").at("bf16");
+  checkKeys(table,
+            {"isa", "processors", "gflops_per_core", "bandwidth_gb_per_s", "kernel_overhead_ns",
+             "cache_bytes", "families", "efficiency"},
+            "the table");
+  gflopsF32 = positive(table.at("gflops_per_core").at("f32"), "f32");
+  gflopsBF16 = positive(table.at("gflops_per_core").at("bf16"), "bf16");
   // Bandwidth by number of cores; it saturates with the last entry.
-  std::vector<double> byCores = table.at("bandwidth_gb_per_s");
-  bandwidth = byCores.at(std::min<size_t>(threads, byCores.size()) - 1);
+  const nlohmann::ordered_json &byCores = table.at("bandwidth_gb_per_s");
+  if (!byCores.is_array() || byCores.empty())
+    throw Malformed("\"bandwidth_gb_per_s\": " + byCores.dump() + ", expected a list of numbers");
+  bandwidth =
+      positive(byCores.at(std::min<size_t>(threads, byCores.size()) - 1), "bandwidth_gb_per_s");
   overheadNanoseconds = table.at("kernel_overhead_ns");
-  lastLevelBytes = table.value("cache_bytes", uint64_t{0});
+  if (!(overheadNanoseconds >= 0) || overheadNanoseconds > mostFigure)
+    throw Malformed("\"kernel_overhead_ns\": " + table.at("kernel_overhead_ns").dump() +
+                    ", expected nanoseconds of a kernel");
+  if (table.contains("cache_bytes")) {
+    if (!table.at("cache_bytes").is_number_unsigned())
+      throw Malformed("\"cache_bytes\": " + table.at("cache_bytes").dump() + ", expected bytes");
+    lastLevelBytes = table.at("cache_bytes");
+  }
   layouts = readFamilies(table);
   for (const nlohmann::ordered_json &entry : table.at("efficiency"))
     rows.push_back(readRow(entry));
 }
 
-std::vector<LayoutFamily> CpuTarget::readFamilies(const nlohmann::ordered_json &table) const {
+std::vector<LayoutFamily> CpuTarget::readFamilies(const nlohmann::ordered_json &table) {
+  if (!table.contains("families"))
+    return {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked};
+  const nlohmann::ordered_json &wanted = table.at("families");
   std::vector<LayoutFamily> found;
-  for (const auto &[family, name] : layoutFamilies)
-    if (!table.contains("families") || std::ranges::count(table.at("families"), name) > 0)
-      found.push_back(family);
-  if (table.contains("families") && (found.empty() || found.size() != table.at("families").size()))
-    throw Error(ErrorCode::BadInput,
-                "target description of " + tableName +
-                    ": \"families\": " + table.at("families").dump() +
+  if (wanted.is_array())
+    for (const auto &[family, name] : layoutFamilies)
+      if (std::ranges::count(wanted, name) > 0)
+        found.push_back(family);
+  if (found.empty() || found.size() != wanted.size())
+    throw Malformed("\"families\": " + wanted.dump() +
                     ", not some of plain, channels_last and blocked, each once");
   return found;
 }
 
+/// [channels, share], [input, output, share] or [input, output, pixels of a batch, share].
+CpuTarget::Step CpuTarget::readStep(const nlohmann::ordered_json &step, const std::string &key) {
+  if (!step.is_array() || step.size() < 2 || step.size() > 4)
+    throw Malformed("\"" + key + "\": " + step.dump() + ", expected channels and a share");
+  size_t last = step.size() - 1;
+  return {step.at(0), step.at(last > 1 ? 1 : 0), last > 2 ? step.at(2).get<int64_t>() : 0,
+          positive(step.at(last), key)};
+}
+
 CpuTarget::Row CpuTarget::readRow(const nlohmann::ordered_json &entry) {
-  Row row{entry.at("implementation"), entry.value("layout", ""), {}, {}, {}};
+  checkKeys(entry,
+            {"implementation", "layout", "strided", "dtype", "conv", "conv_grad_data",
+             "conv_grad_filter", "matmul", "other"},
+            "a row of \"efficiency\"");
+  Row row{entry.at("implementation"), "", {}, {}, {}};
+  if (entry.contains("layout"))
+    row.family = choice(entry.at("layout"), {"plain", "channels_last", "blocked"}, "layout");
   if (entry.contains("strided"))
     row.strided = entry.at("strided").get<bool>();
   if (entry.contains("dtype"))
-    row.dtype = entry.at("dtype") == "bf16" ? DType::BF16 : DType::F32;
+    row.dtype =
+        choice(entry.at("dtype"), {"f32", "bf16"}, "dtype") == "bf16" ? DType::BF16 : DType::F32;
   for (const auto &[key, value] : entry.items()) {
     if (key == "implementation" || key == "layout" || key == "strided" || key == "dtype")
       continue;
     std::vector<Step> steps;
     if (value.is_number())
-      steps.push_back({0, 0, 0, value});
+      steps.push_back({0, 0, 0, positive(value, key)});
     else
-      for (const nlohmann::ordered_json &step : value) {
-        size_t last = step.size() - 1;
-        steps.push_back({step.at(0), step.at(last > 1 ? 1 : 0),
-                         last > 2 ? step.at(2).get<int64_t>() : 0, step.at(last)});
-      }
+      for (const nlohmann::ordered_json &step : value)
+        steps.push_back(readStep(step, key));
     row.operations.emplace_back(key, steps);
   }
   return row;

@@ -85,7 +85,8 @@ private:
   };
 
   void readTable(const nlohmann::ordered_json &table);
-  std::vector<LayoutFamily> readFamilies(const nlohmann::ordered_json &table) const;
+  static std::vector<LayoutFamily> readFamilies(const nlohmann::ordered_json &table);
+  static Step readStep(const nlohmann::ordered_json &step, const std::string &key);
   static Row readRow(const nlohmann::ordered_json &entry);
   double efficiency(const KernelTraits &kernel) const;
   double peak(DType dtype) const;

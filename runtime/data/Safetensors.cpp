@@ -1,4 +1,5 @@
 #include "runtime/data/Safetensors.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/MappedFile.h"
@@ -167,7 +168,7 @@ void writeSafetensors(const std::string &path, const TensorFile &file) {
         {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
-  std::string text = header.dump();
+  std::string text = jsonText(header);
   text.resize((text.size() + 7) / 8 * 8, ' '); // keeps the tensors aligned
   uint64_t headerBytes = text.size();
   AtomicFile out(path);

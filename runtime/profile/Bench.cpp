@@ -1,4 +1,5 @@
 #include "runtime/profile/Bench.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"
@@ -205,7 +206,7 @@ void bench(Session &session, const BenchOptions &options, Console &console) {
     bench.profile();
   bench.printSummary();
   if (options.json)
-    console.line(bench.record().dump());
+    console.line(jsonText(bench.record()));
 }
 
 } // namespace dlc::rt

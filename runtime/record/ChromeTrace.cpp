@@ -1,4 +1,5 @@
 #include "runtime/record/ChromeTrace.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/data/AtomicFile.h"
@@ -98,7 +99,7 @@ public:
     std::sort(order.begin(), order.end());
     std::string text;
     for (auto [time, i] : order)
-      text += (text.empty() ? "" : ",\n") + events[i].dump();
+      text += (text.empty() ? "" : ",\n") + jsonText(events[i]);
     return text;
   }
 

@@ -1,4 +1,5 @@
 #include "runtime/record/RunLog.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/data/AtomicFile.h"
@@ -148,7 +149,7 @@ void RunLog::keep(const std::string &path, int64_t steps, int64_t wholeEpochs) {
   records.read(path);
   std::string text;
   for (const Record &record : records.kept) {
-    text += record.dump() + '\n';
+    text += jsonText(record) + '\n';
     if (!isCopy && record["event"] == "epoch")
       epochs.push_back(record);
   }
@@ -178,7 +179,7 @@ RunLog::RunLog(const std::string &directory, const std::string &copy, int64_t st
 
 void RunLog::write(const Record &record) {
   for (File &file : files) {
-    file.stream << record.dump() << '\n';
+    file.stream << jsonText(record) << '\n';
     flushed(file.stream, file.path);
   }
 }
@@ -229,7 +230,7 @@ template <typename Cell> static std::string rowOf(const Record &columns, Cell ce
 
 static std::string rowOf(const Record &columns, const Record &record) {
   return rowOf(columns, [&](const std::string &name) {
-    std::string text = record.value(name, Record()).dump();
+    std::string text = jsonText(record.value(name, Record()));
     return text == "null" ? std::string() : text; // NaN dumps as null
   });
 }

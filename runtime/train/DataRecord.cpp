@@ -1,4 +1,5 @@
 #include "runtime/train/DataRecord.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
 
@@ -12,9 +13,7 @@ using nlohmann::json;
 static constexpr const char *classesKey = "dlc.classes";
 
 /// Folders may have names that are no UTF-8, which JSON cannot hold: such letters are replaced.
-static std::string textOf(const Dataset::Classes &classes) {
-  return json(classes).dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
-}
+static std::string textOf(const Dataset::Classes &classes) { return jsonText(json(classes)); }
 
 void DataRecord::addTo(TensorFile &file) const {
   for (const auto &[name, values] : statistics)

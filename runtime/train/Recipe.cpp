@@ -1,4 +1,5 @@
 #include "runtime/train/Recipe.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/data/Fingerprint.h"
@@ -184,7 +185,8 @@ std::vector<RecipeChange> Recipe::takeUp(const json &saved,
     const json &was = saved.at(fact.name);
     RecipeChange change{fact.name, resolve(fact, was), resolve(fact, held[fact.name])};
     bool overridden = std::count(overrides.begin(), overrides.end(), fact.name) > 0;
-    bool differs = change.was != change.now;
+    // What is not UTF-8 was replaced in what was saved.
+    bool differs = change.was != change.now && jsonText(change.was) != jsonText(change.now);
     if (overridden && differs) {
       changes.push_back(change);
       continue;
@@ -229,7 +231,7 @@ int64_t Recipe::scheduleSteps(const Course &course) const {
 static std::string textOf(const json &value) {
   if (value.is_null() || value == "")
     return "none";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : jsonText(value);
 }
 
 std::string differenceText(const RecipeChange &change) {

@@ -1,4 +1,5 @@
 #include "runtime/train/RunDirectory.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/data/AtomicFile.h"
@@ -103,7 +104,7 @@ RunDirectory::~RunDirectory() {
 }
 
 void RunDirectory::writeConfiguration(const nlohmann::ordered_json &content) const {
-  std::string text = content.dump(2) + "\n";
+  std::string text = jsonText(content, 2) + "\n";
   AtomicFile file(configuration());
   file.write(std::as_bytes(std::span(text)));
   file.commit();

@@ -1,4 +1,5 @@
 #include "runtime/train/RunState.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/train/SavedEntry.h"
 
@@ -48,7 +49,7 @@ std::string RunState::toJson() const {
       {"totals", totalBits},
       {"recipe", recipe},
       {"overrides", overrides}};
-  return state.dump();
+  return jsonText(state);
 }
 
 static SavedEntry savedState(const std::string &text, const std::string &path) {

@@ -78,3 +78,25 @@ nn.model @adds_by_another_type attributes {stage = "exec"} {
     exec.accumulate @k(%a, %s) : <tensor<16xf32>>
   }
 }
+
+// -----
+
+nn.model @stages attributes {stage = "exec"} {
+  exec.cluster @c {
+  ^bb0(%a: tensor<4xf32>):
+    nn.yield %a : tensor<4xf32>
+  // expected-error @below {{a stage moves, computes and writes less than 2^60 of anything}}
+  // expected-error @below {{failed to parse NN_ClusterPlanAttr parameter 'stages'}}
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = -1, flops = 4>], scratch = [], shares = []>}
+}
+
+// -----
+
+nn.model @stages attributes {stage = "exec"} {
+  exec.cluster @c {
+  ^bb0(%a: tensor<4xf32>):
+    nn.yield %a : tensor<4xf32>
+  // expected-error @below {{a stage needs the positions of its buffers}}
+  // expected-error @below {{failed to parse NN_ClusterPlanAttr parameter 'stages'}}
+  } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 3, bytes = 1, flops = 4>], scratch = [], shares = []>}
+}

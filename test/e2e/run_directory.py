@@ -4,6 +4,7 @@ so that all ends as if nothing had stopped the run."""
 import csv
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -241,6 +242,16 @@ def check_elsewhere(directory, data):
     check(config["data"] == config["val"] == {name: f"{directory}/{name}.npy" for name in ("image", "label")}, f"paths: {config}")
 
 
+def check_names(directory, data):
+    """Names of files need not be UTF-8."""
+    image = directory / os.fsdecode(b"caf\xe9.npy")
+    shutil.copy(directory / "image.npy", image)
+    train = ["dlc-run", "train", directory / "mnist.dlx", "--data", f"image={image}", *data[2:], "--run", directory / "latin"]
+    run(*train, "--epochs", 1)
+    run(*train, "--epochs", 2, "--resume")
+    json.loads((directory / "latin" / "config.json").read_text())
+
+
 def main():
     check(crc32c(b"123456789") == 0xE3069283, "the test's own checksum")
     directory = workspace()
@@ -272,6 +283,7 @@ def main():
     check_resuming(directory, data)
     check_bad_rows(directory, data)
     check_elsewhere(directory, data)
+    check_names(directory, data)
 
 
 main()

@@ -140,15 +140,17 @@ nn.model @amid attributes {stage = "schedule", target = "test:rules", threads = 
 
 // -----
 
+// What a gradient gathers from windows that overlap is in memory.
 nn.model @overlapping attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
-  nn.program @predict(%x: tensor<4x4x9xf32> {nn.input = "x"}) {
-    %y = nn.fused (%a = %x) : (tensor<4x4x9xf32>) -> tensor<4x4x4xf32> {
-      // expected-error @below {{has windows that do not tile 'tensor<4x4x9xf32>'; no kernel can be generated for it}}
-      %p, %i = nn.max_pool %a {kernel = array<i64: 3>, strides = array<i64: 2>, padding_low = array<i64: 0>, padding_high = array<i64: 0>}
-          : (tensor<4x4x9xf32>) -> (tensor<4x4x4xf32>, tensor<4x4x4xi8>)
-      nn.yield %p : tensor<4x4x4xf32>
+  nn.program @predict(%dy: tensor<4x4x4xf32> {nn.input = "dy"}, %i: tensor<4x4x4xi8> {nn.input = "i"}) {
+    %y = nn.fused (%a = %dy, %b = %i) : (tensor<4x4x4xf32>, tensor<4x4x4xi8>) -> tensor<4x4x9xf32> {
+      %e = nn.exp %a : (tensor<4x4x4xf32>) -> tensor<4x4x4xf32>
+      // expected-error @below {{has windows that do not tile 'tensor<4x4x9xf32>' and operands that are computed in its cluster}}
+      %dx = nn.max_pool_grad %e, %b {kernel = array<i64: 3>, strides = array<i64: 2>, padding_low = array<i64: 0>, padding_high = array<i64: 0>}
+          : (tensor<4x4x4xf32>, tensor<4x4x4xi8>) -> tensor<4x4x9xf32>
+      nn.yield %dx : tensor<4x4x9xf32>
     }
-    nn.output "y", %y : tensor<4x4x4xf32>
+    nn.output "y", %y : tensor<4x4x9xf32>
   }
 }
 

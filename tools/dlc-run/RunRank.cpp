@@ -1,4 +1,5 @@
 #include "tools/dlc-run/RunRank.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Session.h"
@@ -56,7 +57,7 @@ static void runEval(Session &session, const Command &command, Console &console) 
   if (command.json) {
     record["samples"] = samples.size();
     record["ranks"] = session.control().size();
-    console.line(record.dump());
+    console.line(rt::jsonText(record));
     return;
   }
   std::string line;

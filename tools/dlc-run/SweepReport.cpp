@@ -1,4 +1,5 @@
 #include "tools/dlc-run/SweepReport.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/record/Chart.h"
 #include "runtime/train/Report.h"
@@ -91,7 +92,7 @@ std::string sweepJson(const Sweep &sweep) {
     if (sweep.hasPeers)
       json["rows"].back()["peers_img_per_s_total"] = row.peerRate;
   }
-  return json.dump();
+  return rt::jsonText(json);
 }
 
 static rt::ChartLine lineOf(const Sweep &sweep, const std::string &name,

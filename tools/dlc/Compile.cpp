@@ -1,4 +1,5 @@
 #include "tools/dlc/Compile.h"
+#include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Writer.h"
 #include "tools/dlc/InspectModel.h"
@@ -67,7 +68,7 @@ int dlc::inspectModel(const std::string &input, const CompileOptions &options, b
     return 1;
   describeTiling(compilation.model(), description);
   if (json)
-    std::cout << description.dump(2) << "\n";
+    std::cout << rt::jsonText(description, 2) << "\n";
   else
     printModel(description, std::cout);
   return 0;

@@ -3,6 +3,7 @@
 #include "frontend/Frontend.h"
 #include "passes/planning/Decisions.h"
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/JsonText.h"
 #include "runtime/core/BusError.h"
 #include "tools/UnknownOption.h"
 #include "tools/dlc/Compile.h"
@@ -82,7 +83,7 @@ static int inspect(const std::string &file, const CompileOptions &options,
     return inspectModel(file, options, json);
   nlohmann::ordered_json description = describeArtifact(rt::Artifact(file), run);
   if (json)
-    std::cout << description.dump(2) << "\n";
+    std::cout << rt::jsonText(description, 2) << "\n";
   else
     printDescription(description, std::cout);
   return 0;

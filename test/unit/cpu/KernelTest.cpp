@@ -321,6 +321,12 @@ TEST_F(CpuKernel, PlansThatNoOperationCanHaveAreRefused) {
            [](KernelRequest &r) { r.strides[0] = 0; }, [](KernelRequest &r) { r.dilations[0] = 0; },
            [](KernelRequest &r) { r.paddingLow[1] = -1; }, [](KernelRequest &r) { r.groups = 5; },
            [](KernelRequest &r) { r.operands[1].shape[0] = 0; },
+           // Windows of another number than there are results.
+           [](KernelRequest &r) { r.strides[0] = (int64_t{3} << 32) + 1; },
+           [](KernelRequest &r) { r.strides[0] = 2; },
+           [](KernelRequest &r) { r.dilations[1] = int64_t{1} << 40; },
+           [](KernelRequest &r) { r.paddingLow[0] += 1; },
+           [](KernelRequest &r) { r.operands[2].shape[3] = 11; },
            [](KernelRequest &r) { r.paddingHigh[0] = INT64_MAX; }}) {
     KernelRequest changed = request;
     change(changed);

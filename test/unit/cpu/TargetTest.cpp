@@ -80,7 +80,37 @@ TEST(CpuTarget, ActivationsLieInTheFamiliesOfTheTable) {
         << bad;
 }
 
+// What is wrong is named, with the table, whose typos must not pass for what is not said.
+TEST(CpuTarget, WhatIsWrongIsNamed) {
+  const std::string row = R"({"implementation": "", "other": 1})";
+  auto expectOfRow = [](const std::string &rows, const std::string &what) {
+    EXPECT_THAT(test::errorOf([&] { targetWith("[" + rows + "]"); }),
+                testing::AllOf(testing::HasSubstr("target.json"), testing::HasSubstr(what)))
+        << rows;
+  };
+  expectOfRow(R"({"implementation": "", "cnov": 1})", "unknown \"cnov\" in a row");
+  expectOfRow(R"({"implementation": "", "layout": "nhwc"})",
+              "expected one of plain, channels_last");
+  expectOfRow(R"({"implementation": "", "dtype": "f16"})", "\"dtype\": \"f16\", expected one of");
+  expectOfRow(R"({"implementation": "", "conv": [[16, -0.5]]})", "\"conv\": -0.5, expected a pos");
+  expectOfRow(R"({"implementation": "", "conv": [[16]]})", "expected channels and a share");
+  auto expectOfTable = [&](const std::string &more, const std::string &what) {
+    EXPECT_THAT(test::errorOf([&] { targetWith("[" + row + "]", more); }),
+                testing::AllOf(testing::HasSubstr("target.json"), testing::HasSubstr(what)))
+        << more;
+  };
+  expectOfTable(R"(, "cach_bytes": 1)", "unknown \"cach_bytes\" in the table");
+  expectOfTable(R"(, "cache_bytes": -1)", "\"cache_bytes\": -1, expected bytes");
+  expectOfTable(R"(, "bandwidth_gb_per_s": [])", "expected a list of numbers");
+  expectOfTable(R"(, "bandwidth_gb_per_s": [0])", "expected a positive number");
+  expectOfTable(R"(, "gflops_per_core": {"f32": -1, "bf16": 1})", "\"f32\": -1, expected");
+  expectOfTable(R"(, "kernel_overhead_ns": 1e300)", "expected nanoseconds");
+  expectOfTable(R"(, "isa": "x")", "\"isa\": \"x\", expected one of avx2");
+  expectOfTable(R"(, "families": "plain")", "\"families\": \"plain\", not some of");
+}
+
 TEST(CpuTarget, BadTableIsBadInput) {
+  EXPECT_THROW(CpuTarget("cpu:/.json", 1), Error);
   EXPECT_THROW(targetWith(R"([{"conv": 1}])"), Error);
   EXPECT_THROW(CpuTarget("cpu:/nowhere.json", 1), Error);
 }
