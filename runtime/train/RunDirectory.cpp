@@ -1,5 +1,6 @@
 #include "runtime/train/RunDirectory.h"
 #include "runtime/artifact/JsonText.h"
+#include "runtime/train/OutputPaths.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/data/AtomicFile.h"
@@ -55,7 +56,9 @@ RunDirectory::RunDirectory(const TrainOptions &options, const std::string &model
     : control(control), model(model), directory(options.runDirectory), resume(options.resume) {
   std::string problem;
   if (control.rank() == 0) {
-    problem = conflict();
+    problem = findWrongOutput(options);
+    if (problem.empty())
+      problem = conflict();
     if (problem.empty() && resume) // before anything of it is read
       problem = take();
   }

@@ -252,6 +252,17 @@ def check_names(directory, data):
     json.loads((directory / "latin" / "config.json").read_text())
 
 
+def check_outputs(directory, data):
+    """Where weights, log and trace cannot go is told before the first step, and nothing that the run reads is lost."""
+    train = ["train", directory / "mnist.dlx", *data, "--epochs", 1, "--run", directory / "lost"]
+    image = directory / "image.npy"
+    before = image.read_bytes()
+    for flag in ("--save", "--log", "--trace"):
+        fails(f"{flag} {directory}/none/x: there is no folder", *train, flag, directory / "none" / "x")
+        fails(f"{flag} would overwrite '{image}', which the run reads", *train, flag, image)
+    check(image.read_bytes() == before and not (directory / "lost").exists(), "something is lost")
+
+
 def main():
     check(crc32c(b"123456789") == 0xE3069283, "the test's own checksum")
     directory = workspace()
@@ -284,6 +295,7 @@ def main():
     check_bad_rows(directory, data)
     check_elsewhere(directory, data)
     check_names(directory, data)
+    check_outputs(directory, data)
 
 
 main()

@@ -43,6 +43,8 @@ static int writeArtifact(const std::string &path, const rt::Artifact &artifact) 
 
 int dlc::compileFile(const std::string &input, const std::string &output,
                      const CompileOptions &options) {
+  if (llvm::sys::fs::equivalent(input, output))
+    return fail("'" + output + "' is the model; -o would overwrite it");
   std::optional<Compiled> compiled;
   {
     Progress progress(llvm::errs());

@@ -1,0 +1,37 @@
+#include "runtime/train/OutputPaths.h"
+
+#include <filesystem>
+
+namespace dlc::rt {
+
+namespace fs = std::filesystem;
+
+static bool isSame(const std::string &a, const std::string &b) {
+  std::error_code ignored;
+  return !a.empty() && !b.empty() && fs::equivalent(a, b, ignored);
+}
+
+static bool isRead(const std::string &output, const TrainOptions &options) {
+  bool is = isSame(output, options.init) || isSame(output, options.file);
+  for (const DataPaths *paths : {&options.data, &options.validation})
+    for (const auto &[name, path] : *paths)
+      is |= isSame(output, path);
+  return is;
+}
+
+std::string findWrongOutput(const TrainOptions &options) {
+  const std::pair<const char *, const std::string *> outputs[] = {
+      {"--save", &options.save}, {"--log", &options.log}, {"--trace", &options.trace}};
+  for (const auto &[flag, output] : outputs) {
+    if (output->empty())
+      continue;
+    fs::path folder = fs::path(*output).parent_path();
+    if (!folder.empty() && !fs::is_directory(folder))
+      return std::string(flag) + " " + *output + ": there is no folder '" + folder.string() + "'";
+    if (isRead(*output, options))
+      return std::string(flag) + " would overwrite '" + *output + "', which the run reads";
+  }
+  return "";
+}
+
+} // namespace dlc::rt
