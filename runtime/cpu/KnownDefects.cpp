@@ -19,9 +19,11 @@ static bool stepsOverFrontPadding(const KernelRequest &request) {
          request.paddingLow[0] % request.strides[0] != 0;
 }
 
-// The last block of channels, if it is not full, steps over the rows of a dilated window twice.
-static bool dilatesRaggedChannels(const KernelRequest &request) {
-  return request.operands[0].shape[1] % 16 != 0 &&
+// The last block of channels, if it is not full, steps over the rows of a dilated window twice; the
+// only one does so in tiles alone.
+static bool dilatesRaggedChannels(const KernelRequest &request, bool tiles) {
+  int64_t channels = request.operands[0].shape[1];
+  return channels % 16 != 0 && (tiles || channels > 16) &&
          std::ranges::any_of(request.dilations, [](int64_t dilation) { return dilation > 1; });
 }
 
@@ -51,7 +53,7 @@ bool isDefective(const KernelRequest &request, const std::vector<Layout> &layout
   if (!tiles && !implementation.starts_with("jit_bf16:"))
     return false;
   return isNarrowerThanStride(request) || stepsOverFrontPadding(request) ||
-         (tiles && dilatesRaggedChannels(request));
+         dilatesRaggedChannels(request, tiles);
 }
 
 } // namespace dlc::rt

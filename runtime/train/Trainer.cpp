@@ -428,7 +428,7 @@ void Trainer::failOnNonFinite(const Totals &step) const {
     throw CollectiveError(ErrorCode::Runtime,
                           "the loss is a mean of nothing" + where +
                               ", its count is 0: see to it that every batch has something that the "
-                              "loss counts, or go on with --on-nan=continue" +
+                              "loss counts" +
                               keptText());
   double loss = step.loss();
   throw CollectiveError(ErrorCode::Runtime, "the loss is " +

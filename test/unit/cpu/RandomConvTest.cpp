@@ -111,6 +111,8 @@ protected:
     std::vector<RandomConv> convs;
     for (unsigned seed : seeds)
       convs.push_back(randomConv(seed));
+    convs.push_back(makeConv({2, 24, 64, 32}, {16, 24, 3, 3}, {1, 2, 2, 1}, 0));
+    convs.push_back(makeConv({2, 40, 33, 64}, {8, 40, 3, 3}, {1, 2, 2, 1}, 0));
     convs.push_back(makeConv({3, 16, 5, 6}, {5, 16, 1, 1}, {1, 0, 1, 1}, 0));
     convs.push_back(makeConv({3, 80, 3, 3, 5}, {48, 80, 1, 1, 1}, {1, 0, 1, 1}, 0));
     for (const RandomConv &conv : convs) {
