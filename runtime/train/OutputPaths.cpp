@@ -19,6 +19,13 @@ static bool isRead(const std::string &output, const TrainOptions &options) {
   return is;
 }
 
+/// Which the run will make.
+static bool isRunDirectory(const fs::path &folder, const TrainOptions &options) {
+  std::error_code error;
+  return !options.runDirectory.empty() &&
+         fs::weakly_canonical(folder, error) == fs::weakly_canonical(options.runDirectory, error);
+}
+
 std::string findWrongOutput(const TrainOptions &options) {
   const std::pair<const char *, const std::string *> outputs[] = {
       {"--save", &options.save}, {"--log", &options.log}, {"--trace", &options.trace}};
@@ -26,7 +33,7 @@ std::string findWrongOutput(const TrainOptions &options) {
     if (output->empty())
       continue;
     fs::path folder = fs::path(*output).parent_path();
-    if (!folder.empty() && !fs::is_directory(folder))
+    if (!folder.empty() && !fs::is_directory(folder) && !isRunDirectory(folder, options))
       return std::string(flag) + " " + *output + ": there is no folder '" + folder.string() + "'";
     if (isRead(*output, options))
       return std::string(flag) + " would overwrite '" + *output + "', which the run reads";
