@@ -10,13 +10,12 @@ namespace dlc::rt::test {
 
 constexpr std::byte notANumber{0xff}; // every byte, of floats of any size
 
-AsynchronousDevice::AsynchronousDevice(const artifact::Target &target, unsigned threads,
-                                       ControlPlane &control, AsynchronousOptions newOptions)
-    : options(std::move(newOptions)), cpu(target, threads, control.hostCollectives()),
-      queue(options.seed) {}
+AsynchronousDevice::AsynchronousDevice(std::unique_ptr<Device> newKernels,
+                                       AsynchronousOptions newOptions)
+    : options(std::move(newOptions)), kernels(std::move(newKernels)), queue(options.seed) {}
 
 DeviceSpan AsynchronousDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
-  DeviceSpan actual = cpu.allocate(kind, bytes);
+  DeviceSpan actual = kernels->allocate(kind, bytes);
   std::ranges::fill(bytesAt(actual), notANumber);
   DeviceSpan hidden = memory.hide(actual);
   if (kind == artifact::ArenaKind::Inputs)
@@ -30,7 +29,7 @@ void AsynchronousDevice::countHugePages(std::span<const DeviceSpan>,
 }
 
 Device::Kernel AsynchronousDevice::load(const Artifact &artifact, const artifact::Kernel &kernel) {
-  return cpu.load(artifact, kernel);
+  return kernels->load(artifact, kernel);
 }
 
 std::unique_ptr<Executable> AsynchronousDevice::prepare(ResolvedProgram program) {

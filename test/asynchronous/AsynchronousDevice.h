@@ -1,4 +1,4 @@
-// A device for tests that is as unlike a CPU as it may be, while it runs the CPU's artifacts.
+// A device for tests that is as unlike a CPU as it may be, whatever computes its kernels.
 //
 // The host cannot touch its memory, which starts as NaN. Runs return at once; their streams run
 // when somebody waits for results, in an order drawn by a seed from those that the artifact's
@@ -8,7 +8,6 @@
 
 #include "runtime/core/ControlPlane.h"
 #include "runtime/core/Device.h"
-#include "runtime/cpu/CpuDevice.h"
 #include "test/asynchronous/HiddenMemory.h"
 #include "test/asynchronous/TaskQueue.h"
 
@@ -27,8 +26,8 @@ struct AsynchronousOptions {
 
 class AsynchronousDevice final : public Device {
 public:
-  AsynchronousDevice(const artifact::Target &target, unsigned threads, ControlPlane &control,
-                     AsynchronousOptions options = {});
+  /// `kernels` computes at once, in memory that the host reaches.
+  explicit AsynchronousDevice(std::unique_ptr<Device> kernels, AsynchronousOptions options = {});
 
   DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) override;
   void countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const override;
@@ -45,7 +44,7 @@ private:
   /// Runs all that is pending.
   void drain();
 
-  /// The CPU's, by the addresses handed out.
+  /// Those of the device that computes, by the addresses handed out.
   class TranslatedCollectives final : public Collectives {
   public:
     TranslatedCollectives(const HiddenMemory &memory, Collectives &collectives)
@@ -71,9 +70,9 @@ private:
   };
 
   AsynchronousOptions options;
-  CpuDevice cpu;
+  std::unique_ptr<Device> kernels;
   HiddenMemory memory;
-  TranslatedCollectives translated{memory, cpu.collectives()};
+  TranslatedCollectives translated{memory, kernels->collectives()};
   TaskQueue queue;
   std::map<uintptr_t, std::vector<std::byte>> mirrors;   // of input arenas, by address
   std::vector<TaskQueue::Task> runEnds;                  // of all runs since the last drain

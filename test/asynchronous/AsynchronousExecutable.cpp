@@ -61,7 +61,7 @@ ResolvedProgram revealed(ResolvedProgram program, const HiddenMemory &memory) {
   return program;
 }
 
-bool isRunByTheCpu(const ResolvedProgram::Instruction &instruction) {
+bool isComputed(const ResolvedProgram::Instruction &instruction) {
   return as<ResolvedProgram::Launch>(instruction) || as<ResolvedProgram::Copy>(instruction) ||
          as<ResolvedProgram::Accumulate>(instruction) || as<ResolvedProgram::Recall>(instruction);
 }
@@ -81,8 +81,8 @@ AsynchronousExecutable::AsynchronousExecutable(AsynchronousDevice &device,
   for (const ResolvedProgram::Instruction &instruction : program.instructions) {
     ResolvedProgram one;
     one.instructions.push_back(instruction);
-    instructions.push_back(isRunByTheCpu(instruction) ? device.cpu.prepare(std::move(one))
-                                                      : nullptr);
+    instructions.push_back(isComputed(instruction) ? device.kernels->prepare(std::move(one))
+                                                   : nullptr);
   }
 }
 
@@ -188,7 +188,7 @@ void AsynchronousExecutable::depart(uint32_t collective) {
 void AsynchronousExecutable::reduce(uint32_t collective, uint64_t step) {
   const ResolvedProgram::Collective &started = program.collectives[collective];
   std::ranges::copy(inFlight[collective], bytesAt(started.operation.memory).begin());
-  Collectives &collectives = device.cpu.collectives();
+  Collectives &collectives = device.kernels->collectives();
   collectives.wait(collectives.start(started.operation, {collective, step, started.members}));
 }
 

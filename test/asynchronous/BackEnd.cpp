@@ -3,6 +3,7 @@
 #include "runtime/core/BackEnd.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/CpuPlanner.h"
 #include "test/asynchronous/AsynchronousDevice.h"
 
@@ -16,7 +17,8 @@ std::unique_ptr<Device> makeDevice(const artifact::Target &target, unsigned thre
   test::AsynchronousOptions options;
   if (const char *seed = std::getenv("DLC_ASYNCHRONOUS_SEED"))
     options.seed = std::strtoull(seed, nullptr, 10);
-  return std::make_unique<test::AsynchronousDevice>(target, threads, control, options);
+  auto kernels = std::make_unique<CpuDevice>(target, threads, control.hostCollectives());
+  return std::make_unique<test::AsynchronousDevice>(std::move(kernels), options);
 }
 
 [[noreturn]] void refuse() {

@@ -22,11 +22,13 @@ const char *accessName(const Instruction &in) { return in.op == Op::Ld ? "load" 
 Block::Block(const Entry &entry, const Launch &launch, uint32_t number, const Tables &tables,
              Memory &memory, Counts &counts)
     : entry(entry), launch(launch), number(number), tables(tables), memory(memory), counts(counts),
+      registers(launch.threads * entry.registers.size()), isWritten(registers.size()),
       threads(launch.threads), shared(entry.sharedBytes), sharedBytes(entry.sharedBytes) {
-  for (Thread &thread : threads) {
-    thread.registers.resize(entry.registers.size());
-    thread.isWritten.resize(entry.registers.size());
-    thread.visits.resize(memory.isChecked ? entry.code.size() : 0);
+  for (size_t first = 0; Thread &thread : threads) {
+    thread.registers = &registers[first];
+    thread.isWritten = &isWritten[first];
+    first += entry.registers.size();
+    thread.visits.resize(memory.isChecked() ? entry.code.size() : 0);
   }
 }
 
@@ -181,7 +183,7 @@ std::optional<std::string> Block::access(Thread &thread, uint32_t number, const 
                       : value);
     }
   }
-  if (memory.isChecked && in.space != Space::Param)
+  if (memory.isChecked() && in.space != Space::Param)
     this->count(thread, number, in, address, all);
   return std::nullopt;
 }

@@ -20,8 +20,8 @@ public:
 
 private:
   struct Thread {
-    std::vector<uint64_t> registers;
-    std::vector<bool> isWritten;
+    uint64_t *registers = nullptr; // those of the entry
+    uint8_t *isWritten = nullptr;
     uint32_t next = 0;
     bool isDone = false;
     std::vector<uint32_t> visits; // of each memory access, by instruction
@@ -63,6 +63,8 @@ private:
   Memory &memory;
   Counts &counts;
   uint32_t epoch = 0;
+  std::vector<uint64_t> registers; // of all threads
+  std::vector<uint8_t> isWritten;
   std::vector<Thread> threads;
   std::vector<uint8_t> shared;
   std::vector<SharedByte> sharedBytes;

@@ -1,6 +1,7 @@
 #include "test/ptx/Memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace dlc::ptx {
@@ -16,9 +17,17 @@ uint64_t addressOf(size_t region) { return (region + 1) << regionBits | firstOff
 } // namespace
 
 uint64_t Memory::add(std::string name, uint64_t bytes, Use use, Fill fill) {
-  Region region{std::move(name), bytes, use, std::move(fill), {}, 0};
+  Region region{std::move(name), bytes, use, std::move(fill)};
   region.pages.resize((bytes + pageBytes - 1) / pageBytes);
   regions.push_back(std::move(region));
+  return addressOf(regions.size() - 1);
+}
+
+uint64_t Memory::add(std::string name, std::span<std::byte> host, Use use) {
+  Region region{std::move(name), host.size(), use};
+  region.host = host.data();
+  regions.push_back(std::move(region));
+  checks = false;
   return addressOf(regions.size() - 1);
 }
 
@@ -156,8 +165,12 @@ std::string Memory::load(uint64_t address, uint32_t bytes, const Actor &actor, u
   Region &region = *regionAt(address);
   uint64_t offset = offsetOf(address);
   value = 0;
+  if (region.host) {
+    std::memcpy(&value, region.host + offset, bytes);
+    return "";
+  }
   for (uint32_t i = 0; i < bytes; ++i) {
-    if (isChecked)
+    if (checks)
       if (std::string fault = noteRead(region, offset + i, actor); !fault.empty())
         return fault;
     uint64_t byte = pageOf(region, offset + i).bytes[(offset + i) % pageBytes];
@@ -171,8 +184,12 @@ std::string Memory::store(uint64_t address, uint32_t bytes, const Actor &actor, 
     return fault;
   Region &region = *regionAt(address);
   uint64_t offset = offsetOf(address);
+  if (region.host) {
+    std::memcpy(region.host + offset, &value, bytes);
+    return "";
+  }
   for (uint32_t i = 0; i < bytes; ++i) {
-    if (isChecked)
+    if (checks)
       if (std::string fault = noteWrite(region, offset + i, actor); !fault.empty())
         return fault;
     Page &page = pageOf(region, offset + i);

@@ -4,9 +4,11 @@
 // last.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,10 @@ public:
   /// A new region, more than 4 GiB from all others; its address. Without `fill` nothing in it is
   /// initialised.
   uint64_t add(std::string name, uint64_t bytes, Use use, Fill fill = {});
+  /// A new region that is the host's memory, for whole steps: whether its bytes are initialised and
+  /// who uses them meanwhile is not known then, of none of the regions, and nothing is counted.
+  uint64_t add(std::string name, std::span<std::byte> host, Use use);
+  bool isChecked() const { return checks; }
   /// By the host.
   void write(uint64_t address, const void *from, uint64_t bytes);
   void read(uint64_t address, void *to, uint64_t bytes);
@@ -43,9 +49,6 @@ public:
   /// Accesses of the device. Each returns what is wrong with it, or nothing.
   std::string load(uint64_t address, uint32_t bytes, const Actor &actor, uint64_t &value);
   std::string store(uint64_t address, uint32_t bytes, const Actor &actor, uint64_t value);
-
-  /// Whether accesses are checked and counted; they are.
-  bool isChecked = true;
 
 private:
   static constexpr uint64_t pageBytes = 1 << 14;
@@ -65,9 +68,10 @@ private:
     std::string name;
     uint64_t bytes = 0;
     Use use = Use::ReadWrite;
-    Fill fill;
-    std::vector<std::unique_ptr<Page>> pages;
-    uint64_t written = 0; // in this launch
+    Fill fill = {};
+    std::vector<std::unique_ptr<Page>> pages = {};
+    std::byte *host = nullptr; // instead of pages
+    uint64_t written = 0;      // in this launch
   };
 
   Region *regionAt(uint64_t address);
@@ -79,6 +83,7 @@ private:
   std::string noteWrite(Region &region, uint64_t offset, const Actor &actor);
 
   std::vector<Region> regions;
+  bool checks = true;
   uint64_t launch = 1, written = 0, readOnce = 0;
 };
 

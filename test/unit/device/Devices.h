@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/core/Session.h"
+#include "runtime/cpu/CpuDevice.h"
 #include "test/asynchronous/AsynchronousDevice.h"
 
 #include <functional>
@@ -30,7 +31,8 @@ inline DeviceKind cpuDevice() {
 inline DeviceKind asynchronousDevice(AsynchronousOptions options) {
   return {"asynchronous" + std::to_string(options.seed),
           [options](const artifact::Target &target, unsigned threads, ControlPlane &control) {
-            return std::make_unique<AsynchronousDevice>(target, threads, control, options);
+            return std::make_unique<AsynchronousDevice>(cpuDevice().make(target, threads, control),
+                                                        options);
           }};
 }
 

@@ -229,7 +229,7 @@ TEST(AsynchronousDevice, FaultsWhereTheHostTouchesAnArena) {
   std::unique_ptr<ControlPlane> control = makeSingleControlPlane();
   for (artifact::ArenaKind kind : artifact::EnumValuesArenaKind()) {
     auto touch = [&](bool writes) {
-      AsynchronousDevice device(*(*artifact)->target(), 1, *control);
+      AsynchronousDevice device(cpuDevice().make(*(*artifact)->target(), 1, *control));
       auto *memory = reinterpret_cast<volatile char *>(device.allocate(kind, 64).address);
       std::signal(SIGSEGV, SIG_DFL); // sanitizers end the process in another way
       if (writes)
