@@ -82,7 +82,7 @@ void ClusterGrouper::addOp(unsigned position) {
     group.part = StepPart::Update;
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op)) {
     group.windows = grad.getKernelAttr();
-    group.closed |= !nn::windowsTile(grad); // it gathers from memory
+    group.closed |= ClusterRules::isGathering(grad);
   }
 }
 

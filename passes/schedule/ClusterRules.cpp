@@ -10,8 +10,21 @@ ClusterRules::ClusterRules(Block &block, TargetKernels &kernels) {
       generated.insert(&op);
 }
 
+bool ClusterRules::isGathering(Operation *op) {
+  auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
+  return grad && !nn::windowsTile(grad);
+}
+
+/// True if an op is gathered from, or a slice of its result is.
+static bool isGathered(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) {
+    return ClusterRules::isGathering(user) || (isa<nn::SliceOp>(user) && isGathered(user));
+  });
+}
+
 bool ClusterRules::needsMemory(Operation *op) const {
-  return llvm::any_of(op->getUsers(), [&](Operation *user) { return !isClusterOp(user); });
+  return llvm::any_of(op->getUsers(), [&](Operation *user) { return !isClusterOp(user); }) ||
+         (!isa<nn::SliceOp>(op) && isGathered(op));
 }
 
 /// A cast whose result is larger than its operand and is not needed in memory.

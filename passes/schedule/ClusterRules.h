@@ -19,8 +19,12 @@ public:
   /// Users of a value or of an op's results, those of copied casts in place of the casts.
   llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Value value) const;
   llvm::SmallVector<mlir::Operation *> usersThroughCasts(mlir::Operation *op) const;
-  /// True if something other than a cluster reads the result of an op.
+  /// True if something other than a cluster reads the result of an op, or a cluster that gathers
+  /// from it.
   bool needsMemory(mlir::Operation *op) const;
+  /// True of an op that reads its operands where they lie, slices of them included: the gradient of
+  /// windows that overlap.
+  static bool isGathering(mlir::Operation *op);
 
 private:
   bool isCopiedCast(mlir::Operation *op) const;

@@ -107,7 +107,8 @@ private:
     if (mapping.contains(value))
       return;
     Operation *op = value.getDefiningOp();
-    if (op && rules.isCopied(op) && !inGroup.contains(op)) {
+    bool isThere = ClusterRules::isGathering(group.front()) && !isa_and_nonnull<nn::SliceOp>(op);
+    if (op && rules.isCopied(op) && !inGroup.contains(op) && !isThere) {
       copy(op);
       return;
     }

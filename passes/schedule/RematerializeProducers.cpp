@@ -9,6 +9,7 @@
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
 #include "passes/planning/PlanningTarget.h"
+#include "passes/schedule/ClusterRules.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -66,7 +67,7 @@ bool Recipe::add(Value value, const rt::LoopLimits &limits, llvm::SmallDenseSet<
   auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
   // A padded element is not free: its bounds are tested.
   bool free = op->hasTrait<nn::CopiedToReaders>() && !isa<nn::PadOp>(op);
-  if ((!pointwise && !grad && !free) || (grad && !nn::windowsTile(grad)))
+  if ((!pointwise && !grad && !free) || (grad && ClusterRules::isGathering(grad)))
     return false;
   if (grad)
     windows = grad.getKernelAttr();
@@ -90,10 +91,14 @@ static bool staysInPlace(Value value) {
 
 /// True if a consumer's loops can hold the recipe of operand `index`: windows of pooling must tile
 /// them alike, and what shifts an element by less than a window cannot have the gradient inside.
+/// What gathers from memory holds none.
 static bool canHold(nn::FusedOp consumer, unsigned index, const Recipe &recipe) {
+  Block &body = consumer.getBody().front();
+  for (Operation &op : body)
+    if (ClusterRules::isGathering(&op))
+      return false;
   if (!recipe.windows)
     return true;
-  Block &body = consumer.getBody().front();
   for (auto grad : body.getOps<nn::MaxPoolGradOp>())
     if (grad.getKernelAttr() != recipe.windows)
       return false;

@@ -2,26 +2,11 @@
 """On a device whose memory the host cannot touch, which begins as NaN, and whose streams run late in an order drawn by
 chance, training, resuming, several ranks and batches a step, evaluation and prediction give the CPU's bits."""
 import os
-import shutil
 
 from combinations import Combination, plans_here
-from support import BIN, MODELS, check, digits, run, same_file, skip, workspace
+from support import MODELS, check, digits, on_test_device, run, same_file, workspace
 
 STEPS, CUT = 5, 2
-
-
-def asynchronous_run(directory):
-    """dlc-run with that device's back end in the place of the CPU's."""
-    modules = BIN.parent / "lib"
-    module = modules / "asynchronous" / "dlc_cpu.so"
-    if not module.exists():
-        skip("this build has no asynchronous device")
-    for folder in ("bin", "lib"):
-        (directory / folder).mkdir()
-    shutil.copy(BIN / "dlc-run", directory / "bin")
-    shutil.copy(module, directory / "lib")
-    shutil.copy(modules / "dlc_comm_mpi.so", directory / "lib")
-    return directory / "bin" / "dlc-run"
 
 
 class Runs:
@@ -63,7 +48,7 @@ def compare(what, late, artifact, data, directory):
 
 def main():
     directory = workspace()
-    late = asynchronous_run(directory)
+    late = on_test_device(directory, "dlc_cpu.so")
     artifact = directory / "mnist.dlx"
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "--bucket-size=100000", "-o", artifact)
     data = digits(directory)

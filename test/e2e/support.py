@@ -61,6 +61,19 @@ def workspace():
     return pathlib.Path(tempfile.mkdtemp(prefix="dlc-e2e-"))
 
 
+def on_test_device(directory, module):
+    """dlc-run with a back end for tests in the place of the one of that name."""
+    modules = BIN.parent / "lib"
+    if not (modules / "asynchronous" / module).exists():
+        skip(f"this build has no {module} for tests")
+    for folder in ("bin", "lib"):
+        (directory / folder).mkdir()
+    shutil.copy(BIN / "dlc-run", directory / "bin")
+    shutil.copy(modules / "asynchronous" / module, directory / "lib")
+    shutil.copy(modules / "dlc_comm_mpi.so", directory / "lib")
+    return directory / "bin" / "dlc-run"
+
+
 def digits(directory, count=96, seed=0):
     """Learnable 28 x 28 images: class k has a bright square at place k. Returns the --data arguments."""
     random = np.random.default_rng(seed)

@@ -363,12 +363,13 @@ double rounded(Rounding rounding, double x) {
   refuse();
 }
 
-/// To an integer, limited to what it can be; NaN is zero.
+/// To an integer, limited to what it can be. NaN is zero, or, where either is of 64 bits, the
+/// integer whose highest bit alone is set.
 uint64_t toInteger(const Instruction &in, double x) {
   unsigned width = bitsOf(in.type);
   double whole = rounded(in.rounding, x);
   if (std::isnan(whole))
-    return 0;
+    return width == 64 || in.sourceType == Type::F64 ? uint64_t{1} << (width - 1) : 0;
   if (isSigned(in.type)) {
     double end = std::ldexp(1, static_cast<int>(width) - 1);
     if (whole >= end)

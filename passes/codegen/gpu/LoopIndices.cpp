@@ -2,6 +2,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace dlc;
 
@@ -87,9 +89,12 @@ Value LoopIndices::insideOf(ArrayRef<Bound> bounds, int64_t lane) {
   Value all;
   for (const Bound &bound : bounds) {
     Value coordinate = valueOf(bound.form, lane);
-    // Unsigned: a negative coordinate is large.
-    Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, coordinate,
-                                         constant(coordinate.getType(), bound.extent));
+    // Unsigned: a negative coordinate is large. All others of 32 bits are within what is larger.
+    constexpr int64_t firstNegative = std::numeric_limits<int32_t>::min();
+    bool isBeyond = coordinate.getType().isInteger(32) && bound.extent > -firstNegative;
+    Value inside = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::ult, coordinate,
+        constant(coordinate.getType(), isBeyond ? firstNegative : bound.extent));
     all = all ? arith::AndIOp::create(b, all, inside).getResult() : inside;
     if (bound.multiple == 1)
       continue;

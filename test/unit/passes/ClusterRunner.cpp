@@ -2,17 +2,20 @@
 #include "test/unit/passes/Elements.h"
 
 #include "dialects/Exec/Exec.h"
+#include "runtime/core/ParallelFor.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <immintrin.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -207,7 +210,11 @@ static std::vector<Tensor> runPlaced(ClusterRunner &runner, const std::vector<Te
   return outcome;
 }
 
+/// Denormals are flushed while kernels run, as the runtime has it.
 std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
+  unsigned before = _mm_getcsr();
+  llvm::scope_exit restore([&] { _mm_setcsr(before); });
+  rt::flushDenormalsOnTeam();
   std::vector<Tensor> outcome = runPlaced(*this, operands, Placement::AtEnd),
                       moved = runPlaced(*this, operands, Placement::AtStart);
   for (auto [one, other] : llvm::zip(outcome, moved))

@@ -54,9 +54,9 @@ public:
 
   /// Runs what is generated for a GPU.
   std::vector<reference::Tensor> runOnGpu(const std::vector<reference::Tensor> &operands);
-  /// Whether that may have other bits than the CPU's: it adds up in another order, and the CPU's
-  /// functions of f64 are a library's.
-  bool mayDifferOnGpu();
+  /// Whether what is yielded may have other bits there than on the CPU: it is added up in another
+  /// order, and the CPU's functions of f64 are a library's.
+  static bool mayDifferOnGpu(mlir::Value yielded);
 
   GeneratedKernel plan();
   mlir::Block &cluster();

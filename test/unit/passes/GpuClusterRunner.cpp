@@ -34,6 +34,7 @@ private:
   ptx::Memory memory;
   std::vector<RankedTensorType> types;
   std::vector<uint64_t> addresses;
+  std::vector<uint64_t> written; // bytes of each buffer, by all stages
 };
 } // namespace
 
@@ -61,6 +62,7 @@ void GpuCluster::addBuffer(RankedTensorType type, const Tensor *values) {
   uint64_t bytes = nn::physicalBytes(type);
   auto use = values ? ptx::Use::Read : ptx::Use::ReadWrite;
   addresses.push_back(memory.add("buffer " + std::to_string(addresses.size()), bytes, use));
+  written.push_back(0);
   if (!values)
     return;
   rt::Layout layout = nn::layoutOf(type);
@@ -88,15 +90,19 @@ void GpuCluster::runStage(unsigned index) {
   ptx::Report report = ptx::Emulator(code, memory).run(launch);
   for (const std::string &fault : report.faults)
     ADD_FAILURE() << fault;
+  EXPECT_EQ(launches.at(launch.entry).sharedBytes, code.entries.at(launch.entry).sharedBytes);
+  for (auto [total, address] : llvm::zip(written, addresses))
+    total += memory.writtenIn(address);
 }
 
-/// The logical tensor; all of its memory was written, and what lies beside it is zero.
+/// The logical tensor; all of its memory was written, once, and what lies beside it is zero.
 Tensor GpuCluster::result(unsigned buffer) {
   RankedTensorType type = types[buffer];
   rt::Layout layout = nn::layoutOf(type);
   std::vector<int64_t> shape = type.getShape().vec();
   unsigned each = nn::elementBytes(type.getElementType());
   std::vector<char> physical(nn::physicalBytes(type));
+  EXPECT_EQ(written[buffer], physical.size()) << "bytes of result " << buffer;
   memory.read(addresses[buffer], physical.data(), physical.size());
   Tensor values(type.getShape());
   reference::forEachIndex(type.getShape(), [&](ArrayRef<int64_t> index) {
@@ -128,13 +134,13 @@ std::vector<Tensor> ClusterRunner::runOnGpu(const std::vector<Tensor> &operands)
   return GpuCluster(*module).run(operands);
 }
 
-bool ClusterRunner::mayDifferOnGpu() {
-  return llvm::any_of(cluster(), [](Operation &op) {
-    bool isWide = llvm::any_of(op.getResultTypes(), [](Type type) {
-      return nn::isTensor(type) && getElementTypeOrSelf(type).isF64();
-    });
-    return isWide || isa<nn::ReductionOpInterface, nn::PowOp>(op);
-  });
+bool ClusterRunner::mayDifferOnGpu(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  bool isWide = nn::isTensor(value.getType()) && getElementTypeOrSelf(value.getType()).isF64();
+  return isWide || isa<nn::ReductionOpInterface, nn::PowOp>(op) ||
+         llvm::any_of(op->getOperands(), mayDifferOnGpu);
 }
 
 void ClusterRunner::checkOnGpu(const std::vector<Tensor> &operands,
@@ -144,7 +150,7 @@ void ClusterRunner::checkOnGpu(const std::vector<Tensor> &operands,
     return; // the library's
   SCOPED_TRACE("on a GPU");
   std::vector<Tensor> got = runOnGpu(operands);
-  if (mayDifferOnGpu())
+  if (llvm::any_of(cluster().getTerminator()->getOperands(), mayDifferOnGpu))
     compare(got, want, ulps, absolute);
   else
     compare(got, onCpu, /*ulps=*/0, /*absolute=*/0);

@@ -133,6 +133,8 @@ TEST(PtxEvaluate, ConversionsOfIntegers) {
   EXPECT_EQ(result("cvt.rzi.u32.f32", of(-2.75F)), 0U);
   EXPECT_EQ(result("cvt.rzi.s32.f32", of(3e9F)), 0x7FFFFFFFU) << "limited";
   EXPECT_EQ(result("cvt.rzi.s32.f32", notANumber), 0U);
+  EXPECT_EQ(result("cvt.rzi.u32.f64", of(std::nan(""))), 0x80000000U);
+  EXPECT_EQ(result("cvt.rzi.s64.f32", notANumber), uint64_t{1} << 63);
   EXPECT_EQ(result("cvt.rni.f64.f64", of(2.5)), of(2.0));
   EXPECT_EQ(result("cvt.rmi.ftz.f32.f32", of(-0.5F)), of(-1.0F));
   EXPECT_EQ(result("cvt.s64.s32", 0x80000000), 0xFFFFFFFF80000000U);
