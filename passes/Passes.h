@@ -28,12 +28,11 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                              llvm::cl::init(DefaultDecisions::target)};
   Option<unsigned> threads{*this, "threads", llvm::cl::desc("plan for teams of 1..threads"),
                            llvm::cl::init(1)};
-  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32 or bf16"),
+  Option<std::string> precision{*this, "precision", llvm::cl::desc("f32, bf16 or f16"),
                                 llvm::cl::init(DefaultDecisions::precision)};
   Option<std::string> math{*this, "math", llvm::cl::desc("strict or fast"),
                            llvm::cl::init(DefaultDecisions::math)};
-  Option<std::string> link{*this, "link", llvm::cl::desc("GBIT[:US] or shm"),
-                           llvm::cl::init(DefaultDecisions::link)};
+  Option<std::string> link{*this, "link", llvm::cl::desc("GBIT[:US], shm, nvlink or pcie; empty: the target's")};
   Option<uint64_t> bucketSize{*this, "bucket-size", llvm::cl::desc("bytes; 0: from the link"),
                               llvm::cl::init(0)};
   Option<std::string> wire{*this, "wire", llvm::cl::desc("type of gradients between ranks"),
@@ -43,7 +42,7 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
 };
 
 /// The link that an option names; an error at `op` if it names none.
-llvm::FailureOr<Link> parseLink(mlir::Operation *op, llvm::StringRef text);
+llvm::FailureOr<Link> parseLink(nn::ModelOp model, llvm::StringRef text);
 
 /// Fails with a message at the model unless it is at the stage that a pass works on: passes rely
 /// on what that stage's verifier, or the passes before, establish.

@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 #include "passes/planning/OverlapSimulator.h"
+#include "passes/planning/PlanningTarget.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -101,10 +102,17 @@ void dlc::buildTrainPipeline(OpPassManager &manager, const ScheduleOptions &opti
 
 //===- schedule -------------------------------------------------------------------------------===//
 
-llvm::FailureOr<Link> dlc::parseLink(Operation *op, StringRef text) {
-  std::optional<Link> link = Link::parse(text);
+llvm::FailureOr<Link> dlc::parseLink(nn::ModelOp model, StringRef text) {
+  std::shared_ptr<rt::KernelPlanner> planner;
+  if (text.empty() && PlanningTarget::of(model)) {
+    planner = openPlanner(model);
+    if (!planner)
+      return failure();
+    text = planner->target().link;
+  }
+  std::optional<Link> link = Link::parse(text.empty() ? StringRef(DefaultDecisions::link) : text);
   if (!link)
-    return op->emitError("link is '") << text << "', expected GBIT[:US] or shm";
+    return model.emitError("link is '") << text << "', expected " << Link::forms;
   return *link;
 }
 

@@ -23,6 +23,7 @@ config.substitutions.append(("%python", config.python_executable))
 config.substitutions.append(("%dialects", os.path.join(config.dlc_source_dir, "dialects")))
 config.substitutions.append(("%docs", os.path.join(config.dlc_source_dir, "docs")))
 config.substitutions.append(("%models", os.path.join(config.dlc_source_dir, "models")))
+config.substitutions.append(("%targets", os.path.join(config.dlc_source_dir, "runtime", "cuda", "targets")))
 
 # Tests of instruction sets name their target and run where the host has it: REQUIRES: avx512.
 with open("/proc/cpuinfo") as cpuinfo:

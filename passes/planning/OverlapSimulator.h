@@ -19,7 +19,10 @@ struct Link {
   double gbitPerSecond = 10;
   double latencyMicroseconds = 30; // of a message
 
-  /// Reads GBIT[:US] or shm (ranks on one host); nothing if the text is neither.
+  /// What `parse` reads, for messages.
+  static constexpr std::string_view forms = "GBIT[:US], shm, nvlink or pcie";
+  /// Reads GBIT[:US], shm (processes of one host), nvlink or pcie (GPUs of one host); nothing if
+  /// the text is none of them.
   static std::optional<Link> parse(std::string_view text);
 };
 

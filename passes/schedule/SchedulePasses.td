@@ -156,7 +156,7 @@ def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {
   }];
   let options = [
     Option<"bucketSize", "bucket-size", "uint64_t", "0", "bytes of a bucket; 0: from the link, 1 to 25 MB">,
-    Option<"link", "link", "std::string", "\"10:30\"", "GBIT[:US] or shm">];
+    Option<"link", "link", "std::string", "\"\"", "GBIT[:US], shm, nvlink or pcie; empty: the target's">];
   let dependentDialects = ["::dlc::comm::CommDialect"];
 }
 
@@ -183,7 +183,7 @@ def OverlapAllReduces : Pass<"dlc-overlap-all-reduces", "::dlc::nn::ModelOp"> {
   }];
   let options = [
     Option<"noOverlap", "no-overlap", "bool", "false", "wait right behind every start, to measure what overlap gains">,
-    Option<"link", "link", "std::string", "\"10:30\"", "GBIT[:US] or shm">];
+    Option<"link", "link", "std::string", "\"\"", "GBIT[:US], shm, nvlink or pcie; empty: the target's">];
   let dependentDialects = ["::dlc::comm::CommDialect"];
 }
 

@@ -114,6 +114,10 @@ struct PlannerTarget {
   bool generatesWindows = false;
   /// Targets of this back end that multiply bf16, for those that do not.
   std::vector<std::string> bf16Targets = {};
+  /// What joins ranks where nobody says it, as `dlc compile --link` takes it.
+  std::string link = "10:30";
+  /// What plans may take of the device's memory; 0: no bound that is known.
+  uint64_t memoryBytes = 0;
 
   bool multiplies(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
 };

@@ -12,6 +12,8 @@ namespace dlc::rt {
 namespace {
 
 constexpr const char *productName = "cublaslt";
+// Of a process beside its plan: the driver's context, modules and libraries.
+constexpr uint64_t contextBytes = uint64_t{1} << 30;
 constexpr unsigned channelBlock = 8; // 16 bytes of 16-bit channels, which tensor cores load at once
 
 bool isConvolution(KernelOp op) { return weightOperand(op).has_value(); }
@@ -111,7 +113,9 @@ CudaPlanner::CudaPlanner(const std::string &targetName, const cudnn::Functions &
                  .cacheBytes = costs.cacheBytes(),
                  .families = {LayoutFamily::ChannelsLast},
                  .channelBlock = channelBlock,
-                 .generatesWindows = true};
+                 .generatesWindows = true,
+                 .link = costs.link(),
+                 .memoryBytes = costs.memoryBytes() - std::min(costs.memoryBytes(), contextBytes)};
 }
 
 std::vector<cudnn::Plan> CudaPlanner::plansOf(const KernelRequest &request, size_t most,

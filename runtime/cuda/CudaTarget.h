@@ -37,6 +37,8 @@ public:
   /// Of the device, in bytes.
   uint64_t memoryBytes() const { return globalBytes; }
   uint64_t cacheBytes() const { return secondLevelBytes; }
+  /// Between devices of one host: "nvlink" or "pcie".
+  const std::string &link() const { return linkText; }
   /// Where the description is from.
   const std::string &source() const { return sourceText; }
 
@@ -50,7 +52,7 @@ public:
 private:
   void read(const nlohmann::ordered_json &table);
 
-  std::string given, canonicalName, propertyText, sourceText;
+  std::string given, canonicalName, propertyText, sourceText, linkText;
   unsigned capability = 0;
   uint64_t globalBytes = 0, secondLevelBytes = 0;
   double bf16 = 0, f16 = 0, tf32 = 0, f32 = 0;                                   // TFLOP/s

@@ -2,7 +2,7 @@
 // RUN: dlc-opt %s --split-input-file --dlc-overlap-all-reduces="link=1:10 no-overlap" | FileCheck %s --check-prefix=BLOCKING
 // RUN: dlc-opt %s --split-input-file --dlc-overlap-all-reduces=link=1:10 --remarks-filter=dlc-overlap 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // RUN: not dlc-opt %s --split-input-file --dlc-overlap-all-reduces=link=slow 2>&1 | FileCheck %s --check-prefix=LINK
-// LINK: error: link is 'slow', expected GBIT[:US] or shm
+// LINK: error: link is 'slow', expected GBIT[:US], shm, nvlink or pcie
 
 #slow = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 100000>
 #quick = #nn.kernel<"k", workspace = 0, flops = 0, bytes = 0, ns = 1000>

@@ -5,9 +5,10 @@
 #include "runtime/artifact/Align.h"
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/artifact/Occupancy.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <map>
 
 using namespace dlc;
@@ -147,24 +148,34 @@ std::vector<ScheduleItem> scheduleOf(const artifact::Artifact &root,
   return items;
 }
 
+/// The compute capability that a target is for, 90 for sm_90; 0 if it is no GPU.
+unsigned architectureOf(const artifact::Target &target) {
+  for (const flatbuffers::String *feature : listOf(target.features()))
+    if (feature->string_view().starts_with("sm_"))
+      return static_cast<unsigned>(std::atoi(feature->c_str() + 3));
+  return 0;
+}
+
 /// How a kernel is launched on a GPU; null for one that is not.
-ordered_json describeLaunch(const artifact::Kernel &kernel) {
+ordered_json describeLaunch(const artifact::Kernel &kernel, unsigned architecture) {
   const artifact::Launch *launch = kernel.launch();
   if (!launch)
     return nullptr;
+  std::optional<double> resident =
+      rt::occupancy(architecture, {launch->threads(), launch->registers(), launch->shared_bytes()});
   return {{"blocks", (kernel.extent() + kernel.chunk() - 1) / kernel.chunk()},
           {"threads", launch->threads()},
           {"shared_bytes", launch->shared_bytes()},
-          {"registers", launch->registers()}};
+          {"registers", launch->registers()},
+          {"occupancy", resident ? ordered_json(*resident) : ordered_json(nullptr)}};
 }
 
-/// "generated 784 x 256" is a launch of so many blocks of so many threads.
-std::string implementationText(const ordered_json &dispatch) {
-  std::string implementation = dispatch["implementation"];
-  const ordered_json &launch = dispatch["launch"];
-  if (launch.is_null())
-    return implementation;
-  return implementation + " " + launch["blocks"].dump() + " x " + launch["threads"].dump();
+/// Bytes that a library's kernel may write beside its result.
+uint64_t workspaceOf(const artifact::Kernel &kernel) {
+  std::vector<const artifact::TensorType *> operands = listOf(kernel.operands());
+  bool hasOne = kernel.kind() == artifact::KernelKind::Library && !operands.empty() &&
+                operands.back()->dtype() == artifact::DType::U8;
+  return hasOne ? static_cast<uint64_t>(rt::readShape(*operands.back())[0]) : 0;
 }
 
 ordered_json describeKernels(const artifact::Artifact &root, const artifact::Program &program) {
@@ -185,7 +196,8 @@ ordered_json describeKernels(const artifact::Artifact &root, const artifact::Pro
                             {"kernel", text(kernel.name())},
                             {"category", text(kernel.category())},
                             {"implementation", text(kernel.implementation())},
-                            {"launch", describeLaunch(kernel)},
+                            {"launch", describeLaunch(kernel, architectureOf(*root.target()))},
+                            {"workspace", workspaceOf(kernel)},
                             {"operands", operands},
                             {"flops", kernel.flops()},
                             {"bytes", kernel.bytes()},
@@ -254,6 +266,15 @@ OverlapForecast forecastOf(const artifact::Artifact &root, const artifact::Progr
   return simulator.run(scheduleOf(root, program, isMeasured ? options.trainTimes : none));
 }
 
+uint64_t inputBytes(const artifact::Artifact &root, const artifact::Program &program) {
+  uint64_t bytes = 0;
+  for (const artifact::ProgramInput *input : listOf(program.inputs())) {
+    const artifact::TensorType &type = *root.buffers()->Get(input->buffer())->type();
+    bytes += rt::physicalBytes(type.dtype(), rt::readShape(type), *rt::readLayout(type));
+  }
+  return bytes;
+}
+
 ordered_json describeProgram(const artifact::Artifact &root, const artifact::Program &program,
                              const InspectOptions &options) {
   OverlapForecast forecast = forecastOf(root, program, options);
@@ -276,6 +297,7 @@ ordered_json describeProgram(const artifact::Artifact &root, const artifact::Pro
           {"instructions", program.instructions()->size()},
           {"flops", flops},
           {"bytes_moved", bytes},
+          {"input_bytes", inputBytes(root, program)},
           {"forecast",
            {{"compute_ns", forecast.compute},
             {"communication_ns", forecast.communication},
@@ -286,88 +308,6 @@ ordered_json describeProgram(const artifact::Artifact &root, const artifact::Pro
           {"dispatches", dispatches}};
 }
 
-std::string number(double value, const char *format = "%.2f") {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, format, value);
-  return buffer;
-}
-
-std::string grouped(int64_t value) {
-  std::string digits = std::to_string(value);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
-
-std::string padded(const std::string &value, int width) {
-  std::string result = value.substr(0, static_cast<size_t>(width));
-  result.resize(static_cast<size_t>(width), ' ');
-  return result + " ";
-}
-
-double mega(const ordered_json &value) { return value.get<double>() / 1e6; }
-
-/// GFLOP, MB and forecast ms of a dispatch or a sum.
-std::string amounts(const ordered_json &value) {
-  return number(mega(value["flops"]) / 1e3, "%8.3f") + number(mega(value["bytes"]), "%9.2f") +
-         number(mega(value["nanoseconds"]), "%9.3f");
-}
-
-/// The choice, then the runner-up and the rest.
-void printLayouts(const ordered_json &layouts, std::ostream &out) {
-  const char *before = "layouts: activations ";
-  for (const ordered_json &layout : layouts) {
-    out << before << layout["family"].get<std::string>() << ", kernels and reorders "
-        << number(mega(layout["nanoseconds"])) << " ms";
-    if (int64_t exceptions = layout["exceptions"])
-      out << " with " << exceptions << (exceptions == 1 ? " exception" : " exceptions");
-    before = "; else ";
-  }
-  if (!layouts.empty())
-    out << "\n";
-}
-
-void printProgram(const ordered_json &program, std::ostream &out) {
-  const ordered_json &forecast = program["forecast"];
-  out << "\nprogram " << program["name"].get<std::string>() << ": batch " << program["batch"]
-      << ", " << program["instructions"] << " instructions, "
-      << number(mega(program["flops"]) / 1e3) << " GFLOP, " << number(mega(program["bytes_moved"]))
-      << " MB moved\n";
-  if (const ordered_json &tiling = program["tiling"]; !tiling.is_null())
-    out << "  larger images by tiles that are exact " << tiling["overlap"].dump()
-        << " pixels off their edges and start at multiples of " << tiling["alignment"].dump()
-        << "\n";
-  if (std::string untiled = program["untiled"]; !untiled.empty())
-    out << "  images of this size only, as no tiles can be cut: " << untiled << "\n";
-  out << "  " << padded("layer", 28) << padded("kernel", 22) << padded("kind", 16)
-      << padded("implementation", 30) << "   GFLOP       MB       ms\n";
-  for (const ordered_json &dispatch : program["dispatches"])
-    out << "  " << padded(dispatch["layer"], 28) << padded(dispatch["kernel"], 22)
-        << padded(dispatch["category"], 16) << padded(implementationText(dispatch), 30)
-        << amounts(dispatch) << "\n";
-  out << "  " << padded("sum over a step", 50) << padded("kind", 16) << padded("dispatches", 30)
-      << "   GFLOP       MB       ms\n";
-  for (const ordered_json &kind : program["kinds"])
-    out << "  " << padded("", 50) << padded(kind["kind"], 16)
-        << padded(std::to_string(kind["dispatches"].get<uint64_t>()), 30) << amounts(kind) << "\n";
-  for (const ordered_json &dispatch : program["dispatches"])
-    if (dispatch["recomputed"] > 0)
-      out << "  " << dispatch["category"].get<std::string>() << " of "
-          << dispatch["layer"].get<std::string>() << " runs again in "
-          << number(mega(dispatch["nanoseconds"]), "%.3f") << " ms instead of keeping its result, "
-          << number(mega(dispatch["recomputed"])) << " MB less at the peak\n";
-  int index = 0;
-  for (const ordered_json &bucket : program["buckets"])
-    out << "  bucket " << index++ << ": " << number(mega(bucket["bytes"])) << " MB "
-        << bucket["wire"].get<std::string>() << ", " << bucket["members"].size()
-        << " tensors, started at " << number(mega(bucket["started_ns"])) << " ms, arrived at "
-        << number(mega(bucket["arrived_ns"])) << " ms, exposed "
-        << number(mega(bucket["exposed_ns"])) << " ms\n";
-  out << "  forecast: compute " << number(mega(forecast["compute_ns"])) << " ms, communication "
-      << number(mega(forecast["communication_ns"])) << " ms, of which exposed "
-      << number(mega(forecast["exposed_ns"])) << " ms; step " << number(mega(forecast["step_ns"]))
-      << " ms\n";
-}
 } // namespace
 
 ArtifactSummary dlc::summaryOf(const rt::Artifact &artifact) {
@@ -400,32 +340,4 @@ ordered_json dlc::describeArtifact(const rt::Artifact &artifact, const InspectOp
   for (const artifact::Program *program : listOf(root.programs()))
     description["programs"].push_back(describeProgram(root, *program, options));
   return description;
-}
-
-void dlc::printDescription(const ordered_json &description, std::ostream &out) {
-  const ordered_json &target = description["target"];
-  out << description["model"].get<std::string>() << " for " << target["name"].get<std::string>()
-      << " (" << target["library"].get<std::string>() << "), 1.." << target["threads"]
-      << " threads per rank, " << target["precision"].get<std::string>() << ", math "
-      << target["math"].get<std::string>() << "\n\n";
-  for (const ordered_json &parameter : description["parameters"])
-    out << "  " << padded(parameter["name"], 40) << padded(parameter["type"], 32)
-        << grouped(parameter["elements"].get<int64_t>()) << "\n";
-  out << "parameters: " << grouped(description["parameter_count"].get<int64_t>()) << "\n";
-  if (const ordered_json &copies = description["copies"]; copies["count"] > 0)
-    out << "kept in 16 bits, written with the update: " << copies["count"].get<uint64_t>()
-        << " parameters, " << number(mega(copies["bytes"])) << " MB\n";
-  out << "\n";
-  const ordered_json &memory = description["memory"];
-  for (const ordered_json &arena : memory["arenas"])
-    out << "  " << padded(arena["kind"], 12) << number(mega(arena["bytes"]), "%10.2f") << " MB x "
-        << arena["instances"] << ", lower bound " << number(mega(arena["lower_bound"]), "%10.2f")
-        << " MB\n";
-  double bound = std::max(1.0, memory["lower_bound"].get<double>());
-  out << "memory: " << number(mega(memory["bytes"])) << " MB planned, lower bound "
-      << number(mega(memory["lower_bound"])) << " MB, ratio "
-      << number(memory["bytes"].get<double>() / bound, "%.3f") << "\n";
-  printLayouts(description["layouts"], out);
-  for (const ordered_json &program : description["programs"])
-    printProgram(program, out);
 }

@@ -20,7 +20,7 @@ using namespace dlc;
 static CLI::Validator linkValidator() {
   auto check = [](const std::string &text) {
     return Link::parse(text) ? std::string()
-                             : "'" + text + "' is no link: expected GBIT[:US] or shm";
+                             : "'" + text + "' is no link: expected " + std::string(Link::forms);
   };
   return CLI::Validator(check, "LINK");
 }
@@ -42,15 +42,17 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       ->default_str("dlx");
   command
       .add_option("--target", options.target,
-                  "cpu:native|avx2|avx512|avx512-bf16|zen4|amx|FILE.json")
+                  "cpu:native|avx2|avx512|avx512-bf16|zen4|amx|FILE.json or "
+                  "cuda:a100|h100|h200|b200|rtx4090|rtx5090|FILE.json")
       ->default_str(DefaultDecisions::target);
   command.add_option("--math", options.math, "strict: direct algorithms only; fast: Winograd too")
       ->check(CLI::IsMember({"strict", "fast"}))
       ->default_str(DefaultDecisions::math);
   command
       .add_option("--precision", options.precision,
-                  "storage of activations and of weights as convolutions read them: f32 or bf16")
-      ->check(CLI::IsMember({"f32", "bf16"}))
+                  "storage of activations and of weights as convolutions read them: f32, bf16 or, "
+                  "on GPUs and with a dynamic loss scale, f16")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->default_str(DefaultDecisions::precision);
   command
       .add_option("--wire", options.wire,
@@ -61,9 +63,11 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       .add_option("--threads", options.threads,
                   "plan for 1..T threads per rank (default: this host's cores)")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--link", options.link, "assumed link between ranks: GBIT[:US] or shm")
-      ->check(linkValidator())
-      ->default_str(DefaultDecisions::link);
+  command
+      .add_option("--link", options.link,
+                  "assumed link between ranks: " + std::string(Link::forms) +
+                      " (default: 10:30; on GPUs that of their target)")
+      ->check(linkValidator());
   command.add_option("--bucket-size", options.bucketSize,
                      "bytes of a gradient bucket (default: from the link)");
   command.add_flag_function(
@@ -123,7 +127,7 @@ static int run(int argc, char **argv) {
       ->check(CLI::Range(1, 1 << 20));
   inspectCommand.add_option(
       "--times", times, "forecast from the kernels' times that dlc-run bench --json wrote here");
-  inspectCommand.add_option("--link", link, "forecast for this link: GBIT[:US] or shm")
+  inspectCommand.add_option("--link", link, "forecast for this link: " + std::string(Link::forms))
       ->check(linkValidator());
 
   std::string topic;

@@ -1,6 +1,8 @@
 #include "tools/driver/Compile.h"
 
 #include "passes/planning/BatchSearch.h"
+#include "passes/planning/Decisions.h"
+#include "passes/planning/PlanningTarget.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -43,10 +45,43 @@ static CompileOptions withBatch(CompileOptions options, const std::string &batch
   return options;
 }
 
+namespace {
+/// What bounds the bytes of a plan, and how messages say it.
+struct MemoryLimit {
+  uint64_t bytes = 0; // 0: nothing does
+  std::string text;
+};
+} // namespace
+
+/// The lower one of the user's limit and what a device has.
+static MemoryLimit memoryLimit(const rt::PlannerTarget &target, const CompileOptions &options) {
+  bool isOfDevice = target.memoryBytes > 0 &&
+                    (options.memoryLimit == 0 || target.memoryBytes < options.memoryLimit);
+  if (isOfDevice)
+    return {target.memoryBytes, target.name + " has " + sizeText(target.memoryBytes) +
+                                    " beside 1 GiB for context and libraries"};
+  return {options.memoryLimit, "--memory-limit allows " + sizeText(options.memoryLimit)};
+}
+
+/// The limit for a model that is not planned yet.
+static std::optional<MemoryLimit> limitBeforePlanning(const CompileOptions &options,
+                                                      llvm::raw_ostream &errors) {
+  MLIRContext context;
+  std::string reason;
+  std::shared_ptr<rt::KernelPlanner> planner =
+      openPlanner(&context, options.target.value_or(DefaultDecisions::target),
+                  options.threads.value_or(1), reason);
+  if (planner)
+    return memoryLimit(planner->target(), options);
+  errors << "dlc: " << reason << "\n";
+  return std::nullopt;
+}
+
 /// The largest batch below `most` within the limit, 0 if there is none; nothing if the model cannot
 /// be planned at some batch, whose errors go to `errors`.
 static std::optional<int64_t> fittingBatch(const ModelSource &source, const CompileOptions &options,
-                                           int64_t most, llvm::raw_ostream &errors) {
+                                           uint64_t limit, int64_t most,
+                                           llvm::raw_ostream &errors) {
   auto bytesOf = [&](int64_t batch) -> std::optional<uint64_t> {
     CompileOptions trial = withBatch(options, std::to_string(batch));
     trial.dumpPasses.clear();
@@ -55,15 +90,15 @@ static std::optional<int64_t> fittingBatch(const ModelSource &source, const Comp
       return std::nullopt;
     return compilation.plannedBytes();
   };
-  return largestBatch(bytesOf, options.memoryLimit, most);
+  return largestBatch(bytesOf, limit, most);
 }
 
 /// What to do about a plan that is too large, as the end of a message.
 static std::string adviceOnMemory(const ModelSource &source, const CompileOptions &options,
-                                  int64_t batch) {
+                                  uint64_t limit, int64_t batch) {
   std::optional<int64_t> fits;
   if (source.hasParameters)
-    fits = batch > 1 ? fittingBatch(source, options, batch - 1, llvm::nulls()) : 0;
+    fits = batch > 1 ? fittingBatch(source, options, limit, batch - 1, llvm::nulls()) : 0;
   if (!fits)
     return "reduce the batch or the size of the model";
   if (*fits == 0)
@@ -75,15 +110,18 @@ static std::string adviceOnMemory(const ModelSource &source, const CompileOption
 /// Refuses a plan that exceeds the memory limit.
 static bool checkMemory(Compilation &compilation, const ModelSource &source,
                         const CompileOptions &options) {
+  std::shared_ptr<rt::KernelPlanner> planner = openPlanner(compilation.model());
+  if (!planner)
+    return false;
+  MemoryLimit limit = memoryLimit(planner->target(), options);
   uint64_t bytes = compilation.plannedBytes();
-  if (options.memoryLimit == 0 || bytes <= options.memoryLimit)
+  if (limit.bytes == 0 || bytes <= limit.bytes)
     return true;
   auto batch = compilation.model()->getAttrOfType<IntegerAttr>("batch");
   return compilation.fail("the plan" +
                           (batch ? " of batch " + std::to_string(batch.getInt()) : std::string()) +
-                          " needs " + sizeText(bytes) + " per rank, --memory-limit allows " +
-                          sizeText(options.memoryLimit) + ": " +
-                          adviceOnMemory(source, options, batch ? batch.getInt() : 1));
+                          " needs " + sizeText(bytes) + " per rank, " + limit.text + ": " +
+                          adviceOnMemory(source, options, limit.bytes, batch ? batch.getInt() : 1));
 }
 
 //===- Compiling ------------------------------------------------------------------------------===//
@@ -123,17 +161,19 @@ std::optional<Compiled> dlc::compile(const ModelSource &source, const CompileOpt
                                      llvm::raw_ostream &errors, const ProgressListener &progress) {
   if (!llvm::is_contained(options.sets, "batch=max"))
     return compileOnce(source, options, errors, progress);
-  if (options.memoryLimit == 0) {
+  std::optional<MemoryLimit> limit = limitBeforePlanning(options, errors);
+  if (!limit)
+    return std::nullopt;
+  if (limit->bytes == 0) {
     errors << "dlc: batch=max takes what --memory-limit=BYTES allows, and none was given\n";
     return std::nullopt;
   }
   constexpr int64_t most = 1 << 20;
-  std::optional<int64_t> batch = fittingBatch(source, options, most, errors);
+  std::optional<int64_t> batch = fittingBatch(source, options, limit->bytes, most, errors);
   if (!batch)
     return std::nullopt;
   if (*batch > 0)
-    errors << "dlc: the largest batch in " << sizeText(options.memoryLimit) << " is " << *batch
-           << "\n";
+    errors << "dlc: the largest batch in " << sizeText(limit->bytes) << " is " << *batch << "\n";
   std::string chosen = std::to_string(std::max(*batch, int64_t{1}));
   return compileOnce(source, withBatch(options, chosen), errors, progress);
 }
