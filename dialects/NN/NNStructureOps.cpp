@@ -19,12 +19,11 @@ LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (getKind() == VariableKind::Scalar && type.getRank() != 0)
     return emitOpError("is of kind scalar and has rank ") << type.getRank();
-  bool isSlot = getKind() == VariableKind::Slot;
-  if (getOwner().has_value() != (isSlot || getKind() == VariableKind::Copy) ||
+  bool isSlot = getKind() == VariableKind::Slot, isCopy = getKind() == VariableKind::Copy;
+  if (isCopy > getOwner().has_value() || getOwner().has_value() > (isSlot || isCopy) ||
       getSlot().has_value() != isSlot)
-    return emitOpError(
-        "owner and slot belong to variables of kind slot, an owner alone to those of "
-        "kind copy, and to all of them");
+    return emitOpError("a slot belongs to all variables of kind slot and to no others, an owner to "
+                       "all of kind copy, and to those of kind slot that are of one parameter");
   return success();
 }
 

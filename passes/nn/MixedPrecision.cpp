@@ -1,10 +1,11 @@
-// dlc-mixed-precision: decides which activations are stored in bf16.
+// dlc-mixed-precision: decides which activations are stored in 16 bits, bf16 or f16.
 //
 // A reverse walk finds what convolutions and matrix products read, through the ops that only select
-// or move elements: those round nothing, so they may as well run on bf16. A forward walk then
-// gives these ops bf16 operands and results. Invariants: a value that is rounded anywhere is read
-// rounded everywhere, so that only its bf16 form is stored and the backward pass sees what the
-// forward pass used; no arithmetic happens in bf16; variables, inputs and losses stay as they are.
+// or move elements: those round nothing, so they may as well run on 16 bits. A forward walk then
+// gives these ops narrow operands and results. Invariants: a value that is rounded anywhere is read
+// rounded everywhere, so that only its narrow form is stored and the backward pass sees what the
+// forward pass used; no arithmetic happens in 16 bits; variables, inputs and losses stay as they
+// are.
 
 #include "dialects/NN/Elementwise.h"
 #include "passes/Passes.h"
@@ -18,12 +19,12 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-/// Yields elements of its operands, and nothing that bf16 cannot represent.
-static bool isSelection(Operation *op) {
+/// Yields elements of its operands, and nothing that the narrow type cannot represent.
+static bool isSelection(Operation *op, FloatType narrow) {
   if (auto pad = dyn_cast<PadOp>(op)) {
     bool isInexact;
     APFloat value = pad.getValue();
-    value.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &isInexact);
+    value.convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven, &isInexact);
     return !isInexact;
   }
   return op->hasTrait<MovesElements>() || isa<ReluOp, MaxPoolOp>(op);
@@ -31,7 +32,7 @@ static bool isSelection(Operation *op) {
 
 static bool isProduct(Operation *op) { return op->hasTrait<SumsInF32>(); }
 
-/// What such an op may take in bf16. A bias is added in f32.
+/// What such an op may take in 16 bits. A bias is added in f32.
 static MutableArrayRef<OpOperand> dataOperands(Operation *op) {
   return isProduct(op) ? op->getOpOperands().take_front(2) : op->getOpOperands();
 }
@@ -42,17 +43,17 @@ namespace {
 /// Rewrites one program.
 class Narrowing {
 public:
-  explicit Narrowing(ProgramOp program)
-      : block(program.getBody().front()), builder(program.getContext()) {}
+  Narrowing(ProgramOp program, FloatType narrow)
+      : block(program.getBody().front()), builder(program.getContext()), narrowType(narrow) {}
 
   void run() {
     for (Operation &op : llvm::reverse(block))
-      if (isProduct(&op) ||
-          (isSelection(&op) && isF32(op.getResult(0)) && wanted.contains(op.getResult(0))))
+      if (isProduct(&op) || (isSelection(&op, narrowType) && isF32(op.getResult(0)) &&
+                             wanted.contains(op.getResult(0))))
         for (OpOperand &operand : dataOperands(&op))
           wanted.insert(operand.get());
     for (Operation &op : llvm::make_early_inc_range(block))
-      if (isProduct(&op) || (isSelection(&op) && isWorthwhile(&op)))
+      if (isProduct(&op) || (isSelection(&op, narrowType) && isWorthwhile(&op)))
         narrow(&op);
     for (CastOp cast : llvm::reverse(widened))
       if (cast.use_empty())
@@ -60,30 +61,31 @@ public:
   }
 
 private:
-  /// A selection runs in bf16 if a reader wants bf16, or if all its operands exist in bf16.
+  /// A selection runs in 16 bits if a reader wants it to, or if all its operands exist so.
   bool isWorthwhile(Operation *op) const {
     return wanted.contains(op->getResult(0)) ||
-           llvm::all_of(op->getOperands(), [](Value value) { return bool(narrowForm(value)); });
+           llvm::all_of(op->getOperands(), [&](Value value) { return bool(narrowForm(value)); });
   }
 
-  /// The bf16 tensor that a value widens, or is; null if there is none.
-  static Value narrowForm(Value value) {
-    if (tensorType(value).getElementType().isBF16())
+  bool isNarrow(Value value) const { return tensorType(value).getElementType() == narrowType; }
+
+  /// The narrow tensor that a value widens, or is; null if there is none.
+  Value narrowForm(Value value) const {
+    if (isNarrow(value))
       return value;
     auto cast = value.getDefiningOp<CastOp>();
-    return cast && isF32(value) && tensorType(cast.getX()).getElementType().isBF16() ? cast.getX()
-                                                                                     : Value();
+    return cast && isF32(value) && isNarrow(cast.getX()) ? cast.getX() : Value();
   }
 
   void narrow(Operation *op) {
-    if (!isF32(op->getResult(0)) || !llvm::all_of(dataOperands(op), [](OpOperand &operand) {
+    if (!isF32(op->getResult(0)) || !llvm::all_of(dataOperands(op), [&](OpOperand &operand) {
           return isF32(operand.get()) || narrowForm(operand.get());
         }))
       return;
     for (OpOperand &operand : dataOperands(op))
       operand.set(rounded(operand.get()));
     Value result = op->getResult(0);
-    result.setType(tensorType(result).clone(builder.getBF16Type()));
+    result.setType(tensorType(result).clone(narrowType));
     builder.setInsertionPointAfter(op);
     widen(result, result);
   }
@@ -98,7 +100,7 @@ private:
     widened.push_back(cast);
   }
 
-  /// The value in bf16; all readers share one cast.
+  /// The value in 16 bits; all readers share one cast.
   Value rounded(Value value) {
     if (Value narrow = narrowForm(value))
       return narrow;
@@ -110,7 +112,7 @@ private:
       builder.setInsertionPointAfter(producer);
     else
       builder.setInsertionPointToStart(&block);
-    narrow = castTo(builder, value.getLoc(), value, builder.getBF16Type());
+    narrow = castTo(builder, value.getLoc(), value, narrowType);
     // Inputs and variables exist in f32 anyway.
     if (producer && !isa<ReadOp, ConstantOp>(producer))
       widen(value, narrow);
@@ -119,6 +121,7 @@ private:
 
   Block &block;
   OpBuilder builder;
+  FloatType narrowType;
   llvm::DenseSet<Value> wanted;
   llvm::DenseMap<Value, Value> casts;
   SmallVector<CastOp> widened;
@@ -133,12 +136,14 @@ struct MixedPrecisionPass : dlc::impl::MixedPrecisionBase<MixedPrecisionPass> {
     if (precision == "f32")
       return;
     ModelOp model = getOperation();
-    if (precision != "bf16") {
-      model.emitError("precision is '") << precision << "', expected f32 or bf16";
+    if (precision != "bf16" && precision != "f16") {
+      model.emitError("precision is '") << precision << "', expected f32, bf16 or f16";
       return signalPassFailure();
     }
+    FloatType narrow = precision == "f16" ? FloatType(Float16Type::get(&getContext()))
+                                          : FloatType(BFloat16Type::get(&getContext()));
     for (auto program : model.getBody().getOps<ProgramOp>())
-      Narrowing(program).run();
+      Narrowing(program, narrow).run();
     model->setAttr("precision", StringAttr::get(&getContext(), precision));
   }
 };

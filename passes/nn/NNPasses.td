@@ -75,10 +75,10 @@ def TileEvaluation : Pass<"dlc-tile-evaluation", "::dlc::nn::ModelOp"> {
 }
 
 def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
-  let summary = "stores activations in bf16 where convolutions and products read them";
+  let summary = "stores activations in 16 bits where convolutions and products read them";
   let description = [{
-    Precondition: stage nn, programs derived. Effect with `precision=bf16` (f32: none): convolutions and matrix products
-    read and write bf16, and so do the ops between them that only select or move elements (relu, pooling, concat, slice,
+    Precondition: stage nn, programs derived. Effect with `precision=bf16` or f16 (f32: none): convolutions and matrix
+    products read and write that type, and so do the ops between them that only select or move elements (relu, pooling, concat, slice,
     pad, reshape, transpose, broadcast); nn.cast stands where f32 begins and ends. A value that is rounded for one of
     its users is read rounded by all, inputs, variables and constants excepted. Biases, normalisation, losses, metrics
     and variables stay f32. The model gets `precision`.
@@ -94,7 +94,7 @@ def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
     %z = nn.tanh %y : (tensor<4x16x8x8xf32>) -> tensor<4x16x8x8xf32>
     ```
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32 or bf16">];
+  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or f16">];
 }
 
 def VerifyNN : Pass<"dlc-verify-nn", "::mlir::ModuleOp"> {

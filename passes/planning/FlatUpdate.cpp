@@ -48,6 +48,10 @@ static Known knownOf(Operation *op, llvm::function_ref<Known(unsigned)> operand)
         return both(Known::Nonzero) ? Known::Nonzero : Known::Finite;
       })
       .Case([&](nn::DivOp) { return operand(1) == Known::Nonzero ? operand(0) : Known::Nothing; })
+      .Case([&](nn::SelectOp) {
+        return operand(1) == Known::Zero && operand(2) == Known::Zero ? Known::Zero
+                                                                      : Known::Nothing;
+      })
       .Default([](Operation *) { return Known::Nothing; });
 }
 

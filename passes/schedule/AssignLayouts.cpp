@@ -144,6 +144,23 @@ void dropReorderedCopies(nn::ModelOp model) {
       }
 }
 
+/// Fails where the target multiplies nothing of the type that activations have.
+LogicalResult checkPrecision(nn::ModelOp model, const rt::PlannerTarget &target) {
+  auto precision = model->getAttrOfType<StringAttr>("precision");
+  bool isF16 = precision && precision.getValue() == "f16";
+  bool isNarrow = isF16 || (precision && precision.getValue() == "bf16");
+  if (!isNarrow || target.multiplies(isF16 ? rt::DType::F16 : rt::DType::BF16))
+    return success();
+  if (isF16)
+    return model.emitError("precision f16 needs a GPU, which ")
+           << target.name << " is not: compile with --precision=bf16 or f32, or for "
+           << "--target=cuda:a100|h100|h200|b200|rtx4090|rtx5090";
+  return model.emitError("precision bf16 needs a processor with bf16 instructions, which ")
+         << target.name << " has not: compile with --precision=f32"
+         << (target.bf16Targets.empty() ? "" : ", or for ")
+         << llvm::join(target.bf16Targets, " or ");
+}
+
 struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
   using Base::Base;
 
@@ -158,15 +175,8 @@ struct AssignLayoutsPass : dlc::impl::AssignLayoutsBase<AssignLayoutsPass> {
       model.emitError(planner ? "math is '" + math + "', expected strict or fast" : reason);
       return signalPassFailure();
     }
-    if (auto precision = model->getAttrOfType<StringAttr>("precision");
-        precision && precision.getValue() == "bf16" &&
-        !planner->target().multiplies(rt::DType::BF16)) {
-      const std::vector<std::string> &others = planner->target().bf16Targets;
-      model.emitError("precision bf16 needs a processor with bf16 instructions, which ")
-          << planner->target().name << " has not: compile with --precision=f32"
-          << (others.empty() ? "" : ", or for ") << llvm::join(others, " or ");
+    if (failed(checkPrecision(model, planner->target())))
       return signalPassFailure();
-    }
     // Later passes need the same table for their prices.
     PlanningTarget planned{PlanningTarget::nameOf(planner->target()), threads,
                            math == "strict" ? rt::Math::Strict : rt::Math::Fast};

@@ -8,6 +8,7 @@
 #include "dialects/NN/Role.h"
 #include "dialects/NN/Scalars.h"
 #include "passes/Passes.h"
+#include "passes/train/LossScale.h"
 #include "runtime/artifact/Ranges.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -307,14 +308,16 @@ private:
     return m.mul(value, m.sub(m.constant(1), m.scale(m.broadcast(rates.learning), rate)));
   }
 
-  /// lr / (1 - beta1^t); `secondCorrection` becomes sqrt(1 - beta2^t), t = step + 1. In f32 the
-  /// difference would lose four digits at the first steps; 1 - e^-2x = 2 tanh x / (1 + tanh x)
-  /// loses none.
+  /// lr / (1 - beta1^t); `secondCorrection` becomes sqrt(1 - beta2^t), t = step + 1 without steps
+  /// that changed nothing. In f32 the difference would lose four digits at the first steps;
+  /// 1 - e^-2x = 2 tanh x / (1 + tanh x) loses none.
   Value readStep(Value learningRate) {
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     Arithmetic m(builder, scalar);
     Value step = readScalar(builder, builder.getLoc(), model, "step");
     Value t = m.add(CastOp::create(builder, scalar, step), m.constant(1));
+    if (LossScale::isNeeded(model))
+      t = m.sub(t, LossScale::readSkipped(builder, builder.getLoc(), model));
     auto correction = [&](double beta) -> Value {
       if (beta == 0)
         return m.constant(1);
@@ -381,9 +384,14 @@ public:
     FailureOr<Configuration> configuration = Configuration::read(model);
     if (failed(configuration))
       return signalPassFailure();
+    std::optional<LossScale> scale;
+    if (LossScale::isNeeded(model))
+      scale.emplace(model, gradients);
     Updater updater(model, *configuration, gradients);
     for (GradientOp gradient : gradients)
       updater.update(gradient);
+    if (scale)
+      scale->guardAssignments();
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 #include "dialects/NN/ParameterPatterns.h"
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
+#include "passes/train/LossScale.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -46,7 +47,7 @@ public:
     SmallVector<Operation *> forward = llvm::map_to_vector(body, [](Operation &op) { return &op; });
     markLosses(forward);
     markDependants(model, forward);
-    seedLosses(builder, train);
+    seedLosses(builder, model, train);
     for (Operation *op : llvm::reverse(forward))
       if (failed(propagate(builder, op)))
         return signalPassFailure();
@@ -128,8 +129,9 @@ private:
     return castTo(builder, gradient.getLoc(), gradient, tensorType(result).getElementType());
   }
 
-  /// d loss / d sum = weight / count; the count is a constant to the gradient.
-  void seedLosses(OpBuilder &builder, ProgramOp train) {
+  /// d loss / d sum = weight / count; the count is a constant to the gradient. In f16 all of it is
+  /// scaled.
+  void seedLosses(OpBuilder &builder, ModelOp model, ProgramOp train) {
     for (auto loss : llvm::make_early_inc_range(train.getBody().getOps<LossOp>())) {
       if (!origin.contains(loss.getSum()))
         continue;
@@ -137,11 +139,13 @@ private:
       Location loc = loss.getLoc();
       auto type = tensorType(loss.getSum());
       double weight = loss.getWeight().convertToDouble();
-      if (std::optional<double> count = splatValue(loss.getCount()))
-        accumulate(builder, loss.getSum(), splat(builder, loc, type, weight / *count));
-      else
-        accumulate(builder, loss.getSum(),
-                   DivOp::create(builder, loc, splat(builder, loc, type, weight), loss.getCount()));
+      std::optional<double> count = splatValue(loss.getCount());
+      Value seed = splat(builder, loc, type, count ? weight / *count : weight);
+      if (!count)
+        seed = DivOp::create(builder, loc, seed, loss.getCount());
+      if (LossScale::isNeeded(model))
+        seed = MulOp::create(builder, loc, seed, LossScale::read(builder, loc, model));
+      accumulate(builder, loss.getSum(), seed);
     }
   }
 

@@ -7,7 +7,7 @@
 // F32-NOT: bf16
 // CHECK: nn.model @m
 // CHECK-SAME: precision = "bf16"
-// UNKNOWN: error: precision is 'f8', expected f32 or bf16
+// UNKNOWN: error: precision is 'f8', expected f32, bf16 or f16
 nn.model @m attributes {stage = "nn", batch = 2 : i64} {
   nn.variable @w : tensor<4x3x3x3xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.variable @b : tensor<4xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 0.0, 0.0>}

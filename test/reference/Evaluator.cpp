@@ -118,9 +118,12 @@ private:
 
   /// The tensor as a value's type stores it.
   static Tensor rounded(Tensor tensor, Value value) {
-    if (tensorType(value).getElementType().isBF16())
-      for (double &element : tensor.data)
+    Type type = tensorType(value).getElementType();
+    for (double &element : tensor.data)
+      if (type.isBF16())
         element = rt::floatFromBf16(rt::bf16FromFloat(static_cast<float>(element)));
+      else if (type.isF16())
+        element = static_cast<double>(static_cast<_Float16>(element));
     return tensor;
   }
 

@@ -3,8 +3,8 @@
 //
 // All ranks of a run are simulated in one process, op by op in program order, so a collective sees
 // every rank's operands. Layouts are ignored (values are logical), comm.wait completes what
-// comm.start began. Results of type bf16 are rounded, to nearest even: that is a decision about
-// storage, which the backward pass has to see; other types below f64 are not rounded to.
+// comm.start began. Results of type bf16 and f16 are rounded, to nearest even: that is a decision
+// about storage, which the backward pass has to see; f32 is not rounded to.
 #pragma once
 
 #include "dialects/Comm/Comm.h"

@@ -4,15 +4,17 @@ using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
 
+static bool isNarrow(Type element) { return isa<BFloat16Type, Float16Type>(element); }
+
 static RankedTensorType promoted(RankedTensorType type) {
-  if (!isa<FloatType>(type.getElementType()) || type.getElementType().isBF16())
+  if (!isa<FloatType>(type.getElementType()) || isNarrow(type.getElementType()))
     return type;
   return type.clone(Float64Type::get(type.getContext()));
 }
 
 static void promoteConstant(ConstantOp op) {
   auto value = dyn_cast<DenseFPElementsAttr>(op.getValue());
-  if (!value || value.getElementType().isBF16())
+  if (!value || isNarrow(value.getElementType()))
     return;
   SmallVector<double> elements = llvm::map_to_vector(
       value.getValues<APFloat>(), [](const APFloat &element) { return element.convertToDouble(); });

@@ -6,8 +6,8 @@
 
 namespace dlc::reference {
 
-/// All float types of the model but bf16, which says where values are rounded, become f64; values
-/// of constants stay.
+/// All float types of the model but those of 16 bits, which say where values are rounded, become
+/// f64; values of constants stay.
 void promoteToF64(nn::ModelOp model);
 
 } // namespace dlc::reference

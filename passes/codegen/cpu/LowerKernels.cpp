@@ -154,6 +154,38 @@ static LogicalResult splitNontemporalStores(ModuleOp module) {
   return success();
 }
 
+/// Masked accesses to bf16 as ones to integers: where the target has no instructions for bf16, LLVM
+/// 22 takes them apart and converts each element by a function that no module has.
+static LogicalResult maskIntegers(ModuleOp module) {
+  auto integers = [](Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    bool isBf16 = vector && vector.getElementType().isBF16();
+    return isBf16 ? vector.clone(IntegerType::get(type.getContext(), 16)) : VectorType();
+  };
+  module.walk([&](LLVM::MaskedStoreOp store) {
+    VectorType bits = integers(store.getValue().getType());
+    OpBuilder b(store);
+    if (bits)
+      store.getValueMutable().assign(
+          LLVM::BitcastOp::create(b, store.getLoc(), bits, store.getValue()));
+  });
+  module.walk([&](LLVM::MaskedLoadOp load) {
+    VectorType bits = integers(load.getType());
+    if (!bits)
+      return;
+    ImplicitLocOpBuilder b(load.getLoc(), load);
+    for (OpOperand &passed : load.getPassThruMutable())
+      passed.set(LLVM::BitcastOp::create(b, bits, passed.get()));
+    Value loaded = load.getResult();
+    Type type = loaded.getType();
+    loaded.setType(bits);
+    b.setInsertionPointAfter(load);
+    auto value = LLVM::BitcastOp::create(b, type, loaded);
+    loaded.replaceAllUsesExcept(value, value);
+  });
+  return success();
+}
+
 //===- Lowering -------------------------------------------------------------------------------===//
 
 namespace {
@@ -284,6 +316,8 @@ LogicalResult dlc::lowerToLlvm(ModuleOp shares, ArrayRef<KernelEntry> entries,
   share.addPass(std::make_unique<SharePass>(lowerVectors));
   share.addPass(std::make_unique<SharePass>(convertToLlvm));
   share.addPass(std::make_unique<SharePass>(splitNontemporalStores));
+  if (!target.has("avx512bf16"))
+    share.addPass(std::make_unique<SharePass>(maskIntegers));
   if (failed(manager.run(shares)))
     return failure();
   addRecords(shares, entries, contracts);

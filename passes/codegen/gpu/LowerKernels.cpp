@@ -6,6 +6,7 @@
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/Passes.h"
@@ -19,12 +20,33 @@
 using namespace mlir;
 using namespace dlc;
 
+namespace {
+/// Rounding to 16 bits by the device's own conversion. LLVM would take arithmetic in f32 whose
+/// result is rounded for arithmetic in 16 bits, which is so but for denormals: those it flushes.
+struct RoundTo16Bits : ConvertOpToLLVMPattern<arith::TruncFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!isa<Float16Type, BFloat16Type>(type) || !operands.getIn().getType().isF32())
+      return rewriter.notifyMatchFailure(op, "rounds no f32 to 16 bits");
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, type,
+        rewriter.getStringAttr(type.isF16() ? "llvm.nvvm.f2f16.rn" : "llvm.nvvm.f2bf16.rn"),
+        operands.getIn());
+    return success();
+  }
+};
+} // namespace
+
 static LogicalResult convertToLlvm(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LLVMTypeConverter converter(context);
   RewritePatternSet patterns(context);
   populateMathToLLVMConversionPatterns(converter, patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  patterns.add<RoundTo16Bits>(converter, /*benefit=*/2);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalDialect<NVVM::NVVMDialect>();

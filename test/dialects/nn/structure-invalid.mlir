@@ -20,14 +20,14 @@ nn.model @m attributes {stage = "nn"} {
 // -----
 
 nn.model @m attributes {stage = "nn"} {
-  // expected-error @below {{owner and slot belong to variables of kind slot, an owner alone to those of kind copy, and to all of them}}
+  // expected-error @below {{a slot belongs to all variables of kind slot and to no others, an owner to all of kind copy, and to those of kind slot that are of one parameter}}
   nn.variable @m : tensor<1xf32> {kind = #nn<kind slot>, init = #nn.init<constant, 0.0, 0.0>}
 }
 
 // -----
 
 nn.model @m attributes {stage = "nn"} {
-  // expected-error @below {{owner and slot belong to variables of kind slot, an owner alone to those of kind copy, and to all of them}}
+  // expected-error @below {{a slot belongs to all variables of kind slot and to no others, an owner to all of kind copy, and to those of kind slot that are of one parameter}}
   nn.variable @m : tensor<1xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>}
 }
 

@@ -146,7 +146,8 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuDoes) {
 INSTANTIATE_TEST_SUITE_P(
     Models, GpuModel,
     testing::Values(Case{"mnist_cnn", {"batch=2"}, "f32"}, Case{"mnist_cnn", {"batch=2"}, "bf16"},
+                    Case{"mnist_cnn", {"batch=2"}, "f16"},
                     Case{"unet2d", {"batch=2", "size=32", "base=8", "depth=2"}, "bf16"},
                     Case{"resnet50", {"batch=2", "size=32", "stem=small", "classes=10"}, "bf16"},
                     Case{"inception_v3", {"batch=1", "size=107", "classes=10", "aux=false"}, "f32"},
-                    Case{"n2v2d", {"batch=1"}, "bf16"}));
+                    Case{"n2v2d", {"batch=1"}, "f16"}));

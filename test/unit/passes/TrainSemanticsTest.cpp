@@ -1,63 +1,16 @@
 // What the stages nn and train mean, by the reference evaluator: optimizers against their formulas,
 // several ranks against one, evaluation of a padded batch against its valid rows alone.
 
-#include "passes/Passes.h"
-#include "test/reference/Evaluator.h"
-
-#include "mlir/Parser/Parser.h"
+#include "test/unit/passes/TrainedModel.h"
 
 #include <cmath>
-#include <gtest/gtest.h>
 
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::reference;
 
 namespace {
-/// A model at stage train, and its variables from step to step.
-class Model {
-public:
-  explicit Model(const std::string &text) {
-    context.loadDialect<nn::NNDialect, comm::CommDialect>();
-    module = parseSourceString<ModuleOp>(text, &context);
-    EXPECT_TRUE(module);
-    PassManager manager(&context, ModuleOp::getOperationName(), OpPassManager::Nesting::Implicit);
-    addStagesUpTo(manager, nn::Stage::Train, ScheduleOptions());
-    EXPECT_TRUE(succeeded(manager.run(*module)));
-  }
-
-  /// One step of a program on as many ranks as there are inputs; all ranks assign the same.
-  std::vector<Outcome> run(StringRef program, ArrayRef<Tensors> inputs) {
-    nn::ModelOp model = *module->getOps<nn::ModelOp>().begin();
-    auto op = cast<nn::ProgramOp>(SymbolTable::lookupSymbolIn(model, program));
-    FailureOr<std::vector<Outcome>> outcomes = evaluate(op, variables, inputs);
-    EXPECT_TRUE(succeeded(outcomes));
-    for (const Outcome &outcome : *outcomes)
-      for (const auto &[name, tensor] : outcome.assigned)
-        EXPECT_EQ(tensor.data, outcomes->front().assigned.at(name).data) << name;
-    for (const auto &[name, tensor] : outcomes->front().assigned)
-      variables[name] = tensor;
-    return *outcomes;
-  }
-
-  double &at(const std::string &name, size_t i = 0) { return variables.at(name).data[i]; }
-  bool isAssigned(const std::string &name) const { return variables.count(name) > 0; }
-  bool hasVariable(StringRef name) {
-    return SymbolTable::lookupSymbolIn(*module->getOps<nn::ModelOp>().begin(), name) != nullptr;
-  }
-  void set(const std::string &name, double value) { variables[name] = scalar(value); }
-  static Tensor scalar(double value) { return filled({}, {value}); }
-  static Tensor filled(ArrayRef<int64_t> shape, std::vector<double> data) {
-    Tensor tensor(shape);
-    tensor.data = std::move(data);
-    return tensor;
-  }
-
-private:
-  MLIRContext context;
-  OwningOpRef<ModuleOp> module;
-  Tensors variables;
-};
+using Model = test::TrainedModel;
 
 //===- Optimizers -----------------------------------------------------------------------------===//
 

@@ -1,0 +1,116 @@
+"""Whole training steps of artifacts for GPUs, without one: their PTX on the emulator, their library kernels as their
+plans' own graphs say, on streams that run late. What five steps make of the weights is what the CPU makes of them, as
+closely as the precision has it."""
+import json
+import os
+import struct
+
+from combinations import disks
+from support import MODELS, check, digits, distance, has, on_test_device, read_safetensors, run, same_file, skip, workspace
+
+import numpy as np
+
+STEPS = 5
+RATE = ["--epochs", 1]  # in which it falls, however few of its steps are run
+# Of how far the weights move: beside the CPU in the same precision, or in f32 where the CPU has no bf16.
+MOST = {"strict": 2e-4, "fast": 2e-2, "f16": 2e-2, "bf16": 0.06 if has("avx512_bf16") else 0.4}
+OPTIONS = {"strict": ["--math=strict"], "fast": [], "f16": ["--precision=f16"], "bf16": ["--precision=bf16"]}
+
+
+def pictures(directory):
+    """Noise of ten classes."""
+    random = np.random.default_rng(0)
+    np.save(directory / "image.npy", random.integers(0, 255, (32, 16, 16, 3), dtype=np.uint8))
+    np.save(directory / "label.npy", random.integers(0, 10, 32, dtype=np.int32))
+    return ["--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy"]
+
+
+# Sizes at which sums of a normalization have terms enough to be stable. Blocks start as their shortcuts: noise that
+# deep does not grow from step to step.
+CASES = {
+    "mnist_cnn": (digits, ["batch=8"], ("strict", "fast", "f16", "bf16")),
+    "unet2d": (lambda directory: disks(directory, size=32), ["base=8", "depth=2", "size=32", "predict.size=32", "batch=2"],
+               ("strict", "f16", "bf16")),
+    "resnet50": (pictures, ["stem=small", "size=16", "classes=10", "batch=2", "zero_init_residual=true"], ("strict",)),
+}
+
+
+def overwrite(path, name, value):
+    """The first number of a tensor in f32."""
+    blob = bytearray(path.read_bytes())
+    size = struct.unpack("<Q", blob[:8])[0]
+    begin = 8 + size + json.loads(blob[8:8 + size])[name]["data_offsets"][0]
+    blob[begin:begin + 4] = struct.pack("<f", value)
+    path.write_bytes(blob)
+
+
+class Case:
+    def __init__(self, model, emulated, directory):
+        self.model, self.emulated, self.directory = model, emulated, directory
+        make, sets, self.plans = CASES[model]
+        directory.mkdir()
+        self.data = make(directory)
+        self.sets = [word for each in sets for word in ("--set", each)]
+
+    def compiled(self, target, *options):
+        artifact = self.directory / f"{target.replace(':', '-')}.dlx"
+        run("dlc", "compile", MODELS / f"{self.model}.dl", *self.sets, f"--target={target}", *options, "-o", artifact)
+        return artifact
+
+    def trained(self, artifact, name, *options, program=None, steps=STEPS):
+        weights = self.directory / f"{name}.safetensors"
+        run(program or self.emulated, *options, "train", artifact, *self.data, *RATE, "--steps", steps, "--save", weights,
+            "--run", self.directory / name)
+        return weights
+
+    def compare(self):
+        for plan in self.plans:
+            cpu = self.compiled("cpu:native", *OPTIONS["bf16" if plan == "bf16" and has("avx512_bf16") else "strict"])
+            start, end = (read_safetensors(self.trained(cpu, f"cpu-{plan}-{steps}", program="dlc-run", steps=steps))
+                          for steps in (1, STEPS))
+            got = read_safetensors(self.trained(self.compiled("cuda:h200", *OPTIONS[plan]), plan))
+            check(got.keys() == end.keys(), f"{self.model}: {got.keys() ^ end.keys()}")
+            names = [name for name in end if end[name].dtype == np.float32]
+            moved, apart = (np.sqrt(sum(np.square((one[name] - end[name]).astype(np.float64)).sum() for name in names))
+                            for one in (start, got))
+            print(f"{self.model} {plan}: {apart / moved:.1e} of the way")
+            check(moved > 0 and apart < MOST[plan] * moved, f"{self.model} {plan}: {apart} apart after {moved}")
+
+    def overflow(self):
+        """A step whose gradients leave f16 changes nothing but the loss scale, the next ones go on."""
+        artifact = self.compiled("cuda:h200", "--precision=f16")
+        before, checkpoint = self.trained(artifact, "overflow", steps=2), self.directory / "overflow/last.safetensors"
+        overwrite(checkpoint, "optimizer.loss_scale", 2.0**40)
+        for steps, scale, skipped in (3, 2.0**39, 1), (4, 2.0**38, 2):
+            after = self.directory / f"skipped-{skipped}.safetensors"
+            run(self.emulated, "train", artifact, *self.data, *RATE, "--steps", steps, "--save", after, "--run",
+                self.directory / "overflow", "--resume")
+            same_file(after, before, "a step that is skipped")
+            state = read_safetensors(checkpoint)
+            check((state["optimizer.loss_scale"], state["optimizer.skipped_steps"]) == (scale, skipped), f"after {steps}: {state}")
+        overwrite(checkpoint, "optimizer.loss_scale", 2.0**10)
+        run(self.emulated, "train", artifact, *self.data, *RATE, "--steps", 5, "--save", after, "--run", self.directory / "overflow", "--resume")
+        check(np.isfinite(distance(after, before)) and distance(after, before) > 0, "the steps behind it do not train")
+
+    def repeat(self):
+        """Other orders of streams, a cut and ranks."""
+        artifact = self.compiled("cuda:h200", "--bucket-size=100000")
+        os.environ["DLC_ASYNCHRONOUS_SEED"] = "1"
+        whole, ranks = self.trained(artifact, "whole"), self.trained(artifact, "ranks", "-np", 2)
+        os.environ["DLC_ASYNCHRONOUS_SEED"] = "2"
+        same_file(self.trained(artifact, "again"), whole, "another order")
+        same_file(self.trained(artifact, "again-ranks", "-np", 2), ranks, "another order, two ranks")
+        self.trained(artifact, "cut", steps=2)
+        weights = self.directory / "resumed.safetensors"
+        run(self.emulated, "train", artifact, *self.data, *RATE, "--steps", STEPS, "--save", weights, "--run", self.directory / "cut", "--resume")
+        same_file(weights, whole, "a run that was cut")
+
+
+def cases(*models):
+    """Their cases, where there is a library that plans for GPUs."""
+    if "cuda         cuDNN" not in run("dlc-run", "--check")[0]:
+        check("DLC_REQUIRE_CUDA" not in os.environ, "cuDNN was not found")
+        skip("no cuDNN, which plans for GPUs")
+    directory = workspace()
+    emulated = on_test_device(directory, "dlc_cuda.so")
+    return [Case(model, emulated, directory / model) for model in models]
