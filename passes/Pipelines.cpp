@@ -146,6 +146,7 @@ void dlc::buildExecPipeline(OpPassManager &manager) {
   // Where a variable lies is decided with what updates it; instructions are still few to move.
   model.addPass(createCombineUpdates());
   // Buckets have their sizes now.
+  model.addPass(createCheckGradients());
   model.addPass(createAccumulateGradients());
   // Events are instructions, so they come before live intervals are counted.
   model.addPass(createAssignStreams());

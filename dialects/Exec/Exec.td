@@ -167,6 +167,15 @@ def Exec_AccumulateOp : Exec_Instruction<"accumulate", [DeclareOpInterfaceMethod
   let assemblyFormat = "$kernel `(` $bucket `,` $sum `)` attr-dict `:` type($bucket)";
 }
 
+def Exec_CheckOp : Exec_Instruction<"check"> {
+  let summary = "counts what is not finite in slices of buckets, once it is multiplied by a scalar";
+  let description = [{
+    Stands for dispatches until the slices have their final places; dlc-check-gradients puts those there.
+  }];
+  let arguments = (ins Variadic<Exec_BufferType>:$slices, Exec_BufferType:$scale, Exec_BufferType:$count);
+  let assemblyFormat = "$slices `by` $scale `into` $count attr-dict `:` qualified(type($slices)) `by` qualified(type($scale)) `into` qualified(type($count))";
+}
+
 def Exec_RecallOp : Exec_Instruction<"recall", [AllTypesMatch<["bucket", "sum"]>]> {
   let summary = "keeps what a bucket holds after its all-reduce for all micro-batches of a step";
   let description = [{

@@ -264,6 +264,17 @@ bool ConcatOp::keepsRows(HasRows) { return getDim() != 0; }
 bool ReduceSumOp::keepsRows(HasRows) { return !llvm::is_contained(getDims(), 0); }
 bool ReduceMaxOp::keepsRows(HasRows) { return !llvm::is_contained(getDims(), 0); }
 
+//===- Gradients ------------------------------------------------------------------------------===//
+
+LogicalResult CountNonfiniteOp::verify() {
+  auto isF32 = [](Value value) { return tensorType(value).getElementType().isF32(); };
+  auto isScalar = [](Value value) { return tensorType(value).getRank() == 0; };
+  if (getGradients().empty() || !llvm::all_of(getOperands(), isF32) || !isF32(getCount()) ||
+      !isScalar(getScale()) || !isScalar(getCount()))
+    return emitOpError("counts elements of tensors of f32, by scalars of f32");
+  return success();
+}
+
 //===- Blocks ---------------------------------------------------------------------------------===//
 
 static bool isAligned(const rt::Layout &layout, size_t dim, int64_t position) {

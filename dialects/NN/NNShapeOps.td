@@ -49,6 +49,21 @@ class NN_ReduceOp<string mnemonic, string text, list<Trait> traits = []>
 def NN_ReduceSumOp : NN_ReduceOp<"reduce_sum", "sum over dimensions", [NN_Composite]>;
 def NN_ReduceMaxOp : NN_ReduceOp<"reduce_max", "maximum over dimensions; equal ones share the gradient">;
 
+def NN_CountNonfiniteOp : NN_Op<"count_nonfinite", [Pure]> {
+  let summary = "how many elements of sums over ranks are infinite or not a number once they are multiplied by a scalar";
+  let description = [{
+    Reads gradients where they lie, whatever their layouts: stage exec counts those at once that lie one behind the other
+    in a bucket.
+    ```mlir
+    %n = nn.count_nonfinite %a, %b, %scale : (tensor<3xf32>, tensor<4x5xf32>, tensor<f32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<NN_FloatTensor>:$gradients, NN_FloatTensor:$scale);
+  let results = (outs NN_FloatTensor:$count);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 def NN_ReshapeOp : NN_TypedOp<"reshape", [NN_Differentiable, NN_MovesElements, NN_Rows, NN_Windows]> {
   let summary = "same elements in logical row-major order";
   let arguments = (ins NN_Tensor:$x);

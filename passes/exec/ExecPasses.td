@@ -27,6 +27,14 @@ def CombineUpdates : Pass<"dlc-combine-updates", "::dlc::nn::ModelOp"> {
   }];
 }
 
+def CheckGradients : Pass<"dlc-check-gradients", "::dlc::nn::ModelOp"> {
+  let summary = "counts what is not finite in slices that lie one behind the other by one kernel";
+  let description = [{
+    Slices have their final places. Each exec.check becomes a reduction over every run of slices without a gap, whatever
+    their shapes, and a kernel that adds up what those count.
+  }];
+}
+
 def AccumulateGradients : Pass<"dlc-accumulate-gradients", "::dlc::nn::ModelOp"> {
   let summary = "gives every bucket a sum over the micro-batches of a step";
   let description = [{

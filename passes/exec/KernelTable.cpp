@@ -165,20 +165,30 @@ FailureOr<KernelUse> KernelTable::generated(nn::FusedOp op) {
   return use;
 }
 
-exec::KernelOp dlc::createKernel(exec::ClusterOp cluster, StringRef name, StringRef category,
-                                 SymbolTable &symbols, const rt::KernelPlanner &planner) {
-  Block &body = cluster.getBody().front();
-  FailureOr<GeneratedKernel> plan = planGeneratedKernel(body, planner.target().loops);
+SmallVector<exec::KernelOp> dlc::createKernels(exec::ClusterOp cluster, StringRef name,
+                                               StringRef category, SymbolTable &symbols,
+                                               const rt::KernelPlanner &planner) {
+  FailureOr<GeneratedKernel> plan =
+      planGeneratedKernel(cluster.getBody().front(), planner.target().loops);
   if (failed(plan))
     return {};
   plan->writeTo(cluster);
-  assert(plan->stages.size() == 1 && plan->scratch.empty() && "elementwise");
-  const GeneratedStage &stage = plan->stages.front();
   OpBuilder builder(cluster->getContext());
   builder.setInsertionPointAfter(cluster);
-  auto cost = static_cast<uint64_t>(planner.generatedCost(stage.bytes, stage.flops));
-  exec::KernelOp kernel = createStage(builder, cluster.getLoc(), name, category, cluster, *plan,
-                                      /*index=*/0, cost);
-  symbols.insert(kernel);
-  return kernel;
+  SmallVector<exec::KernelOp> kernels;
+  for (auto [index, stage] : llvm::enumerate(plan->stages)) {
+    auto cost = static_cast<uint64_t>(planner.generatedCost(stage.bytes, stage.flops));
+    std::string own = index == 0 ? name.str() : (name + "_stage_" + Twine(index)).str();
+    kernels.push_back(createStage(builder, cluster.getLoc(), own, category, cluster, *plan,
+                                  static_cast<unsigned>(index), cost));
+    symbols.insert(kernels.back());
+  }
+  return kernels;
+}
+
+exec::KernelOp dlc::createKernel(exec::ClusterOp cluster, StringRef name, StringRef category,
+                                 SymbolTable &symbols, const rt::KernelPlanner &planner) {
+  SmallVector<exec::KernelOp> kernels = createKernels(cluster, name, category, symbols, planner);
+  assert(kernels.size() < 2 && "elementwise");
+  return kernels.empty() ? exec::KernelOp() : kernels.front();
 }

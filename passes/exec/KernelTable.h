@@ -45,6 +45,12 @@ private:
   llvm::StringMap<unsigned> names;                // next number by base name
 };
 
+/// Plans a cluster and makes its stages kernels of a category of its own; none after a diagnostic.
+llvm::SmallVector<exec::KernelOp> createKernels(exec::ClusterOp cluster, llvm::StringRef name,
+                                                llvm::StringRef category,
+                                                mlir::SymbolTable &symbols,
+                                                const rt::KernelPlanner &planner);
+
 /// Plans an elementwise cluster, which fits one stage, and makes it a kernel of a category of its
 /// own; null after a diagnostic.
 exec::KernelOp createKernel(exec::ClusterOp cluster, llvm::StringRef name, llvm::StringRef category,

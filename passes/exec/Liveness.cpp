@@ -51,7 +51,7 @@ SmallVector<exec::Access> dlc::accessesOf(Operation *op, SymbolTable &kernels) {
     llvm::fill(accesses, Access::ReadWrite);
   } else if (isa<exec::UploadOp>(op)) {
     llvm::fill(accesses, Access::Write);
-  } else if (isa<exec::CopyOp>(op)) {
+  } else if (isa<exec::CopyOp, exec::CheckOp>(op)) {
     accesses.back() = Access::Write;
   }
   return accesses;

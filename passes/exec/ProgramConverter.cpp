@@ -228,6 +228,8 @@ LogicalResult ProgramConverter::convertOp(Operation *op) {
                          exec::StreamAttr());
     return success();
   }
+  if (auto count = dyn_cast<nn::CountNonfiniteOp>(op))
+    return check(count);
   if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) {
     if (!nn::layoutOf(nn::tensorType(reshape.getX())).isRowMajor() ||
         !nn::layoutOf(reshape.getType()).isRowMajor())
@@ -241,6 +243,18 @@ LogicalResult ProgramConverter::convertOp(Operation *op) {
     return failed(use) ? failure() : dispatch(op, *use);
   }
   return op->emitOpError("has no kernel: neither a library nor a cluster runs it");
+}
+
+LogicalResult ProgramConverter::check(nn::CountNonfiniteOp op) {
+  SmallVector<Value> slices;
+  for (Value gradient : op.getGradients()) {
+    slices.push_back(bufferOf(gradient));
+    if (exec::rootOf(slices.back()).buffer.getArena() != ArenaKind::Gradients)
+      return op.emitOpError("reads ") << gradient << ", which lies in no bucket";
+  }
+  exec::CheckOp::create(instructions, op.getLoc(), slices, bufferOf(op.getScale()),
+                        bufferOf(op.getCount()));
+  return success();
 }
 
 LogicalResult ProgramConverter::dispatch(Operation *op, const KernelUse &use) {

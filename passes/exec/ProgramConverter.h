@@ -36,6 +36,7 @@ private:
   // What runs.
   void upload();
   llvm::LogicalResult convertOp(mlir::Operation *op);
+  llvm::LogicalResult check(nn::CountNonfiniteOp op);
   llvm::LogicalResult dispatch(mlir::Operation *op, const KernelUse &use);
   exec::Phase phaseOf(mlir::Operation *op) const;
   exec::PhaseAttr collectivePhase(comm::StartOp start) const;

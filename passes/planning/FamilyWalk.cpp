@@ -178,6 +178,8 @@ bool FamilyWalk::visit(size_t position) {
     visitMovement(movement);
   else if (isa<comm::AllReduceOp>(op))
     visitCollective(op);
+  else if (isa<nn::CountNonfiniteOp>(op))
+    costs[current] = 0; // reads everything as it lies, whatever the choice
   else if (isa<nn::ReductionOpInterface>(op))
     costs[current] += passCost(op->getOperand(0), plan.layoutOf(op->getOperand(0)), 1);
   else if (auto assign = dyn_cast<nn::AssignOp>(op)) {

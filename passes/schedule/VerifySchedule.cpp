@@ -73,8 +73,9 @@ static LogicalResult verifyStart(comm::StartOp start, int64_t bucket) {
 /// True for what the exec stage knows: kernels, collectives, views, and what touches variables and
 /// results.
 static bool hasPlace(Operation *op) {
-  return hasRequest(op) || isa<nn::FusedOp, nn::ReadOp, nn::AssignOp, nn::ReshapeOp, nn::LossOp,
-                               nn::MetricOp, nn::OutputOp, comm::StartOp, comm::WaitOp>(op);
+  return hasRequest(op) ||
+         isa<nn::FusedOp, nn::ReadOp, nn::AssignOp, nn::ReshapeOp, nn::CountNonfiniteOp, nn::LossOp,
+             nn::MetricOp, nn::OutputOp, comm::StartOp, comm::WaitOp>(op);
 }
 
 static LogicalResult verifyProgram(nn::ProgramOp program) {

@@ -2,8 +2,6 @@
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
@@ -76,29 +74,19 @@ Value LossScale::select(Value condition, Value yes, Value no) {
   return SelectOp::create(b, yes.getType(), broadcast(b, tensorType(yes), condition), yes, no);
 }
 
-/// How many elements are infinite or not a number.
-static Value countWild(ImplicitLocOpBuilder &b, Value x) {
-  auto type = tensorType(x);
-  Value isTame =
-      compare(b, Comparison::LE, AbsOp::create(b, type, x), std::numeric_limits<float>::max());
-  Value wild = SelectOp::create(b, type, isTame, constant(b, type, 0), constant(b, type, 1));
-  if (type.getRank() == 0)
-    return wild;
-  return ReduceSumOp::create(b, wild, llvm::to_vector(llvm::seq<int64_t>(0, type.getRank())));
-}
-
 void LossScale::unscale(ArrayRef<GradientOp> gradients) {
-  Value inverse = DivOp::create(b, scalar(b, 1), scale), wild;
+  Value inverse = DivOp::create(b, scalar(b, 1), scale);
+  SmallVector<Value> sums = llvm::map_to_vector(
+      gradients, [](GradientOp gradient) -> Value { return gradient.getValue(); });
+  Value wild = CountNonfiniteOp::create(b, inverse.getType(), sums, inverse);
+  isFinite = compare(b, Comparison::EQ, wild, 0);
   for (GradientOp gradient : gradients) {
     stamp.role.variable = gradient.getVariableAttr();
-    Value scaled = gradient.getValue();
-    Value value = MulOp::create(b, scaled, broadcast(b, tensorType(scaled), inverse));
-    gradient.getValueMutable().assign(value);
-    Value count = countWild(b, value);
-    wild = wild ? AddOp::create(b, wild, count).getResult() : count;
+    Value sum = gradient.getValue();
+    gradient.getValueMutable().assign(
+        MulOp::create(b, sum, broadcast(b, tensorType(sum), inverse)));
   }
   stamp.role.variable = {};
-  isFinite = compare(b, Comparison::EQ, wild, 0);
   for (GradientOp gradient : gradients.drop_back())
     gradient->moveBefore(gradients.back());
 }

@@ -11,6 +11,8 @@ from support import MODELS, check, run, skip, workspace
 
 DEVICES = {"a100": "sm_80", "rtx4090": "sm_89", "h100": "sm_90", "h200": "sm_90", "b200": "sm_100", "rtx5090": "sm_120"}
 
+PRECISIONS = {"mnist_cnn": "bf16", "resnet50": "bf16", "unet2d": "bf16", "inception_v3": "f16", "n2v2d": "f16", "vgg16": "f16"}
+
 
 def models():
     for model in sorted(MODELS.glob("*.dl")):
@@ -21,11 +23,14 @@ def models():
 def compiles(home):
     """A binary for the device and the text for others."""
     for model in models():
-        precision = "bf16" if model.stem in ("resnet50", "unet2d", "mnist_cnn") else "f32"
+        precision = PRECISIONS.get(model.stem, "f32")
         _, said = run("dlc", "compile", model, "--target=cuda:h200", f"--precision={precision}", "-o", home / "m.dlx")
         check("warning" not in said, f"{model.stem}: {said}")
         described = json.loads(run("dlc", "inspect", home / "m.dlx", "--json")[0])
         check(described["target"]["name"] == "cuda:h200", described["target"])
+        check(described["target"]["precision"] == precision, described["target"])
+        memory = described["memory"]
+        check(memory["bytes"] <= 1.10 * memory["lower_bound"], f"{model.stem}: {memory}")
         dispatches = [dispatch for program in described["programs"] for dispatch in program["dispatches"]]
         for dispatch in dispatches:
             launch = dispatch["launch"]

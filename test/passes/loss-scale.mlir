@@ -25,11 +25,10 @@ nn.model @m attributes {stage = "nn", precision = "f16", batch = 2 : i64, train 
     // CHECK: nn.broadcast %[[SEED]]
     // CHECK: %[[SUM:.*]] = comm.all_reduce
     // CHECK: %[[INVERSE:.*]] = nn.div
-    // CHECK: nn.broadcast %[[INVERSE]]
-    // CHECK: %[[G:.*]] = nn.mul %[[SUM]],
-    // CHECK: nn.abs %[[G]]
-    // CHECK: %[[WILD:.*]] = nn.reduce_sum
+    // CHECK-NEXT: %[[WILD:.*]] = nn.count_nonfinite %[[SUM]], %[[INVERSE]]
     // CHECK: %[[FINITE:.*]] = nn.compare eq %[[WILD]], {{.*}} -> tensor<i1>
+    // CHECK: nn.broadcast %[[INVERSE]]
+    // CHECK: nn.mul %[[SUM]],
     // CHECK: nn.assign @optimizer.loss_scale
     // CHECK: nn.assign @optimizer.good_steps
     // CHECK: nn.assign @optimizer.skipped_steps

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -107,6 +108,16 @@ static Tensor reshaped(Value result, const Tensor &x) {
   return y;
 }
 
+/// Of f32: what f64 holds beyond that would be infinite.
+static Tensor countNonfinite(Operands x) {
+  Tensor count((ArrayRef<int64_t>()));
+  double scale = x.back()->data[0];
+  for (const Tensor *gradient : x.drop_back())
+    for (double value : gradient->data)
+      count.data[0] += !(std::fabs(value * scale) <= std::numeric_limits<float>::max());
+  return count;
+}
+
 Results reference::evaluateShape(Operation *op, Operands x) {
   auto one = [](Tensor y) -> Results { return std::vector<Tensor>{std::move(y)}; };
   return TypeSwitch<Operation *, Results>(op)
@@ -121,6 +132,7 @@ Results reference::evaluateShape(Operation *op, Operands x) {
         return one(
             reduce(op, *x[0], lowest, [](double a, double b) { return a >= b || a != a ? a : b; }));
       })
+      .Case([&](CountNonfiniteOp) { return one(countNonfinite(x)); })
       .Case([&](ReshapeOp op) { return one(reshaped(op.getY(), *x[0])); })
       .Case([&](TransposeOp op) { return one(transpose(op, *x[0])); })
       .Case([&](ConcatOp op) { return one(concat(op, x)); })

@@ -8,26 +8,27 @@ using namespace dlc;
 
 static constexpr int64_t vectorBytes = 16, mostLanes = 8, mostThreads = 256;
 
-/// Bytes of the narrowest element that lies next to its neighbour of the innermost loop.
-static int64_t narrowestBytes(const StagePlan &stage) {
-  int64_t bytes = vectorBytes;
-  auto visit = [&](const LinearForm &form, Type element) {
+/// Bytes of the widest element that lies next to its neighbour of the innermost loop; of sums, each
+/// of which is written once, only where there is nothing else.
+static int64_t widestBytes(const StagePlan &stage) {
+  int64_t bytes = 0, ofSums = 1;
+  auto visit = [](const LinearForm &form, Type element, int64_t &widest) {
     if (form.weights.back() == 1)
-      bytes = std::min<int64_t>(bytes, nn::elementBytes(element));
+      widest = std::max<int64_t>(widest, nn::elementBytes(element));
   };
   for (const ClusterNode &node : stage.nodes)
     if (node.kind == ClusterNode::Kind::Read && node.form)
-      visit(*node.form, node.element);
+      visit(*node.form, node.element, bytes);
   for (const ClusterWrite &write : stage.writes)
-    visit(write.address, write.element);
-  return bytes;
+    visit(write.address, write.element, write.reduction ? ofSums : bytes);
+  return bytes > 0 ? bytes : ofSums;
 }
 
 static int64_t lanesOf(const StagePlan &stage) {
   const StagePlan::Loop &innermost = stage.loops.back();
   if (innermost.item)
     return 1;
-  int64_t wanted = std::min(mostLanes, vectorBytes / narrowestBytes(stage));
+  int64_t wanted = std::min(mostLanes, vectorBytes / widestBytes(stage));
   // Powers of two, so that vectors stay aligned.
   return std::gcd(wanted, std::gcd(innermost.extent, innermost.last));
 }

@@ -1,10 +1,11 @@
 // How the threads of a block share an item of a stage.
 //
 // A thread computes `lanes` consecutive iterations of the innermost loop at a time, 16 bytes of its
-// narrowest operand where the loop allows it, and consecutive threads take consecutive lanes, so
-// that a warp's accesses are whole sectors. Kept iterations are shared first. Where a reduction has
-// more threads than those, its terms are shared, too, and the parts are added as a tree in shared
-// memory, in an order that depends on the plan alone.
+// widest operand where the loop allows it, and consecutive threads take consecutive lanes, so that
+// each access of a warp, of narrower operands too, is one of whole sectors side by side. Kept
+// iterations are shared first. Where a reduction has more threads than those, its terms are shared,
+// too, and the parts are added as a tree in shared memory, in an order that depends on the plan
+// alone.
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"

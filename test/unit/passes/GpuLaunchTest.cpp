@@ -1,0 +1,158 @@
+// Launches of the models' own sizes on the emulator: the first block, the last and some between,
+// over memory of which only what they touch is there. Offsets that leave 32 bits show here alone.
+
+#include "passes/codegen/GeneratedKernel.h"
+#include "passes/codegen/gpu/GenerateKernels.h"
+#include "runtime/core/BackEnd.h"
+#include "test/ptx/Emulator.h"
+#include "tools/driver/Compilation.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <iostream>
+#include <random>
+
+using namespace mlir;
+using namespace dlc;
+
+namespace {
+struct Case {
+  const char *model;
+  std::vector<std::string> sets;
+  const char *precision;
+  double used; // of sectors, at least; reorders to row-major and partial sums have less
+};
+
+void PrintTo(const Case &test, std::ostream *os) { *os << test.model << " " << test.precision; }
+
+class GpuLaunch : public testing::TestWithParam<Case> {};
+
+/// Floats from 1 to 2, small integers; whatever the order in which pages appear.
+ptx::Memory::Fill valuesOf(Type element) {
+  int64_t bytes = nn::elementBytes(element);
+  return [=](uint64_t offset) -> uint8_t {
+    uint64_t index = offset / bytes, byte = offset % bytes, noise = index * 0x9E3779B97F4A7C15;
+    if (!isa<FloatType>(element))
+      return byte == 0 ? noise >> 63 : 0;
+    uint64_t one = element.isF64()    ? 0x3FF0000000000000
+                   : element.isF32()  ? 0x3F800000
+                   : element.isBF16() ? 0x3F80
+                                      : 0x3C00;
+    return (one | (byte < 2 && bytes > 2 ? noise >> 48 : noise >> 60)) >> (8 * byte);
+  };
+}
+
+std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
+
+std::vector<uint32_t> someOf(uint32_t blocks, std::mt19937 &random) {
+  std::vector<uint32_t> chosen{0};
+  for (int i = 0; i < 3 && blocks > 2; ++i)
+    chosen.push_back(1 + random() % (blocks - 2));
+  if (blocks > 1)
+    chosen.push_back(blocks - 1);
+  llvm::sort(chosen);
+  chosen.erase(llvm::unique(chosen), chosen.end());
+  return chosen;
+}
+
+/// Bytes that launches ask for, and what the sectors of 32 bytes hold that they need for it.
+struct Traffic {
+  double asked = 0, moved = 0;
+  double used() const { return asked / moved; }
+};
+
+/// The stages of one cluster.
+class Launches {
+public:
+  Launches(exec::ClusterOp cluster, const ptx::Module &code, std::mt19937 &random)
+      : cluster(cluster), kernel(*GeneratedKernel::of(cluster)), code(code), random(random) {
+    Block &body = cluster.getBody().front();
+    for (BlockArgument argument : body.getArguments())
+      add(nn::tensorType(argument), ptx::Use::Read);
+    for (Value result : body.getTerminator()->getOperands())
+      add(nn::tensorType(result), ptx::Use::ReadWrite);
+    for (RankedTensorType type : kernel.scratch)
+      add(type, ptx::Use::ReadWrite);
+  }
+
+  /// Adds up what all blocks would do as the chosen ones did, of kernels above a megabyte.
+  void run(const llvm::StringMap<Launch> &launches, Traffic &traffic) {
+    for (auto [index, stage] : llvm::enumerate(kernel.stages)) {
+      ptx::Launch launch;
+      launch.entry = (cluster.getSymName() + "_" + Twine(index)).str();
+      launch.blocks = static_cast<uint32_t>(llvm::divideCeil(stage.extent, stage.chunk));
+      launch.threads = launches.at(launch.entry).threads;
+      for (unsigned buffer : stage.buffers)
+        launch.arguments.push_back(addresses[buffer]);
+      launch.order = someOf(launch.blocks, random);
+      ptx::Report report = ptx::Emulator(code, memory).run(launch);
+      for (const std::string &fault : report.faults)
+        ADD_FAILURE() << fault;
+      EXPECT_GT(memory.writtenBytes(), 0U) << launch.entry;
+      if (stage.bytes > 1000000)
+        addTo(traffic, launch, report.counts);
+    }
+  }
+
+private:
+  void add(RankedTensorType type, ptx::Use use) {
+    addresses.push_back(memory.add("buffer " + std::to_string(addresses.size()),
+                                   nn::physicalBytes(type), use, valuesOf(type.getElementType())));
+  }
+
+  static void addTo(Traffic &traffic, const ptx::Launch &launch, const ptx::Counts &counts) {
+    Traffic own{static_cast<double>(counts.bytes), 32 * static_cast<double>(counts.sectors)};
+    double blocks = static_cast<double>(launch.blocks) / static_cast<double>(launch.order.size());
+    // Of what lanes share, a sector holds more than is needed of it.
+    traffic.asked += blocks * std::min(own.asked, own.moved);
+    traffic.moved += blocks * own.moved;
+    if (own.used() < 0.95)
+      std::cout << launch.entry << ": " << percent(own.used()) << " of "
+                << std::llround(blocks * own.moved / 1e6) << " MB\n";
+  }
+
+  exec::ClusterOp cluster;
+  GeneratedKernel kernel;
+  const ptx::Module &code;
+  std::mt19937 &random;
+  ptx::Memory memory;
+  std::vector<uint64_t> addresses;
+};
+} // namespace
+
+TEST_P(GpuLaunch, TouchesWhatIsThereInWholeSectors) {
+  std::string reason;
+  const rt::BackEnd *cuda = rt::findBackEnd("cuda:h200", reason);
+  ASSERT_TRUE(cuda) << reason;
+  if (!cuda->makePlanner("cuda:h200", 1, reason)) {
+    ASSERT_FALSE(std::getenv("DLC_REQUIRE_CUDA")) << reason;
+    GTEST_SKIP() << reason;
+  }
+  CompileOptions options;
+  options.target = "cuda:h200";
+  options.precision = GetParam().precision;
+  options.sets = GetParam().sets;
+  Compilation compilation(options, llvm::errs());
+  ASSERT_TRUE(compilation.load(sourceOf(DLC_MODELS "/" + std::string(GetParam().model) + ".dl")));
+  ASSERT_TRUE(compilation.lower(nn::Stage::Exec));
+  llvm::StringMap<Launch> launches;
+  FailureOr<std::string> text = emitGpuClusters(compilation.model(), launches);
+  ASSERT_TRUE(succeeded(text));
+  ptx::Module code = ptx::parse(*text, reason);
+  ASSERT_EQ(reason, "");
+  std::mt19937 random(1);
+  Traffic traffic;
+  for (auto cluster : compilation.model().getOps<exec::ClusterOp>())
+    Launches(cluster, code, random).run(launches, traffic);
+  std::cout << GetParam().model << " " << GetParam().precision << ": " << percent(traffic.used())
+            << " of " << std::llround(traffic.moved / 1e6) << " MB\n";
+  EXPECT_GE(traffic.used(), GetParam().used);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, GpuLaunch,
+    testing::Values(Case{"mnist_cnn", {}, "f32", 0.8}, Case{"mnist_cnn", {}, "f16", 0.85},
+                    Case{"unet2d", {}, "bf16", 0.98}, Case{"unet3d", {}, "f16", 0.98},
+                    Case{"n2v3d", {}, "bf16", 0.75}, Case{"vgg16", {}, "f16", 0.97},
+                    Case{"resnet50", {}, "bf16", 0.95}, Case{"inception_v3", {}, "f16", 0.92}));
