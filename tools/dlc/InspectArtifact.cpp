@@ -152,7 +152,7 @@ std::vector<ScheduleItem> scheduleOf(const artifact::Artifact &root,
 unsigned architectureOf(const artifact::Target &target) {
   for (const flatbuffers::String *feature : listOf(target.features()))
     if (feature->string_view().starts_with("sm_"))
-      return static_cast<unsigned>(std::atoi(feature->c_str() + 3));
+      return static_cast<unsigned>(std::strtoul(feature->c_str() + 3, nullptr, 10));
   return 0;
 }
 
