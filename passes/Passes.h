@@ -32,7 +32,8 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                                 llvm::cl::init(DefaultDecisions::precision)};
   Option<std::string> math{*this, "math", llvm::cl::desc("strict or fast"),
                            llvm::cl::init(DefaultDecisions::math)};
-  Option<std::string> link{*this, "link", llvm::cl::desc("GBIT[:US], shm, nvlink or pcie; empty: the target's")};
+  Option<std::string> link{*this, "link",
+                           llvm::cl::desc("GBIT[:US], shm, nvlink or pcie; empty: the target's")};
   Option<uint64_t> bucketSize{*this, "bucket-size", llvm::cl::desc("bytes; 0: from the link"),
                               llvm::cl::init(0)};
   Option<std::string> wire{*this, "wire", llvm::cl::desc("type of gradients between ranks"),
