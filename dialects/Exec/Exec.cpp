@@ -145,6 +145,22 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult CheckOp::verify() {
+  auto tensorOf = [](Value buffer) { return cast<BufferType>(buffer.getType()).getTensor(); };
+  auto isF32 = [&](Value buffer) { return tensorOf(buffer).getElementType().isF32(); };
+  auto isInBucket = [](Value slice) {
+    BufferOp root = rootOf(slice).buffer;
+    return root && root.getArena() == ArenaKind::Gradients;
+  };
+  if (getSlices().empty() || !llvm::all_of(getOperands(), isF32) ||
+      !llvm::all_of(getSlices(), isInBucket))
+    return emitOpError("counts in slices of buckets, all of f32");
+  for (Value scalar : {getScale(), getCount()})
+    if (tensorOf(scalar).getRank() != 0)
+      return emitOpError("has the scale and the count in scalars, got ") << scalar.getType();
+  return success();
+}
+
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   RankedTensorType type = getBucket().getType().getTensor();

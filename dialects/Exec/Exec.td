@@ -170,8 +170,10 @@ def Exec_AccumulateOp : Exec_Instruction<"accumulate", [DeclareOpInterfaceMethod
 def Exec_CheckOp : Exec_Instruction<"check"> {
   let summary = "counts what is not finite in slices of buckets, once it is multiplied by a scalar";
   let description = [{
-    Stands for dispatches until the slices have their final places; dlc-check-gradients puts those there.
+    Stands for dispatches until the slices have their final places: dlc-check-gradients puts those there, and no model
+    leaves stage exec with one. Slices are f32 and lie in buckets.
   }];
+  let hasVerifier = 1;
   let arguments = (ins Variadic<Exec_BufferType>:$slices, Exec_BufferType:$scale, Exec_BufferType:$count);
   let assemblyFormat = "$slices `by` $scale `into` $count attr-dict `:` qualified(type($slices)) `by` qualified(type($scale)) `into` qualified(type($count))";
 }

@@ -20,8 +20,8 @@ LogicalResult VariableOp::verify() {
   if (getKind() == VariableKind::Scalar && type.getRank() != 0)
     return emitOpError("is of kind scalar and has rank ") << type.getRank();
   bool isSlot = getKind() == VariableKind::Slot, isCopy = getKind() == VariableKind::Copy;
-  if (isCopy > getOwner().has_value() || getOwner().has_value() > (isSlot || isCopy) ||
-      getSlot().has_value() != isSlot)
+  bool isOwned = getOwner().has_value(), mayBeOwned = isSlot || isCopy;
+  if ((isCopy && !isOwned) || (isOwned && !mayBeOwned) || getSlot().has_value() != isSlot)
     return emitOpError("a slot belongs to all variables of kind slot and to no others, an owner to "
                        "all of kind copy, and to those of kind slot that are of one parameter");
   return success();

@@ -20,6 +20,9 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
+// Of a kernel: a device takes no more than 4,352 bytes of them.
+static constexpr size_t mostOperands = 256;
+
 static RankedTensorType scalarType(Builder &b) { return RankedTensorType::get({}, b.getF32Type()); }
 
 /// How many elements are not finite, as a float.
@@ -127,8 +130,8 @@ private:
     });
     SmallVector<Run> joined;
     for (const Run &run : runs)
-      if (!joined.empty() && joined.back().bucket == run.bucket && joined.back().end == run.begin)
-        joined.back().end = run.end;
+      if (!joined.empty() && joined.back().bucket == run.bucket && run.begin <= joined.back().end)
+        joined.back().end = std::max(joined.back().end, run.end);
       else
         joined.push_back(run);
     return joined;
@@ -148,12 +151,29 @@ private:
                     {all, check.getScale(), counts.back()}))
         return false;
     }
-    auto type = RankedTensorType::get(static_cast<int64_t>(counts.size()), b.getF32Type());
-    counts.push_back(check.getCount());
-    if (!dispatch(b, kernels(b.getLoc(), "sum_counts", type, buildSum), counts))
+    while (counts.size() > mostOperands) {
+      SmallVector<Value> sums;
+      for (ArrayRef<Value> left = counts; !left.empty();) {
+        ArrayRef<Value> some = left.take_front(mostOperands);
+        sums.push_back(buffer(b, scalarType(b)));
+        if (!addUp(b, some, sums.back()))
+          return false;
+        left = left.drop_front(some.size());
+      }
+      counts = std::move(sums);
+    }
+    if (!addUp(b, counts, check.getCount()))
       return false;
     check.erase();
     return true;
+  }
+
+  /// False after a diagnostic.
+  bool addUp(ImplicitLocOpBuilder &b, ArrayRef<Value> counts, Value sum) {
+    auto type = RankedTensorType::get(static_cast<int64_t>(counts.size()), b.getF32Type());
+    SmallVector<Value> buffers(counts);
+    buffers.push_back(sum);
+    return dispatch(b, kernels(b.getLoc(), "sum_counts", type, buildSum), std::move(buffers));
   }
 
   static Value buffer(ImplicitLocOpBuilder &b, RankedTensorType type) {

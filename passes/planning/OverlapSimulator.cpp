@@ -21,8 +21,8 @@ std::optional<Link> Link::parse(std::string_view text) {
   // Measured between processes of one host: one pass of reading and writing per rank.
   if (text == "shm")
     return Link{200, 2};
-  // Bus bandwidths that NCCL's all-reduce is known to reach among eight GPUs: 360 GB/s by a switch
-  // of NVLink 4, 20 GB/s by PCIe 4 through the host.
+  // Bus bandwidths that NCCL's all-reduce is known to reach among eight GPUs: 360 GB/s by NVLink 4
+  // and its switch, 20 GB/s by PCIe 4 through the host. Each device's own is in its description.
   if (text == "nvlink")
     return Link{2880, 2};
   if (text == "pcie")

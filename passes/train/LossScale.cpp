@@ -114,7 +114,7 @@ void LossScale::guardAssignments() {
       assign->moveAfter(&block.back());
     b.setInsertionPoint(assign);
     b.setLoc(assign.getLoc());
-    stamp.role.variable = assign.getVariableAttr();
+    stamp.role = roleOf(assign);
     Value old = ReadOp::create(b, assign.getValue().getType(), name);
     assign.getValueMutable().assign(select(isFinite, assign.getValue(), old));
   }

@@ -115,7 +115,7 @@ CudaPlanner::CudaPlanner(const std::string &targetName, const cudnn::Functions &
                  .channelBlock = channelBlock,
                  .generatesWindows = true,
                  .link = costs.link(),
-                 .memoryBytes = costs.memoryBytes() - std::min(costs.memoryBytes(), contextBytes)};
+                 .memoryBytes = std::max(costs.memoryBytes(), contextBytes + 1) - contextBytes};
 }
 
 std::vector<cudnn::Plan> CudaPlanner::plansOf(const KernelRequest &request, size_t most,

@@ -62,8 +62,6 @@ CudaTarget::CudaTarget(const std::string &given) : given(given) {
 void CudaTarget::read(const Json &table) {
   sourceText = table.at("source");
   linkText = table.at("link");
-  if (linkText != "nvlink" && linkText != "pcie")
-    throw Error(ErrorCode::BadInput, "'link' must be nvlink or pcie");
   const Json &peaks = table.at("tflops"), &shares = table.at("shares"),
              &properties = table.at("properties");
   bf16 = positive<double>(peaks, "bf16");

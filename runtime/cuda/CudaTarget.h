@@ -37,7 +37,7 @@ public:
   /// Of the device, in bytes.
   uint64_t memoryBytes() const { return globalBytes; }
   uint64_t cacheBytes() const { return secondLevelBytes; }
-  /// Between devices of one host: "nvlink" or "pcie".
+  /// Between devices of one host, as `dlc compile --link` takes it.
   const std::string &link() const { return linkText; }
   /// Where the description is from.
   const std::string &source() const { return sourceText; }

@@ -61,10 +61,11 @@ void checkTensors(const std::vector<VariableInfo> &wanted, const TensorFile &fil
                     (mayExcept ? ", or train from the rest with --init-except " + unfit : ""));
   if (!slots.empty())
     throw Error(ErrorCode::BadInput,
-                "'" + path + "' was trained with another optimizer than model " + model +
-                    " has: it lacks " + listed(slots) +
-                    "; compile the model with that optimizer, or start a new run from the weights "
-                    "with --init");
+                "'" + path +
+                    "' was trained with another optimizer, or in another precision, than model " +
+                    model + " has: it lacks " + listed(slots) +
+                    "; compile the model as it was then, or start a new run from the weights with "
+                    "--init");
 }
 
 void leaveOut(const std::vector<std::string> &patterns, std::vector<VariableInfo> &wanted,

@@ -29,7 +29,7 @@ Destinations destinationsOf(Session &session, const std::string &program,
 /// A variable as files know it.
 struct VariableInfo {
   std::string name;
-  std::string tensor; // in files: slots are `optimizer.<slot>.<parameter>`
+  std::string tensor; // in files: slots are `optimizer.<slot>.<parameter>`, or of no parameter
   std::vector<int64_t> shape;
   artifact::VariableKind kind = artifact::VariableKind::Parameter;
 };

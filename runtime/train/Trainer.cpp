@@ -11,6 +11,7 @@
 #include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/RunConfiguration.h"
+#include "runtime/train/Signature.h"
 #include "runtime/train/TiledEvaluation.h"
 
 #include <algorithm>
@@ -559,6 +560,10 @@ void Trainer::endEpoch(double seconds, int64_t stepsDone) {
                    {"lr", schedule->rate(state.place(course.stepsPerEpoch) - 1)}};
   for (const auto &[name, value] : totals.metrics())
     record[name] = value;
+  for (const VariableInfo &variable : variablesOf(session.artifact()))
+    for (const char *figure : {"loss_scale", "skipped_steps"}) // of f16
+      if (variable.name == std::string("optimizer.") + figure)
+        record[figure] = session.read(variable.name).front();
   double monitored = totals.loss();
   if (data.hasValidation()) {
     Totals validation = validate();

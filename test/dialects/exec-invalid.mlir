@@ -100,3 +100,25 @@ nn.model @stages attributes {stage = "exec"} {
   // expected-error @below {{failed to parse NN_ClusterPlanAttr parameter 'stages'}}
   } {nn.plan = #nn.plan<stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 3, bytes = 1, flops = 4>], scratch = [], shares = []>}
 }
+
+// -----
+
+nn.model @narrow attributes {stage = "exec"} {
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<64xf16>>
+    %s = exec.buffer {arena = #exec<arena_kind transient>} : <tensor<f32>>
+    // expected-error @below {{counts in slices of buckets, all of f32}}
+    exec.check %a by %s into %s : !exec.buffer<tensor<64xf16>> by !exec.buffer<tensor<f32>> into !exec.buffer<tensor<f32>>
+  }
+}
+
+// -----
+
+nn.model @vector attributes {stage = "exec"} {
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>} : <tensor<64xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind transient>} : <tensor<2xf32>>
+    // expected-error @below {{has the scale and the count in scalars}}
+    exec.check %a by %s into %s : !exec.buffer<tensor<64xf32>> by !exec.buffer<tensor<2xf32>> into !exec.buffer<tensor<2xf32>>
+  }
+}

@@ -6,4 +6,5 @@ from emulated import cases
 for case in cases("mnist_cnn"):
     case.compare()
     case.overflow()
+    case.overflow("-np", 2, "--accumulate", 2)
     case.repeat()

@@ -1,5 +1,6 @@
 // RUN: dlc-opt %s --dlc-mixed-precision=precision=bf16 | FileCheck %s
 // RUN: dlc-opt %s --dlc-mixed-precision=precision=bf16 --dlc-mixed-precision=precision=bf16 | FileCheck %s
+// RUN: dlc-opt %s --dlc-mixed-precision=precision=f16 | sed 's/xf16/xbf16/g; s/"f16"/"bf16"/' | FileCheck %s
 // RUN: dlc-opt %s --dlc-mixed-precision | FileCheck %s --check-prefix=F32
 // RUN: not dlc-opt %s --dlc-mixed-precision=precision=f8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 

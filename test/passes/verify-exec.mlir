@@ -662,3 +662,16 @@ nn.model @metric_twice attributes {stage = "exec"} {
     exec.download "iou"(%a, %b) {kind = #exec<result metric>} : !exec.buffer<tensor<f32>>, !exec.buffer<tensor<f32>>
   }
 }
+
+// -----
+
+nn.model @unchecked attributes {stage = "exec"} {
+  exec.arena @g {kind = #exec<arena_kind gradients>, bytes = 64 : i64}
+  exec.arena @t {kind = #exec<arena_kind transient>, bytes = 64 : i64}
+  exec.program @train {
+    %a = exec.buffer {arena = #exec<arena_kind gradients>, offset = 0 : i64} : <tensor<16xf32>>
+    %s = exec.buffer {arena = #exec<arena_kind transient>, offset = 0 : i64} : <tensor<f32>>
+    // expected-error @below {{is left; run dlc-check-gradients}}
+    exec.check %a by %s into %s : !exec.buffer<tensor<16xf32>> by !exec.buffer<tensor<f32>> into !exec.buffer<tensor<f32>>
+  }
+}

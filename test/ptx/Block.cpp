@@ -136,6 +136,8 @@ std::optional<std::string> Block::evaluateInto(Thread &thread, uint32_t number,
   for (size_t i = 0; i < in.operands.size(); ++i)
     if (!valueOf(thread, number, in.operands[i], values[i]))
       return at(number, in, "reads a register that was never written");
+  if (dividesByZero(in, values))
+    return at(number, in, "divides by zero, which has no result");
   set(thread, in.results.front(), evaluate(in, values));
   return std::nullopt;
 }

@@ -160,10 +160,8 @@ uint64_t highHalf(const Instruction &in, uint64_t x, uint64_t y) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(x) * y >> width);
 }
 
-/// Quotient or remainder; of a division by zero, which has no result, zero.
+/// Quotient or remainder.
 uint64_t divided(const Instruction &in, uint64_t x, uint64_t y) {
-  if (y == 0)
-    return 0;
   if (!isSigned(in.type))
     return in.op == Op::Div ? x / y : x % y;
   __int128 a = signExtended(x, bitsOf(in.type)), b = signExtended(y, bitsOf(in.type));
@@ -210,8 +208,10 @@ uint64_t field(const Instruction &in, uint64_t x, uint64_t from, uint64_t count)
   unsigned width = bitsOf(in.type);
   from &= 255;
   count &= 255;
-  if (count == 0 || from >= width)
+  if (count == 0)
     return 0;
+  if (from >= width)
+    return isSigned(in.type) && signExtended(x, width) < 0 ? ~uint64_t{0} : 0;
   auto length = static_cast<unsigned>(std::min<uint64_t>(count, width - from));
   uint64_t value = x >> from & mask(length);
   return isSigned(in.type) ? static_cast<uint64_t>(signExtended(value, length)) : value;
@@ -400,6 +400,11 @@ uint64_t toFloating(const Instruction &in, double x) {
   }
 }
 
+/// What a conversion reads: .ftz is of f32, on either side; subnormals of f16 are kept.
+double sourceOf(const Instruction &in, uint64_t x) {
+  return floatingOf(in.sourceType, in.flushes && in.sourceType == Type::F32, x);
+}
+
 /// Integers to floats, in one rounding.
 uint64_t fromInteger(const Instruction &in, uint64_t x) {
   unsigned width = bitsOf(in.sourceType);
@@ -415,7 +420,7 @@ uint64_t converted(const Instruction &in, const uint64_t *operands) {
   uint64_t x = operands[0] & mask(bitsOf(in.sourceType));
   if (in.type == Type::BF16X2 || in.type == Type::F16X2) { // the first operand is the upper half
     auto half = [&](uint64_t y) {
-      double value = floatingOf(in.sourceType, in.flushes, y);
+      double value = sourceOf(in, y);
       return in.type == Type::BF16X2 ? toBF16(value) : toF16(value);
     };
     return half(operands[0]) << 16 | half(operands[1]);
@@ -426,7 +431,7 @@ uint64_t converted(const Instruction &in, const uint64_t *operands) {
                                    : x;
   if (!fromFloat)
     return fromInteger(in, x);
-  double value = floatingOf(in.sourceType, in.flushes, x);
+  double value = sourceOf(in, x);
   if (!toFloat)
     return toInteger(in, value);
   bool isWhole = in.type == in.sourceType && in.rounding != Rounding::None;
@@ -472,10 +477,17 @@ uint64_t result(const Instruction &in, const uint64_t *operands) {
 
 } // namespace
 
+bool dividesByZero(const Instruction &in, const uint64_t *given) {
+  bool divides = in.op == Op::Div || in.op == Op::Rem;
+  return divides && !isFloating(in.type) && (given[1] & mask(bitsOf(in.type))) == 0;
+}
+
 uint64_t evaluate(const Instruction &in, const uint64_t *given) {
   uint64_t operands[3];
   for (int i = 0; i < 3; ++i)
     operands[i] = in.op == Op::Cvt ? given[i] : given[i] & mask(bitsOf(in.type));
+  if (in.op == Op::Shl || in.op == Op::Shr)
+    operands[1] = given[1]; // of 32 bits whatever is shifted
   uint64_t value = result(in, operands);
   if (in.op == Op::Setp)
     return value & 1;

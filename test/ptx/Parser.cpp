@@ -387,7 +387,7 @@ void Parser::parseInstruction(Entry &entry) {
 
 /// Refuses at once what could not be evaluated.
 void Parser::checkTypes(const Instruction &in, const std::string &opcode) const {
-  constexpr uint64_t values[3] = {};
+  constexpr uint64_t values[3] = {1, 1, 1};
   if (in.operands.size() > 3)
     fail("too many operands");
   try {

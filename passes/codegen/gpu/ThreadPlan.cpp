@@ -9,9 +9,10 @@ using namespace dlc;
 static constexpr int64_t vectorBytes = 16, mostLanes = 8, mostThreads = 256;
 
 /// Bytes of the widest element that lies next to its neighbour of the innermost loop; of sums, each
-/// of which is written once, only where there is nothing else.
+/// of which is written once, only where there is nothing else; of a vector where there is nothing
+/// at all, so that threads take one iteration each.
 static int64_t widestBytes(const StagePlan &stage) {
-  int64_t bytes = 0, ofSums = 1;
+  int64_t bytes = 0, ofSums = 0;
   auto visit = [](const LinearForm &form, Type element, int64_t &widest) {
     if (form.weights.back() == 1)
       widest = std::max<int64_t>(widest, nn::elementBytes(element));
@@ -21,7 +22,7 @@ static int64_t widestBytes(const StagePlan &stage) {
       visit(*node.form, node.element, bytes);
   for (const ClusterWrite &write : stage.writes)
     visit(write.address, write.element, write.reduction ? ofSums : bytes);
-  return bytes > 0 ? bytes : ofSums;
+  return bytes > 0 ? bytes : ofSums > 0 ? ofSums : vectorBytes;
 }
 
 static int64_t lanesOf(const StagePlan &stage) {

@@ -188,3 +188,9 @@
 
 // expected-error @below {{dim -1 is outside of 'tensor<2xi32>'}}
 %x = nn.iota {dim = -1 : i64} : tensor<2xi32>
+
+// -----
+
+%x = nn.constant dense<2.0> : tensor<3xf32>
+// expected-error @below {{counts elements of tensors of f32, by scalars of f32}}
+%n = nn.count_nonfinite %x, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>

@@ -40,3 +40,7 @@
   %y = nn.add %a, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   nn.yield %y : tensor<2xf32>
 }
+
+%scale = nn.constant dense<2.0> : tensor<f32>
+// CHECK: nn.count_nonfinite %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x3x4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<f32>
+%wild = nn.count_nonfinite %x, %v, %scale : (tensor<2x3x4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<f32>

@@ -27,8 +27,10 @@ TEST(Occupancy, IsThatOfNvidiasCalculator) {
     int major, minor, threads;
     size_t shared;
   };
-  for (Device device : {Device{8, 0, 2048, 164}, Device{8, 9, 1536, 100}, Device{9, 0, 2048, 228},
-                        Device{10, 0, 2048, 228}, Device{12, 0, 1536, 100}}) {
+  for (Device device :
+       {Device{8, 0, 2048, 164}, Device{8, 6, 1536, 100}, Device{8, 7, 1536, 164},
+        Device{8, 9, 1536, 100}, Device{9, 0, 2048, 228}, Device{10, 0, 2048, 228},
+        Device{10, 3, 2048, 228}, Device{12, 0, 1536, 100}, Device{12, 1, 1536, 100}}) {
     cudaOccDeviceProp properties;
     properties.computeMajor = device.major;
     properties.computeMinor = device.minor;

@@ -134,12 +134,19 @@ std::vector<Tensor> ClusterRunner::runOnGpu(const std::vector<Tensor> &operands)
   return GpuCluster(*module).run(operands);
 }
 
+/// Sums of ones are exact in whatever order.
+static bool isCount(Operation *op) {
+  auto sum = dyn_cast<nn::ReduceSumOp>(op);
+  auto choice = sum ? sum.getX().getDefiningOp<nn::SelectOp>() : nn::SelectOp();
+  return choice && nn::splatValue(choice.getA()) == 0 && nn::splatValue(choice.getB()) == 1;
+}
+
 bool ClusterRunner::mayDifferOnGpu(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
   bool isWide = nn::isTensor(value.getType()) && getElementTypeOrSelf(value.getType()).isF64();
-  return isWide || isa<nn::ReductionOpInterface, nn::PowOp>(op) ||
+  return isWide || (isa<nn::ReductionOpInterface, nn::PowOp>(op) && !isCount(op)) ||
          llvm::any_of(op->getOperands(), mayDifferOnGpu);
 }
 

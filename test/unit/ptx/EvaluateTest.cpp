@@ -96,6 +96,9 @@ TEST(PtxEvaluate, Bits) {
   EXPECT_EQ(result("prmt.b32", 0x80, 0, 0x8), 0x808080FFU) << "repeats the sign of a byte";
   EXPECT_EQ(result("bfe.u32", 0xABCD1234, 8, 8), 0x12U);
   EXPECT_EQ(result("bfe.s32", 0x0000F000, 12, 4), 0xFFFFFFFFU);
+  EXPECT_EQ(result("bfe.s32", 0x80000000, 40, 4), 0xFFFFFFFFU) << "beyond it is the sign";
+  EXPECT_EQ(result("bfe.u32", 0x80000000, 40, 4), 0U);
+  EXPECT_EQ(result("shl.b16", 1, 65537), 0U);
   EXPECT_EQ(result("not.b16", 0x00FF), 0xFF00U);
   EXPECT_EQ(result("not.pred", 1), 0U);
   EXPECT_EQ(result("xor.b64", 5, 3), 6U);
@@ -122,6 +125,7 @@ TEST(PtxEvaluate, ConversionsToNarrowFloats) {
   EXPECT_EQ(result("cvt.rn.f16.f32", of(0x1p-25F)), 0x0000U);
   EXPECT_EQ(result("cvt.f32.f16", 0x3C01), of(1 + 0x1p-10F));
   EXPECT_EQ(result("cvt.f32.f16", 0x0001), of(0x1p-24F));
+  EXPECT_EQ(result("cvt.ftz.f32.f16", 0x0001), of(0x1p-24F)) << ".ftz is of f32 alone";
   EXPECT_EQ(result("cvt.f32.bf16", 0x3F81), 0x3F810000U);
 }
 

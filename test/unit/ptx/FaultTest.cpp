@@ -176,6 +176,13 @@ TEST(PtxFault, UnknownTextIsRefused) {
   EXPECT_THAT(refusal(kernel("mov.b32 %r99, 1;")), HasSubstr("is no register"));
 }
 
+TEST(PtxFault, DivisionByZero) {
+  EXPECT_THAT(KernelRun(kernel("mov.b32 %r3, 0; div.u32 %r4, %r1, %r3;"), 1, 1).fault(),
+              HasSubstr("divides by zero"));
+  EXPECT_THAT(KernelRun(kernel("mov.b32 %r3, 0; rem.s32 %r4, %r1, %r3;"), 1, 1).fault(),
+              HasSubstr("divides by zero"));
+}
+
 TEST(PtxFault, EndlessLoop) {
   EXPECT_THAT(KernelRun(kernel("$L1: bra $L1;"), 1, 1).fault(), HasSubstr("does not end"));
 }

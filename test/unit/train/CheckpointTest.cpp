@@ -93,9 +93,9 @@ TEST(Checkpoint, SaysThatTheOptimizerIsAnother) {
   file.tensors["conv.bias"].shape = {2};
   file.tensors["optimizer.momentum.conv.bias"].shape = {2};
   EXPECT_EQ(test::errorOf([&] { checkTensors(variables, file, "last", "tiny"); }),
-            "'last' was trained with another optimizer than model tiny has: it lacks "
-            "optimizer.m.conv.bias (2); compile the model with that optimizer, or start a new run "
-            "from the weights with --init");
+            "'last' was trained with another optimizer, or in another precision, than model tiny "
+            "has: it lacks optimizer.m.conv.bias (2); compile the model as it was then, or start a "
+            "new run from the weights with --init");
 }
 
 TEST(Checkpoint, LongListsAreCut) {
