@@ -6,5 +6,6 @@ from emulated import cases
 for case in cases("mnist_cnn"):
     case.compare()
     case.overflow()
-    case.overflow("-np", 2, "--accumulate", 2)
+    case.overflow("-np", 2)
+    case.overflow("-np", 1, "--accumulate", 2)
     case.repeat()

@@ -12,8 +12,9 @@ import numpy as np
 
 STEPS = 5
 RATE = ["--epochs", 1]  # in which it falls, however few of its steps are run
-# Of how far the weights move: beside the CPU in the same precision, or in f32 where the CPU has no bf16.
-MOST = {"strict": 1e-5, "fast": 2e-2, "f16": 2e-2, "bf16": 0.06 if has("avx512_bf16") else 0.25}
+# Of how far the weights move: beside the CPU in the same precision, or in f32 where the CPU has no bf16. In f32 it is
+# less than 1e-6, or, where one maximum of a window is another by rounding, 3e-4.
+MOST = {"strict": 1e-3, "fast": 2e-2, "f16": 2e-2, "bf16": 0.06 if has("avx512_bf16") else 0.25}
 OPTIONS = {"strict": ["--math=strict"], "fast": [], "f16": ["--precision=f16"], "bf16": ["--precision=bf16"]}
 
 
