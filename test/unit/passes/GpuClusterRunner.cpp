@@ -6,6 +6,7 @@
 #include "test/ptx/Emulator.h"
 #include "test/unit/passes/ClusterRunner.h"
 #include "test/unit/passes/Elements.h"
+#include "test/unit/passes/GpuModels.h"
 
 #include <gtest/gtest.h>
 
@@ -79,12 +80,7 @@ void GpuCluster::addBuffer(RankedTensorType type, const Tensor *values) {
 /// Runs the blocks of a stage, the last one first.
 void GpuCluster::runStage(unsigned index) {
   const GeneratedStage &stage = kernel.stages[index];
-  ptx::Launch launch;
-  launch.entry = (cluster.getSymName() + "_" + Twine(index)).str();
-  launch.blocks = static_cast<uint32_t>(llvm::divideCeil(stage.extent, stage.chunk));
-  launch.threads = launches.at(launch.entry).threads;
-  for (unsigned buffer : stage.buffers)
-    launch.arguments.push_back(addresses[buffer]);
+  ptx::Launch launch = launchOf(cluster, index, stage, launches, addresses);
   for (uint32_t block = launch.blocks; block-- > 0;)
     launch.order.push_back(block);
   ptx::Report report = ptx::Emulator(code, memory).run(launch);

@@ -1,32 +1,26 @@
 // Launches of the models' own sizes on the emulator: the first block, the last and some between,
 // over memory of which only what they touch is there. Offsets that leave 32 bits show here alone.
 
-#include "passes/codegen/GeneratedKernel.h"
-#include "passes/codegen/gpu/GenerateKernels.h"
-#include "runtime/core/BackEnd.h"
-#include "test/ptx/Emulator.h"
-#include "tools/driver/Compilation.h"
+#include "test/unit/passes/GpuModels.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <gtest/gtest.h>
 #include <iostream>
 #include <random>
 
 using namespace mlir;
 using namespace dlc;
+using namespace dlc::test;
 
 namespace {
-struct Case {
-  const char *model;
-  std::vector<std::string> sets;
-  const char *precision;
+struct Case : GpuCase {
   double used; // of sectors, at least; reorders to row-major and partial sums have less
 };
 
-void PrintTo(const Case &test, std::ostream *os) { *os << test.model << " " << test.precision; }
+void PrintTo(const Case &test, std::ostream *os) {
+  PrintTo(static_cast<const GpuCase &>(test), os);
+}
 
-class GpuLaunch : public testing::TestWithParam<Case> {};
+class GpuLaunch : public GpuModelFixture<Case> {};
 
 /// Floats from 1 to 2, small integers; whatever the order in which pages appear.
 ptx::Memory::Fill valuesOf(Type element) {
@@ -79,12 +73,8 @@ public:
   /// Adds up what all blocks would do as the chosen ones did, of kernels above a megabyte.
   void run(const llvm::StringMap<Launch> &launches, Traffic &traffic) {
     for (auto [index, stage] : llvm::enumerate(kernel.stages)) {
-      ptx::Launch launch;
-      launch.entry = (cluster.getSymName() + "_" + Twine(index)).str();
-      launch.blocks = static_cast<uint32_t>(llvm::divideCeil(stage.extent, stage.chunk));
-      launch.threads = launches.at(launch.entry).threads;
-      for (unsigned buffer : stage.buffers)
-        launch.arguments.push_back(addresses[buffer]);
+      ptx::Launch launch =
+          launchOf(cluster, static_cast<unsigned>(index), stage, launches, addresses);
       launch.order = someOf(launch.blocks, random);
       ptx::Report report = ptx::Emulator(code, memory).run(launch);
       for (const std::string &fault : report.faults)
@@ -122,28 +112,15 @@ private:
 } // namespace
 
 TEST_P(GpuLaunch, TouchesWhatIsThereInWholeSectors) {
-  std::string reason;
-  const rt::BackEnd *cuda = rt::findBackEnd("cuda:h200", reason);
-  ASSERT_TRUE(cuda) << reason;
-  if (!cuda->makePlanner("cuda:h200", 1, reason)) {
-    ASSERT_FALSE(std::getenv("DLC_REQUIRE_CUDA")) << reason;
-    GTEST_SKIP() << reason;
-  }
-  CompileOptions options;
-  options.target = "cuda:h200";
-  options.precision = GetParam().precision;
-  options.sets = GetParam().sets;
-  Compilation compilation(options, llvm::errs());
-  ASSERT_TRUE(compilation.load(sourceOf(DLC_MODELS "/" + std::string(GetParam().model) + ".dl")));
-  ASSERT_TRUE(compilation.lower(nn::Stage::Exec));
   llvm::StringMap<Launch> launches;
-  FailureOr<std::string> text = emitGpuClusters(compilation.model(), launches);
+  FailureOr<std::string> text = emitGpuClusters(model(), launches);
   ASSERT_TRUE(succeeded(text));
+  std::string reason;
   ptx::Module code = ptx::parse(*text, reason);
   ASSERT_EQ(reason, "");
   std::mt19937 random(1);
   Traffic traffic;
-  for (auto cluster : compilation.model().getOps<exec::ClusterOp>())
+  for (auto cluster : model().getOps<exec::ClusterOp>())
     Launches(cluster, code, random).run(launches, traffic);
   std::cout << GetParam().model << " " << GetParam().precision << ": " << percent(traffic.used())
             << " of " << std::llround(traffic.moved / 1e6) << " MB\n";
@@ -152,7 +129,7 @@ TEST_P(GpuLaunch, TouchesWhatIsThereInWholeSectors) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, GpuLaunch,
-    testing::Values(Case{"mnist_cnn", {}, "f32", 0.8}, Case{"mnist_cnn", {}, "f16", 0.85},
-                    Case{"unet2d", {}, "bf16", 0.98}, Case{"unet3d", {}, "f16", 0.98},
-                    Case{"n2v3d", {}, "bf16", 0.75}, Case{"vgg16", {}, "f16", 0.97},
-                    Case{"resnet50", {}, "bf16", 0.95}, Case{"inception_v3", {}, "f16", 0.92}));
+    testing::Values(Case{{"mnist_cnn", {}, "f32"}, 0.8}, Case{{"mnist_cnn", {}, "f16"}, 0.85},
+                    Case{{"unet2d", {}, "bf16"}, 0.98}, Case{{"unet3d", {}, "f16"}, 0.98},
+                    Case{{"n2v3d", {}, "bf16"}, 0.75}, Case{{"vgg16", {}, "f16"}, 0.97},
+                    Case{{"resnet50", {}, "bf16"}, 0.95}, Case{{"inception_v3", {}, "f16"}, 0.92}));

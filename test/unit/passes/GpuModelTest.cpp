@@ -1,14 +1,11 @@
 // Every cluster of the models, planned for a GPU and at small sizes, on the emulator beside the
 // CPU.
 
-#include "runtime/core/BackEnd.h"
 #include "test/unit/passes/ClusterRunner.h"
 #include "test/unit/passes/Elements.h"
-#include "tools/driver/Compilation.h"
+#include "test/unit/passes/GpuModels.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <gtest/gtest.h>
 
 using namespace mlir;
 using namespace dlc;
@@ -16,15 +13,7 @@ using namespace dlc::test;
 using reference::Tensor;
 
 namespace {
-struct Case {
-  const char *model;
-  std::vector<std::string> sets;
-  const char *precision;
-};
-
-void PrintTo(const Case &test, std::ostream *os) { *os << test.model << " " << test.precision; }
-
-class GpuModel : public testing::TestWithParam<Case> {};
+class GpuModel : public GpuModelFixture<GpuCase> {};
 
 /// What operands hold: values of which no function of a step makes an infinity, or of both signs,
 /// zeros, and what is no finite number.
@@ -104,22 +93,8 @@ int64_t largestOf(Block &cluster) {
 } // namespace
 
 TEST_P(GpuModel, ClustersComputeWhatTheCpuDoes) {
-  std::string reason;
-  const rt::BackEnd *cuda = rt::findBackEnd("cuda:h200", reason);
-  ASSERT_TRUE(cuda) << reason;
-  if (!cuda->makePlanner("cuda:h200", 1, reason)) {
-    ASSERT_FALSE(std::getenv("DLC_REQUIRE_CUDA")) << reason;
-    GTEST_SKIP() << reason;
-  }
-  CompileOptions options;
-  options.target = "cuda:h200";
-  options.precision = GetParam().precision;
-  options.sets = GetParam().sets;
-  Compilation compilation(options, llvm::errs());
-  ASSERT_TRUE(compilation.load(sourceOf(DLC_MODELS "/" + std::string(GetParam().model) + ".dl")));
-  ASSERT_TRUE(compilation.lower(nn::Stage::Exec));
   unsigned seed = 0, run = 0, all = 0;
-  for (auto cluster : compilation.model().getOps<exec::ClusterOp>()) {
+  for (auto cluster : model().getOps<exec::ClusterOp>()) {
     Block &body = cluster.getBody().front();
     ++all;
     if (largestOf(body) > mostElements)
@@ -145,9 +120,11 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuDoes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, GpuModel,
-    testing::Values(Case{"mnist_cnn", {"batch=2"}, "f32"}, Case{"mnist_cnn", {"batch=2"}, "bf16"},
-                    Case{"mnist_cnn", {"batch=2"}, "f16"},
-                    Case{"unet2d", {"batch=2", "size=32", "base=8", "depth=2"}, "bf16"},
-                    Case{"resnet50", {"batch=2", "size=32", "stem=small", "classes=10"}, "bf16"},
-                    Case{"inception_v3", {"batch=1", "size=107", "classes=10", "aux=false"}, "f32"},
-                    Case{"n2v2d", {"batch=1"}, "f16"}));
+    testing::Values(GpuCase{"mnist_cnn", {"batch=2"}, "f32"},
+                    GpuCase{"mnist_cnn", {"batch=2"}, "bf16"},
+                    GpuCase{"mnist_cnn", {"batch=2"}, "f16"},
+                    GpuCase{"unet2d", {"batch=2", "size=32", "base=8", "depth=2"}, "bf16"},
+                    GpuCase{"resnet50", {"batch=2", "size=32", "stem=small", "classes=10"}, "bf16"},
+                    GpuCase{
+                        "inception_v3", {"batch=1", "size=107", "classes=10", "aux=false"}, "f32"},
+                    GpuCase{"n2v2d", {"batch=1"}, "f16"}));
