@@ -42,7 +42,8 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                          llvm::cl::init(false)};
 };
 
-/// The link that an option names; an error at `op` if it names none.
+/// The link that an option names, or that the model's target has where the option is empty; an
+/// error at the model if that is none.
 llvm::FailureOr<Link> parseLink(nn::ModelOp model, llvm::StringRef text);
 
 /// Fails with a message at the model unless it is at the stage that a pass works on: passes rely

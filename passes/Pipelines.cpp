@@ -103,16 +103,18 @@ void dlc::buildTrainPipeline(OpPassManager &manager, const ScheduleOptions &opti
 //===- schedule -------------------------------------------------------------------------------===//
 
 llvm::FailureOr<Link> dlc::parseLink(nn::ModelOp model, StringRef text) {
-  std::shared_ptr<rt::KernelPlanner> planner;
-  if (text.empty() && PlanningTarget::of(model)) {
-    planner = openPlanner(model);
+  std::string named = text.empty() ? DefaultDecisions::link : text.str();
+  bool isOfTarget = text.empty() && PlanningTarget::of(model);
+  if (isOfTarget) {
+    std::shared_ptr<rt::KernelPlanner> planner = openPlanner(model);
     if (!planner)
       return failure();
-    text = planner->target().link;
+    named = planner->target().link;
   }
-  std::optional<Link> link = Link::parse(text.empty() ? StringRef(DefaultDecisions::link) : text);
+  std::optional<Link> link = Link::parse(named);
   if (!link)
-    return model.emitError("link is '") << text << "', expected " << Link::forms;
+    return model.emitError(isOfTarget ? "the target description's link is '" : "link is '")
+           << named << "', expected " << Link::forms;
   return *link;
 }
 

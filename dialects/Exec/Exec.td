@@ -173,9 +173,9 @@ def Exec_CheckOp : Exec_Instruction<"check"> {
     Stands for dispatches until the slices have their final places: dlc-check-gradients puts those there, and no model
     leaves stage exec with one. Slices are f32 and lie in buckets.
   }];
-  let hasVerifier = 1;
   let arguments = (ins Variadic<Exec_BufferType>:$slices, Exec_BufferType:$scale, Exec_BufferType:$count);
   let assemblyFormat = "$slices `by` $scale `into` $count attr-dict `:` qualified(type($slices)) `by` qualified(type($scale)) `into` qualified(type($count))";
+  let hasVerifier = 1;
 }
 
 def Exec_RecallOp : Exec_Instruction<"recall", [AllTypesMatch<["bucket", "sum"]>]> {

@@ -49,9 +49,9 @@ def NN_VariableOp : NN_Op<"variable", [Symbol, HasParent<"ModelOp">]> {
   let summary = "state of the model between steps";
   let description = [{
     Invariant: bitwise equal on all ranks after every step (scalars are set by the host instead). `owner` and `slot`
-    name the parameter and role of an optimizer slot; one without an owner is of the step as a whole. `trainable = false` freezes a parameter. A variable of kind copy
-    is its owner's value rounded to a narrower type, before and after every step: the runtime makes it wherever it
-    writes the owner, a program assigns both or neither, and nothing saves it.
+    name the parameter and role of an optimizer slot; one without an owner is of the step as a whole. `trainable = false`
+    freezes a parameter. A variable of kind copy is its owner's value rounded to a narrower type, before and after every
+    step: the runtime makes it wherever it writes the owner, a program assigns both or neither, and nothing saves it.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<NN_Tensor>:$type, NN_VariableKindAttr:$kind,
                        NN_InitializerAttr:$init, OptionalAttr<FlatSymbolRefAttr>:$owner, OptionalAttr<StrAttr>:$slot);

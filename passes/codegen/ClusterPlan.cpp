@@ -99,9 +99,6 @@ void ClusterPlanner::setLoops(StagePlan &stage, size_t index, bool wholeResults)
     isOther = true;
 }
 
-/// Of a stage: a kernel for a GPU has at most 544 operands.
-static constexpr size_t mostParts = 256;
-
 /// One stage per run of inputs of one type. Inputs that share a stage are written beside each
 /// other, so that no line of memory is written twice. Fails silently if one cannot be written
 /// densely at its place.
@@ -121,7 +118,7 @@ LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
         boundsOf(space.coordinates, space.extents, [&](int64_t d) { return part.getDimSize(d); });
     StagePlan stage;
     StageBuilder builder(stage, space);
-    for (size_t parts = 0; parts < mostParts && !rest.empty() && rest.front().getType() == part;
+    for (size_t parts = 0; parts < mostOperands && !rest.empty() && rest.front().getType() == part;
          ++parts, rest = rest.drop_front()) {
       FailureOr<unsigned> node = builder.evaluate(rest.front(), space.coordinates);
       if (failed(node)) {

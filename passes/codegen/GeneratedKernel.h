@@ -17,6 +17,9 @@ namespace dlc {
 inline constexpr llvm::StringLiteral planName = "nn.plan", tilesName = "nn.tiles",
                                      sumsName = "nn.sums";
 
+/// Operands that planners give a kernel at most: a device takes no more than 4,352 bytes of them.
+inline constexpr size_t mostOperands = 256;
+
 /// One kernel of a cluster, run on its buffers for consecutive chunks of [0, extent). Bits depend
 /// on the chunk, which is fixed here from the shape alone, never on the number of threads.
 struct GeneratedStage {

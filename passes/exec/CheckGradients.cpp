@@ -20,13 +20,11 @@ namespace dlc {
 #include "passes/Passes.h.inc"
 } // namespace dlc
 
-// Of a kernel: a device takes no more than 4,352 bytes of them.
-static constexpr size_t mostOperands = 256;
-
 static RankedTensorType scalarType(Builder &b) { return RankedTensorType::get({}, b.getF32Type()); }
 
-/// How many elements are not finite, as a float.
-static void buildCount(ImplicitLocOpBuilder &b, Block &body, RankedTensorType type) {
+/// How many of so many elements are not finite, as a float.
+static void buildCount(ImplicitLocOpBuilder &b, Block &body, int64_t elements) {
+  auto type = RankedTensorType::get(elements, b.getF32Type());
   Value x = body.addArgument(type, b.getLoc()), scale = body.addArgument(scalarType(b), b.getLoc());
   auto constant = [&](double value) { return nn::splat(b, b.getLoc(), type, value); };
   Value factor = nn::BroadcastOp::create(b, type, scale, ArrayRef<int64_t>());
@@ -37,10 +35,10 @@ static void buildCount(ImplicitLocOpBuilder &b, Block &body, RankedTensorType ty
   nn::YieldOp::create(b, nn::ReduceSumOp::create(b, wild, ArrayRef<int64_t>{0}).getY());
 }
 
-/// Of as many scalars as the type has elements.
-static void buildSum(ImplicitLocOpBuilder &b, Block &body, RankedTensorType type) {
+/// Of so many scalars.
+static void buildSum(ImplicitLocOpBuilder &b, Block &body, int64_t scalars) {
   Value sum;
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+  for (int64_t i = 0; i < scalars; ++i) {
     Value count = body.addArgument(scalarType(b), b.getLoc());
     sum = sum ? nn::AddOp::create(b, sum, count).getResult() : count;
   }
@@ -69,15 +67,15 @@ public:
   }
 
 private:
-  using Build = llvm::function_ref<void(ImplicitLocOpBuilder &, Block &, RankedTensorType)>;
+  using Build = llvm::function_ref<void(ImplicitLocOpBuilder &, Block &, int64_t size)>;
   struct Kernels {
     ClusterOp cluster;
     SmallVector<KernelOp> stages; // none after a diagnostic
   };
 
-  /// Of the cluster that is built for a type.
-  Kernels &kernels(Location loc, StringRef name, RankedTensorType type, Build build) {
-    Kernels &own = known[{name, type}];
+  /// Of the cluster that is built for a size.
+  Kernels &kernels(Location loc, StringRef name, int64_t size, Build build) {
+    Kernels &own = known[{name, size}];
     if (own.cluster)
       return own;
     std::string number = std::to_string(known.size() - 1);
@@ -85,7 +83,7 @@ private:
     own.cluster = ClusterOp::create(b, "check_" + number, DenseI64ArrayAttr());
     Block &body = own.cluster.getBody().emplaceBlock();
     b.setInsertionPointToEnd(&body);
-    build(b, body, type);
+    build(b, body, size);
     symbols->insert(own.cluster);
     own.stages =
         createKernels(own.cluster, (name + "_" + number).str(), "optimizer", *symbols, *planner);
@@ -147,7 +145,7 @@ private:
       Value all = ViewOp::create(b, BufferType::get(b.getContext(), type), run.bucket, run.begin,
                                  StringAttr());
       counts.push_back(buffer(b, scalarType(b)));
-      if (!dispatch(b, kernels(b.getLoc(), "count", type, buildCount),
+      if (!dispatch(b, kernels(b.getLoc(), "count", elements, buildCount),
                     {all, check.getScale(), counts.back()}))
         return false;
     }
@@ -170,10 +168,10 @@ private:
 
   /// False after a diagnostic.
   bool addUp(ImplicitLocOpBuilder &b, ArrayRef<Value> counts, Value sum) {
-    auto type = RankedTensorType::get(static_cast<int64_t>(counts.size()), b.getF32Type());
     SmallVector<Value> buffers(counts);
     buffers.push_back(sum);
-    return dispatch(b, kernels(b.getLoc(), "sum_counts", type, buildSum), std::move(buffers));
+    auto scalars = static_cast<int64_t>(counts.size());
+    return dispatch(b, kernels(b.getLoc(), "sum_counts", scalars, buildSum), std::move(buffers));
   }
 
   static Value buffer(ImplicitLocOpBuilder &b, RankedTensorType type) {
@@ -185,6 +183,6 @@ private:
 
   std::shared_ptr<rt::KernelPlanner> planner;
   SymbolTable *symbols = nullptr;
-  DenseMap<std::pair<StringRef, Type>, Kernels> known; // by name and what they read
+  DenseMap<std::pair<StringRef, int64_t>, Kernels> known; // by name and size
 };
 } // namespace

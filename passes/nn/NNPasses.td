@@ -78,10 +78,10 @@ def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
   let summary = "stores activations in 16 bits where convolutions and products read them";
   let description = [{
     Precondition: stage nn, programs derived. Effect with `precision=bf16` or f16 (f32: none): convolutions and matrix
-    products read and write that type, and so do the ops between them that only select or move elements (relu, pooling, concat, slice,
-    pad, reshape, transpose, broadcast); nn.cast stands where f32 begins and ends. A value that is rounded for one of
-    its users is read rounded by all, inputs, variables and constants excepted. Biases, normalisation, losses, metrics
-    and variables stay f32. The model gets `precision`.
+    products read and write that type, and so do the ops between them that only select or move elements (relu, pooling,
+    concat, slice, pad, reshape, transpose, broadcast); nn.cast stands where f32 begins and ends. A value that is rounded
+    for one of its users is read rounded by all, inputs, variables and constants excepted. Biases, normalisation, losses,
+    metrics and variables stay f32. The model gets `precision`.
 
     ```mlir
     %y = nn.conv %x, %w, %b ... : (tensor<4x3x8x8xf32>, tensor<16x3x3x3xf32>, tensor<16xf32>) -> tensor<4x16x8x8xf32>

@@ -8,6 +8,7 @@
 #include "dialects/NN/Role.h"
 #include "dialects/NN/Scalars.h"
 #include "passes/Passes.h"
+#include "passes/train/Arithmetic.h"
 #include "passes/train/LossScale.h"
 #include "runtime/artifact/Ranges.h"
 
@@ -134,33 +135,6 @@ private:
   ParameterPatterns noDecay, scaled;
   SmallVector<double> scales; // by pattern of `scaled`
   double clip = 0, ema = 0;
-};
-
-//===- Arithmetic -----------------------------------------------------------------------------===//
-
-/// Arithmetic of one shape, as the formulas are written.
-class Arithmetic {
-public:
-  Arithmetic(ImplicitLocOpBuilder &builder, RankedTensorType type) : builder(builder), type(type) {}
-
-  Value constant(double value) { return splat(builder, builder.getLoc(), type, value); }
-  Value broadcast(Value scalar) {
-    if (scalar.getType() == type)
-      return scalar;
-    return BroadcastOp::create(builder, type, scalar, ArrayRef<int64_t>{});
-  }
-  Value add(Value a, Value b) { return AddOp::create(builder, a, b); }
-  Value sub(Value a, Value b) { return SubOp::create(builder, a, b); }
-  Value mul(Value a, Value b) { return MulOp::create(builder, a, b); }
-  Value div(Value a, Value b) { return DivOp::create(builder, a, b); }
-  Value min(Value a, Value b) { return MinOp::create(builder, a, b); }
-  Value sqrt(Value x) { return SqrtOp::create(builder, x); }
-  Value tanh(Value x) { return TanhOp::create(builder, x); }
-  Value scale(Value x, double factor) { return mul(x, constant(factor)); }
-
-private:
-  ImplicitLocOpBuilder &builder;
-  RankedTensorType type;
 };
 
 //===- Updates --------------------------------------------------------------------------------===//

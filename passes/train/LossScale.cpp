@@ -1,5 +1,7 @@
 #include "passes/train/LossScale.h"
 
+#include "passes/train/Arithmetic.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -51,40 +53,24 @@ LossScale::LossScale(ModelOp model, ArrayRef<GradientOp> gradients)
   updateState();
 }
 
-static Value constant(ImplicitLocOpBuilder &b, RankedTensorType type, double value) {
-  return splat(b, b.getLoc(), type, value);
-}
-
-static Value scalar(ImplicitLocOpBuilder &b, double value) {
-  return constant(b, RankedTensorType::get({}, b.getF32Type()), value);
-}
-
-static Value broadcast(ImplicitLocOpBuilder &b, RankedTensorType like, Value scalar) {
-  RankedTensorType type = like.clone(tensorType(scalar).getElementType());
-  return scalar.getType() == type
-             ? scalar
-             : BroadcastOp::create(b, type, scalar, ArrayRef<int64_t>()).getResult();
-}
-
-static Value compare(ImplicitLocOpBuilder &b, Comparison predicate, Value x, double bound) {
-  return CompareOp::create(b, predicate, x, constant(b, tensorType(x), bound));
-}
-
-Value LossScale::select(Value condition, Value yes, Value no) {
-  return SelectOp::create(b, yes.getType(), broadcast(b, tensorType(yes), condition), yes, no);
+/// `yes` or `no` as a scalar says.
+static Value select(ImplicitLocOpBuilder &b, Value condition, Value yes, Value no) {
+  Arithmetic m(b, tensorType(yes).clone(b.getI1Type()));
+  return SelectOp::create(b, yes.getType(), m.broadcast(condition), yes, no);
 }
 
 void LossScale::unscale(ArrayRef<GradientOp> gradients) {
-  Value inverse = DivOp::create(b, scalar(b, 1), scale);
+  Arithmetic scalar(b, tensorType(scale));
+  Value inverse = scalar.div(scalar.constant(1), scale);
   SmallVector<Value> sums = llvm::map_to_vector(
       gradients, [](GradientOp gradient) -> Value { return gradient.getValue(); });
   Value wild = CountNonfiniteOp::create(b, inverse.getType(), sums, inverse);
-  isFinite = compare(b, Comparison::EQ, wild, 0);
+  isFinite = scalar.compare(Comparison::EQ, wild, 0);
   for (GradientOp gradient : gradients) {
     stamp.role.variable = gradient.getVariableAttr();
     Value sum = gradient.getValue();
-    gradient.getValueMutable().assign(
-        MulOp::create(b, sum, broadcast(b, tensorType(sum), inverse)));
+    Arithmetic m(b, tensorType(sum));
+    gradient.getValueMutable().assign(m.mul(sum, m.broadcast(inverse)));
   }
   stamp.role.variable = {};
   for (GradientOp gradient : gradients.drop_back())
@@ -92,15 +78,17 @@ void LossScale::unscale(ArrayRef<GradientOp> gradients) {
 }
 
 void LossScale::updateState() {
-  Value zero = scalar(b, 0), one = scalar(b, 1);
-  Value steps = AddOp::create(b, readState(b, b.getLoc(), model, goodName), one);
-  Value isGrown = compare(b, Comparison::GE, steps, growthInterval);
-  Value larger = MinOp::create(b, MulOp::create(b, scale, scalar(b, 2)), scalar(b, greatestScale));
-  Value smaller = MaxOp::create(b, MulOp::create(b, scale, scalar(b, 0.5)), scalar(b, leastScale));
+  Arithmetic m(b, tensorType(scale));
+  Value zero = m.constant(0), one = m.constant(1);
+  Value steps = m.add(readState(b, b.getLoc(), model, goodName), one);
+  Value isGrown = m.compare(Comparison::GE, steps, growthInterval);
+  Value larger = m.min(m.scale(scale, 2), m.constant(greatestScale));
+  Value smaller = m.max(m.scale(scale, 0.5), m.constant(leastScale));
   Value skipped = readSkipped(b, b.getLoc(), model);
-  AssignOp::create(b, scaleName, select(isFinite, select(isGrown, larger, scale), smaller));
-  AssignOp::create(b, goodName, select(isFinite, select(isGrown, zero, steps), zero));
-  AssignOp::create(b, skippedName, AddOp::create(b, skipped, select(isFinite, zero, one)));
+  auto ifFinite = [&](Value yes, Value no) { return select(b, isFinite, yes, no); };
+  AssignOp::create(b, scaleName, ifFinite(select(b, isGrown, larger, scale), smaller));
+  AssignOp::create(b, goodName, ifFinite(select(b, isGrown, zero, steps), zero));
+  AssignOp::create(b, skippedName, m.add(skipped, ifFinite(zero, one)));
 }
 
 void LossScale::guardAssignments() {
@@ -116,6 +104,6 @@ void LossScale::guardAssignments() {
     b.setLoc(assign.getLoc());
     stamp.role = roleOf(assign);
     Value old = ReadOp::create(b, assign.getValue().getType(), name);
-    assign.getValueMutable().assign(select(isFinite, assign.getValue(), old));
+    assign.getValueMutable().assign(select(b, isFinite, assign.getValue(), old));
   }
 }

@@ -13,7 +13,7 @@ namespace dlc {
 
 class LossScale {
 public:
-  /// True if the model's gradients are of a type whose range they would leave.
+  /// True if the model's gradients may be of a type whose range they leave.
   static bool isNeeded(nn::ModelOp model);
   /// The factor of the losses in this step; adds its variable to the model if that is missing.
   static mlir::Value read(mlir::OpBuilder &builder, mlir::Location loc, nn::ModelOp model);
@@ -31,7 +31,6 @@ public:
 private:
   void unscale(llvm::ArrayRef<nn::GradientOp> gradients);
   void updateState();
-  mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
 
   nn::ModelOp model;
   nn::RoleStamp stamp;

@@ -116,8 +116,10 @@ struct PlannerTarget {
   std::vector<std::string> bf16Targets = {};
   /// What joins ranks where nobody says it, as `dlc compile --link` takes it.
   std::string link = "10:30";
-  /// What plans may take of the device's memory; 0: no bound that is known.
+  /// What plans may take of the device's memory, and for messages beside what; 0: no bound that is
+  /// known.
   uint64_t memoryBytes = 0;
+  std::string besideMemory = "";
 
   bool multiplies(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
 };

@@ -115,7 +115,9 @@ CudaPlanner::CudaPlanner(const std::string &targetName, const cudnn::Functions &
                  .channelBlock = channelBlock,
                  .generatesWindows = true,
                  .link = costs.link(),
-                 .memoryBytes = std::max(costs.memoryBytes(), contextBytes + 1) - contextBytes};
+                 // A device without more than that holds no plan: all are larger than a byte.
+                 .memoryBytes = std::max(costs.memoryBytes(), contextBytes + 1) - contextBytes,
+                 .besideMemory = "1 GiB for context and libraries"};
 }
 
 std::vector<cudnn::Plan> CudaPlanner::plansOf(const KernelRequest &request, size_t most,

@@ -58,8 +58,8 @@ static MemoryLimit memoryLimit(const rt::PlannerTarget &target, const CompileOpt
   bool isOfDevice = target.memoryBytes > 0 &&
                     (options.memoryLimit == 0 || target.memoryBytes < options.memoryLimit);
   if (isOfDevice)
-    return {target.memoryBytes, target.name + " has " + sizeText(target.memoryBytes) +
-                                    " beside 1 GiB for context and libraries"};
+    return {target.memoryBytes, target.name + " has " + sizeText(target.memoryBytes) + " beside " +
+                                    target.besideMemory};
   return {options.memoryLimit, "--memory-limit allows " + sizeText(options.memoryLimit)};
 }
 
