@@ -3,17 +3,17 @@
 #include "runtime/core/BackEnd.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/cuda/CudaDevice.h"
 #include "runtime/cuda/CudaPlanner.h"
 
 namespace dlc::rt {
 namespace {
 
-[[noreturn]] void refuse() {
-  throw Error(ErrorCode::Runtime, "this version compiles for GPUs and does not run on them");
-}
+[[noreturn]] void refuse() { throw Error(ErrorCode::Runtime, "this version measures no GPUs"); }
 
-std::unique_ptr<Device> makeCudaDevice(const artifact::Target &, unsigned, ControlPlane &) {
-  refuse();
+std::unique_ptr<Device> makeCudaDevice(const artifact::Target &target, unsigned,
+                                       ControlPlane &control) {
+  return std::make_unique<CudaDevice>(target, control);
 }
 
 MachineSpeed measureGpu() { refuse(); }

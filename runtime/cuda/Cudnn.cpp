@@ -1,5 +1,6 @@
 #include "runtime/cuda/Cudnn.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/cuda/SharedLibrary.h"
 
 #include <optional>
@@ -19,6 +20,10 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudnnBackendFinalize", found.backendFinalize);
   library.find("cudnnBackendSetAttribute", found.backendSetAttribute);
   library.find("cudnnBackendGetAttribute", found.backendGetAttribute);
+  library.find("cudnnCreate", found.create);
+  library.find("cudnnDestroy", found.destroy);
+  library.find("cudnnSetStream", found.setStream);
+  library.find("cudnnBackendExecute", found.backendExecute);
   reason = library.failure();
   if (reason.empty() && found.getVersion() < leastVersion)
     reason = "cuDNN " + versionText(found.getVersion()) + " cannot plan without a GPU: install " +
@@ -27,6 +32,11 @@ std::optional<Functions> load(std::string &reason) {
 }
 
 } // namespace
+
+void Functions::require(Status status, const std::string &doing) const {
+  if (status != success)
+    throw Error(ErrorCode::Runtime, "cannot " + doing + ": cuDNN says " + getErrorString(status));
+}
 
 const Functions *open(std::string &reason) {
   static std::string failure;

@@ -5,6 +5,8 @@
 // headers. The library is opened on demand: what plans and what runs are tables of its functions.
 #pragma once
 
+#include "runtime/cuda/Cudart.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,7 +16,10 @@ namespace dlc::rt::cudnn {
 using Status = int;
 constexpr Status success = 0;
 
-using Handle = void *; // a descriptor of the graph API
+using Handle = void *;                 // a descriptor of the graph API
+using Context = struct ContextState *; // what executes on a device
+/// Of a tensor's memory, or a workspace's.
+enum class DataPointer : uintptr_t {};
 
 enum class DataType : int { Float = 0, Half = 2, BFloat16 = 9 };
 
@@ -52,6 +57,7 @@ enum class DescriptorType : int {
   ConvolutionBackwardData = 12,
   PointwiseOperation = 13,
   OperationGraph = 15,
+  VariantPack = 16,
   Tensor = 17,
   DeviceProperties = 38,
 };
@@ -61,12 +67,14 @@ enum class AttributeType : int {
   Boolean = 2,
   Int64 = 3,
   Float = 4,
+  DataPointer = 6,
   ConvolutionMode = 7,
   HeuristicMode = 8,
   NumericalNote = 11,
   PointwiseMode = 14,
   Descriptor = 15,
   BehaviorNote = 19,
+  Int32 = 23,
   Char = 24,
 };
 
@@ -127,14 +135,19 @@ enum class Attribute : int {
   TensorUniqueId = 906,
   TensorIsVirtual = 907,
 
+  PackUniqueIds = 1000,
+  PackDataPointers = 1001,
+  PackWorkspace = 1003,
+
   EngineGlobalIndex = 1301,
   EngineNumericalNotes = 1303,
   EngineBehaviorNotes = 1305,
 
+  DevicePropertiesId = 2700,
   DevicePropertiesJson = 2702,
 };
 
-/// The functions that planning takes, under cuDNN's names without their prefix.
+/// The functions that planning and executing take, under cuDNN's names without their prefix.
 struct Functions {
   size_t (*getVersion)();
   const char *(*getErrorString)(Status status);
@@ -145,6 +158,13 @@ struct Functions {
                                 int64_t count, const void *elements);
   Status (*backendGetAttribute)(Handle descriptor, Attribute name, AttributeType type, int64_t room,
                                 int64_t *count, void *elements);
+  Status (*create)(Context *context);
+  Status (*destroy)(Context context);
+  Status (*setStream)(Context context, cudart::Stream stream);
+  Status (*backendExecute)(Context context, Handle plan, Handle variantPack);
+
+  /// Throws Error(Runtime) if a call failed.
+  void require(Status status, const std::string &doing) const;
 };
 
 /// cuDNN 9 of this machine, found by the loader's path or under $CUDA_HOME or /usr/local/cuda; null

@@ -242,6 +242,14 @@ Descriptor deviceProperties(const Functions &library, const std::string &json) {
   return properties;
 }
 
+std::string propertiesOf(const Functions &library, int device) {
+  Descriptor properties(library, DescriptorType::DeviceProperties);
+  properties.set(Attribute::DevicePropertiesId, static_cast<int32_t>(device));
+  properties.finalize();
+  std::vector<char> text = properties.getAll<char>(Attribute::DevicePropertiesJson);
+  return {text.begin(), std::ranges::find(text, '\0')};
+}
+
 std::vector<Descriptor> Graph::configurations(const Descriptor &device, HeuristicMode mode,
                                               std::string &reason) const {
   Descriptor heuristics(*library, DescriptorType::EngineHeuristics);
@@ -312,14 +320,17 @@ std::string withProperties(const std::string &json, const std::string &propertie
   }
 }
 
-Plan reload(const Functions &library, const std::string &properties, const std::string &json) {
-  Descriptor device = deviceProperties(library, properties);
+Descriptor load(const Functions &library, const Descriptor &properties, const std::string &json) {
   Descriptor descriptor(library, DescriptorType::ExecutionPlan);
-  descriptor.set(Attribute::PlanDeviceProperties, device)
+  descriptor.set(Attribute::PlanDeviceProperties, properties)
       .set(Attribute::PlanJson, std::string_view(json));
   descriptor.finalize();
+  return descriptor;
+}
+
+Plan reload(const Functions &library, const std::string &properties, const std::string &json) {
   Plan plan;
-  readPlan(descriptor, plan);
+  readPlan(load(library, deviceProperties(library, properties), json), plan);
   return plan;
 }
 

@@ -78,6 +78,8 @@ private:
 
 /// A description of a device as a descriptor.
 Descriptor deviceProperties(const Functions &library, const std::string &json);
+/// The description of a device of this machine, by CUDA's number of it.
+std::string propertiesOf(const Functions &library, int device);
 
 /// A stored plan for a device of other `properties`: the same graph, engine and knobs. Throws
 /// Error(Artifact) if the text is not a plan's, or the device of another compute capability.
@@ -86,5 +88,7 @@ std::string withProperties(const std::string &json, const std::string &propertie
 /// The plan that was stored as `json`, for a device of `properties`, as it loads on a machine.
 /// Throws Error(Runtime) if the library refuses it.
 Plan reload(const Functions &library, const std::string &properties, const std::string &json);
+/// The same, as a descriptor that can be executed.
+Descriptor load(const Functions &library, const Descriptor &properties, const std::string &json);
 
 } // namespace dlc::rt::cudnn

@@ -14,7 +14,10 @@ namespace dlc::rt::cudnn {
 /// The attribute type by which a C++ type is passed.
 template <typename T> constexpr AttributeType attributeTypeOf = AttributeType::Int64;
 template <> inline constexpr AttributeType attributeTypeOf<DataType> = AttributeType::DataType;
+template <>
+inline constexpr AttributeType attributeTypeOf<DataPointer> = AttributeType::DataPointer;
 template <> inline constexpr AttributeType attributeTypeOf<bool> = AttributeType::Boolean;
+template <> inline constexpr AttributeType attributeTypeOf<int32_t> = AttributeType::Int32;
 template <> inline constexpr AttributeType attributeTypeOf<float> = AttributeType::Float;
 template <> inline constexpr AttributeType attributeTypeOf<char> = AttributeType::Char;
 template <> inline constexpr AttributeType attributeTypeOf<Handle> = AttributeType::Descriptor;

@@ -21,19 +21,22 @@ SyntheticSteps::SyntheticSteps(Session &session)
   session.setScalar("lr", 1e-6); // weights stay where they are, figures finite
 }
 
-void SyntheticSteps::run(int64_t count, bool isMeasured) {
+void SyntheticSteps::run(int64_t count, Record record) {
   for (int64_t i = 0; i < count; ++i, ++step) {
     events.clear();
     int64_t begin = nowNanoseconds();
     setStepScalars(session, 0, step, program.batch(), program.batch());
-    session.trace(&events);
+    session.trace(record == Record::Nothing ? nullptr : &events);
     session.run("train", static_cast<unsigned>(step % 2), static_cast<uint64_t>(step));
     session.trace(nullptr);
-    if (step == 0)
+    if (step == 0) {
+      session.results("train"); // waits
       firstStep = secondsOfProcess();
-    if (isMeasured)
+    }
+    if (record == Record::Figures)
       add(begin, nowNanoseconds());
   }
+  session.results("train");
 }
 
 double SyntheticSteps::wireBytes() const {

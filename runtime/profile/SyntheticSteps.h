@@ -15,8 +15,14 @@ class SyntheticSteps {
 public:
   explicit SyntheticSteps(Session &session);
 
-  /// Only measured steps enter the figures below.
-  void run(int64_t steps, bool measured);
+  /// What is recorded of steps.
+  enum class Record : uint8_t {
+    Nothing,
+    Times,  // those of instructions, which are not used
+    Figures // those below
+  };
+  /// Has run them when it returns.
+  void run(int64_t steps, Record record);
 
   /// Milliseconds a step of forward (0), backward (1), optimizer (2).
   double phase(size_t index) const { return perStep(times.phases[index]); }

@@ -3,6 +3,7 @@
 no kernel keeps registers in memory."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -60,12 +61,13 @@ def devices(home):
 
 
 def without_assembler(home):
-    """The artifact has the text alone, and a line says so; nothing runs there yet."""
+    """The artifact has the text alone, and a line says so; where there is no GPU, it does not run."""
     hidden = {**os.environ, "PATH": "/nowhere", "CUDA_HOME": str(home)}
     _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "-o", home / "m.dlx", env=hidden)
     check("warning: ptxas was not found" in said and said.strip().count("\n") == 0, said)
-    _, said = run("dlc-run", "bench", home / "m.dlx", expect=1)
-    check("does not run on them" in said and said.strip().count("\n") == 0, said)
+    if not pathlib.Path("/dev/nvidiactl").exists():
+        _, said = run("dlc-run", "bench", home / "m.dlx", expect=1)
+        check("cannot run on a GPU: " in said and said.strip().count("\n") == 0, said)
 
 
 def main():

@@ -1,5 +1,7 @@
 // What runtime/cuda declares of NVIDIA's libraries against their own headers, where these are.
 
+#include "runtime/cuda/CublasLt.h"
+#include "runtime/cuda/Cudart.h"
 #include "runtime/cuda/Cudnn.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +16,11 @@
 #endif
 
 #ifdef DLC_CUDNN_HEADERS
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
 #include <cudnn_graph.h>
+
+#include <cstddef>
 
 #include <type_traits>
 
@@ -31,6 +37,9 @@ template <typename T>
 struct Passed<T> {
   using Type = int;
   static_assert(sizeof(T) == sizeof(int));
+};
+template <> struct Passed<dim3> {
+  using Type = dlc::rt::cudart::Extent3;
 };
 template <typename R, typename... A> struct Passed<R(A...)> {
   using Type = typename Passed<R>::Type(typename Passed<A>::Type...);
@@ -51,8 +60,15 @@ static_assert(
     isSameCall<decltype(Functions::backendSetAttribute), decltype(cudnnBackendSetAttribute)>);
 static_assert(
     isSameCall<decltype(Functions::backendGetAttribute), decltype(cudnnBackendGetAttribute)>);
+static_assert(isSameCall<decltype(Functions::create), decltype(cudnnCreate)>);
+static_assert(isSameCall<decltype(Functions::destroy), decltype(cudnnDestroy)>);
+static_assert(isSameCall<decltype(Functions::setStream), decltype(cudnnSetStream)>);
+static_assert(isSameCall<decltype(Functions::backendExecute), decltype(cudnnBackendExecute)>);
 static_assert(success == CUDNN_STATUS_SUCCESS);
 
+/// A function of a table against the one whose address it holds.
+#define CALL(table, ours, theirs)                                                                  \
+  static_assert(isSameCall<decltype(table::Functions::ours), decltype(theirs)>)
 #define SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs))
 
 SAME(DataType::Float, CUDNN_DATA_FLOAT);
@@ -88,6 +104,7 @@ SAME(DescriptorType::ConvolutionBackwardData,
      CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
 SAME(DescriptorType::PointwiseOperation, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
 SAME(DescriptorType::OperationGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+SAME(DescriptorType::VariantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 SAME(DescriptorType::Tensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 SAME(DescriptorType::DeviceProperties, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
 
@@ -101,6 +118,8 @@ SAME(AttributeType::NumericalNote, CUDNN_TYPE_NUMERICAL_NOTE);
 SAME(AttributeType::PointwiseMode, CUDNN_TYPE_POINTWISE_MODE);
 SAME(AttributeType::Descriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR);
 SAME(AttributeType::BehaviorNote, CUDNN_TYPE_BEHAVIOR_NOTE);
+SAME(AttributeType::DataPointer, CUDNN_TYPE_VOID_PTR);
+SAME(AttributeType::Int32, CUDNN_TYPE_INT32);
 SAME(AttributeType::Char, CUDNN_TYPE_CHAR);
 
 SAME(Attribute::PointwiseMode, CUDNN_ATTR_POINTWISE_MODE);
@@ -150,10 +169,114 @@ SAME(Attribute::TensorDimensions, CUDNN_ATTR_TENSOR_DIMENSIONS);
 SAME(Attribute::TensorStrides, CUDNN_ATTR_TENSOR_STRIDES);
 SAME(Attribute::TensorUniqueId, CUDNN_ATTR_TENSOR_UNIQUE_ID);
 SAME(Attribute::TensorIsVirtual, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+SAME(Attribute::PackUniqueIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+SAME(Attribute::PackDataPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+SAME(Attribute::PackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
 SAME(Attribute::EngineGlobalIndex, CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
 SAME(Attribute::EngineNumericalNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
 SAME(Attribute::EngineBehaviorNotes, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
+SAME(Attribute::DevicePropertiesId, CUDNN_ATTR_DEVICEPROP_DEVICE_ID);
 SAME(Attribute::DevicePropertiesJson, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+
+// CUDA's runtime.
+
+namespace cudart = dlc::rt::cudart;
+
+CALL(cudart, getErrorString, cudaGetErrorString);
+CALL(cudart, getLastError, cudaGetLastError);
+CALL(cudart, runtimeGetVersion, cudaRuntimeGetVersion);
+CALL(cudart, driverGetVersion, cudaDriverGetVersion);
+CALL(cudart, getDeviceCount, cudaGetDeviceCount);
+CALL(cudart, setDevice, cudaSetDevice);
+CALL(cudart, deviceGetAttribute, cudaDeviceGetAttribute);
+CALL(cudart, deviceGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange);
+CALL(cudart, deviceSynchronize, cudaDeviceSynchronize);
+CALL(cudart, memGetInfo, cudaMemGetInfo);
+CALL(cudart, free, cudaFree);
+CALL(cudart, freeHost, cudaFreeHost);
+CALL(cudart, memcpy, cudaMemcpy);
+CALL(cudart, memcpyAsync, cudaMemcpyAsync);
+CALL(cudart, streamCreateWithPriority, cudaStreamCreateWithPriority);
+CALL(cudart, streamDestroy, cudaStreamDestroy);
+CALL(cudart, streamWaitEvent, cudaStreamWaitEvent);
+CALL(cudart, streamBeginCapture, cudaStreamBeginCapture);
+CALL(cudart, streamEndCapture, cudaStreamEndCapture);
+CALL(cudart, eventCreateWithFlags, cudaEventCreateWithFlags);
+CALL(cudart, eventDestroy, cudaEventDestroy);
+CALL(cudart, eventRecord, cudaEventRecord);
+CALL(cudart, eventRecordWithFlags, cudaEventRecordWithFlags);
+CALL(cudart, eventSynchronize, cudaEventSynchronize);
+CALL(cudart, eventElapsedTime, cudaEventElapsedTime);
+CALL(cudart, graphInstantiate, cudaGraphInstantiate);
+CALL(cudart, graphLaunch, cudaGraphLaunch);
+CALL(cudart, graphDestroy, cudaGraphDestroy);
+CALL(cudart, graphExecDestroy, cudaGraphExecDestroy);
+CALL(cudart, libraryLoadData, cudaLibraryLoadData);
+CALL(cudart, libraryUnload, cudaLibraryUnload);
+CALL(cudart, libraryGetKernel, cudaLibraryGetKernel);
+CALL(cudart, malloc, cudaMalloc);
+CALL(cudart, hostAlloc, cudaHostAlloc);
+CALL(cudart, launchKernel, cudaLaunchKernel);
+static_assert(sizeof(cudart::Extent3) == sizeof(dim3));
+static_assert(cudart::success == cudaSuccess);
+SAME(cudart::noDriver, cudaErrorInsufficientDriver);
+SAME(cudart::outOfMemory, cudaErrorMemoryAllocation);
+SAME(cudart::CopyKind::HostToDevice, cudaMemcpyHostToDevice);
+SAME(cudart::CopyKind::DeviceToHost, cudaMemcpyDeviceToHost);
+SAME(cudart::CopyKind::DeviceToDevice, cudaMemcpyDeviceToDevice);
+SAME(cudart::CaptureMode::ThreadLocal, cudaStreamCaptureModeThreadLocal);
+SAME(cudart::DeviceAttribute::CapabilityMajor, cudaDevAttrComputeCapabilityMajor);
+SAME(cudart::DeviceAttribute::CapabilityMinor, cudaDevAttrComputeCapabilityMinor);
+SAME(cudart::nonBlockingStream, cudaStreamNonBlocking);
+SAME(cudart::eventWithoutTime, cudaEventDisableTiming);
+SAME(cudart::externalRecord, cudaEventRecordExternal);
+
+// cuBLASLt.
+
+namespace cublas = dlc::rt::cublas;
+
+CALL(cublas, getVersion, cublasLtGetVersion);
+CALL(cublas, getStatusString, cublasLtGetStatusString);
+CALL(cublas, create, cublasLtCreate);
+CALL(cublas, destroy, cublasLtDestroy);
+CALL(cublas, matmulDescCreate, cublasLtMatmulDescCreate);
+CALL(cublas, matmulDescDestroy, cublasLtMatmulDescDestroy);
+CALL(cublas, matmulDescSetAttribute, cublasLtMatmulDescSetAttribute);
+CALL(cublas, matrixLayoutCreate, cublasLtMatrixLayoutCreate);
+CALL(cublas, matrixLayoutDestroy, cublasLtMatrixLayoutDestroy);
+CALL(cublas, matmulPreferenceCreate, cublasLtMatmulPreferenceCreate);
+CALL(cublas, matmulPreferenceDestroy, cublasLtMatmulPreferenceDestroy);
+CALL(cublas, matmulPreferenceSetAttribute, cublasLtMatmulPreferenceSetAttribute);
+CALL(cublas, matmulAlgoGetHeuristic, cublasLtMatmulAlgoGetHeuristic);
+CALL(cublas, matmul, cublasLtMatmul);
+static_assert(cublas::success == CUBLAS_STATUS_SUCCESS);
+static_assert(sizeof(cublas::Algorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(cublas::Found) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(offsetof(cublas::Found, workspaceBytes) ==
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(cublas::Found, status) == offsetof(cublasLtMatmulHeuristicResult_t, state));
+SAME(cublas::DataType::Float, CUDA_R_32F);
+SAME(cublas::DataType::Half, CUDA_R_16F);
+SAME(cublas::DataType::BFloat16, CUDA_R_16BF);
+SAME(cublas::ComputeType::Float, CUBLAS_COMPUTE_32F);
+SAME(cublas::ComputeType::Tf32, CUBLAS_COMPUTE_32F_FAST_TF32);
+SAME(cublas::Operation::None, CUBLAS_OP_N);
+SAME(cublas::Operation::Transpose, CUBLAS_OP_T);
+SAME(cublas::Epilogue::None, CUBLASLT_EPILOGUE_DEFAULT);
+SAME(cublas::Epilogue::Relu, CUBLASLT_EPILOGUE_RELU);
+SAME(cublas::Epilogue::Bias, CUBLASLT_EPILOGUE_BIAS);
+SAME(cublas::Epilogue::ReluBias, CUBLASLT_EPILOGUE_RELU_BIAS);
+SAME(cublas::reductionInComputeType, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+SAME(cublas::ProductAttribute::TransposeA, CUBLASLT_MATMUL_DESC_TRANSA);
+SAME(cublas::ProductAttribute::TransposeB, CUBLASLT_MATMUL_DESC_TRANSB);
+SAME(cublas::ProductAttribute::Epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE);
+SAME(cublas::ProductAttribute::BiasPointer, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+SAME(cublas::PreferenceAttribute::WorkspaceBytes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+SAME(cublas::PreferenceAttribute::ReductionSchemes, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+SAME(cublas::PreferenceAttribute::AlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+SAME(cublas::PreferenceAttribute::AlignmentB, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+SAME(cublas::PreferenceAttribute::AlignmentC, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+SAME(cublas::PreferenceAttribute::AlignmentD, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
 
 } // namespace
 

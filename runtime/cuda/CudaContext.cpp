@@ -1,0 +1,99 @@
+#include "runtime/cuda/CudaContext.h"
+
+#include "runtime/artifact/Error.h"
+
+namespace dlc::rt {
+namespace {
+
+/// A library's functions, or an error that says what is missing.
+template <typename Functions>
+const Functions &require(const Functions *(*open)(std::string &reason)) {
+  std::string reason;
+  if (const Functions *functions = open(reason))
+    return *functions;
+  throw Error(ErrorCode::Runtime, "cannot run on a GPU: " + reason);
+}
+
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version / 10 % 100);
+}
+
+/// Devices that the process may use.
+int countDevices(const cudart::Functions &cuda) {
+  int driver = 0, own = 0, count = 0;
+  cuda.driverGetVersion(&driver);
+  cuda.runtimeGetVersion(&own);
+  if (driver == 0)
+    throw Error(ErrorCode::Runtime, "cannot run on a GPU: this machine has no NVIDIA driver");
+  if (driver / 1000 < own / 1000)
+    throw Error(ErrorCode::Runtime, "cannot run on a GPU: the driver is for CUDA " +
+                                        versionText(driver) + ", older than CUDA " +
+                                        versionText(own) + " of libcudart; install a newer driver");
+  cudart::Status status = cuda.getDeviceCount(&count);
+  if (status != cudart::success || count == 0)
+    throw Error(ErrorCode::Runtime,
+                std::string("cannot run on a GPU: ") + (count == 0 && status == cudart::success
+                                                            ? "there is none"
+                                                            : cuda.getErrorString(status)));
+  return count;
+}
+
+} // namespace
+
+CudaContext::CudaContext(int number) : device(number), runtime(require(cudart::open)) {
+  device %= countDevices(runtime);
+  runtime.require(runtime.setDevice(device), "use GPU " + std::to_string(device));
+  int major = 0, minor = 0, least = 0, greatest = 0;
+  auto ask = [&](int &value, cudart::DeviceAttribute attribute) {
+    runtime.require(runtime.deviceGetAttribute(&value, attribute, device), "ask the GPU");
+  };
+  ask(major, cudart::DeviceAttribute::CapabilityMajor);
+  ask(minor, cudart::DeviceAttribute::CapabilityMinor);
+  version = 10 * major + minor;
+  runtime.require(runtime.deviceGetStreamPriorityRange(&least, &greatest), "ask the GPU");
+  for (size_t i = 0; i < streams.size(); ++i) {
+    // Transfers are short and what waits for them is not.
+    bool computes = i == static_cast<size_t>(artifact::Stream::Compute);
+    runtime.require(runtime.streamCreateWithPriority(&streams[i], cudart::nonBlockingStream,
+                                                     computes ? least : greatest),
+                    "make a stream");
+  }
+  for (cudart::Event &event : slots)
+    runtime.require(runtime.eventCreateWithFlags(&event, cudart::eventWithoutTime),
+                    "make an event");
+}
+
+CudaContext::~CudaContext() {
+  runtime.deviceSynchronize();
+  if (cudnn)
+    cudnn->library.destroy(cudnn->context);
+  if (cublas)
+    cublas->library.destroy(cublas->handle);
+  for (cudart::Event event : slots)
+    runtime.eventDestroy(event);
+  for (cudart::Stream stream : streams)
+    runtime.streamDestroy(stream);
+}
+
+const CudaContext::Convolutions &CudaContext::convolutions() {
+  if (cudnn)
+    return *cudnn;
+  const cudnn::Functions &library = require(cudnn::open);
+  std::string properties = cudnn::propertiesOf(library, device);
+  cudnn::Context context = nullptr;
+  library.require(library.create(&context), "start cuDNN");
+  cudnn.emplace(library, context, properties, cudnn::deviceProperties(library, properties));
+  return *cudnn;
+}
+
+const CudaContext::Products &CudaContext::products() {
+  if (cublas)
+    return *cublas;
+  const cublas::Functions &library = require(cublas::open);
+  cublas::Handle handle = nullptr;
+  library.require(library.create(&handle), "start cuBLASLt");
+  cublas.emplace(library, handle);
+  return *cublas;
+}
+
+} // namespace dlc::rt

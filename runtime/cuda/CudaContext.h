@@ -1,0 +1,61 @@
+// What a rank has of its GPU: the libraries, streams, and the device's own description.
+//
+// Functions of NVIDIA's libraries are called by the one compute thread, but for those that take
+// memory of the host.
+#pragma once
+
+#include "runtime/artifact/artifact_generated.h"
+#include "runtime/cuda/CublasLt.h"
+#include "runtime/cuda/Cudart.h"
+#include "runtime/cuda/CudnnGraph.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace dlc::rt {
+
+class CudaContext {
+public:
+  /// Takes the GPU with this number of those that CUDA shows the process. Throws Error(Runtime) if
+  /// there is no driver, no device or no library.
+  explicit CudaContext(int device);
+  ~CudaContext();
+  CudaContext(const CudaContext &) = delete;
+  CudaContext &operator=(const CudaContext &) = delete;
+
+  const cudart::Functions &cuda() const { return runtime; }
+  /// Compute capability, 90 for 9.0.
+  int capability() const { return version; }
+  cudart::Stream stream(artifact::Stream which) const {
+    return streams[static_cast<size_t>(which)];
+  }
+  /// Recorded when all that uses the input arena has run.
+  cudart::Event slotIsFree(unsigned slot) const { return slots[slot]; }
+
+  /// Opened by the first artifact that has a convolution, or a product.
+  struct Convolutions {
+    const cudnn::Functions &library;
+    cudnn::Context context;
+    std::string properties; // of this device
+    cudnn::Descriptor device;
+  };
+  const Convolutions &convolutions();
+  struct Products {
+    const cublas::Functions &library;
+    cublas::Handle handle;
+  };
+  const Products &products();
+
+private:
+  int device;
+  const cudart::Functions &runtime;
+  int version = 0;
+  std::array<cudart::Stream, 3> streams{};
+  std::array<cudart::Event, 2> slots{};
+  std::optional<Convolutions> cudnn;
+  std::optional<Products> cublas;
+};
+
+} // namespace dlc::rt

@@ -1,0 +1,170 @@
+#include "runtime/cuda/CudaDevice.h"
+
+#include "runtime/artifact/Error.h"
+#include "runtime/cuda/CudaExecutable.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+namespace dlc::rt {
+namespace {
+
+void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.address); }
+
+std::string gibibytes(size_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+/// The number behind a prefix, 90 of "sm_90"; 0 of other text.
+int numberOf(std::string_view text, std::string_view prefix) {
+  int number = 0;
+  if (text.starts_with(prefix))
+    std::from_chars(text.data() + prefix.size(), text.data() + text.size(), number);
+  return number;
+}
+
+/// True if code of an architecture runs on a device: a binary within a generation, text upwards.
+bool runsOn(std::string_view architecture, int capability) {
+  if (int exact = numberOf(architecture, "sm_"))
+    return exact / 10 == capability / 10 && exact <= capability;
+  int least = numberOf(architecture, "compute_");
+  return least > 0 && least <= capability;
+}
+
+} // namespace
+
+CudaDevice::CudaDevice(const artifact::Target &target, ControlPlane &control)
+    : control(control), context(control.localRank()) {
+  std::string own = "sm_" + std::to_string(context.capability());
+  for (const flatbuffers::String *feature : *target.features())
+    if (feature->string_view() != own)
+      throw Error(ErrorCode::Artifact, "the artifact is for " + target.name()->str() +
+                                           ", which is " + feature->str() + ", this GPU is " + own +
+                                           "; compile the model for it");
+  if (control.size() > 1)
+    throw Error(ErrorCode::Runtime, "this version runs on one GPU only");
+}
+
+CudaDevice::~CudaDevice() {
+  const cudart::Functions &cuda = context.cuda();
+  cuda.deviceSynchronize();
+  for (const auto &[offset, library] : libraries)
+    cuda.libraryUnload(library);
+  for (const auto &[address, mirror] : mirrors)
+    cuda.freeHost(mirror.data());
+  for (void *arena : arenas)
+    cuda.free(arena);
+}
+
+Collectives &CudaDevice::collectives() { return control.hostCollectives(); }
+
+//===- Memory ---------------------------------------------------------------------------------===//
+
+DeviceSpan CudaDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
+  const cudart::Functions &cuda = context.cuda();
+  void *address = nullptr;
+  if (cudart::Status status = cuda.malloc(&address, bytes); status != cudart::success) {
+    size_t free = 0, total = 0;
+    cuda.getLastError();
+    cuda.memGetInfo(&free, &total);
+    throw Error(ErrorCode::Runtime, "cannot allocate " + gibibytes(bytes) +
+                                        " on the GPU, of whose " + gibibytes(total) + " " +
+                                        gibibytes(free) +
+                                        " are free: " + cuda.getErrorString(status));
+  }
+  arenas.push_back(address);
+  DeviceSpan memory{reinterpret_cast<uintptr_t>(address), bytes};
+  if (kind == artifact::ArenaKind::Inputs && bytes > 0) {
+    void *mirror = nullptr;
+    cuda.require(cuda.hostAlloc(&mirror, bytes, 0), "lock " + gibibytes(bytes) + " of memory");
+    std::memset(mirror, 0, bytes);
+    mirrors[memory.address] = {static_cast<std::byte *>(mirror), bytes};
+  }
+  return memory;
+}
+
+void CudaDevice::countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const {
+  std::ranges::fill(bytes, 0);
+}
+
+HostBlock CudaDevice::stage(DeviceSpan memory) {
+  if (auto above = mirrors.upper_bound(memory.address); above != mirrors.begin()) {
+    auto &[start, mirror] = *std::prev(above);
+    if (DeviceSpan{start, mirror.size()}.contains(memory))
+      return {mirror.subspan(memory.address - start, memory.bytes), nullptr};
+  }
+  auto block = std::make_shared<std::vector<std::byte>>(memory.bytes);
+  return {*block, block};
+}
+
+void CudaDevice::upload(std::span<const std::byte> from, DeviceSpan to) {
+  const cudart::Functions &cuda = context.cuda();
+  cuda.require(cuda.deviceSynchronize(), "run what was started on the GPU");
+  cuda.require(cuda.memcpy(pointerTo(to), from.data(), from.size(), cudart::CopyKind::HostToDevice),
+               "copy to the GPU");
+  // A copy from memory that can move returns when it has been read.
+  cuda.require(cuda.deviceSynchronize(), "copy to the GPU");
+}
+
+void CudaDevice::download(DeviceSpan from, std::span<std::byte> to) {
+  const cudart::Functions &cuda = context.cuda();
+  cuda.require(cuda.deviceSynchronize(), "run what was started on the GPU");
+  cuda.require(cuda.memcpy(to.data(), pointerTo(from), to.size(), cudart::CopyKind::DeviceToHost),
+               "copy from the GPU");
+}
+
+//===- Kernels --------------------------------------------------------------------------------===//
+
+/// Of the binary for this device, or of the text.
+cudart::Library CudaDevice::libraryOf(const Artifact &artifact) {
+  const artifact::CodeModule *chosen = nullptr;
+  for (const artifact::CodeModule *module : *artifact->modules()) {
+    std::string_view architecture =
+        module->architecture() ? module->architecture()->string_view() : "";
+    bool isBinary = architecture.starts_with("sm_");
+    if (runsOn(architecture, context.capability()) && (!chosen || isBinary))
+      chosen = module;
+  }
+  if (!chosen)
+    throw Error(ErrorCode::Artifact, "the artifact has no code for sm_" +
+                                         std::to_string(context.capability()) +
+                                         "; compile the model for it");
+  auto [found, isNew] = libraries.try_emplace(chosen->code()->offset());
+  if (isNew)
+    context.cuda().require(context.cuda().libraryLoadData(&found->second,
+                                                          artifact.data(*chosen->code()).data(),
+                                                          nullptr, nullptr, 0, nullptr, nullptr, 0),
+                           "load the artifact's code");
+  return found->second;
+}
+
+Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel &kernel) {
+  std::string name = kernel.name()->str();
+  if (kernel.kind() == artifact::KernelKind::Library) {
+    CudaPlan plan = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
+    if (plan.product)
+      kernels.push_back({name, ProductKernel(context.products(), plan, name)});
+    else
+      kernels.push_back({name, ConvolutionKernel(context.convolutions(), plan, name)});
+  } else {
+    GeneratedKernel generated;
+    context.cuda().require(context.cuda().libraryGetKernel(&generated.code, libraryOf(artifact),
+                                                           kernel.symbol()->c_str()),
+                           "find kernel " + name);
+    generated.blocks =
+        static_cast<unsigned>((kernel.extent() + kernel.chunk() - 1) / kernel.chunk());
+    generated.threads = kernel.launch()->threads();
+    kernels.push_back({name, generated});
+  }
+  return static_cast<Kernel>(kernels.size() - 1);
+}
+
+std::unique_ptr<Executable> CudaDevice::prepare(ResolvedProgram program) {
+  return std::make_unique<CudaExecutable>(*this, std::move(program));
+}
+
+} // namespace dlc::rt

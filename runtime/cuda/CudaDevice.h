@@ -1,0 +1,49 @@
+// A GPU: its memory, the artifact's kernels on it, executables.
+//
+// Results are those of the artifact for this model of GPU and these versions of NVIDIA's libraries.
+#pragma once
+
+#include "runtime/core/ControlPlane.h"
+#include "runtime/core/Device.h"
+#include "runtime/cuda/CudaKernel.h"
+
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace dlc::rt {
+
+class CudaDevice final : public Device {
+public:
+  /// Takes the GPU of the rank's number on its host. Throws Error(Artifact) if the artifact is for
+  /// another architecture, Error(Runtime) if there is no GPU or no library. `control` outlives it.
+  CudaDevice(const artifact::Target &target, ControlPlane &control);
+  ~CudaDevice() override;
+
+  DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) override;
+  void countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const override;
+  Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) override;
+  std::unique_ptr<Executable> prepare(ResolvedProgram program) override;
+  HostBlock stage(DeviceSpan memory) override;
+  void upload(std::span<const std::byte> from, DeviceSpan to) override;
+  void download(DeviceSpan from, std::span<std::byte> to) override;
+  Collectives &collectives() override;
+
+private:
+  struct NamedKernel {
+    std::string name;
+    LoadedKernel code;
+  };
+  friend class CudaExecutable;
+
+  cudart::Library libraryOf(const Artifact &artifact);
+
+  ControlPlane &control;
+  CudaContext context;
+  std::vector<void *> arenas;
+  std::map<uintptr_t, std::span<std::byte>> mirrors; // of input arenas, by address, page-locked
+  std::map<uint64_t, cudart::Library> libraries;     // by offset in the data section
+  std::deque<NamedKernel> kernels;
+};
+
+} // namespace dlc::rt

@@ -1,0 +1,291 @@
+#include "runtime/cuda/CudaExecutable.h"
+
+#include "runtime/artifact/Error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+namespace dlc::rt {
+namespace {
+
+using artifact::Stream;
+
+void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.address); }
+
+template <typename Operation> const Operation *as(const ResolvedProgram::Instruction &instruction) {
+  return std::get_if<Operation>(&instruction.operation);
+}
+
+/// Uploads of inputs need not wait for runs before.
+const ResolvedProgram::Upload *earlyUpload(const ResolvedProgram::Instruction &instruction) {
+  const auto *upload = as<ResolvedProgram::Upload>(instruction);
+  return upload && upload->scalars.empty() ? upload : nullptr;
+}
+
+/// Transfers whose both ends are next to each other, as one.
+std::vector<std::pair<DeviceSpan, size_t>>
+merged(const std::vector<ResolvedProgram::Transfer> &transfers, unsigned slot) {
+  std::vector<std::pair<DeviceSpan, size_t>> parts;
+  for (const ResolvedProgram::Transfer &transfer : transfers) {
+    DeviceSpan memory = transfer.memory[slot];
+    if (!parts.empty()) {
+      auto &[before, offset] = parts.back();
+      if (before.address + before.bytes == memory.address &&
+          offset + before.bytes == transfer.offset) {
+        before.bytes += memory.bytes;
+        continue;
+      }
+    }
+    parts.emplace_back(memory, transfer.offset);
+  }
+  return parts;
+}
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+} // namespace
+
+CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
+    : device(device), cuda(device.context.cuda()), program(std::move(newProgram)) {
+  size_t scalarBytes = 0;
+  for (const ResolvedProgram::Instruction &instruction : program.instructions) {
+    launchesOf.push_back(bind(instruction));
+    auto &places = staged.emplace_back();
+    if (const auto *upload = as<ResolvedProgram::Upload>(instruction)) {
+      for (const Places &input : upload->inputs)
+        places.push_back({device.stage(input[0]), device.stage(input[1])});
+      for (const ResolvedProgram::Transfer &scalar : upload->scalars)
+        scalarBytes = std::max(scalarBytes, scalar.offset + scalar.memory[0].bytes);
+    }
+  }
+  scalars = {lock(scalarBytes), lock(scalarBytes)};
+  resultBlock = lock(program.resultBytes);
+  for (uint32_t i = 0; i < program.events; ++i)
+    recorded.push_back(makeEvent(cudart::eventWithoutTime));
+  for (cudart::Event *event : {&begun, &commDone, &copyDone, &uploaded, &done})
+    *event = makeEvent(cudart::eventWithoutTime);
+}
+
+CudaExecutable::~CudaExecutable() {
+  cuda.deviceSynchronize();
+  for (const auto &[kind, graph] : graphs)
+    if (graph)
+      cuda.graphExecDestroy(graph);
+  for (cudart::Event event : allEvents)
+    cuda.eventDestroy(event);
+  for (std::span<std::byte> block : {scalars[0], scalars[1], resultBlock})
+    cuda.freeHost(block.data());
+}
+
+cudart::Event CudaExecutable::makeEvent(unsigned flags) {
+  cudart::Event event = nullptr;
+  cuda.require(cuda.eventCreateWithFlags(&event, flags), "make an event");
+  return allEvents.emplace_back(event);
+}
+
+std::span<std::byte> CudaExecutable::lock(size_t bytes) {
+  void *address = nullptr;
+  cuda.require(cuda.hostAlloc(&address, std::max<size_t>(bytes, 1), 0), "lock memory");
+  std::memset(address, 0, bytes);
+  return {static_cast<std::byte *>(address), bytes};
+}
+
+CudaExecutable::Launches CudaExecutable::bind(const ResolvedProgram::Instruction &instruction) {
+  Launches bound{};
+  auto add = [&](uint32_t kernel, const std::vector<DeviceSpan> &operands) {
+    const CudaDevice::NamedKernel &loaded = device.kernels[kernel];
+    launches.emplace_back(device.context, loaded.code, loaded.name, operands);
+    return static_cast<uint32_t>(launches.size() - 1);
+  };
+  if (const auto *launch = as<ResolvedProgram::Launch>(instruction)) {
+    std::array<std::vector<DeviceSpan>, 2> operands;
+    for (const Places &places : launch->operands)
+      for (unsigned slot : {0u, 1u})
+        operands[slot].push_back(places[slot]);
+    bound[0] = bound[1] = add(launch->kernel, operands[0]);
+    if (operands[0] != operands[1])
+      bound[1] = add(launch->kernel, operands[1]);
+  } else if (const auto *sum = as<ResolvedProgram::Accumulate>(instruction)) {
+    bound[0] = add(sum->kernel, {sum->sum, sum->bucket, sum->sum});
+    bound[1] = add(sum->kernel, {sum->bucket, sum->sum, sum->bucket});
+  }
+  return bound;
+}
+
+//===- A run ----------------------------------------------------------------------------------===//
+
+void CudaExecutable::run(const RunArguments &arguments) {
+  unsigned slot = arguments.slot;
+  cuda.require(cuda.eventSynchronize(device.context.slotIsFree(slot)),
+               "run step " + std::to_string(arguments.step));
+  std::ranges::copy(arguments.scalars.first(scalars[slot].size()), scalars[slot].begin());
+  if (arguments.timed && timers.empty())
+    for (size_t i = 0; i < program.instructions.size(); ++i)
+      timers.push_back({makeEvent(0), makeEvent(0)});
+  uploadInputs(arguments);
+  Kind kind{slot, arguments.part.pass(), arguments.part.index == 0, arguments.timed};
+  cudart::Stream compute = device.context.stream(Stream::Compute);
+  if (auto [known, isNew] = graphs.try_emplace(kind); isNew) {
+    start(arguments, false);
+  } else {
+    if (!known->second)
+      known->second = capture(arguments);
+    cuda.require(cuda.graphLaunch(known->second, compute), "launch a step's graph");
+  }
+  cuda.require(cuda.eventRecord(device.context.slotIsFree(slot), compute), "record an event");
+  cuda.require(cuda.eventRecord(done, compute), "record an event");
+  last = arguments;
+}
+
+/// On the copy stream, behind what used the slot before; computation waits for it.
+void CudaExecutable::uploadInputs(const RunArguments &arguments) {
+  cudart::Stream stream = device.context.stream(Stream::Copy);
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const auto *upload = earlyUpload(program.instructions[i]);
+    if (!upload || !program.instructions[i].runsIn(arguments.part))
+      continue;
+    for (size_t input = 0; input < upload->inputs.size(); ++input) {
+      std::span<std::byte> from = staged[i][input][arguments.slot].bytes;
+      cuda.require(cuda.memcpyAsync(pointerTo(upload->inputs[input][arguments.slot]), from.data(),
+                                    from.size(), cudart::CopyKind::HostToDevice, stream),
+                   "copy inputs to the GPU");
+    }
+  }
+  record(uploaded, Stream::Copy);
+  wait(Stream::Compute, uploaded);
+}
+
+cudart::GraphExec CudaExecutable::capture(const RunArguments &arguments) {
+  cudart::Stream compute = device.context.stream(Stream::Compute);
+  cuda.require(cuda.streamBeginCapture(compute, cudart::CaptureMode::ThreadLocal),
+               "capture a step");
+  cudart::Graph graph = nullptr;
+  try {
+    start(arguments, true);
+  } catch (...) {
+    cuda.streamEndCapture(compute, &graph);
+    if (graph)
+      cuda.graphDestroy(graph);
+    throw;
+  }
+  cuda.require(cuda.streamEndCapture(compute, &graph), "capture a step");
+  cudart::GraphExec executable = nullptr;
+  cudart::Status status = cuda.graphInstantiate(&executable, graph, 0);
+  cuda.graphDestroy(graph);
+  cuda.require(status, "make a step's graph");
+  return executable;
+}
+
+/// Other streams than the first begin behind it, and it ends behind them.
+void CudaExecutable::start(const RunArguments &arguments, bool isCaptured) {
+  isRecorded.assign(program.events, false);
+  record(begun, Stream::Compute);
+  wait(Stream::Comm, begun);
+  wait(Stream::Copy, begun);
+  for (uint32_t i = 0; i < program.instructions.size(); ++i) {
+    const ResolvedProgram::Instruction &instruction = program.instructions[i];
+    if (!instruction.runsIn(arguments.part))
+      continue;
+    cudart::Stream stream = device.context.stream(instruction.stream);
+    auto time = [&](cudart::Event event) {
+      if (arguments.timed)
+        cuda.require(
+            cuda.eventRecordWithFlags(event, stream, isCaptured ? cudart::externalRecord : 0),
+            "record an event");
+    };
+    time(arguments.timed ? timers[i][0] : nullptr);
+    start(i, arguments);
+    time(arguments.timed ? timers[i][1] : nullptr);
+  }
+  record(commDone, Stream::Comm);
+  record(copyDone, Stream::Copy);
+  wait(Stream::Compute, commDone);
+  wait(Stream::Compute, copyDone);
+}
+
+void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
+  const ResolvedProgram::Instruction &instruction = program.instructions[index];
+  cudart::Stream stream = device.context.stream(instruction.stream);
+  unsigned slot = arguments.slot;
+  MicroBatch part = arguments.part;
+  if (as<ResolvedProgram::Launch>(instruction)) {
+    launches[launchesOf[index][slot]].run(stream);
+  } else if (const auto *copied = as<ResolvedProgram::Copy>(instruction)) {
+    copy(copied->from[slot], copied->to[slot], stream);
+  } else if (const auto *sum = as<ResolvedProgram::Accumulate>(instruction)) {
+    if (part.index == 0)
+      copy(sum->bucket, sum->sum, stream);
+    else
+      launches[launchesOf[index][part.isLast()]].run(stream);
+  } else if (const auto *recall = as<ResolvedProgram::Recall>(instruction)) {
+    if (part.counts)
+      copy(recall->bucket, recall->sum, stream);
+    else
+      copy(recall->sum, recall->bucket, stream);
+  } else if (const auto *event = as<ResolvedProgram::RecordEvent>(instruction)) {
+    record(recorded[event->event], instruction.stream);
+    isRecorded[event->event] = true;
+  } else if (const auto *event = as<ResolvedProgram::WaitEvent>(instruction)) {
+    if (isRecorded[event->event]) // else what records it is in no such pass
+      wait(instruction.stream, recorded[event->event]);
+  } else if (const auto *upload = as<ResolvedProgram::Upload>(instruction)) {
+    for (const auto &[memory, offset] : merged(upload->scalars, slot))
+      cuda.require(cuda.memcpyAsync(pointerTo(memory), scalars[slot].data() + offset, memory.bytes,
+                                    cudart::CopyKind::HostToDevice, stream),
+                   "copy scalars to the GPU");
+  } else if (const auto *download = as<ResolvedProgram::Download>(instruction)) {
+    for (const auto &[memory, offset] : merged(download->parts, slot))
+      cuda.require(cuda.memcpyAsync(resultBlock.data() + offset, pointerTo(memory), memory.bytes,
+                                    cudart::CopyKind::DeviceToHost, stream),
+                   "copy results from the GPU");
+  }
+  // Between one rank's devices collectives have nothing to do.
+}
+
+void CudaExecutable::copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream) {
+  cuda.require(cuda.memcpyAsync(pointerTo(to), pointerTo(from), to.bytes,
+                                cudart::CopyKind::DeviceToDevice, stream),
+               "copy on the GPU");
+}
+
+void CudaExecutable::record(cudart::Event event, Stream stream) {
+  cuda.require(cuda.eventRecord(event, device.context.stream(stream)), "record an event");
+}
+
+void CudaExecutable::wait(Stream stream, cudart::Event event) {
+  cuda.require(cuda.streamWaitEvent(device.context.stream(stream), event, 0), "wait for an event");
+}
+
+std::span<const std::byte> CudaExecutable::results() {
+  cuda.require(cuda.eventSynchronize(done), "run step " + std::to_string(last.step));
+  return resultBlock;
+}
+
+std::span<const TraceEvent> CudaExecutable::times() {
+  results();
+  events.clear();
+  auto after = [&](cudart::Event event) {
+    float milliseconds = 0;
+    cuda.require(cuda.eventElapsedTime(&milliseconds, timers[0][0], event), "read the GPU's times");
+    return std::llround(static_cast<double>(milliseconds) * 1e6);
+  };
+  int64_t end = now(), begin = end;
+  for (uint32_t i = 0; i < program.instructions.size(); ++i)
+    if (program.instructions[i].runsIn(last.part))
+      events.push_back({i, after(timers[i][0]), after(timers[i][1])});
+  for (const TraceEvent &event : events)
+    begin = std::min(begin, end - event.end);
+  for (TraceEvent &event : events) {
+    event.begin += begin;
+    event.end += begin;
+  }
+  return events;
+}
+
+} // namespace dlc::rt

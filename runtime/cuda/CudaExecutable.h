@@ -1,0 +1,67 @@
+// A program on a GPU. What a pass through it launches and copies is captured the second time that
+// it runs, into a graph that is launched as one from then on.
+//
+// Inputs go up outside of it, while runs before are under way.
+#pragma once
+
+#include "runtime/core/Executable.h"
+#include "runtime/cuda/CudaDevice.h"
+
+#include <map>
+
+namespace dlc::rt {
+
+class CudaExecutable final : public Executable {
+public:
+  CudaExecutable(CudaDevice &device, ResolvedProgram program);
+  ~CudaExecutable() override;
+  CudaExecutable(const CudaExecutable &) = delete;
+  CudaExecutable &operator=(const CudaExecutable &) = delete;
+
+  void run(const RunArguments &arguments) override;
+  std::span<const std::byte> results() override;
+  std::span<const TraceEvent> times() override;
+
+private:
+  /// Runs that do the same.
+  struct Kind {
+    unsigned slot;
+    StepPass pass;
+    bool isFirst; // micro-batch
+    bool timed;
+    auto operator<=>(const Kind &) const = default;
+  };
+  /// Launches of an instruction by input slot; of an accumulation, those to sum and to bucket.
+  using Launches = std::array<uint32_t, 2>;
+
+  Launches bind(const ResolvedProgram::Instruction &instruction);
+  void uploadInputs(const RunArguments &arguments);
+  /// Starts all instructions of a run on their streams, now or in a graph.
+  void start(const RunArguments &arguments, bool isCaptured);
+  void start(uint32_t instruction, const RunArguments &arguments);
+  cudart::GraphExec capture(const RunArguments &arguments);
+  void copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream);
+  void record(cudart::Event event, artifact::Stream stream);
+  void wait(artifact::Stream stream, cudart::Event event);
+  cudart::Event makeEvent(unsigned flags);
+  std::span<std::byte> lock(size_t bytes);
+
+  CudaDevice &device;
+  const cudart::Functions &cuda;
+  ResolvedProgram program;
+  std::vector<CudaLaunch> launches;
+  std::vector<Launches> launchesOf;                          // by instruction
+  std::vector<std::vector<std::array<HostBlock, 2>>> staged; // by instruction, input and slot
+  std::array<std::span<std::byte>, 2> scalars;               // by slot, page-locked
+  std::span<std::byte> resultBlock;                          // page-locked
+  std::vector<cudart::Event> allEvents;
+  std::vector<cudart::Event> recorded; // by event of the program
+  std::vector<bool> isRecorded;        // likewise, in the run that is being started
+  cudart::Event begun, commDone, copyDone, uploaded, done;
+  std::vector<std::array<cudart::Event, 2>> timers; // by instruction
+  std::map<Kind, cudart::GraphExec> graphs;         // null: has run once
+  RunArguments last;
+  std::vector<TraceEvent> events;
+};
+
+} // namespace dlc::rt

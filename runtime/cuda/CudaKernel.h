@@ -1,0 +1,78 @@
+// Kernels as loaded on a GPU, and bound to operands: launches, which may be captured into a graph.
+#pragma once
+
+#include "runtime/core/DeviceSpan.h"
+#include "runtime/cuda/CudaContext.h"
+#include "runtime/cuda/CudaPlan.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace dlc::rt {
+
+/// Of a module of the artifact.
+struct GeneratedKernel {
+  cudart::Kernel code = nullptr;
+  unsigned blocks = 1, threads = 1;
+};
+
+/// A convolution by cuDNN: the stored plan, on this device.
+class ConvolutionKernel {
+public:
+  /// Throws Error(Artifact) naming the kernel if the library or the device does not take the plan.
+  ConvolutionKernel(const CudaContext::Convolutions &convolutions, const CudaPlan &plan,
+                    const std::string &name);
+
+  /// Addresses of operands: tensors 1, 2, ..., then the workspace.
+  cudnn::Descriptor bind(std::span<const DeviceSpan> operands) const;
+  void run(const cudnn::Descriptor &operands, cudart::Stream stream) const;
+
+private:
+  const CudaContext::Convolutions *convolutions;
+  std::shared_ptr<const cudnn::Descriptor> plan;
+  std::string name;
+};
+
+/// A product by cuBLASLt, whose algorithm is chosen here, for good.
+class ProductKernel {
+public:
+  ProductKernel(const CudaContext::Products &products, const CudaPlan &plan,
+                const std::string &name);
+
+  /// Operands a, b, in the plan's order, a bias if there is one, c, the workspace.
+  void run(std::span<const DeviceSpan> operands, cudart::Stream stream) const;
+
+private:
+  struct Descriptors;
+
+  const CudaContext::Products *products;
+  std::shared_ptr<const Descriptors> descriptors;
+  cublas::Algorithm algorithm{};
+  bool bias, swapped;
+  size_t workspaceBytes;
+  std::string name;
+};
+
+using LoadedKernel = std::variant<GeneratedKernel, ConvolutionKernel, ProductKernel>;
+
+class CudaLaunch {
+public:
+  CudaLaunch(const CudaContext &context, const LoadedKernel &kernel, std::string name,
+             std::span<const DeviceSpan> operands);
+
+  void run(cudart::Stream stream) const;
+
+private:
+  void launch(const GeneratedKernel &kernel, cudart::Stream stream) const;
+
+  const CudaContext *context;
+  const LoadedKernel *kernel;
+  std::string name;
+  std::vector<DeviceSpan> operands;
+  std::optional<cudnn::Descriptor> bound; // of a convolution
+};
+
+} // namespace dlc::rt
