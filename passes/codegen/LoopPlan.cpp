@@ -7,6 +7,8 @@
 
 #include "passes/codegen/ClusterPlan.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace dlc;
 
@@ -144,6 +146,12 @@ static int64_t elementsOf(const StagePlan &stage) {
   return elements;
 }
 
+/// Of an innermost loop that a reduction keeps: all of it, or a divisor that keeps vectors aligned.
+static int64_t chooseColumns(int64_t extent, int64_t limit, int64_t lanes) {
+  int64_t part = bestDivisor(extent, limit, std::gcd(extent, lanes));
+  return part > 1 ? part : extent;
+}
+
 /// Elements of an item along each loop.
 static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLimits &limits,
                                        bool wholeResults) {
@@ -159,11 +167,17 @@ static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLim
   SmallVector<int64_t> tile(stage.loops.size(), 1);
   int64_t inside = 1;
   bool isFull = false;
+  int64_t columns = wholeResults ? limits.combinedColumns : limits.reducedColumns;
   for (size_t i = stage.loops.size(); i-- > 0;) {
     const StagePlan::Loop &loop = stage.loops[i];
     int64_t limit = most / inside, lanes = i + 1 == stage.loops.size() ? limits.vectorLanes : 1;
     if ((keptItems || wholeResults) && loop.reduced) {
       tile[i] = loop.extent;
+    } else if (stage.hasReduction() && !keptItems && i + 1 == stage.loops.size() && !loop.reduced &&
+               loop.extent > columns) {
+      tile[i] = chooseColumns(loop.extent, columns, lanes);
+      inside *= tile[i];
+      isFull = wholeResults;
     } else if (!isFull && loop.extent <= limit) {
       tile[i] = loop.extent;
       inside *= loop.extent;

@@ -32,6 +32,11 @@ struct LoopLimits {
   int64_t keptItemElements;
   /// Elements of an item at most where each has a partial result, which one thread combines.
   int64_t reducedItemElements;
+  /// Elements of an item at most along an innermost loop that a reduction keeps: what else the item
+  /// has are terms of their sums.
+  int64_t reducedColumns;
+  /// Likewise of what combines partial results.
+  int64_t combinedColumns;
   /// Lanes of f32: inner extents are kept multiples of it where possible.
   int64_t vectorLanes;
   /// Items of a large reduction, each with a partial result: enough for many threads to share.
@@ -61,8 +66,9 @@ struct LoopLimits {
   bool areConsistent() const {
     return 0 < vectorLanes && vectorLanes <= leastItemElements &&
            leastItemElements <= itemElements && itemElements <= reducedItemElements &&
-           vectorLanes <= keptItemElements && mostPartials > 0 && chunkBytes > 0 &&
-           mostChunks > 0 && manyKept > 0 && rangeMultiple > 0 && rangeMultiple % 32 == 0 &&
+           vectorLanes <= keptItemElements && vectorLanes <= reducedColumns &&
+           vectorLanes <= combinedColumns && mostPartials > 0 && chunkBytes > 0 && mostChunks > 0 &&
+           manyKept > 0 && rangeMultiple > 0 && rangeMultiple % 32 == 0 &&
            products.dotColumns > 0 && products.sumColumns > 0 && products.mostChunks > 0;
   }
 };

@@ -215,6 +215,8 @@ LoopLimits CpuTarget::loops() {
       .leastItemElements = 512,
       .keptItemElements = 1024,
       .reducedItemElements = 65536,
+      .reducedColumns = 65536, // of one thread, which takes rows as they lie
+      .combinedColumns = 65536,
       .vectorLanes = 16,
       .mostPartials = 128,
       .chunkBytes = 128 * 1024,

@@ -1,6 +1,7 @@
 #include "runtime/cuda/CudaPlan.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/cuda/plan_generated.h"
 
 #include <algorithm>
@@ -14,24 +15,56 @@ bool isFactor(DType dtype) {
 
 } // namespace
 
+/// True of a window of one element that lies at every position, and of images whose channels are
+/// next to each other, whole vectors of them.
+static bool isPointwise(const KernelRequest &request) {
+  auto are = [](const std::vector<int64_t> &values, int64_t value) {
+    return std::ranges::all_of(values, [&](int64_t each) { return each == value; });
+  };
+  const std::vector<int64_t> &weight = request.operands[*weightOperand(request.op)].shape;
+  int64_t lanes = CudaPlan::vectorBytes / static_cast<int64_t>(sizeOf(request.operands[0].dtype));
+  return request.groups == 1 && weight[0] % lanes == 0 && weight[1] % lanes == 0 &&
+         are({weight.begin() + 2, weight.end()}, 1) && are(request.strides, 1) &&
+         are(request.paddingLow, 0) && are(request.paddingHigh, 0) &&
+         std::ranges::all_of(request.operands, [](const OperandType &operand) {
+           return !operand.layout ||
+                  *operand.layout == layoutIn(LayoutFamily::ChannelsLast, operand.shape.size(), 1);
+         });
+}
+
 bool CudaPlan::isProduct(const KernelRequest &request) {
   DType factors = request.operands[0].dtype, result = request.operands.back().dtype;
   bool isOwnBias = !request.bias || request.operands[2].dtype == result;
   return isFactor(factors) && request.operands[1].dtype == factors &&
-         (result == factors || result == DType::F32) && isOwnBias;
+         (result == factors || result == DType::F32) && isOwnBias &&
+         (request.op == KernelOp::Matmul || isPointwise(request));
 }
 
 ProductPlan CudaPlan::productOf(const KernelRequest &request) {
   const std::vector<OperandType> &operands = request.operands;
   auto extent = [](int64_t value) { return static_cast<uint64_t>(value); };
+  // Rows and columns of an operand: of a matrix, an image by positions and channels, a filter.
+  auto columns = [&](size_t i) { return extent(operands[i].shape[1]); };
+  auto rows = [&](size_t i) {
+    uint64_t elements = 1;
+    for (int64_t each : operands[i].shape)
+      elements *= extent(each);
+    return elements / columns(i);
+  };
   ProductPlan product;
-  product.m = extent(operands.back().shape[0]);
-  product.n = extent(operands.back().shape[1]);
-  product.k = extent(operands[0].shape[request.transposeA ? 0 : 1]);
-  product.factors = operands[0].dtype;
-  product.result = operands.back().dtype;
   product.transposeA = request.transposeA;
   product.transposeB = request.transposeB;
+  if (request.op == KernelOp::Conv) { // y = x w^T
+    product.transposeB = true;
+  } else if (request.op == KernelOp::ConvGradFilter) { // dw = dy^T x
+    product.transposeA = product.swapped = true;
+  }
+  size_t a = product.swapped ? 1 : 0;
+  product.m = rows(operands.size() - 1);
+  product.n = columns(operands.size() - 1);
+  product.k = product.transposeA ? rows(a) : columns(a);
+  product.factors = operands[0].dtype;
+  product.result = operands.back().dtype;
   product.bias = request.bias;
   product.relu = request.relu;
   product.exact = request.math == Math::Strict;
@@ -44,7 +77,7 @@ std::vector<uint8_t> CudaPlan::serialize() const {
   if (product)
     kernel = cuda::CreateProduct(builder, product->m, product->n, product->k, product->factors,
                                  product->result, product->transposeA, product->transposeB,
-                                 product->bias, product->relu, product->exact)
+                                 product->bias, product->relu, product->exact, product->swapped)
                  .Union();
   else
     kernel = cuda::CreateConvolution(builder, builder.CreateVectorOfStrings(convolutions)).Union();
@@ -78,7 +111,7 @@ CudaPlan CudaPlan::deserialize(std::span<const uint8_t> bytes, const std::string
   plan.product = {product->m(),           product->n(),      product->k(),
                   product->factors(),     product->result(), product->transpose_a(),
                   product->transpose_b(), product->bias(),   product->relu(),
-                  product->exact()};
+                  product->exact(),       product->swapped()};
   if (plan.product->m < 1 || plan.product->n < 1 || plan.product->k < 1 ||
       !isFactor(plan.product->factors) || !isFactor(plan.product->result))
     refuse("states no product");

@@ -17,19 +17,23 @@ struct ProductPlan {
   DType result = DType::F32;  // of c and the bias
   bool transposeA = false, transposeB = false;
   bool bias = false, relu = false;
-  bool exact = false; // f32 without tensor cores
+  bool exact = false;   // f32 without tensor cores
+  bool swapped = false; // the kernel's operands are b, a, ...
 
   bool operator==(const ProductPlan &) const = default;
 };
 
 /// Either a convolution's plans or a product.
 struct CudaPlan {
+  static constexpr int64_t vectorBytes = 16; // that tensor cores load at once
+
   std::vector<std::string> convolutions; // cuDNN's texts, the planned one first
   std::optional<ProductPlan> product;
   uint64_t workspaceBytes = 0;
 
   /// True if cuBLASLt has the product of a request: factors of one type, the result of theirs or
-  /// f32, a bias of the result's.
+  /// f32, a bias of the result's. A convolution is one if its window is one element at each
+  /// position, and all its operands are channels last without padding, in whole vectors.
   static bool isProduct(const KernelRequest &request);
   static ProductPlan productOf(const KernelRequest &request);
 

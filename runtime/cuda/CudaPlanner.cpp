@@ -82,13 +82,12 @@ std::vector<std::vector<Layout>> layoutChoices(const KernelRequest &request) {
 Unit unitOf(const cudnn::Engine &engine, const KernelRequest &request,
             const std::vector<Layout> &layouts) {
   if (!engine.has(cudnn::NumericalNote::TensorCore))
-    return Unit::Simt;
+    return Unit::StrictConvolution;
   const OperandType &weight = request.operands[*weightOperand(request.op)];
   const Layout &layout = layouts[*weightOperand(request.op)];
-  int64_t lanes = 16 / static_cast<int64_t>(sizeOf(weight.dtype));
+  auto lanes = CudaPlan::vectorBytes / static_cast<int64_t>(sizeOf(weight.dtype));
   int64_t inputs = layout.outerExtent(weight.shape, 1) * layout.blockOf(1);
-  return inputs % lanes == 0 && weight.shape[0] % lanes == 0 ? Unit::TensorCores
-                                                             : Unit::UnalignedTensorCores;
+  return inputs % lanes == 0 && weight.shape[0] % lanes == 0 ? Unit::Convolution : Unit::Unaligned;
 }
 
 KernelRequest settled(KernelRequest request, const std::vector<Layout> &layouts) {
@@ -133,6 +132,10 @@ CandidateList CudaPlanner::convolutions(const KernelRequest &request) const {
   CandidateList list;
   list.reason = "cuDNN's convolutions are planned channels last";
   for (const std::vector<Layout> &layouts : layoutChoices(request)) {
+    if (KernelRequest exact = settled(request, layouts); CudaPlan::isProduct(exact)) {
+      list.add(product(exact, layouts));
+      continue;
+    }
     std::vector<cudnn::Plan> plans = plansOf(settled(request, layouts), 1, list.reason);
     if (plans.empty())
       continue;
@@ -149,6 +152,20 @@ CandidateList CudaPlanner::convolutions(const KernelRequest &request) const {
   return list;
 }
 
+KernelCandidate CudaPlanner::product(const KernelRequest &request,
+                                     std::vector<Layout> layouts) const {
+  KernelCandidate candidate{std::move(layouts), productName, slabBytes, flopsOf(request)};
+  candidate.bytes = bytesOf(request, candidate.layouts);
+  ProductPlan plan = CudaPlan::productOf(request);
+  uint64_t lanes = uint64_t{CudaPlan::vectorBytes} / sizeOf(plan.factors);
+  bool isAligned = plan.n % lanes == 0 && plan.k % lanes == 0;
+  Unit unit = plan.factors == DType::F32 && plan.exact ? Unit::Simt
+              : isAligned                              ? Unit::Product
+                                                       : Unit::Unaligned;
+  candidate.nanoseconds = costs.kernelCost(plan.factors, unit, candidate.flops, candidate.bytes);
+  return candidate;
+}
+
 CandidateList CudaPlanner::products(const KernelRequest &request) const {
   std::vector<Layout> layouts;
   for (const OperandType &operand : request.operands) {
@@ -158,13 +175,7 @@ CandidateList CudaPlanner::products(const KernelRequest &request) const {
   }
   if (!CudaPlan::isProduct(request))
     return {{}, "cuBLASLt has no product of these types"};
-  KernelCandidate candidate{layouts, productName, slabBytes, flopsOf(request),
-                            bytesOf(request, layouts)};
-  DType dtype = request.operands[0].dtype;
-  bool isExact = dtype == DType::F32 && request.math == Math::Strict;
-  candidate.nanoseconds = costs.kernelCost(dtype, isExact ? Unit::Simt : Unit::TensorCores,
-                                           candidate.flops, candidate.bytes);
-  return {{std::move(candidate)}, ""};
+  return {{product(request, std::move(layouts))}, ""};
 }
 
 CandidateList CudaPlanner::candidates(const KernelRequest &request) noexcept {
@@ -186,7 +197,7 @@ std::vector<uint8_t> CudaPlanner::finalise(const KernelRequest &request,
     KernelRequest exact = settled(request, choice.layouts);
     CudaPlan plan;
     plan.workspaceBytes = choice.workspaceBytes;
-    if (request.op == KernelOp::Matmul) {
+    if (choice.implementation == productName) {
       plan.product = CudaPlan::productOf(exact);
       return plan.serialize();
     }

@@ -36,6 +36,7 @@ public:
 private:
   CandidateList convolutions(const KernelRequest &request) const;
   CandidateList products(const KernelRequest &request) const;
+  KernelCandidate product(const KernelRequest &request, std::vector<Layout> layouts) const;
   /// Admissible plans that fit the slab, best first; one that does not, if none does.
   std::vector<cudnn::Plan> plansOf(const KernelRequest &request, size_t most,
                                    std::string &reason) const;

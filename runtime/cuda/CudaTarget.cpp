@@ -70,8 +70,10 @@ void CudaTarget::read(const Json &table) {
   f32 = positive<double>(peaks, "f32");
   bandwidth = positive<double>(table, "bandwidth_gb_per_s");
   bandwidthShare = positive<double>(shares, "bandwidth");
-  tensorShare = positive<double>(shares, "tensor");
+  productShare = positive<double>(shares, "product");
+  convolutionShare = positive<double>(shares, "convolution");
   unalignedShare = positive<double>(shares, "unaligned");
+  strictShare = positive<double>(shares, "strict");
   simtShare = positive<double>(shares, "simt");
   overheadNanoseconds = positive<double>(table, "kernel_overhead_ns");
   capability = positive<unsigned>(properties, "deviceVer") / 10;
@@ -92,10 +94,22 @@ void CudaTarget::read(const Json &table) {
 
 double CudaTarget::kernelCost(DType dtype, Unit unit, uint64_t flops, uint64_t bytes) const {
   double tensorPeak = dtype == DType::BF16 ? bf16 : dtype == DType::F16 ? f16 : tf32;
-  double reached = unit == Unit::Simt          ? f32 * simtShare
-                   : unit == Unit::TensorCores ? tensorPeak * tensorShare
-                                               : tensorPeak * unalignedShare;
-  double peak = 1000 * reached; // TFLOP/s is 1000 FLOP per nanosecond, GB/s byte per nanosecond
+  auto reached = [&] {
+    switch (unit) {
+    case Unit::Product:
+      return tensorPeak * productShare;
+    case Unit::Convolution:
+      return tensorPeak * convolutionShare;
+    case Unit::Unaligned:
+      return tensorPeak * unalignedShare;
+    case Unit::StrictConvolution:
+      return f32 * strictShare;
+    case Unit::Simt:
+      return f32 * simtShare;
+    }
+    return 0.0;
+  };
+  double peak = 1000 * reached(); // TFLOP/s is 1000 FLOP per nanosecond, GB/s byte per nanosecond
   return overheadNanoseconds + std::max(static_cast<double>(flops) / peak,
                                         static_cast<double>(bytes) / (bandwidth * bandwidthShare));
 }
@@ -105,10 +119,12 @@ LoopLimits CudaTarget::loops() {
       .itemElements = 8192,
       .leastItemElements = 512,
       .keptItemElements = 1024,
-      .reducedItemElements = 65536,
+      .reducedItemElements = 1 << 20,
+      .reducedColumns = 256, // a warp's vectors of 8: a block's other warps have other terms
+      .combinedColumns = 16, // whole sectors of f64, for many blocks
       .vectorLanes = 16,
       .mostPartials = 528, // four blocks for each multiprocessor of an H100
-      .chunkBytes = 32 * 1024,
+      .chunkBytes = 8 * 1024,
       .mostChunks = 1 << 20,
       .manyKept = 65536,
       .rangeMultiple = 1024,

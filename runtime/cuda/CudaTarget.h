@@ -15,9 +15,10 @@
 
 namespace dlc::rt {
 
-/// What a kernel multiplies with.
-/// Tensor cores load whole vectors of 16 bytes of channels; others they are fed one by one.
-enum class Unit { TensorCores, UnalignedTensorCores, Simt };
+/// What a kernel multiplies with, and how: a product of matrices, or a convolution, whose tensor
+/// cores are fed whole vectors of 16 bytes of channels, or one channel after the other; without
+/// tensor cores a strict convolution, or anything else.
+enum class Unit { Product, Convolution, Unaligned, StrictConvolution, Simt };
 
 class CudaTarget {
 public:
@@ -55,10 +56,12 @@ private:
   std::string given, canonicalName, propertyText, sourceText, linkText;
   unsigned capability = 0;
   uint64_t globalBytes = 0, secondLevelBytes = 0;
-  double bf16 = 0, f16 = 0, tf32 = 0, f32 = 0;                                   // TFLOP/s
-  double bandwidth = 0;                                                          // GB/s
-  double bandwidthShare = 0, tensorShare = 0, unalignedShare = 0, simtShare = 0; // of the above
-  double overheadNanoseconds = 0;                                                // per kernel
+  double bf16 = 0, f16 = 0, tf32 = 0, f32 = 0; // TFLOP/s
+  double bandwidth = 0;                        // GB/s
+  // Of the above.
+  double bandwidthShare = 0, productShare = 0, convolutionShare = 0, unalignedShare = 0,
+         strictShare = 0, simtShare = 0;
+  double overheadNanoseconds = 0; // per kernel
 };
 
 } // namespace dlc::rt

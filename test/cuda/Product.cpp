@@ -35,8 +35,9 @@ std::vector<float> factor(const ProductPlan &plan, std::span<std::byte> memory, 
 } // namespace
 
 void multiply(const ProductPlan &plan, std::span<const std::span<std::byte>> operands) {
-  std::vector<float> a = factor(plan, operands[0], plan.m, plan.k, plan.transposeA, "a");
-  std::vector<float> b = factor(plan, operands[1], plan.k, plan.n, plan.transposeB, "b");
+  size_t first = plan.swapped ? 1 : 0;
+  std::vector<float> a = factor(plan, operands[first], plan.m, plan.k, plan.transposeA, "a");
+  std::vector<float> b = factor(plan, operands[1 - first], plan.k, plan.n, plan.transposeB, "b");
   std::vector<float> c(plan.m * plan.n), bias(plan.n);
   if (plan.bias)
     bias = matrix(plan.result, 1, plan.n).read(operands[2], "bias");

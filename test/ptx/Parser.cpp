@@ -230,6 +230,11 @@ void Parser::parseStatement(Entry &entry) {
     return parseRegisters(entry);
   if (takeIf(".shared"))
     return parseShared(entry);
+  if (takeIf(".pragma")) { // for the assembler
+    for (const char *word : {"\"", "nounroll", "\"", ";"})
+      expect(word);
+    return;
+  }
   if (next + 1 < tokens.size() && tokens[next + 1].text == ":") {
     labels[take()] = static_cast<uint32_t>(entry.code.size());
     return expect(":");

@@ -299,6 +299,45 @@ TEST_F(CudaPlanning, PlansProducts) {
   EXPECT_TRUE(planner->candidates(request).candidates.empty());
 }
 
+// Images of N positions and C channels are matrices [N, C]: y = x w^T, dx = dy w, dw = dy^T x.
+TEST_F(CudaPlanning, PlansConvolutionsOfOneElementAsProducts) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  auto of = [&](KernelOp op, DType dtype = DType::BF16) {
+    return convolution(op, dtype, {4, 64, 28, 14}, {256, 64, 1, 1});
+  };
+  constexpr uint64_t positions = 4 * 28 * 14;
+  auto expect = [&](const KernelRequest &request, const ProductPlan &wanted) {
+    EXPECT_EQ(plan(*planner, request).product, wanted);
+  };
+  constexpr DType bf16 = DType::BF16, f32 = DType::F32;
+  KernelRequest forward = of(KernelOp::Conv);
+  expect(forward, {positions, 256, 64, bf16, bf16, false, true, false, false, false, false});
+  expect(withBias(forward, bf16, true),
+         {positions, 256, 64, bf16, bf16, false, true, true, true, false, false});
+  expect(of(KernelOp::ConvGradData),
+         {positions, 64, 256, bf16, bf16, false, false, false, false, false, false});
+  expect(of(KernelOp::ConvGradFilter),
+         {256, 64, positions, bf16, bf16, true, false, false, false, false, true});
+  KernelRequest strict = of(KernelOp::Conv, f32);
+  strict.math = Math::Strict;
+  expect(strict, {positions, 256, 64, f32, f32, false, true, false, false, true, false});
+
+  // All others are cuDNN's.
+  auto isProduct = [&](const KernelRequest &request) {
+    return plan(*planner, request).product.has_value();
+  };
+  EXPECT_FALSE(isProduct(convolution(KernelOp::Conv, bf16, {4, 64, 28, 28}, {64, 64, 1, 1}, 2)));
+  EXPECT_FALSE(isProduct(convolution(KernelOp::Conv, bf16, {4, 64, 28, 28}, {64, 64, 3, 1})));
+  EXPECT_FALSE(isProduct(convolution(KernelOp::Conv, bf16, {4, 3, 28, 28}, {64, 3, 1, 1})));
+  KernelRequest grouped = convolution(KernelOp::Conv, bf16, {4, 64, 28, 28}, {64, 32, 1, 1});
+  grouped.groups = 2;
+  EXPECT_FALSE(isProduct(grouped));
+  KernelRequest padded = forward;
+  padded.paddingLow[0] = 1;
+  padded.operands[2].shape[2] += 1;
+  EXPECT_FALSE(isProduct(padded));
+}
+
 TEST_F(CudaPlanning, LeavesPoolingAndReordersToGeneratedCode) {
   std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
   for (KernelOp op : {KernelOp::MaxPool, KernelOp::MaxPoolGrad, KernelOp::Reorder}) {

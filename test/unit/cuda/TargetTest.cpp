@@ -56,16 +56,19 @@ TEST(CudaTarget, PricesKernelsByTheSlowerOfArithmeticAndMemory) {
   Json table = h200();
   table["tflops"] = {{"bf16", 1000}, {"f16", 500}, {"tf32", 250}, {"f32", 50}};
   table["bandwidth_gb_per_s"] = 4000;
-  table["shares"] = {{"bandwidth", 0.5}, {"tensor", 0.5}, {"unaligned", 0.25}, {"simt", 1.0}};
+  table["shares"] = {{"bandwidth", 0.5},   {"product", 0.5}, {"convolution", 0.25},
+                     {"unaligned", 0.125}, {"strict", 0.5},  {"simt", 1.0}};
   table["kernel_overhead_ns"] = 10;
   DescriptionFile file(table.dump());
   CudaTarget target(file.target());
-  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::TensorCores, 5'000'000, 0), 10 + 10);
-  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F16, Unit::TensorCores, 5'000'000, 0), 10 + 20);
-  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::TensorCores, 5'000'000, 0), 10 + 40);
-  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::UnalignedTensorCores, 5'000'000, 0), 30);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::Product, 5'000'000, 0), 10 + 10);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F16, Unit::Product, 5'000'000, 0), 10 + 20);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::Product, 5'000'000, 0), 10 + 40);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::Convolution, 5'000'000, 0), 10 + 20);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::Unaligned, 5'000'000, 0), 50);
   EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::Simt, 5'000'000, 0), 10 + 100);
-  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::TensorCores, 5'000'000, 40'000), 30);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::StrictConvolution, 5'000'000, 0), 10 + 200);
+  EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::Product, 5'000'000, 40'000), 30);
 }
 
 TEST(CudaTarget, RefusesNamesDevicesAndDescriptions) {

@@ -94,6 +94,29 @@ TEST(LoopLimits, MostPartials) {
   EXPECT_EQ(partials(16), 16);
 }
 
+// Sums of columns: items are some columns of some rows, and what combines them has items, too.
+TEST(LoopLimits, Columns) {
+  rt::LoopLimits limits = smallLimits();
+  limits.manyKept = 4096;
+  auto stages = [&] {
+    return runnerOf("tensor<64x120xf32>",
+                    "%y = nn.reduce_sum %0 {dims = array<i64: 0>} : (!t) -> !y", "tensor<120xf32>",
+                    limits)
+        .plan()
+        .stages;
+  };
+  limits.reducedColumns = limits.combinedColumns = 120;
+  auto whole = stages();
+  ASSERT_EQ(whole.size(), 2u);
+  EXPECT_EQ(whole[0].tile, (decltype(whole[0].tile){16, 120}));
+  EXPECT_EQ(whole[1].tile.back(), 120);
+  limits.reducedColumns = 64;
+  EXPECT_EQ(stages()[0].tile, (decltype(whole[0].tile){32, 60})); // 60 is a multiple of 4
+  limits.combinedColumns = 16;
+  EXPECT_EQ(stages()[1].tile, (decltype(whole[0].tile){2, 12}));
+  EXPECT_EQ(stages()[1].extent, 10);
+}
+
 // Where kept elements are enumerated.
 TEST(LoopLimits, KeptItems) {
   rt::LoopLimits limits = smallLimits();
