@@ -1,4 +1,5 @@
-// A kernel's key is its whole content: the plan's bytes, or the body of the cluster.
+// A kernel's key is its whole content: the plan's bytes and the operands' types, since a padded
+// tensor may have the plan of a wider one; or the body of the cluster.
 
 #include "passes/exec/KernelTable.h"
 
@@ -88,6 +89,9 @@ FailureOr<KernelUse> KernelTable::library(Operation *op) {
     access.push_back(static_cast<int32_t>(exec::Access::Write));
   }
   std::string key(plan.begin(), plan.end());
+  llvm::raw_string_ostream text(key);
+  for (Type type : types)
+    text << ' ' << type;
   FlatSymbolRefAttr symbol =
       insert("plan:" + key, symbolBase(op), [&](OpBuilder &builder, StringRef name) {
         auto *bytes = reinterpret_cast<const int8_t *>(plan.data());
