@@ -28,6 +28,8 @@ public:
 
   /// The whole file.
   std::span<const uint8_t> bytes() const { return file; }
+  /// The whole data section.
+  std::span<const uint8_t> data() const { return dataSection; }
   std::span<const uint8_t> data(const artifact::Span &span) const {
     return dataSection.subspan(span.offset(), span.bytes());
   }

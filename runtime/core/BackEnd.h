@@ -17,7 +17,7 @@ namespace dlc::rt {
 
 /// What a module's `dlc_back_end` returns.
 struct BackEnd {
-  static constexpr uint32_t currentVersion = 6;
+  static constexpr uint32_t currentVersion = 7;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of
@@ -34,6 +34,10 @@ struct BackEnd {
   /// Measures the machine and returns the text of a table that `makePlanner` takes as
   /// "cpu:FILE.json"; `progress` hears how far it is. Takes up to three minutes.
   std::string (*calibrate)(const std::function<void(const std::string &)> &progress);
+  /// The artifact's file with the plans of its library kernels that are fastest on this machine's
+  /// device; `progress` hears of each. Throws Error if plans are not chosen that way.
+  std::vector<uint8_t> (*tune)(const Artifact &artifact,
+                               const std::function<void(const std::string &)> &progress);
   /// One line: library, version, what it may use here.
   std::string (*describe)();
 };

@@ -2,6 +2,7 @@
 
 #include "runtime/core/BackEnd.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/cpu/Calibrate.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "runtime/cpu/CpuPlanner.h"
@@ -25,8 +26,20 @@ std::string describeCpu() {
          (native.table().empty() ? "" : " by the table of " + native.table());
 }
 
-const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeCpuDevice,
-                      measureMachine,          calibrate,      describeCpu};
+std::vector<uint8_t> tuneForCpu(const Artifact &,
+                                const std::function<void(const std::string &)> &) {
+  throw Error(ErrorCode::BadInput,
+              "kernels for a CPU are chosen by its table: dlc-run --check --calibrate FILE.json "
+              "measures one, dlc compile --target=cpu:FILE.json plans with it");
+}
+
+const BackEnd backEnd{BackEnd::currentVersion,
+                      makeCpuPlanner,
+                      makeCpuDevice,
+                      measureMachine,
+                      calibrate,
+                      tuneForCpu,
+                      describeCpu};
 
 } // namespace
 } // namespace dlc::rt

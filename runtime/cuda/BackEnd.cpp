@@ -5,6 +5,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/cuda/CudaDevice.h"
 #include "runtime/cuda/CudaPlanner.h"
+#include "runtime/cuda/Tune.h"
 
 namespace dlc::rt {
 namespace {
@@ -32,6 +33,7 @@ const BackEnd backEnd{BackEnd::currentVersion,
                       makeCudaDevice,
                       measureGpu,
                       calibrateGpu,
+                      tune,
                       describeCuda};
 
 } // namespace

@@ -38,7 +38,8 @@ bool runsOn(std::string_view architecture, int capability) {
 } // namespace
 
 CudaDevice::CudaDevice(const artifact::Target &target, ControlPlane &control)
-    : control(control), context(control.localRank()) {
+    : control(control), context(control.localRank()),
+      math(target.math() && target.math()->string_view() == "strict" ? Math::Strict : Math::Fast) {
   std::string own = "sm_" + std::to_string(context.capability());
   for (const flatbuffers::String *feature : *target.features())
     if (feature->string_view() != own)
@@ -149,7 +150,7 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
     if (plan.product)
       kernels.push_back({name, ProductKernel(context.products(), plan, name)});
     else
-      kernels.push_back({name, ConvolutionKernel(context.convolutions(), plan, name)});
+      kernels.push_back({name, ConvolutionKernel(context.convolutions(), plan, name, math)});
   } else {
     GeneratedKernel generated;
     context.cuda().require(context.cuda().libraryGetKernel(&generated.code, libraryOf(artifact),

@@ -40,6 +40,7 @@ private:
 
   ControlPlane &control;
   CudaContext context;
+  Math math;
   std::vector<void *> arenas;
   std::map<uintptr_t, std::span<std::byte>> mirrors; // of input arenas, by address, page-locked
   std::map<uint64_t, cudart::Library> libraries;     // by offset in the data section

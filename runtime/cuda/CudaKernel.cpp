@@ -15,10 +15,25 @@ void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.addr
 
 //===- Convolutions ---------------------------------------------------------------------------===//
 
+/// Of another version's plans, how many are looked through for the same engine.
+constexpr size_t mostSuggestions = 64;
+
 static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
-                                  const std::string &json, const std::string &name) {
+                                  const CudaPlan &plan, const std::string &name, Math math) {
+  const cudnn::Functions &library = convolutions.library;
+  std::string json = plan.convolutions.front();
   try {
-    return cudnn::load(convolutions.library, convolutions.device,
+    if (!cudnn::isOwn(library, json)) {
+      bool isSame = false;
+      json = cudnn::replan(library, convolutions.properties, json,
+                           {mostSuggestions, plan.workspaceBytes, math}, isSame)
+                 .json;
+      if (!isSame)
+        throw Error(ErrorCode::Artifact, "cuDNN " + cudnn::versionText(library.getVersion()) +
+                                             " does not offer the engine of the version that "
+                                             "planned it; dlc-run tune chooses others");
+    }
+    return cudnn::load(library, convolutions.device,
                        cudnn::withProperties(json, convolutions.properties));
   } catch (const Error &error) {
     throw Error(ErrorCode::Artifact,
@@ -27,9 +42,9 @@ static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
 }
 
 ConvolutionKernel::ConvolutionKernel(const CudaContext::Convolutions &convolutions,
-                                     const CudaPlan &plan, const std::string &name)
-    : convolutions(&convolutions), plan(std::make_shared<const cudnn::Descriptor>(
-                                       loadPlan(convolutions, plan.convolutions.front(), name))),
+                                     const CudaPlan &plan, const std::string &name, Math math)
+    : convolutions(&convolutions),
+      plan(std::make_shared<const cudnn::Descriptor>(loadPlan(convolutions, plan, name, math))),
       name(name) {
   auto needed =
       static_cast<uint64_t>(this->plan->getOne<int64_t>(cudnn::Attribute::PlanWorkspaceSize));

@@ -22,9 +22,10 @@ struct GeneratedKernel {
 /// A convolution by cuDNN: the stored plan, on this device.
 class ConvolutionKernel {
 public:
-  /// Throws Error(Artifact) naming the kernel if the library or the device does not take the plan.
+  /// A plan of another version of the library is planned again. Throws Error(Artifact) naming the
+  /// kernel if that gives another engine, or the library or the device does not take the plan.
   ConvolutionKernel(const CudaContext::Convolutions &convolutions, const CudaPlan &plan,
-                    const std::string &name);
+                    const std::string &name, Math math);
 
   /// Addresses of operands: tensors 1, 2, ..., then the workspace.
   cudnn::Descriptor bind(std::span<const DeviceSpan> operands) const;

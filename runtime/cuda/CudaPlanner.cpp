@@ -125,7 +125,7 @@ std::vector<cudnn::Plan> CudaPlanner::plansOf(const KernelRequest &request, size
   if (!graph)
     return {};
   return graph->plans(costs.properties(),
-                      {most, slabBytes, request.operands[0].dtype, request.math}, reason);
+                      {.most = most, .workspaceBytes = slabBytes, .math = request.math}, reason);
 }
 
 CandidateList CudaPlanner::convolutions(const KernelRequest &request) const {

@@ -28,7 +28,7 @@ enum class PointwiseMode : int { Add = 0, ReluForward = 100 };
 
 enum class ConvolutionMode : int { CrossCorrelation = 1 };
 
-enum class HeuristicMode : int { Fallback = 2, A = 3 };
+enum class HeuristicMode : int { B = 1, Fallback = 2, A = 3 };
 
 /// How the results of an engine come about.
 enum class NumericalNote : int {

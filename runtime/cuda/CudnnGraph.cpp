@@ -5,6 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <stdexcept>
+#include <tuple>
 
 namespace dlc::rt::cudnn {
 namespace {
@@ -21,65 +25,6 @@ std::optional<DataType> dataTypeOf(DType dtype) {
     return std::nullopt;
   }
 }
-
-/// Builds the descriptors of a graph, which all live as long as it.
-class Builder {
-public:
-  Builder(const Functions &library, std::vector<Descriptor> &parts)
-      : library(library), parts(parts) {}
-
-  /// Keeps a finalized descriptor.
-  Handle keep(Descriptor descriptor) {
-    parts.push_back(std::move(descriptor.finalize()));
-    return parts.back().get();
-  }
-
-  Handle tensor(const TensorShape &shape, DataType type, int64_t id, bool isVirtual = false) {
-    Descriptor tensor(library, DescriptorType::Tensor);
-    tensor.set(Attribute::TensorDataType, type)
-        .set(Attribute::TensorDimensions, shape.extents)
-        .set(Attribute::TensorStrides, shape.strides)
-        .set(Attribute::TensorUniqueId, id)
-        .set(Attribute::TensorByteAlignment, int64_t{16})
-        .set(Attribute::TensorIsVirtual, isVirtual);
-    return keep(std::move(tensor));
-  }
-
-  Handle convolution(const KernelRequest &request, size_t spatialRank) {
-    // A window along one dimension is one of two, the first of which has an extent of 1.
-    auto spatial = [&](std::vector<int64_t> values, int64_t filler) {
-      values.insert(values.begin(), spatialRank - values.size(), filler);
-      return values;
-    };
-    Descriptor convolution(library, DescriptorType::Convolution);
-    convolution.set(Attribute::ConvolutionComputeType, DataType::Float)
-        .set(Attribute::ConvolutionMode, ConvolutionMode::CrossCorrelation)
-        .set(Attribute::ConvolutionSpatialDims, static_cast<int64_t>(spatialRank))
-        .set(Attribute::ConvolutionPrePaddings, spatial(request.paddingLow, 0))
-        .set(Attribute::ConvolutionPostPaddings, spatial(request.paddingHigh, 0))
-        .set(Attribute::ConvolutionFilterStrides, spatial(request.strides, 1))
-        .set(Attribute::ConvolutionDilations, spatial(request.dilations, 1));
-    return keep(std::move(convolution));
-  }
-
-  /// y = a + b, or y = relu(a) without b.
-  Handle pointwise(PointwiseMode mode, Handle a, std::optional<Handle> b, Handle y) {
-    Descriptor kind(library, DescriptorType::Pointwise);
-    kind.set(Attribute::PointwiseMode, mode)
-        .set(Attribute::PointwiseMathPrecision, DataType::Float);
-    Descriptor node(library, DescriptorType::PointwiseOperation);
-    node.set(Attribute::PointwiseDescriptor, keep(std::move(kind)))
-        .set(Attribute::PointwiseX, a)
-        .set(Attribute::PointwiseY, y);
-    if (b)
-      node.set(Attribute::PointwiseB, *b);
-    return keep(std::move(node));
-  }
-
-private:
-  const Functions &library;
-  std::vector<Descriptor> &parts;
-};
 
 /// The attributes of one kind of convolution, in the order of the request's operands.
 struct ConvolutionNode {
@@ -109,6 +54,76 @@ const ConvolutionNode &nodeOf(KernelOp op) {
       {Attribute::BackwardFilterX, Attribute::BackwardFilterDy, Attribute::BackwardFilterDw}};
   return op == KernelOp::Conv ? forward : op == KernelOp::ConvGradData ? data : filter;
 }
+
+/// Builds the descriptors of a graph, which all live as long as it.
+class Builder {
+public:
+  Builder(const Functions &library, std::vector<Descriptor> &parts)
+      : library(library), parts(parts) {}
+
+  /// Keeps a finalized descriptor.
+  Handle keep(Descriptor descriptor) {
+    parts.push_back(std::move(descriptor.finalize()));
+    return parts.back().get();
+  }
+
+  Handle tensor(const TensorShape &shape, DataType type, int64_t id, bool isVirtual = false) {
+    Descriptor tensor(library, DescriptorType::Tensor);
+    tensor.set(Attribute::TensorDataType, type)
+        .set(Attribute::TensorDimensions, shape.extents)
+        .set(Attribute::TensorStrides, shape.strides)
+        .set(Attribute::TensorUniqueId, id)
+        .set(Attribute::TensorByteAlignment, int64_t{16})
+        .set(Attribute::TensorIsVirtual, isVirtual);
+    return keep(std::move(tensor));
+  }
+
+  /// Along each dimension of space.
+  struct Window {
+    std::vector<int64_t> paddingLow, paddingHigh, strides, dilations;
+  };
+  Handle convolution(const Window &window) {
+    Descriptor convolution(library, DescriptorType::Convolution);
+    convolution.set(Attribute::ConvolutionComputeType, DataType::Float)
+        .set(Attribute::ConvolutionMode, ConvolutionMode::CrossCorrelation)
+        .set(Attribute::ConvolutionSpatialDims, static_cast<int64_t>(window.strides.size()))
+        .set(Attribute::ConvolutionPrePaddings, window.paddingLow)
+        .set(Attribute::ConvolutionPostPaddings, window.paddingHigh)
+        .set(Attribute::ConvolutionFilterStrides, window.strides)
+        .set(Attribute::ConvolutionDilations, window.dilations);
+    return keep(std::move(convolution));
+  }
+
+  /// A convolution of x, w and y, of which one is computed.
+  Handle convolve(const ConvolutionNode &kind, const Window &window, const Handle (&operands)[3]) {
+    Descriptor node(library, kind.type);
+    node.set(kind.convolution, convolution(window))
+        .set(kind.alpha, 1.0F)
+        .set(kind.beta, 0.0F)
+        .set(kind.operands[0], operands[0])
+        .set(kind.operands[1], operands[1])
+        .set(kind.operands[2], operands[2]);
+    return keep(std::move(node));
+  }
+
+  /// y = a + b, or y = relu(a) without b.
+  Handle pointwise(PointwiseMode mode, Handle a, std::optional<Handle> b, Handle y) {
+    Descriptor kind(library, DescriptorType::Pointwise);
+    kind.set(Attribute::PointwiseMode, mode)
+        .set(Attribute::PointwiseMathPrecision, DataType::Float);
+    Descriptor node(library, DescriptorType::PointwiseOperation);
+    node.set(Attribute::PointwiseDescriptor, keep(std::move(kind)))
+        .set(Attribute::PointwiseX, a)
+        .set(Attribute::PointwiseY, y);
+    if (b)
+      node.set(Attribute::PointwiseB, *b);
+    return keep(std::move(node));
+  }
+
+private:
+  const Functions &library;
+  std::vector<Descriptor> &parts;
+};
 
 template <typename Note> bool contains(const std::vector<Note> &notes, Note note) {
   return std::ranges::find(notes, note) != notes.end();
@@ -202,15 +217,16 @@ std::optional<Graph> Graph::of(const Functions &library, const KernelRequest &re
   Handle stored = builder.tensor(shapes[last], typeOf(last), static_cast<int64_t>(last) + 1);
   Handle product = request.bias ? between() : stored;
 
-  const ConvolutionNode &kind = nodeOf(request.op);
-  Descriptor node(library, kind.type);
-  node.set(kind.convolution, builder.convolution(request, shapes[0].extents.size() - 2))
-      .set(kind.alpha, 1.0F)
-      .set(kind.beta, 0.0F)
-      .set(kind.operands[0], given[0])
-      .set(kind.operands[1], given[1])
-      .set(kind.operands[2], product);
-  std::vector<Handle> nodes{builder.keep(std::move(node))};
+  // A window along one dimension is one of two, the first of which has an extent of 1.
+  auto spatial = [&](std::vector<int64_t> values, int64_t filler) {
+    values.insert(values.begin(), shapes[0].extents.size() - 2 - values.size(), filler);
+    return values;
+  };
+  std::vector<Handle> nodes{
+      builder.convolve(nodeOf(request.op),
+                       {spatial(request.paddingLow, 0), spatial(request.paddingHigh, 0),
+                        spatial(request.strides, 1), spatial(request.dilations, 1)},
+                       {given[0], given[1], product})};
   if (request.bias) {
     TensorShape &row = shapes[factors];
     int64_t channels = row.extents[0];
@@ -224,15 +240,89 @@ std::optional<Graph> Graph::of(const Functions &library, const KernelRequest &re
     if (request.relu)
       nodes.push_back(builder.pointwise(PointwiseMode::ReluForward, sum, std::nullopt, stored));
   }
-  Descriptor graph(library, DescriptorType::OperationGraph);
-  graph.set(Attribute::GraphOperations, std::span<const Handle>(nodes));
-  if (Status status = success; !graph.tryFinalize(status)) {
-    reason = std::string("cuDNN refuses the operation: ") + library.getErrorString(status);
-    return std::nullopt;
+  result.factors = request.operands[0].dtype;
+  result.finish(nodes, reason);
+  return result.graph ? std::optional(std::move(result)) : std::nullopt;
+}
+
+/// Sets `reason` where the library has no such graph.
+void Graph::finish(std::span<const Handle> nodes, std::string &reason) {
+  Descriptor operations(*library, DescriptorType::OperationGraph);
+  operations.set(Attribute::GraphOperations, nodes);
+  if (Status status = success; !operations.tryFinalize(status)) {
+    reason = std::string("cuDNN refuses the operation: ") + library->getErrorString(status);
+    return;
   }
-  result.graph = std::move(graph);
-  result.isSingleNode = nodes.size() == 1;
+  graph = std::move(operations);
+  isSingleNode = nodes.size() == 1;
+}
+
+[[noreturn]] static void refusePlan(const std::string &what) {
+  throw Error(ErrorCode::Artifact, "a stored plan is damaged: " + what);
+}
+
+/// Of the library's name of a type.
+static DType storedType(const std::string &name) {
+  for (auto [known, dtype] : {std::pair("CUDNN_DATA_FLOAT", DType::F32),
+                              {"CUDNN_DATA_BFLOAT16", DType::BF16},
+                              {"CUDNN_DATA_HALF", DType::F16}})
+    if (name == known)
+      return dtype;
+  refusePlan("it has a tensor of type " + name);
+}
+
+/// What a node computes, and the names of its x, w and y in the order of a request's operands.
+static std::pair<KernelOp, std::array<const char *, 3>> storedOp(const std::string &operation) {
+  for (auto [name, op, operands] :
+       {std::tuple("CONVOLUTION_FORWARD", KernelOp::Conv, std::array{"X", "W", "Y"}),
+        {"CONVOLUTION_BACKWARD_DATA", KernelOp::ConvGradData, {"dY", "W", "dX"}},
+        {"CONVOLUTION_BACKWARD_FILTER", KernelOp::ConvGradFilter, {"X", "dY", "dW"}}})
+    if (operation.find(name) != std::string::npos)
+      return {op, operands};
+  refusePlan("it has a node " + operation);
+}
+
+Graph Graph::stored(const Functions &library, const std::string &json) try {
+  nlohmann::json text = nlohmann::json::parse(json).at("operationGraph");
+  Graph result(library);
+  Builder builder(library, result.parts);
+  std::map<std::string, Handle> tensors;
+  for (const nlohmann::json &tensor : text.at("tensors")) {
+    std::string name = tensor.at("name");
+    DType dtype = storedType(tensor.at("dataType"));
+    tensors[name] = builder.tensor({tensor.at("dim"), tensor.at("stride")}, *dataTypeOf(dtype),
+                                   std::stoll(name), tensor.at("isVirtual"));
+    if (name == "1")
+      result.factors = dtype;
+  }
+  std::vector<Handle> nodes;
+  for (const nlohmann::json &node : text.at("nodes")) {
+    auto tensor = [&](const char *role) { return tensors.at(node.at(role)); };
+    std::string operation = node.at("operation");
+    if (operation.find("POINTWISE") == std::string::npos) {
+      auto [op, roles] = storedOp(operation);
+      std::vector<int64_t> padding = node.at("pad");
+      nodes.push_back(builder.convolve(nodeOf(op),
+                                       {padding, padding, node.at("stride"), node.at("dilation")},
+                                       {tensor(roles[0]), tensor(roles[1]), tensor(roles[2])}));
+    } else if (node.at("pointwiseMode") == "CUDNN_POINTWISE_ADD") {
+      nodes.push_back(builder.pointwise(PointwiseMode::Add, tensor("X"), tensor("B"), tensor("Y")));
+    } else if (node.at("pointwiseMode") == "CUDNN_POINTWISE_RELU_FWD") {
+      nodes.push_back(
+          builder.pointwise(PointwiseMode::ReluForward, tensor("X"), std::nullopt, tensor("Y")));
+    } else {
+      refusePlan("it has a pointwise node " + node.at("pointwiseMode").dump());
+    }
+  }
+  std::string reason;
+  result.finish(nodes, reason);
+  if (!result.graph)
+    throw Error(ErrorCode::Runtime, reason);
   return result;
+} catch (const nlohmann::json::exception &error) {
+  refusePlan(error.what());
+} catch (const std::logic_error &error) { // no such tensor
+  refusePlan(error.what());
 }
 
 Descriptor deviceProperties(const Functions &library, const std::string &json) {
@@ -271,6 +361,8 @@ std::vector<Plan> Graph::plans(const std::string &properties, const Limits &limi
   reason = "cuDNN has no engine for it that is there already, deterministic and exact enough";
   // The library falls back on single nodes alone, and takes long to say so.
   std::vector<HeuristicMode> modes{HeuristicMode::A};
+  if (limits.all)
+    modes.push_back(HeuristicMode::B);
   if (isSingleNode)
     modes.push_back(HeuristicMode::Fallback);
   for (HeuristicMode mode : modes)
@@ -279,7 +371,7 @@ std::vector<Plan> Graph::plans(const std::string &properties, const Limits &limi
         return plans;
       Plan plan;
       plan.engine = describe(config);
-      if (!plan.engine.isAdmissible(limits.dtype, limits.math))
+      if (!plan.engine.isAdmissible(factors, limits.math))
         continue;
       Descriptor descriptor(*library, DescriptorType::ExecutionPlan);
       descriptor.set(Attribute::PlanEngineConfig, config)
@@ -287,7 +379,8 @@ std::vector<Plan> Graph::plans(const std::string &properties, const Limits &limi
       if (Status status = success; !descriptor.tryFinalize(status))
         continue;
       readPlan(descriptor, plan);
-      if (plan.workspaceBytes <= limits.workspaceBytes)
+      bool isKnown = std::ranges::find(plans, plan.json, &Plan::json) != plans.end();
+      if (plan.workspaceBytes <= limits.workspaceBytes && !isKnown)
         plans.push_back(std::move(plan));
       else if (!least || plan.workspaceBytes < least->workspaceBytes)
         least = std::move(plan);
@@ -318,6 +411,26 @@ std::string withProperties(const std::string &json, const std::string &propertie
   } catch (const nlohmann::json::exception &error) {
     throw Error(ErrorCode::Artifact, std::string("a stored plan is damaged: ") + error.what());
   }
+}
+
+bool isOwn(const Functions &library, const std::string &json) {
+  auto plan = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  return plan.is_object() && plan.value("cudnnVersion", size_t{0}) == library.getVersion();
+}
+
+Plan replan(const Functions &library, const std::string &properties, const std::string &json,
+            const Graph::Limits &limits, bool &isSame) {
+  Graph graph = Graph::stored(library, json);
+  nlohmann::json engine = nlohmann::json::parse(json).value("engine", nlohmann::json());
+  std::string reason;
+  std::vector<Plan> plans = graph.plans(properties, limits, reason);
+  if (plans.empty())
+    throw Error(ErrorCode::Artifact, reason);
+  auto same = std::ranges::find_if(plans, [&](const Plan &plan) {
+    return nlohmann::json::parse(plan.json).value("engine", nlohmann::json()) == engine;
+  });
+  isSame = same != plans.end();
+  return isSame ? *same : plans.front();
 }
 
 Descriptor load(const Functions &library, const Descriptor &properties, const std::string &json) {

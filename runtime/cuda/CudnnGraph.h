@@ -49,14 +49,17 @@ public:
   /// cuDNN has none for it. Operand i of the request is the tensor with the id i + 1.
   static std::optional<Graph> of(const Functions &library, const KernelRequest &request,
                                  std::string &reason);
+  /// The graph that a stored plan's text holds. Throws Error(Artifact) if it is damaged or holds
+  /// other operations than those, Error(Runtime) if this library refuses it.
+  static Graph stored(const Functions &library, const std::string &json);
 
   /// What is wanted of plans.
   struct Limits {
     size_t most = 1; // of plans
     uint64_t workspaceBytes =
         0; // at most, unless no plan does with it: then the one with the least
-    DType dtype = DType::F32;
     Math math = Math::Fast;
+    bool all = false; // of what the library suggests, not its better heuristics' alone
   };
   /// Plans for a device by admissible engines, best first by the library's heuristics; nothing with
   /// `reason` set if there are none.
@@ -66,6 +69,8 @@ public:
 private:
   explicit Graph(const Functions &library) : library(&library) {}
 
+  void finish(std::span<const Handle> nodes, std::string &reason);
+
   /// Engines with their knobs, best first; none with `reason` set if the library has none.
   std::vector<Descriptor> configurations(const Descriptor &device, HeuristicMode mode,
                                          std::string &reason) const;
@@ -74,6 +79,7 @@ private:
   std::vector<Descriptor> parts; // what the graph refers to
   std::optional<Descriptor> graph;
   bool isSingleNode = true;
+  DType factors = DType::F32;
 };
 
 /// A description of a device as a descriptor.
@@ -88,7 +94,14 @@ std::string withProperties(const std::string &json, const std::string &propertie
 /// The plan that was stored as `json`, for a device of `properties`, as it loads on a machine.
 /// Throws Error(Runtime) if the library refuses it.
 Plan reload(const Functions &library, const std::string &properties, const std::string &json);
-/// The same, as a descriptor that can be executed.
+/// The plan of another version of the library, planned again by this one for a device of
+/// `properties`: by the same engine with the same knobs, or, where those are not offered, the best
+/// one, and then `isSame` is false. Throws Error if there is none.
+Plan replan(const Functions &library, const std::string &properties, const std::string &json,
+            const Graph::Limits &limits, bool &isSame);
+/// True if a stored plan is of this version of the library.
+bool isOwn(const Functions &library, const std::string &json);
+/// The same as reload, as a descriptor that can be executed.
 Descriptor load(const Functions &library, const Descriptor &properties, const std::string &json);
 
 } // namespace dlc::rt::cudnn

@@ -109,8 +109,9 @@ void Bench::shareInstructionTimes() {
   for (size_t i = 0; i < mine.size(); ++i) {
     double seconds = 0;
     auto instruction = static_cast<unsigned>(i);
-    if (program.instructions()->Get(instruction)->operation_type() !=
-        artifact::Operation::CollectiveWait)
+    artifact::Operation operation = program.instructions()->Get(instruction)->operation_type();
+    if (operation != artifact::Operation::CollectiveWait &&
+        operation != artifact::Operation::WaitEvent)
       for (const MeasuredStep &step : steps.measured())
         seconds += step.instructions[i];
     mine[i] = static_cast<uint64_t>(std::llround(

@@ -56,15 +56,16 @@ void SyntheticSteps::add(int64_t begin, int64_t end) {
   MeasuredStep &measured = steps.emplace_back();
   measured.seconds = static_cast<double>(end - begin) * 1e-9;
   measured.instructions.resize(program.instructions()->size());
-  // The event of a start lasts until completion; what it held up lasts until the next instruction.
+  // The event of a start lasts until completion; what it held up lasts until the next instruction,
+  // and where that is under way already, on another stream, it held up nothing.
   std::ranges::sort(events, {}, &TraceEvent::instruction);
   for (size_t i = 0; i < events.size(); ++i) {
     const TraceEvent &event = events[i];
     bool isStart = program.instructions()->Get(event.instruction)->operation_type() ==
                    artifact::Operation::CollectiveStart;
     int64_t next = i + 1 < events.size() ? events[i + 1].begin : end;
-    measured.instructions[event.instruction] =
-        static_cast<double>((isStart ? next : event.end) - event.begin) * 1e-9;
+    int64_t held = std::max<int64_t>(0, (isStart ? next : event.end) - event.begin);
+    measured.instructions[event.instruction] = static_cast<double>(held) * 1e-9;
   }
 }
 

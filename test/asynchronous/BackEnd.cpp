@@ -26,10 +26,14 @@ std::unique_ptr<Device> makeDevice(const artifact::Target &target, unsigned thre
 }
 MachineSpeed measure() { refuse(); }
 std::string calibrateDevice(const std::function<void(const std::string &)> &) { refuse(); }
+std::vector<uint8_t> tuneDevice(const Artifact &,
+                                const std::function<void(const std::string &)> &) {
+  refuse();
+}
 std::string describe() { return "the CPU, late"; }
 
 const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeDevice, measure,
-                      calibrateDevice,         describe};
+                      calibrateDevice,         tuneDevice,     describe};
 
 } // namespace
 } // namespace dlc::rt

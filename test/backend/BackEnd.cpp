@@ -24,10 +24,13 @@ std::unique_ptr<Device> makeTestDevice(const artifact::Target &, unsigned, Contr
 }
 MachineSpeed measureTestMachine() { refuse(); }
 std::string calibrateTest(const std::function<void(const std::string &)> &) { refuse(); }
+std::vector<uint8_t> tuneTest(const Artifact &, const std::function<void(const std::string &)> &) {
+  refuse();
+}
 std::string describeTest() { return "rules for tests"; }
 
-const BackEnd backEnd{BackEnd::currentVersion, makeTestPlanner, makeTestDevice,
-                      measureTestMachine,      calibrateTest,   describeTest};
+const BackEnd backEnd{BackEnd::currentVersion, makeTestPlanner, makeTestDevice, measureTestMachine,
+                      calibrateTest,           tuneTest,        describeTest};
 
 } // namespace
 } // namespace dlc::rt

@@ -66,8 +66,12 @@ def without_assembler(home):
     _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "-o", home / "m.dlx", env=hidden)
     check("warning: ptxas was not found" in said and said.strip().count("\n") == 0, said)
     if not pathlib.Path("/dev/nvidiactl").exists():
-        _, said = run("dlc-run", "bench", home / "m.dlx", expect=1)
-        check("cannot run on a GPU: " in said and said.strip().count("\n") == 0, said)
+        for verb in "bench", "tune":
+            _, said = run("dlc-run", verb, home / "m.dlx", expect=1)
+            check("cannot run on a GPU: " in said and said.strip().count("\n") == 0, said)
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cpu:avx2", "-o", home / "c.dlx")
+    _, said = run("dlc-run", "tune", home / "c.dlx", expect=1)
+    check("kernels for a CPU are chosen by its table" in said, said)
 
 
 def main():

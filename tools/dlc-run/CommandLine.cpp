@@ -341,6 +341,14 @@ void addBench(CLI::App &app, Command &command) {
   bench->callback([&] { command.verb = Verb::Bench; });
 }
 
+void addTune(CLI::App &app, Command &command) {
+  CLI::App *tune = app.add_subcommand(
+      "tune", "Choose an artifact's convolutions anew by their times on this machine's GPU");
+  tune->add_option("file", command.file, "Artifact (.dlx)")->required()->type_name("FILE");
+  tune->add_option("-o", command.tuned, "Where it goes; default FILE itself")->type_name("OUT.dlx");
+  tune->callback([&] { command.verb = Verb::Tune; });
+}
+
 } // namespace
 
 std::string optionForModels(const Command &command) {
@@ -373,6 +381,7 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
   addEval(app, command);
   addPredict(app, command);
   addBench(app, command);
+  addTune(app, command);
   app.require_subcommand(0, 1);
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -383,7 +392,8 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
   try {
     app.parse(arguments);
     if (check == !app.get_subcommands().empty())
-      throw CLI::RequiredError(check ? "--check alone" : "train, eval, predict, bench or --check");
+      throw CLI::RequiredError(check ? "--check alone"
+                                     : "train, eval, predict, bench, tune or --check");
     if (command.verb == Verb::Train && command.train.data.empty() && !command.train.resume)
       throw CLI::RequiredError("--data");
     if (command.train.scaleEpochs && command.train.steps && !command.train.epochs)

@@ -11,7 +11,7 @@
 
 namespace dlc::run {
 
-enum class Verb { Train, Eval, Predict, Bench, Check };
+enum class Verb { Train, Eval, Predict, Bench, Tune, Check };
 enum class Bind { None, Compact, Spread };
 
 /// `bench` over several batch sizes or numbers of ranks; empty: one measurement.
@@ -38,6 +38,7 @@ struct Command {
   rt::PredictOptions predict;
   rt::BenchOptions bench;
   SweepOptions sweep;
+  std::string tuned;     // where `tune` writes; empty: to FILE
   std::string calibrate; // where the measured table goes, if asked for
 };
 

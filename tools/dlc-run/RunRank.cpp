@@ -87,6 +87,7 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
     return predict(session, command.predict, console);
   case Verb::Bench:
     return bench(session, command.bench, console);
+  case Verb::Tune:
   case Verb::Check:
     return;
   }

@@ -7,6 +7,7 @@
 #include "tools/dlc-run/ModelFile.h"
 #include "tools/dlc-run/RunRank.h"
 #include "tools/dlc-run/Sweep.h"
+#include "tools/dlc-run/Tune.h"
 
 #include <csignal>
 #include <cstdio>
@@ -26,6 +27,8 @@ static std::vector<std::string> rankArguments(int argc, char **argv, const std::
 static int runCommand(run::Command command, int argc, char **argv, rt::StopSignal &stop) {
   if (command.verb == run::Verb::Check)
     return command.calibrate.empty() ? run::check() : run::calibrate(command.calibrate);
+  if (command.verb == run::Verb::Tune)
+    return run::tune(command.file, command.tuned.empty() ? command.file : command.tuned);
   bool launched = run::detectLaunch(command).mpi;
   bool byUs = !command.artifact.empty();
   if (launched && command.ranks > 0 && !byUs)

@@ -77,6 +77,7 @@ SAME(DataType::BFloat16, CUDNN_DATA_BFLOAT16);
 SAME(PointwiseMode::Add, CUDNN_POINTWISE_ADD);
 SAME(PointwiseMode::ReluForward, CUDNN_POINTWISE_RELU_FWD);
 SAME(ConvolutionMode::CrossCorrelation, CUDNN_CROSS_CORRELATION);
+SAME(HeuristicMode::B, CUDNN_HEUR_MODE_B);
 SAME(HeuristicMode::A, CUDNN_HEUR_MODE_A);
 SAME(HeuristicMode::Fallback, CUDNN_HEUR_MODE_FALLBACK);
 

@@ -177,6 +177,47 @@ TEST_F(CudaPlanning, ReloadsPlansForTheDeviceThatIsThere) {
   }
 }
 
+// What a plan holds is enough to plan it again: the same text comes of it.
+TEST_F(CudaPlanning, PlansStoredGraphsAgain) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  std::string properties = CudaTarget("cuda:h200").properties();
+  std::vector<KernelRequest> requests;
+  for (KernelOp op : convolutions) {
+    requests.push_back(convolution(op, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3}, 2));
+    requests.push_back(convolution(op, DType::F32, {2, 16, 8, 8, 8}, {32, 16, 3, 3, 3}));
+  }
+  for (bool relu : {false, true})
+    requests.push_back(
+        withBias(convolution(KernelOp::Conv, DType::F16, {4, 32, 28, 28}, {64, 32, 3, 3}),
+                 DType::F16, relu));
+  for (KernelRequest &request : requests) {
+    request.math = Math::Strict;
+    std::string stored = plan(*planner, request).convolutions.front();
+    bool isSame = false;
+    cudnn::Graph::Limits limits{64, CudaPlanner::slabBytes, request.math};
+    EXPECT_EQ(cudnn::replan(*library, properties, stored, limits, isSame).json, stored);
+    EXPECT_TRUE(isSame);
+    EXPECT_TRUE(cudnn::isOwn(*library, stored));
+
+    // Of an engine that is not offered the best one takes the place.
+    Json other = Json::parse(stored);
+    other["engine"]["engineId"] = 100000;
+    other["cudnnVersion"] = 1;
+    EXPECT_FALSE(cudnn::isOwn(*library, other.dump()));
+    EXPECT_EQ(cudnn::replan(*library, properties, other.dump(), limits, isSame).json, stored);
+    EXPECT_FALSE(isSame);
+  }
+  Json flipped = Json::parse(plan(*planner, requests.back()).convolutions.front());
+  flipped["operationGraph"]["nodes"][1]["pointwiseMode"] = "CUDNN_POINTWISE_MUL";
+  EXPECT_NE(errorOf([&] {
+              cudnn::Graph::stored(*library, flipped.dump());
+            }).find("a stored plan is damaged: it has a pointwise node"),
+            std::string::npos);
+  flipped["operationGraph"].erase("tensors");
+  EXPECT_NE(errorOf([&] { cudnn::Graph::stored(*library, flipped.dump()); }).find("damaged"),
+            std::string::npos);
+}
+
 TEST_F(CudaPlanning, RefusesDamagedTexts) {
   std::string properties = CudaTarget("cuda:h200").properties();
   EXPECT_NE(errorOf([&] { cudnn::reload(*library, properties, "{}"); }).find("cuDNN"),

@@ -1,0 +1,193 @@
+#include "runtime/cuda/Tune.h"
+
+#include "runtime/artifact/Align.h"
+#include "runtime/artifact/Error.h"
+#include "runtime/artifact/ReplacePlans.h"
+#include "runtime/core/Philox.h"
+#include "runtime/core/TensorIo.h"
+#include "runtime/cuda/CudaKernel.h"
+#include "runtime/cuda/CudaPlanner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace dlc::rt {
+namespace {
+
+constexpr size_t alignment = 256, mostPlans = 256;
+constexpr int rounds = 5;
+constexpr double leastGain = 1.02; // more than times differ from one round to the next
+
+/// Memory for the operands of any of the artifact's library kernels, one behind the other.
+class Operands {
+public:
+  Operands(const CudaContext &context, size_t bytes);
+  ~Operands() { context.cuda().free(memory); }
+  Operands(const Operands &) = delete;
+  Operands &operator=(const Operands &) = delete;
+
+  static size_t bytesOf(const artifact::Kernel &kernel);
+  std::vector<DeviceSpan> of(const artifact::Kernel &kernel) const;
+
+private:
+  const CudaContext &context;
+  void *memory = nullptr;
+};
+
+/// Filled with numbers around one in f32 and 16-bit floats alike.
+Operands::Operands(const CudaContext &context, size_t bytes) : context(context) {
+  const cudart::Functions &cuda = context.cuda();
+  std::vector<uint32_t> values(bytes / sizeof(uint32_t) + 1);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = (philoxBits(0, 0, 0, i) & 0x83ff83ffU) | 0x3c003c00U;
+  cuda.require(cuda.malloc(&memory, bytes), "allocate operands on the GPU");
+  cuda.require(cuda.memcpy(memory, values.data(), bytes, cudart::CopyKind::HostToDevice),
+               "copy to the GPU");
+}
+
+size_t Operands::bytesOf(const artifact::Kernel &kernel) {
+  size_t bytes = 0;
+  for (const artifact::TensorType *type : *kernel.operands())
+    bytes += alignUp(PhysicalType(*type).bytes(), alignment);
+  return bytes;
+}
+
+std::vector<DeviceSpan> Operands::of(const artifact::Kernel &kernel) const {
+  std::vector<DeviceSpan> spans;
+  auto at = reinterpret_cast<uintptr_t>(memory);
+  for (const artifact::TensorType *type : *kernel.operands()) {
+    spans.push_back({at, PhysicalType(*type).bytes()});
+    at += alignUp(spans.back().bytes, alignment);
+  }
+  return spans;
+}
+
+class Tuner {
+public:
+  Tuner(const Artifact &artifact, const std::function<void(const std::string &)> &progress);
+  ~Tuner();
+  Tuner(const Tuner &) = delete;
+  Tuner &operator=(const Tuner &) = delete;
+
+  std::vector<uint8_t> run();
+
+private:
+  struct Timed {
+    cudnn::Plan plan;
+    double nanoseconds;
+  };
+  void tune(uint32_t index, const Operands &operands);
+  double time(const std::string &plan, const CudaPlan &planned, const std::string &name,
+              std::span<const DeviceSpan> operands);
+
+  const Artifact &artifact;
+  const std::function<void(const std::string &)> &progress;
+  CudaContext context{0};
+  Math math;
+  std::array<cudart::Event, 2> events{};
+  std::vector<NewPlan> found;
+};
+
+Tuner::Tuner(const Artifact &artifact, const std::function<void(const std::string &)> &progress)
+    : artifact(artifact), progress(progress),
+      math(artifact->target()->math() && artifact->target()->math()->string_view() == "strict"
+               ? Math::Strict
+               : Math::Fast) {
+  for (cudart::Event &event : events)
+    context.cuda().require(context.cuda().eventCreateWithFlags(&event, 0), "make an event");
+}
+
+Tuner::~Tuner() {
+  for (cudart::Event event : events)
+    context.cuda().eventDestroy(event);
+}
+
+/// The fastest of some launches, all of which start alike.
+double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::string &name,
+                   std::span<const DeviceSpan> operands) {
+  const cudart::Functions &cuda = context.cuda();
+  cudart::Stream stream = context.stream(artifact::Stream::Compute);
+  CudaPlan one;
+  one.convolutions = {plan};
+  one.workspaceBytes = planned.workspaceBytes;
+  ConvolutionKernel kernel(context.convolutions(), one, name, math);
+  cudnn::Descriptor bound = kernel.bind(operands);
+  kernel.run(bound, stream); // loads it
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < rounds; ++round) {
+    float milliseconds = 0;
+    cuda.require(cuda.eventRecord(events[0], stream), "record an event");
+    kernel.run(bound, stream);
+    cuda.require(cuda.eventRecord(events[1], stream), "record an event");
+    cuda.require(cuda.eventSynchronize(events[1]), "run kernel " + name);
+    cuda.require(cuda.eventElapsedTime(&milliseconds, events[0], events[1]), "read times");
+    best = std::min(best, static_cast<double>(milliseconds) * 1e6);
+  }
+  return best;
+}
+
+void Tuner::tune(uint32_t index, const Operands &memory) {
+  const artifact::Kernel &kernel = *artifact->kernels()->Get(index);
+  std::string name = kernel.name()->str(), reason;
+  CudaPlan planned = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
+  if (planned.product)
+    return;
+  const CudaContext::Convolutions &convolutions = context.convolutions();
+  std::vector<DeviceSpan> operands = memory.of(kernel);
+  std::vector<Timed> timed;
+  cudnn::Graph::Limits limits{mostPlans, planned.workspaceBytes, math, /*all=*/true};
+  for (cudnn::Plan &plan : cudnn::Graph::stored(convolutions.library, planned.convolutions.front())
+                               .plans(convolutions.properties, limits, reason)) {
+    double nanoseconds = time(plan.json, planned, name, operands);
+    timed.push_back({std::move(plan), nanoseconds});
+  }
+  if (timed.empty())
+    throw Error(ErrorCode::Artifact, "kernel " + name + ": " + reason);
+  std::ranges::sort(timed, {}, &Timed::nanoseconds);
+  double before = 0;
+  try {
+    before = time(planned.convolutions.front(), planned, name, operands);
+  } catch (const Error &) { // of a version of the library whose engines this one has not
+    before = std::numeric_limits<double>::infinity();
+  }
+  bool isKept = before < leastGain * timed.front().nanoseconds;
+  CudaPlan best;
+  best.workspaceBytes = planned.workspaceBytes;
+  if (isKept)
+    best.convolutions.push_back(planned.convolutions.front());
+  for (const Timed &each : timed)
+    if (best.convolutions.size() <= CudaPlanner::mostAlternatives)
+      best.convolutions.push_back(each.plan.json);
+  std::string chosen = isKept ? kernel.implementation()->str() : timed.front().plan.engine.name();
+  double nanoseconds = isKept ? before : timed.front().nanoseconds;
+  char line[160];
+  std::snprintf(line, sizeof line, "%s: %.1f us by %s, the best of %zu; as planned %.1f us",
+                name.c_str(), nanoseconds / 1e3, chosen.c_str(), timed.size(), before / 1e3);
+  progress(line);
+  found.push_back(
+      {index, chosen, best.serialize(), static_cast<uint64_t>(std::llround(nanoseconds))});
+}
+
+std::vector<uint8_t> Tuner::run() {
+  size_t most = 1;
+  const auto &kernels = *artifact->kernels();
+  for (const artifact::Kernel *kernel : kernels)
+    if (kernel->kind() == artifact::KernelKind::Library)
+      most = std::max(most, Operands::bytesOf(*kernel));
+  Operands operands(context, most);
+  for (uint32_t i = 0; i < kernels.size(); ++i)
+    if (kernels.Get(i)->kind() == artifact::KernelKind::Library)
+      tune(i, operands);
+  return replacePlans(artifact, found);
+}
+
+} // namespace
+
+std::vector<uint8_t> tune(const Artifact &artifact,
+                          const std::function<void(const std::string &)> &progress) {
+  return Tuner(artifact, progress).run();
+}
+
+} // namespace dlc::rt
