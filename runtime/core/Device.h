@@ -50,6 +50,9 @@ public:
   virtual void upload(std::span<const std::byte> from, DeviceSpan to) = 0;
   virtual void download(DeviceSpan from, std::span<std::byte> to) = 0;
 
+  /// False if timed runs take longer than others.
+  virtual bool timesFreely() const { return true; }
+
   /// Between this device and those of the other ranks.
   virtual Collectives &collectives() = 0;
 };

@@ -194,6 +194,7 @@ unsigned Session::threads() const { return impl->threads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
 std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }
 uint64_t Session::residentBefore() const { return impl->residentBefore; }
+bool Session::tracesFreely() const { return impl->device->timesFreely(); }
 void Session::trace(std::vector<TraceEvent> *events) { impl->events = events; }
 
 void Session::initialize(uint64_t seed) {

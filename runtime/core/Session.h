@@ -75,6 +75,8 @@ public:
   /// Logical row-major f32 copy of an output of the program.
   std::vector<float> output(const std::string &program, const std::string &name) const;
 
+  /// False if runs that are traced take longer than others.
+  bool tracesFreely() const;
   /// When set, every instruction of the following runs is appended.
   void trace(std::vector<TraceEvent> *events);
 

@@ -7,6 +7,10 @@
 #include "runtime/cuda/CudaPlanner.h"
 #include "runtime/cuda/Tune.h"
 
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
 namespace dlc::rt {
 namespace {
 
@@ -21,10 +25,23 @@ MachineSpeed measureGpu() { refuse(); }
 
 std::string calibrateGpu(const std::function<void(const std::string &)> &) { refuse(); }
 
+/// "NVIDIA H200 (sm_90, 140.4 GiB)", or why there is none.
+std::string describeGpu() try {
+  CudaContext gpu(0);
+  auto properties = nlohmann::json::parse(gpu.convolutions().properties);
+  char text[160];
+  std::snprintf(text, sizeof text, "%s (sm_%d, %.1f GiB)",
+                properties.at("deviceName").get<std::string>().c_str(), gpu.capability(),
+                properties.at("totalGlobalMem").get<double>() / (1 << 30));
+  return text;
+} catch (const std::exception &error) {
+  return error.what();
+}
+
 std::string describeCuda() {
   std::string reason;
   const cudnn::Functions *library = cudnn::open(reason);
-  return library ? "cuDNN " + cudnn::versionText(library->getVersion()) + ", for planning"
+  return library ? "cuDNN " + cudnn::versionText(library->getVersion()) + "; " + describeGpu()
                  : "no cuDNN: " + reason;
 }
 

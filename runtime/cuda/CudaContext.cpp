@@ -63,6 +63,19 @@ CudaContext::CudaContext(int number) : device(number), runtime(require(cudart::o
                     "make an event");
 }
 
+void CudaContext::requireOwn(const artifact::Target &target) const {
+  std::string own = "sm_" + std::to_string(version), planned = target.name()->str();
+  bool isOwn = target.features() && target.features()->size() > 0;
+  if (isOwn)
+    for (const flatbuffers::String *feature : *target.features()) {
+      isOwn &= feature->string_view() == own;
+      planned += ", " + feature->str();
+    }
+  if (!isOwn)
+    throw Error(ErrorCode::Artifact, "the artifact is for " + planned + ", this GPU is " + own +
+                                         "; compile the model for it");
+}
+
 CudaContext::~CudaContext() {
   runtime.deviceSynchronize();
   if (cudnn)

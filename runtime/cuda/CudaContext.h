@@ -26,6 +26,8 @@ public:
   CudaContext &operator=(const CudaContext &) = delete;
 
   const cudart::Functions &cuda() const { return runtime; }
+  /// Throws Error(Artifact) if the target is another architecture's.
+  void requireOwn(const artifact::Target &target) const;
   /// Compute capability, 90 for 9.0.
   int capability() const { return version; }
   cudart::Stream stream(artifact::Stream which) const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 namespace dlc::rt {
@@ -40,12 +41,7 @@ bool runsOn(std::string_view architecture, int capability) {
 CudaDevice::CudaDevice(const artifact::Target &target, ControlPlane &control)
     : control(control), context(control.localRank()),
       math(target.math() && target.math()->string_view() == "strict" ? Math::Strict : Math::Fast) {
-  std::string own = "sm_" + std::to_string(context.capability());
-  for (const flatbuffers::String *feature : *target.features())
-    if (feature->string_view() != own)
-      throw Error(ErrorCode::Artifact, "the artifact is for " + target.name()->str() +
-                                           ", which is " + feature->str() + ", this GPU is " + own +
-                                           "; compile the model for it");
+  context.requireOwn(target);
   if (control.size() > 1)
     throw Error(ErrorCode::Runtime, "this version runs on one GPU only");
 }
@@ -135,11 +131,13 @@ cudart::Library CudaDevice::libraryOf(const Artifact &artifact) {
                                          std::to_string(context.capability()) +
                                          "; compile the model for it");
   auto [found, isNew] = libraries.try_emplace(chosen->code()->offset());
-  if (isNew)
-    context.cuda().require(context.cuda().libraryLoadData(&found->second,
-                                                          artifact.data(*chosen->code()).data(),
-                                                          nullptr, nullptr, 0, nullptr, nullptr, 0),
+  if (isNew) {
+    std::span<const uint8_t> code = artifact.data(*chosen->code());
+    std::string ended(code.begin(), code.end()); // as text has to be
+    context.cuda().require(context.cuda().libraryLoadData(&found->second, ended.c_str(), nullptr,
+                                                          nullptr, 0, nullptr, nullptr, 0),
                            "load the artifact's code");
+  }
   return found->second;
 }
 
@@ -147,6 +145,7 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
   std::string name = kernel.name()->str();
   if (kernel.kind() == artifact::KernelKind::Library) {
     CudaPlan plan = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
+    plan.requireOperands(kernel);
     if (plan.product)
       kernels.push_back({name, ProductKernel(context.products(), plan, name)});
     else
@@ -156,8 +155,11 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
     context.cuda().require(context.cuda().libraryGetKernel(&generated.code, libraryOf(artifact),
                                                            kernel.symbol()->c_str()),
                            "find kernel " + name);
-    generated.blocks =
-        static_cast<unsigned>((kernel.extent() + kernel.chunk() - 1) / kernel.chunk());
+    int64_t blocks = (kernel.extent() - 1) / kernel.chunk() + 1;
+    if (blocks > std::numeric_limits<int32_t>::max())
+      throw Error(ErrorCode::Artifact,
+                  "kernel " + name + " has more blocks than a launch may have");
+    generated.blocks = static_cast<unsigned>(blocks);
     generated.threads = kernel.launch()->threads();
     kernels.push_back({name, generated});
   }

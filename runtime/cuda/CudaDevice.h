@@ -27,6 +27,7 @@ public:
   HostBlock stage(DeviceSpan memory) override;
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
+  bool timesFreely() const override { return false; }
   Collectives &collectives() override;
 
 private:

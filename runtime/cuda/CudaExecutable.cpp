@@ -68,6 +68,8 @@ CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
   resultBlock = lock(program.resultBytes);
   for (uint32_t i = 0; i < program.events; ++i)
     recorded.push_back(makeEvent(cudart::eventWithoutTime));
+  for (size_t i = 0; i < program.collectives.size(); ++i)
+    started.push_back(makeEvent(cudart::eventWithoutTime));
   for (cudart::Event *event : {&begun, &commDone, &copyDone, &uploaded, &done})
     *event = makeEvent(cudart::eventWithoutTime);
 }
@@ -234,6 +236,12 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
   } else if (const auto *event = as<ResolvedProgram::WaitEvent>(instruction)) {
     if (isRecorded[event->event]) // else what records it is in no such pass
       wait(instruction.stream, recorded[event->event]);
+  } else if (const auto *collective = as<ResolvedProgram::Start>(instruction)) {
+    // One rank has nothing to add up, but what waits is behind what started.
+    record(started[collective->collective],
+           program.collectives[collective->collective].operation.stream);
+  } else if (const auto *collective = as<ResolvedProgram::Wait>(instruction)) {
+    wait(instruction.stream, started[collective->collective]);
   } else if (const auto *upload = as<ResolvedProgram::Upload>(instruction)) {
     for (const auto &[memory, offset] : merged(upload->scalars, slot))
       cuda.require(cuda.memcpyAsync(pointerTo(memory), scalars[slot].data() + offset, memory.bytes,
@@ -245,7 +253,6 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
                                     cudart::CopyKind::DeviceToHost, stream),
                    "copy results from the GPU");
   }
-  // Between one rank's devices collectives have nothing to do.
 }
 
 void CudaExecutable::copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream) {
@@ -270,15 +277,19 @@ std::span<const std::byte> CudaExecutable::results() {
 std::span<const TraceEvent> CudaExecutable::times() {
   results();
   events.clear();
+  cudart::Event first = nullptr;
   auto after = [&](cudart::Event event) {
     float milliseconds = 0;
-    cuda.require(cuda.eventElapsedTime(&milliseconds, timers[0][0], event), "read the GPU's times");
+    cuda.require(cuda.eventElapsedTime(&milliseconds, first, event), "read the GPU's times");
     return std::llround(static_cast<double>(milliseconds) * 1e6);
   };
   int64_t end = now(), begin = end;
-  for (uint32_t i = 0; i < program.instructions.size(); ++i)
-    if (program.instructions[i].runsIn(last.part))
-      events.push_back({i, after(timers[i][0]), after(timers[i][1])});
+  for (uint32_t i = 0; i < program.instructions.size(); ++i) {
+    if (!program.instructions[i].runsIn(last.part))
+      continue;
+    first = first ? first : timers[i][0];
+    events.push_back({i, after(timers[i][0]), after(timers[i][1])});
+  }
   for (const TraceEvent &event : events)
     begin = std::min(begin, end - event.end);
   for (TraceEvent &event : events) {

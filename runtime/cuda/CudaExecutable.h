@@ -55,6 +55,7 @@ private:
   std::array<std::span<std::byte>, 2> scalars;               // by slot, page-locked
   std::span<std::byte> resultBlock;                          // page-locked
   std::vector<cudart::Event> allEvents;
+  std::vector<cudart::Event> started;  // by collective
   std::vector<cudart::Event> recorded; // by event of the program
   std::vector<bool> isRecorded;        // likewise, in the run that is being started
   cudart::Event begun, commDone, copyDone, uploaded, done;

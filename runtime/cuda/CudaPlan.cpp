@@ -2,9 +2,13 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
+#include "runtime/core/TensorIo.h"
 #include "runtime/cuda/plan_generated.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+#include <map>
 
 namespace dlc::rt {
 namespace {
@@ -71,6 +75,55 @@ ProductPlan CudaPlan::productOf(const KernelRequest &request) {
   return product;
 }
 
+/// Bytes of a stored convolution's operands, by the ids 1, 2, ...
+static std::vector<uint64_t> convolutionBytes(const std::string &plan) try {
+  std::map<int64_t, uint64_t> bytes;
+  nlohmann::json parsed = nlohmann::json::parse(plan);
+  for (const nlohmann::json &tensor : parsed.at("operationGraph").at("tensors")) {
+    if (tensor.at("isVirtual").get<bool>())
+      continue;
+    uint64_t last = 0;
+    std::vector<uint64_t> extents = tensor.at("dim"), strides = tensor.at("stride");
+    for (size_t i = 0; i < std::min(extents.size(), strides.size()); ++i)
+      last += (std::max<uint64_t>(extents[i], 1) - 1) * strides[i];
+    uint64_t element = tensor.at("dataType") == "CUDNN_DATA_FLOAT" ? 4 : 2;
+    bytes[std::stoll(tensor.at("name").get<std::string>())] = (last + 1) * element;
+  }
+  std::vector<uint64_t> inOrder;
+  for (const auto &[id, each] : bytes)
+    if (id == static_cast<int64_t>(inOrder.size()) + 1)
+      inOrder.push_back(each);
+  return inOrder.size() == bytes.size() ? inOrder : std::vector<uint64_t>();
+} catch (const std::exception &) { // of what parses texts: no plan's
+  return {};
+}
+
+/// Bytes of a product's operands in the kernel's order.
+static std::vector<uint64_t> productBytes(const ProductPlan &product) {
+  uint64_t factor = sizeOf(product.factors), result = sizeOf(product.result);
+  std::vector<uint64_t> bytes{product.m * product.k * factor, product.k * product.n * factor};
+  if (product.swapped)
+    std::swap(bytes[0], bytes[1]);
+  if (product.bias)
+    bytes.push_back(product.n * result);
+  bytes.push_back(product.m * product.n * result);
+  return bytes;
+}
+
+void CudaPlan::requireOperands(const artifact::Kernel &kernel) const {
+  std::vector<uint64_t> needed =
+      product ? productBytes(*product) : convolutionBytes(convolutions.front());
+  bool fits = !needed.empty();
+  needed.push_back(workspaceBytes); // of which the planner gives each kernel some
+  fits &= kernel.operands() && kernel.operands()->size() == needed.size();
+  for (unsigned i = 0; fits && i < needed.size(); ++i)
+    fits = PhysicalType(*kernel.operands()->Get(i)).bytes() >= needed[i];
+  if (!fits)
+    throw Error(ErrorCode::Artifact, "the plan of kernel " + kernel.name()->str() +
+                                         " is for other operands than the artifact says; compile "
+                                         "the model again");
+}
+
 std::vector<uint8_t> CudaPlan::serialize() const {
   flatbuffers::FlatBufferBuilder builder;
   flatbuffers::Offset<void> kernel;
@@ -112,7 +165,9 @@ CudaPlan CudaPlan::deserialize(std::span<const uint8_t> bytes, const std::string
                   product->factors(),     product->result(), product->transpose_a(),
                   product->transpose_b(), product->bias(),   product->relu(),
                   product->exact(),       product->swapped()};
-  if (plan.product->m < 1 || plan.product->n < 1 || plan.product->k < 1 ||
+  constexpr uint64_t most = uint64_t{1} << 31;
+  auto isExtent = [](uint64_t value) { return value >= 1 && value <= most; };
+  if (!isExtent(plan.product->m) || !isExtent(plan.product->n) || !isExtent(plan.product->k) ||
       !isFactor(plan.product->factors) || !isFactor(plan.product->result))
     refuse("states no product");
   return plan;

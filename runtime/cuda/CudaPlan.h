@@ -37,6 +37,10 @@ struct CudaPlan {
   static bool isProduct(const KernelRequest &request);
   static ProductPlan productOf(const KernelRequest &request);
 
+  /// Throws Error(Artifact) naming the kernel if its operands, the workspace behind them, are
+  /// others than the plan's, or smaller.
+  void requireOperands(const artifact::Kernel &kernel) const;
+
   std::vector<uint8_t> serialize() const;
   /// Throws Error(Artifact) naming the kernel if the bytes are not a plan.
   static CudaPlan deserialize(std::span<const uint8_t> bytes, const std::string &kernel);

@@ -119,13 +119,44 @@ CudaPlanner::CudaPlanner(const std::string &targetName, const cudnn::Functions &
                  .besideMemory = "1 GiB for context and libraries"};
 }
 
-std::vector<cudnn::Plan> CudaPlanner::plansOf(const KernelRequest &request, size_t most,
-                                              std::string &reason) const {
-  std::optional<cudnn::Graph> graph = cudnn::Graph::of(library, request, reason);
-  if (!graph)
-    return {};
-  return graph->plans(costs.properties(),
-                      {.most = most, .workspaceBytes = slabBytes, .math = request.math}, reason);
+/// All that plans of a request depend on.
+static std::string keyOf(const KernelRequest &request) {
+  std::string key;
+  auto add = [&](int64_t value) { key += std::to_string(value) + ' '; };
+  auto addAll = [&](const std::vector<int64_t> &values) {
+    std::ranges::for_each(values, add);
+    key += ';';
+  };
+  add(static_cast<int64_t>(request.op));
+  for (const OperandType &operand : request.operands) {
+    add(static_cast<int64_t>(operand.dtype));
+    addAll(operand.shape);
+    key += operand.layout->toString() + ';';
+  }
+  for (const std::vector<int64_t> &values :
+       {request.strides, request.paddingLow, request.paddingHigh, request.dilations})
+    addAll(values);
+  for (int64_t value : {request.groups, int64_t{request.bias}, int64_t{request.relu},
+                        static_cast<int64_t>(request.math)})
+    add(value);
+  return key;
+}
+
+const std::vector<cudnn::Plan> &CudaPlanner::plansOf(const KernelRequest &request,
+                                                     std::string &reason) const {
+  std::scoped_lock lock(mutex);
+  auto [entry, isNew] = known.try_emplace(keyOf(request));
+  Planned &planned = entry->second;
+  if (isNew)
+    if (std::optional<cudnn::Graph> graph = cudnn::Graph::of(library, request, planned.reason))
+      planned.plans = graph->plans(costs.properties(),
+                                   {.most = 1 + mostAlternatives,
+                                    .workspaceBytes = slabBytes,
+                                    .math = request.math,
+                                    .clustersLast = costs.clustersLast()},
+                                   planned.reason);
+  reason = planned.reason;
+  return planned.plans;
 }
 
 CandidateList CudaPlanner::convolutions(const KernelRequest &request) const {
@@ -136,7 +167,7 @@ CandidateList CudaPlanner::convolutions(const KernelRequest &request) const {
       list.add(product(exact, layouts));
       continue;
     }
-    std::vector<cudnn::Plan> plans = plansOf(settled(request, layouts), 1, list.reason);
+    const std::vector<cudnn::Plan> &plans = plansOf(settled(request, layouts), list.reason);
     if (plans.empty())
       continue;
     const cudnn::Plan &plan = plans.front();
@@ -144,9 +175,10 @@ CandidateList CudaPlanner::convolutions(const KernelRequest &request) const {
     candidate.workspaceBytes = std::max(plan.workspaceBytes, slabBytes);
     candidate.flops = flopsOf(request);
     candidate.bytes = bytesOf(request, layouts);
-    candidate.nanoseconds =
-        costs.kernelCost(request.operands[0].dtype, unitOf(plan.engine, request, layouts),
-                         candidate.flops, candidate.bytes);
+    const std::vector<int64_t> &weight = request.operands[*weightOperand(request.op)].shape;
+    candidate.nanoseconds = costs.convolutionCost(
+        request.operands[0].dtype, unitOf(plan.engine, request, layouts), candidate.flops,
+        candidate.bytes, std::min(weight[0] / static_cast<int64_t>(request.groups), weight[1]));
     list.add(std::move(candidate));
   }
   return list;
@@ -201,9 +233,8 @@ std::vector<uint8_t> CudaPlanner::finalise(const KernelRequest &request,
       plan.product = CudaPlan::productOf(exact);
       return plan.serialize();
     }
-    // The library's heuristics give the same engines for the same graph.
-    for (cudnn::Plan &found : plansOf(exact, 1 + mostAlternatives, reason))
-      plan.convolutions.push_back(std::move(found.json));
+    for (const cudnn::Plan &found : plansOf(exact, reason))
+      plan.convolutions.push_back(found.json);
     return plan.convolutions.empty() ? std::vector<uint8_t>() : plan.serialize();
   } catch (const std::exception &error) {
     reason = error.what();

@@ -9,7 +9,9 @@
 #include "runtime/cuda/CudaTarget.h"
 #include "runtime/cuda/CudnnGraph.h"
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,12 +40,18 @@ private:
   CandidateList products(const KernelRequest &request) const;
   KernelCandidate product(const KernelRequest &request, std::vector<Layout> layouts) const;
   /// Admissible plans that fit the slab, best first; one that does not, if none does.
-  std::vector<cudnn::Plan> plansOf(const KernelRequest &request, size_t most,
-                                   std::string &reason) const;
+  const std::vector<cudnn::Plan> &plansOf(const KernelRequest &request, std::string &reason) const;
+
+  struct Planned {
+    std::vector<cudnn::Plan> plans;
+    std::string reason; // where there are none
+  };
 
   CudaTarget costs;
   const cudnn::Functions &library;
   PlannerTarget description;
+  mutable std::mutex mutex;
+  mutable std::map<std::string, Planned> known; // by request
 };
 
 /// The planner for a target, or null with `reason` set: an unknown target, or no cuDNN. Costs are a

@@ -75,7 +75,9 @@ void CudaTarget::read(const Json &table) {
   unalignedShare = positive<double>(shares, "unaligned");
   strictShare = positive<double>(shares, "strict");
   simtShare = positive<double>(shares, "simt");
+  wholeChannels = positive<double>(table, "whole_channels");
   overheadNanoseconds = positive<double>(table, "kernel_overhead_ns");
+  avoidsClusters = table.at("clusters_last").get<bool>();
   capability = positive<unsigned>(properties, "deviceVer") / 10;
   globalBytes = positive<uint64_t>(properties, "totalGlobalMem");
   secondLevelBytes = positive<uint64_t>(properties, "l2CacheSize");
@@ -112,6 +114,14 @@ double CudaTarget::kernelCost(DType dtype, Unit unit, uint64_t flops, uint64_t b
   double peak = 1000 * reached(); // TFLOP/s is 1000 FLOP per nanosecond, GB/s byte per nanosecond
   return overheadNanoseconds + std::max(static_cast<double>(flops) / peak,
                                         static_cast<double>(bytes) / (bandwidth * bandwidthShare));
+}
+
+double CudaTarget::convolutionCost(DType dtype, Unit unit, uint64_t flops, uint64_t bytes,
+                                   int64_t channels) const {
+  constexpr double leastChannels = 16; // that are multiplied together
+  double filled =
+      std::min(1.0, std::max(leastChannels, static_cast<double>(channels)) / wholeChannels);
+  return kernelCost(dtype, unit, static_cast<uint64_t>(static_cast<double>(flops) / filled), bytes);
 }
 
 LoopLimits CudaTarget::loops() {

@@ -38,6 +38,8 @@ public:
   /// Of the device, in bytes.
   uint64_t memoryBytes() const { return globalBytes; }
   uint64_t cacheBytes() const { return secondLevelBytes; }
+  /// Whether convolutions by clusters of blocks are slower there than those without.
+  bool clustersLast() const { return avoidsClusters; }
   /// Between devices of one host, as `dlc compile --link` takes it.
   const std::string &link() const { return linkText; }
   /// Where the description is from.
@@ -47,6 +49,11 @@ public:
   /// tensor cores is TF32.
   double kernelCost(DType dtype, Unit unit, uint64_t flops, uint64_t bytes) const;
 
+  /// The same of a convolution whose images have at least so many channels: those with fewer leave
+  /// a part of what multiplies them idle.
+  double convolutionCost(DType dtype, Unit unit, uint64_t flops, uint64_t bytes,
+                         int64_t channels) const;
+
   /// How loops of generated kernels are planned.
   static LoopLimits loops();
 
@@ -55,12 +62,14 @@ private:
 
   std::string given, canonicalName, propertyText, sourceText, linkText;
   unsigned capability = 0;
+  bool avoidsClusters = false;
   uint64_t globalBytes = 0, secondLevelBytes = 0;
   double bf16 = 0, f16 = 0, tf32 = 0, f32 = 0; // TFLOP/s
   double bandwidth = 0;                        // GB/s
   // Of the above.
   double bandwidthShare = 0, productShare = 0, convolutionShare = 0, unalignedShare = 0,
          strictShare = 0, simtShare = 0;
+  double wholeChannels = 0;       // of convolutions, from which on nothing is idle
   double overheadNanoseconds = 0; // per kernel
 };
 

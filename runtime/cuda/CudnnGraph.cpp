@@ -353,38 +353,75 @@ std::vector<Descriptor> Graph::configurations(const Descriptor &device, Heuristi
   return heuristics.getDescriptors(Attribute::HeuristicsResults, DescriptorType::EngineConfig);
 }
 
+namespace {
+/// What kind of kernels an engine has, as the knobs of its plans tell.
+enum class KernelFamily : uint8_t { Specialized, Other, Clusters, NoTensorCores };
+} // namespace
+
+static KernelFamily familyOf(const Plan &plan) {
+  auto has = [&](const char *knob) { return plan.json.find(knob) != std::string::npos; };
+  if (!plan.engine.has(NumericalNote::TensorCore))
+    return KernelFamily::NoTensorCores;
+  return has("CUDNN_KNOB_TYPE_TILE_CGA_M") ? KernelFamily::Clusters
+         : has("CUDNN_KNOB_TYPE_SPECFILT") ? KernelFamily::Specialized
+                                           : KernelFamily::Other;
+}
+
 std::vector<Plan> Graph::plans(const std::string &properties, const Limits &limits,
                                std::string &reason) const {
   std::vector<Plan> plans;
   std::optional<Plan> least;
   Descriptor device = deviceProperties(*library, properties);
   reason = "cuDNN has no engine for it that is there already, deterministic and exact enough";
+  // The plan of an engine that may be taken, and that takes the graph.
+  auto planned = [&](const Descriptor &config) {
+    std::optional<Plan> plan(std::in_place);
+    plan->engine = describe(config);
+    if (!plan->engine.isAdmissible(factors, limits.math))
+      return std::optional<Plan>();
+    Descriptor descriptor(*library, DescriptorType::ExecutionPlan);
+    descriptor.set(Attribute::PlanEngineConfig, config)
+        .set(Attribute::PlanDeviceProperties, device);
+    if (Status status = success; !descriptor.tryFinalize(status))
+      return std::optional<Plan>();
+    readPlan(descriptor, *plan);
+    return plan;
+  };
+  auto take = [&](std::optional<Plan> plan) {
+    bool isKnown = plan && std::ranges::find(plans, plan->json, &Plan::json) != plans.end();
+    if (!plan || isKnown || plans.size() == limits.most)
+      return;
+    if (plan->workspaceBytes <= limits.workspaceBytes)
+      plans.push_back(std::move(*plan));
+    else if (!least || plan->workspaceBytes < least->workspaceBytes)
+      least = std::move(*plan);
+  };
+  std::vector<Descriptor> suggested = configurations(device, HeuristicMode::A, reason);
+  if (limits.all || limits.clustersLast)
+    for (Descriptor &config : configurations(device, HeuristicMode::B, reason))
+      suggested.push_back(std::move(config));
+  std::map<int64_t, KernelFamily> families; // by engine
+  auto familyOfEngine = [&](const Descriptor &config) {
+    if (!limits.clustersLast)
+      return KernelFamily::Specialized;
+    int64_t engine = describe(config).index;
+    if (auto known = families.find(engine); known != families.end())
+      return known->second;
+    std::optional<Plan> plan = planned(config);
+    return plan ? families[engine] = familyOf(*plan) : KernelFamily::NoTensorCores;
+  };
+  std::vector<KernelFamily> kinds;
+  for (const Descriptor &config : suggested)
+    kinds.push_back(familyOfEngine(config));
+  for (KernelFamily family : {KernelFamily::Specialized, KernelFamily::Other,
+                              KernelFamily::Clusters, KernelFamily::NoTensorCores})
+    for (size_t i = 0; i < suggested.size() && plans.size() < limits.most; ++i)
+      if (kinds[i] == family)
+        take(planned(suggested[i]));
   // The library falls back on single nodes alone, and takes long to say so.
-  std::vector<HeuristicMode> modes{HeuristicMode::A};
-  if (limits.all)
-    modes.push_back(HeuristicMode::B);
-  if (isSingleNode)
-    modes.push_back(HeuristicMode::Fallback);
-  for (HeuristicMode mode : modes)
-    for (const Descriptor &config : configurations(device, mode, reason)) {
-      if (plans.size() == limits.most)
-        return plans;
-      Plan plan;
-      plan.engine = describe(config);
-      if (!plan.engine.isAdmissible(factors, limits.math))
-        continue;
-      Descriptor descriptor(*library, DescriptorType::ExecutionPlan);
-      descriptor.set(Attribute::PlanEngineConfig, config)
-          .set(Attribute::PlanDeviceProperties, device);
-      if (Status status = success; !descriptor.tryFinalize(status))
-        continue;
-      readPlan(descriptor, plan);
-      bool isKnown = std::ranges::find(plans, plan.json, &Plan::json) != plans.end();
-      if (plan.workspaceBytes <= limits.workspaceBytes && !isKnown)
-        plans.push_back(std::move(plan));
-      else if (!least || plan.workspaceBytes < least->workspaceBytes)
-        least = std::move(plan);
-    }
+  if (isSingleNode && plans.size() < limits.most)
+    for (const Descriptor &config : configurations(device, HeuristicMode::Fallback, reason))
+      take(planned(config));
   if (plans.empty() && least)
     plans.push_back(std::move(*least));
   return plans;
@@ -415,7 +452,8 @@ std::string withProperties(const std::string &json, const std::string &propertie
 
 bool isOwn(const Functions &library, const std::string &json) {
   auto plan = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  return plan.is_object() && plan.value("cudnnVersion", size_t{0}) == library.getVersion();
+  return plan.is_object() && plan.contains("cudnnVersion") &&
+         plan["cudnnVersion"] == library.getVersion();
 }
 
 Plan replan(const Functions &library, const std::string &properties, const std::string &json,

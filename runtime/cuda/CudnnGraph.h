@@ -59,7 +59,8 @@ public:
     uint64_t workspaceBytes =
         0; // at most, unless no plan does with it: then the one with the least
     Math math = Math::Fast;
-    bool all = false; // of what the library suggests, not its better heuristics' alone
+    bool all = false;          // of what the library suggests, not its better heuristics' alone
+    bool clustersLast = false; // of all of that, what runs in clusters of blocks
   };
   /// Plans for a device by admissible engines, best first by the library's heuristics; nothing with
   /// `reason` set if there are none.

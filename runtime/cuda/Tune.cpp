@@ -17,8 +17,8 @@ namespace dlc::rt {
 namespace {
 
 constexpr size_t alignment = 256, mostPlans = 256;
-constexpr int rounds = 5;
-constexpr double leastGain = 1.02; // more than times differ from one round to the next
+constexpr int rounds = 3, launches = 8; // of which the host prepares the next ones meanwhile
+constexpr double leastGain = 1.02;      // more than times differ from one round to the next
 
 /// Memory for the operands of any of the artifact's library kernels, one behind the other.
 class Operands {
@@ -49,6 +49,8 @@ Operands::Operands(const CudaContext &context, size_t bytes) : context(context) 
 
 size_t Operands::bytesOf(const artifact::Kernel &kernel) {
   size_t bytes = 0;
+  if (!kernel.operands())
+    return 0;
   for (const artifact::TensorType *type : *kernel.operands())
     bytes += alignUp(PhysicalType(*type).bytes(), alignment);
   return bytes;
@@ -104,7 +106,7 @@ Tuner::~Tuner() {
     context.cuda().eventDestroy(event);
 }
 
-/// The fastest of some launches, all of which start alike.
+/// The fastest of some rounds of launches.
 double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::string &name,
                    std::span<const DeviceSpan> operands) {
   const cudart::Functions &cuda = context.cuda();
@@ -119,11 +121,12 @@ double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::
   for (int round = 0; round < rounds; ++round) {
     float milliseconds = 0;
     cuda.require(cuda.eventRecord(events[0], stream), "record an event");
-    kernel.run(bound, stream);
+    for (int launch = 0; launch < launches; ++launch)
+      kernel.run(bound, stream);
     cuda.require(cuda.eventRecord(events[1], stream), "record an event");
     cuda.require(cuda.eventSynchronize(events[1]), "run kernel " + name);
     cuda.require(cuda.eventElapsedTime(&milliseconds, events[0], events[1]), "read times");
-    best = std::min(best, static_cast<double>(milliseconds) * 1e6);
+    best = std::min(best, static_cast<double>(milliseconds) * 1e6 / launches);
   }
   return best;
 }
@@ -132,6 +135,7 @@ void Tuner::tune(uint32_t index, const Operands &memory) {
   const artifact::Kernel &kernel = *artifact->kernels()->Get(index);
   std::string name = kernel.name()->str(), reason;
   CudaPlan planned = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
+  planned.requireOperands(kernel);
   if (planned.product)
     return;
   const CudaContext::Convolutions &convolutions = context.convolutions();
@@ -140,18 +144,19 @@ void Tuner::tune(uint32_t index, const Operands &memory) {
   cudnn::Graph::Limits limits{mostPlans, planned.workspaceBytes, math, /*all=*/true};
   for (cudnn::Plan &plan : cudnn::Graph::stored(convolutions.library, planned.convolutions.front())
                                .plans(convolutions.properties, limits, reason)) {
-    double nanoseconds = time(plan.json, planned, name, operands);
-    timed.push_back({std::move(plan), nanoseconds});
+    try {
+      double nanoseconds = time(plan.json, planned, name, operands);
+      timed.push_back({std::move(plan), nanoseconds});
+    } catch (const Error &error) {
+      reason = error.what(); // of an engine that is not taken
+    }
   }
   if (timed.empty())
     throw Error(ErrorCode::Artifact, "kernel " + name + ": " + reason);
   std::ranges::sort(timed, {}, &Timed::nanoseconds);
-  double before = 0;
-  try {
+  double before = std::numeric_limits<double>::infinity(); // of another version of the library
+  if (cudnn::isOwn(convolutions.library, planned.convolutions.front()))
     before = time(planned.convolutions.front(), planned, name, operands);
-  } catch (const Error &) { // of a version of the library whose engines this one has not
-    before = std::numeric_limits<double>::infinity();
-  }
   bool isKept = before < leastGain * timed.front().nanoseconds;
   CudaPlan best;
   best.workspaceBytes = planned.workspaceBytes;
@@ -171,6 +176,9 @@ void Tuner::tune(uint32_t index, const Operands &memory) {
 }
 
 std::vector<uint8_t> Tuner::run() {
+  context.requireOwn(*artifact->target());
+  if (!artifact->kernels())
+    return replacePlans(artifact, {});
   size_t most = 1;
   const auto &kernels = *artifact->kernels();
   for (const artifact::Kernel *kernel : kernels)

@@ -75,7 +75,7 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
   int64_t begin = nowNanoseconds();
   session.setScalar("lr", rate);
   events.clear();
-  session.trace(&events);
+  session.trace(trace || session.tracesFreely() ? &events : nullptr);
   StepOutcome outcome;
   int64_t haveData = begin; // the first of it: what a trace shows
   for (size_t i = 0; i < parts.size() && outcome.failure.empty(); ++i)

@@ -70,7 +70,7 @@ const ptx::Module &EmulatedDevice::moduleOf(const Artifact &artifact) {
     if (isNew) {
       std::span<const uint8_t> code = artifact.data(*stored->code());
       std::string text(reinterpret_cast<const char *>(code.data()), code.size()), reason;
-      found->second = ptx::parse(text.c_str(), reason); // it ends with a zero
+      found->second = ptx::parse(text.c_str(), reason);
       if (!reason.empty())
         throw Error(ErrorCode::Artifact, "the emulator refuses the artifact's PTX: " + reason);
     }
@@ -92,6 +92,7 @@ Device::Kernel EmulatedDevice::load(const Artifact &artifact, const artifact::Ke
     kernels.push_back({name, access, Generated{&moduleOf(artifact), launch}});
   } else {
     CudaPlan plan = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
+    plan.requireOperands(kernel);
     bool hasWorkspace = plan.workspaceBytes > 0;
     if (plan.product)
       kernels.push_back({name, access, *plan.product, hasWorkspace});

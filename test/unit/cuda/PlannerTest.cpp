@@ -194,7 +194,8 @@ TEST_F(CudaPlanning, PlansStoredGraphsAgain) {
     request.math = Math::Strict;
     std::string stored = plan(*planner, request).convolutions.front();
     bool isSame = false;
-    cudnn::Graph::Limits limits{64, CudaPlanner::slabBytes, request.math};
+    cudnn::Graph::Limits limits{64, CudaPlanner::slabBytes, request.math, /*all=*/false,
+                                /*clustersLast=*/true};
     EXPECT_EQ(cudnn::replan(*library, properties, stored, limits, isSame).json, stored);
     EXPECT_TRUE(isSame);
     EXPECT_TRUE(cudnn::isOwn(*library, stored));

@@ -59,6 +59,7 @@ TEST(CudaTarget, PricesKernelsByTheSlowerOfArithmeticAndMemory) {
   table["shares"] = {{"bandwidth", 0.5},   {"product", 0.5}, {"convolution", 0.25},
                      {"unaligned", 0.125}, {"strict", 0.5},  {"simt", 1.0}};
   table["kernel_overhead_ns"] = 10;
+  table["whole_channels"] = 64;
   DescriptionFile file(table.dump());
   CudaTarget target(file.target());
   EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::Product, 5'000'000, 0), 10 + 10);
@@ -69,6 +70,13 @@ TEST(CudaTarget, PricesKernelsByTheSlowerOfArithmeticAndMemory) {
   EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::Simt, 5'000'000, 0), 10 + 100);
   EXPECT_DOUBLE_EQ(target.kernelCost(DType::F32, Unit::StrictConvolution, 5'000'000, 0), 10 + 200);
   EXPECT_DOUBLE_EQ(target.kernelCost(DType::BF16, Unit::Product, 5'000'000, 40'000), 30);
+  auto convolution = [&](int64_t channels) {
+    return target.convolutionCost(DType::BF16, Unit::Convolution, 5'000'000, 0, channels);
+  };
+  EXPECT_DOUBLE_EQ(convolution(64), 10 + 20);
+  EXPECT_DOUBLE_EQ(convolution(256), 10 + 20);
+  EXPECT_DOUBLE_EQ(convolution(32), 10 + 40);
+  EXPECT_DOUBLE_EQ(convolution(1), 10 + 80); // as 16
 }
 
 TEST(CudaTarget, RefusesNamesDevicesAndDescriptions) {

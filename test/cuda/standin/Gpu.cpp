@@ -1,0 +1,239 @@
+#include "test/cuda/standin/Gpu.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace dlc::rt::standin {
+namespace {
+
+uint64_t seed() {
+  const char *given = std::getenv("DLC_STANDIN_SEED");
+  return given ? std::strtoull(given, nullptr, 10) : 0;
+}
+
+template <typename T> void addAll(std::vector<T> &to, const std::vector<T> &more) {
+  for (const T &each : more)
+    if (std::ranges::find(to, each) == to.end())
+      to.push_back(each);
+}
+
+/// True if every node is among these or before one of them.
+bool areJoined(const Nodes &nodes, std::vector<size_t> last) {
+  std::vector<bool> isReached(nodes.size());
+  while (!last.empty()) {
+    size_t node = last.back();
+    last.pop_back();
+    if (isReached[node])
+      continue;
+    isReached[node] = true;
+    last.insert(last.end(), nodes[node].after.begin(), nodes[node].after.end());
+  }
+  return std::ranges::all_of(isReached, [](bool reached) { return reached; });
+}
+
+} // namespace
+
+Gpu::Gpu() : tasks(seed()) {}
+
+Gpu &Gpu::get() {
+  static auto *gpu = new Gpu; // outlives whatever uses it at the process's end
+  return *gpu;
+}
+
+//===- Statuses -------------------------------------------------------------------------------===//
+
+cudart::Status Gpu::takeLastStatus() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(lastStatus, failure.empty() ? status::success : status::launchFailure);
+}
+
+std::string Gpu::describe(cudart::Status status) {
+  std::lock_guard<std::mutex> lock(mutex);
+  switch (status) {
+  case status::success:
+    return "no error";
+  case status::invalidValue:
+    return "invalid argument";
+  case status::outOfMemory:
+    return "out of memory";
+  case status::invalidImage:
+    return "device kernel image is invalid";
+  case status::invalidPtx:
+    return "a PTX JIT compilation failed: " + refusal;
+  case status::invalidHandle:
+    return "invalid resource handle";
+  case status::notFound:
+    return "named symbol not found";
+  case status::notReady:
+    return "device not ready";
+  case status::launchFailure:
+    return failure;
+  case status::captureUnsupported:
+    return "operation not permitted when stream is capturing";
+  case status::captureInvalidated:
+    return "operation failed due to a previous error during capture";
+  case status::captureMerge:
+    return "operation would result in a merge of separate capture sequences";
+  case status::captureUnmatched:
+    return "capture was not ended in the same stream as it began";
+  case status::captureUnjoined:
+    return "capturing stream has unjoined work";
+  case status::captureIsolation:
+    return "dependency created on uncaptured work in another stream";
+  case status::capturedEvent:
+    return "operation not permitted on an event last recorded in a capturing stream";
+  default:
+    return "unrecognized error code";
+  }
+}
+
+/// True if this thread captures: that capture is of no use any more.
+bool Gpu::invalidateCapture() {
+  auto own = std::ranges::find(captures, std::this_thread::get_id(), &Capture::thread);
+  if (own == captures.end())
+    return false;
+  (*own)->isValid = false;
+  return true;
+}
+
+cudart::Status Gpu::attempt(const std::function<void()> &body) {
+  try {
+    body();
+    return status::success;
+  } catch (const std::exception &error) {
+    failure = error.what();
+    return status::launchFailure;
+  }
+}
+
+//===- Work -----------------------------------------------------------------------------------===//
+
+void Gpu::enqueue(cudart::Stream stream, std::function<void()> work) {
+  if (Capture *capture = stream->capture.get()) {
+    capture->nodes.push_back({stream->lastNodes, std::move(work)});
+    stream->lastNodes = {capture->nodes.size() - 1};
+  } else {
+    stream->last = {tasks.add(stream->last, std::move(work))};
+  }
+}
+
+void Gpu::enqueueDefault(std::function<void()> work) { enqueue(&defaultStream, std::move(work)); }
+
+cudart::Status Gpu::runAll() {
+  return attempt([&] { tasks.runAll(); });
+}
+
+cudart::Status Gpu::runDefault() {
+  return attempt([&] { tasks.run(defaultStream.last); });
+}
+
+cudart::Status Gpu::run(const Tasks::Task &task) {
+  return attempt([&] { tasks.run({task}); });
+}
+
+//===- Streams and events ---------------------------------------------------------------------===//
+
+cudart::Stream Gpu::makeStream() { return *streams.insert(new cudart::StreamState).first; }
+
+cudart::Status Gpu::destroy(cudart::Stream stream) {
+  if (streams.erase(stream) == 0)
+    return status::invalidHandle;
+  delete stream;
+  return status::success;
+}
+
+cudart::Status Gpu::wait(cudart::Stream stream, cudart::Event event) {
+  Capture *own = stream->capture.get();
+  if (!event->capture) {
+    if (own) {
+      own->isValid = false;
+      return status::captureIsolation;
+    }
+    if (event->stamp->task != 0)
+      addAll(stream->last, {event->stamp->task});
+    return status::success;
+  }
+  if (std::ranges::find(captures, event->capture) == captures.end())
+    return status::capturedEvent; // of a capture that has ended
+  if (own && own != event->capture.get()) {
+    own->isValid = false;
+    return status::captureMerge;
+  }
+  if (!own) { // joins it
+    stream->capture = event->capture;
+    stream->lastNodes.clear();
+  }
+  addAll(stream->lastNodes, event->nodes);
+  return status::success;
+}
+
+cudart::Status Gpu::record(cudart::Event event, cudart::Stream stream, bool isExternal) {
+  auto work = [stamp = event->stamp] { stamp->time = std::chrono::steady_clock::now(); };
+  if (Capture *capture = stream->capture.get()) {
+    if (isExternal) {
+      enqueue(stream, work);
+      capture->nodes.back().stamp = event->stamp;
+    } else {
+      event->capture = stream->capture;
+      event->nodes = stream->lastNodes;
+    }
+    return status::success;
+  }
+  if (isExternal)
+    return status::invalidValue;
+  enqueue(stream, work);
+  event->stamp->task = stream->last.front();
+  event->capture = nullptr;
+  return status::success;
+}
+
+//===- Graphs ---------------------------------------------------------------------------------===//
+
+cudart::Status Gpu::beginCapture(cudart::Stream stream) {
+  if (stream->capture)
+    return status::invalidValue;
+  stream->capture = captures.emplace_back(std::make_shared<Capture>());
+  stream->capture->origin = stream;
+  stream->capture->thread = std::this_thread::get_id();
+  stream->lastNodes.clear();
+  return status::success;
+}
+
+cudart::Status Gpu::endCapture(cudart::Stream stream, cudart::Graph &graph) {
+  graph = nullptr;
+  std::shared_ptr<Capture> capture = stream->capture;
+  if (!capture)
+    return status::invalidValue;
+  if (capture->origin != stream)
+    return status::captureUnmatched;
+  bool isJoined = areJoined(capture->nodes, stream->lastNodes);
+  for (cudart::Stream each : streams)
+    if (each->capture == capture)
+      each->capture = nullptr;
+  std::erase(captures, capture);
+  if (!capture->isValid)
+    return status::captureInvalidated;
+  if (!isJoined)
+    return status::captureUnjoined;
+  graph = new cudart::GraphState{std::make_shared<const Nodes>(std::move(capture->nodes))};
+  return status::success;
+}
+
+void Gpu::launch(const std::shared_ptr<const Nodes> &nodes, cudart::Stream stream) {
+  std::vector<Tasks::Task> made;
+  for (const Node &node : *nodes) {
+    std::vector<Tasks::Task> after;
+    for (size_t other : node.after)
+      after.push_back(made[other]);
+    if (after.empty())
+      after = stream->last;
+    made.push_back(tasks.add(std::move(after), [nodes, &node] { node.work(); }));
+    if (node.stamp)
+      node.stamp->task = made.back();
+  }
+  addAll(made, stream->last); // of a graph without nodes
+  stream->last = {tasks.add(std::move(made), [] {})};
+}
+
+} // namespace dlc::rt::standin

@@ -1,0 +1,137 @@
+// The GPU that the stand-ins for NVIDIA's libraries share: memory, streams that run late, events,
+// captured graphs, and the fault that ends it all.
+//
+// Statuses and rules are those of CUDA's runtime (CUDA Runtime API, sections 6.4 to 6.6 and 6.30).
+// Functions that return one may be called from any thread.
+#pragma once
+
+#include "runtime/cuda/Cudart.h"
+#include "test/cuda/standin/Memory.h"
+#include "test/cuda/standin/Tasks.h"
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace dlc::rt::standin {
+
+namespace status {
+constexpr cudart::Status success = 0, invalidValue = 1, outOfMemory = 2, invalidImage = 200,
+                         invalidPtx = 218, invalidHandle = 400, notFound = 500, notReady = 600,
+                         launchFailure = 719, captureUnsupported = 900, captureInvalidated = 901,
+                         captureMerge = 902, captureUnmatched = 903, captureUnjoined = 904,
+                         captureIsolation = 905, capturedEvent = 907;
+} // namespace status
+
+using Time = std::chrono::steady_clock::time_point;
+
+/// When an event's last record is to run, and has run.
+struct Stamp {
+  Tasks::Task task = 0; // 0: never
+  Time time;
+};
+
+/// Work of a graph, behind other nodes.
+struct Node {
+  std::vector<size_t> after;
+  std::function<void()> work;
+  std::shared_ptr<Stamp> stamp = nullptr; // of a record that is seen outside
+};
+using Nodes = std::vector<Node>;
+
+struct Capture {
+  cudart::Stream origin = nullptr;
+  std::thread::id thread;
+  Nodes nodes;
+  bool isValid = true;
+};
+
+} // namespace dlc::rt::standin
+
+namespace dlc::rt::cudart {
+
+struct StreamState {
+  std::vector<standin::Tasks::Task> last; // what is next runs behind them
+  std::shared_ptr<standin::Capture> capture = nullptr;
+  std::vector<size_t> lastNodes = {}; // likewise, in the capture
+};
+
+struct EventState {
+  unsigned flags;
+  std::shared_ptr<standin::Stamp> stamp;
+  /// If its last record was captured: where, and behind which nodes.
+  std::shared_ptr<standin::Capture> capture = nullptr;
+  std::vector<size_t> nodes = {};
+};
+
+struct GraphState {
+  std::shared_ptr<const standin::Nodes> nodes;
+};
+struct GraphExecState {
+  std::shared_ptr<const standin::Nodes> nodes;
+};
+
+} // namespace dlc::rt::cudart
+
+namespace dlc::rt::standin {
+
+class Gpu {
+public:
+  static Gpu &get();
+
+  /// Calls `body(gpu)` alone, unless the device has failed. Memory and waiting are no business of a
+  /// capture: `isCapturable` says that it may be under way.
+  template <typename Body> cudart::Status call(bool isCapturable, Body body) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!failure.empty())
+      return lastStatus = status::launchFailure;
+    if (!isCapturable && invalidateCapture())
+      return lastStatus = status::captureUnsupported;
+    cudart::Status result = body(*this);
+    return result == status::success ? result : lastStatus = result;
+  }
+  cudart::Status takeLastStatus();
+  std::string describe(cudart::Status status);
+
+  Memory memory;
+  std::string refusal; // of the last code that was refused
+
+  // What follows is called within `call`.
+
+  /// Adds work to a stream, or to what it captures. Exceptions of work are the device's failure.
+  void enqueue(cudart::Stream stream, std::function<void()> work);
+  /// On the stream that does not wait for others, at once or later.
+  void enqueueDefault(std::function<void()> work);
+
+  cudart::Status runAll();
+  cudart::Status runDefault();
+  cudart::Status run(const Tasks::Task &task);
+  bool hasRun(const Stamp &stamp) const { return !tasks.isPending(stamp.task); }
+
+  cudart::Stream makeStream();
+  cudart::Status destroy(cudart::Stream stream);
+  cudart::Status wait(cudart::Stream stream, cudart::Event event);
+  cudart::Status record(cudart::Event event, cudart::Stream stream, bool isExternal);
+
+  cudart::Status beginCapture(cudart::Stream stream);
+  cudart::Status endCapture(cudart::Stream stream, cudart::Graph &graph);
+  void launch(const std::shared_ptr<const Nodes> &nodes, cudart::Stream stream);
+
+private:
+  Gpu();
+  bool invalidateCapture();
+  cudart::Status attempt(const std::function<void()> &body);
+
+  std::mutex mutex;
+  std::string failure;
+  cudart::Status lastStatus = status::success;
+  Tasks tasks;
+  std::set<cudart::Stream> streams;
+  cudart::StreamState defaultStream;
+  std::vector<std::shared_ptr<Capture>> captures; // under way
+};
+
+} // namespace dlc::rt::standin

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""The CUDA back end, on stand-ins for NVIDIA's libraries (test/cuda/standin): their kernels and plans are computed as the
+emulated GPU computes them, so that what is trained is equal to the bit. Streams run late, captures are held to CUDA's
+rules, memory of the device is none of the host's."""
+import json
+import os
+
+import emulated
+from emulated import CASES, OPTIONS, RATE, STEPS, Case
+from support import BIN, MODELS, check, run, same_file, skip
+
+import numpy as np
+
+STANDINS = BIN.parent / "lib" / "standin"
+
+
+def small_digits(directory):
+    """Noise of ten classes, of a size at which the emulator is fast."""
+    random = np.random.default_rng(0)
+    np.save(directory / "image.npy", random.integers(0, 255, (160, 12, 12), dtype=np.uint8))
+    np.save(directory / "label.npy", random.integers(0, 10, 160, dtype=np.uint8))
+    return ["--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy"]
+
+
+CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"], ("strict", "bf16", "f16"))})
+
+
+def on_gpu(*command, seed=0, **options):
+    """A program whose NVIDIA libraries are the stand-ins."""
+    return run(*command, env={**os.environ, "LD_LIBRARY_PATH": str(STANDINS), "DLC_STANDIN_SEED": str(seed)}, **options)
+
+
+class Pair(Case):
+    """A case on both devices."""
+
+    def compiled_as_text(self, *options):
+        """Without the assembler: the stand-ins run no binaries."""
+        nowhere = self.directory / "nowhere"
+        nowhere.mkdir(exist_ok=True)
+        artifact = self.directory / "text.dlx"
+        _, said = run("dlc", "compile", MODELS / f"{self.model}.dl", *self.sets, "--target=cuda:h200", *options, "-o", artifact,
+                      env={**os.environ, "PATH": str(nowhere), "CUDA_HOME": str(nowhere)})
+        check("ptxas was not found" in said, said)
+        return artifact
+
+    def trained_on_gpu(self, artifact, name, *options, seed=0, steps=STEPS):
+        weights = self.directory / f"{name}.safetensors"
+        on_gpu("dlc-run", "train", artifact, *options, *self.data, *RATE, "--steps", steps, "--save", weights, "--run",
+               self.directory / name, seed=seed)
+        return weights
+
+    def compare(self):
+        for plan in self.plans:
+            artifact = self.compiled_as_text(*OPTIONS[plan])
+            same_file(self.trained_on_gpu(artifact, f"gpu-{plan}"), self.trained(artifact, f"emulated-{plan}"),
+                      f"{self.model} {plan}")
+
+    def repeat(self):
+        """Other orders of streams, micro-batches, a cut; figures of captured steps and of timed ones; metrics."""
+        artifact = self.compiled_as_text("--math=strict")
+        whole, parts = (self.trained_on_gpu(artifact, name, *options) for name, options in (("whole", ()), ("parts", ("--accumulate", 3))))
+        same_file(parts, self.trained(artifact, "emulated-parts", "-np", 1, "--accumulate", 3), "micro-batches")
+        for seed in 1, 2:
+            same_file(self.trained_on_gpu(artifact, f"whole-{seed}", seed=seed), whole, "another order")
+            same_file(self.trained_on_gpu(artifact, f"parts-{seed}", "--accumulate", 3, seed=seed), parts, "another order of micro-batches")
+        self.trained_on_gpu(artifact, "cut", steps=2)
+        same_file(self.trained_on_gpu(artifact, "cut", "--resume"), whole, "a run that was cut")
+
+        figures = json.loads(on_gpu("dlc-run", "bench", artifact, "--iters", 1, "--batches-per-iter", 2, "--warmup", 3, "--json")[0])
+        check(figures["step_ms"] > 0 and max(figures["instruction_ns"]) < 60e9, str(figures))
+
+        def metrics(program):
+            return json.loads(program("eval", artifact, *self.data, "--init", whole, "--json")[0])
+
+        got, wanted = metrics(lambda *words: on_gpu("dlc-run", *words)), metrics(lambda *words: run(self.emulated, *words))
+        check(got == wanted, f"eval says {got}, on the emulated device {wanted}")
+
+
+def main():
+    if not STANDINS.exists():
+        skip("this build has no stand-ins")
+    cases = emulated.cases("mnist_cnn", "unet2d")
+    if "cuDNN 9.19.0" not in run("dlc-run", "--check")[0]:
+        skip("the stand-ins take plans of cuDNN 9.19.0 alone")
+    pairs = [Pair(case.model, case.emulated, case.directory / "pair") for case in cases]
+    for pair in pairs:
+        pair.compare()
+    pairs[0].repeat()
+
+
+main()
