@@ -164,7 +164,7 @@ Status cublasLtMatmulDescSetAttribute(ProductDescriptor product, ProductAttribut
   auto set = [&](auto &member) {
     if (bytes != sizeof member)
       return invalidValue;
-    std::memcpy(&member, value, bytes);
+    std::memcpy(static_cast<void *>(&member), value, bytes);
     return success;
   };
   switch (attribute) {

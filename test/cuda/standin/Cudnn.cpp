@@ -53,7 +53,8 @@ struct Value {
 
   template <typename T> std::vector<T> as() const {
     std::vector<T> values(static_cast<size_t>(count));
-    std::memcpy(values.data(), bytes.data(), std::min(bytes.size(), values.size() * sizeof(T)));
+    std::memcpy(static_cast<void *>(values.data()), bytes.data(),
+                std::min(bytes.size(), values.size() * sizeof(T)));
     return values;
   }
 };

@@ -44,12 +44,12 @@ Gpu &Gpu::get() {
 //===- Statuses -------------------------------------------------------------------------------===//
 
 cudart::Status Gpu::takeLastStatus() {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::scoped_lock<std::mutex> lock(mutex);
   return std::exchange(lastStatus, failure.empty() ? status::success : status::launchFailure);
 }
 
 std::string Gpu::describe(cudart::Status status) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::scoped_lock<std::mutex> lock(mutex);
   switch (status) {
   case status::success:
     return "no error";

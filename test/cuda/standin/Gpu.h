@@ -85,7 +85,7 @@ public:
   /// Calls `body(gpu)` alone, unless the device has failed. Memory and waiting are no business of a
   /// capture: `isCapturable` says that it may be under way.
   template <typename Body> cudart::Status call(bool isCapturable, Body body) {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::scoped_lock<std::mutex> lock(mutex);
     if (!failure.empty())
       return lastStatus = status::launchFailure;
     if (!isCapturable && invalidateCapture())
