@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 
+using namespace dlc;
 using namespace dlc::rt;
 using dlc::rt::test::errorOf;
 using Json = nlohmann::ordered_json;
@@ -378,6 +379,68 @@ TEST_F(CudaPlanning, PlansConvolutionsOfOneElementAsProducts) {
   padded.paddingLow[0] = 1;
   padded.operands[2].shape[2] += 1;
   EXPECT_FALSE(isProduct(padded));
+}
+
+// What the description of the H100 says that it is worth.
+TEST_F(CudaPlanning, PlansEnginesWithoutClustersFirst) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h100");
+  for (KernelOp op : convolutions)
+    for (DType dtype : {DType::BF16, DType::F32}) {
+      KernelRequest request = convolution(op, dtype, {32, 128, 28, 28}, {128, 128, 3, 3});
+      std::string first = plan(*planner, request).convolutions.front();
+      EXPECT_EQ(first.find("TILE_CGA"), std::string::npos) << first;
+      // Not for the price of tensor cores.
+      double fast = planner->candidates(request).candidates.at(0).nanoseconds;
+      request.math = Math::Strict;
+      if (dtype == DType::F32) {
+        EXPECT_LT(3 * fast, planner->candidates(request).candidates.at(0).nanoseconds);
+      }
+    }
+}
+
+/// A kernel of an artifact with operands of these bytes.
+static const artifact::Kernel &kernelOf(flatbuffers::FlatBufferBuilder &builder,
+                                        const std::vector<uint64_t> &bytes) {
+  artifact::KernelT kernel;
+  kernel.name = "k";
+  for (uint64_t each : bytes) {
+    auto type = std::make_unique<artifact::TensorTypeT>();
+    type->dtype = DType::U8;
+    type->shape = {static_cast<int64_t>(each)};
+    kernel.operands.push_back(std::move(type));
+  }
+  builder.Finish(artifact::Kernel::Pack(builder, &kernel));
+  return *flatbuffers::GetRoot<artifact::Kernel>(builder.GetBufferPointer());
+}
+
+/// Whether the plan is taken for operands of these bytes.
+static bool fits(const CudaPlan &plan, const std::vector<uint64_t> &bytes) {
+  flatbuffers::FlatBufferBuilder builder;
+  const artifact::Kernel &kernel = kernelOf(builder, bytes);
+  return errorOf([&] { plan.requireOperands(kernel); }) == "no error";
+}
+
+TEST_F(CudaPlanning, FitsItsOperandsAlone) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  CudaPlan convolved =
+      plan(*planner, convolution(KernelOp::Conv, DType::BF16, {2, 16, 8, 8}, {32, 16, 3, 3}));
+  CudaPlan multiplied = plan(*planner, product(DType::F32, DType::F32, 4, 8, 16));
+  constexpr uint64_t slab = CudaPlanner::slabBytes;
+  for (auto &[stored, exact] :
+       {std::pair(convolved,
+                  std::vector<uint64_t>{2 * 16 * 64 * 2, 32 * 16 * 9 * 2, 2 * 32 * 64 * 2, slab}),
+        {multiplied, {4 * 16 * 4, 16 * 8 * 4, 4 * 8 * 4, slab}}}) {
+    EXPECT_TRUE(fits(stored, exact));
+    for (size_t i = 0; i < exact.size(); ++i) {
+      std::vector<uint64_t> smaller = exact;
+      --smaller[i];
+      EXPECT_FALSE(fits(stored, smaller)) << i;
+    }
+    EXPECT_FALSE(fits(stored, {exact.begin(), exact.end() - 1}));
+    EXPECT_FALSE(fits(stored, {}));
+  }
+  convolved.convolutions.front() = "{}";
+  EXPECT_FALSE(fits(convolved, {1, 1, 1, slab}));
 }
 
 TEST_F(CudaPlanning, LeavesPoolingAndReordersToGeneratedCode) {
