@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+"""The rules that the stand-ins for NVIDIA's libraries (test/cuda/standin) hold a program to, each broken once."""
+import ctypes
+import json
+import os
+
+from support import BIN, MODELS, check, run, skip, workspace
+
+STANDINS = BIN.parent / "lib" / "standin"
+Pointer, Size, Long = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
+TO_DEVICE, TO_HOST = 1, 2
+OK, INVALID, OUT_OF_MEMORY, NOT_ELF, BAD_TEXT = 0, 1, 2, 200, 218
+NOT_CAPTURED, INVALIDATED, UNJOINED, ISOLATED, CAPTURED = 900, 901, 904, 905, 907
+
+
+class Runtime:
+    def __init__(self):
+        self.library = ctypes.CDLL(str(STANDINS / "libcudart.so.13"))
+        self.origin, self.other, self.outside = (self.made("StreamCreateWithPriority", 1, 0) for _ in range(3))
+        self.forked, self.joined = (self.made("EventCreateWithFlags", 2) for _ in range(2))
+        self.device, self.host = self.made("Malloc", Size(64)), self.made("HostAlloc", Size(64), 0)
+        self.pageable = ctypes.create_string_buffer(64)
+
+    def call(self, name, *arguments):
+        return getattr(self.library, "cuda" + name)(*arguments)
+
+    def made(self, name, *arguments):
+        made = Pointer()
+        self.expect(OK, name, ctypes.byref(made), *arguments)
+        return made
+
+    def expect(self, wanted, name, *arguments):
+        got = self.call(name, *arguments)
+        check(got == wanted, f"{name} gives {got}, not {wanted}")
+
+    def first(self):
+        """What is at the begin of the device's memory."""
+        self.expect(OK, "Memcpy", self.pageable, self.device, Size(4), TO_HOST)
+        return self.pageable.raw[:4]
+
+    def captured(self, end, steps):
+        """A capture in which `steps` are called, each with what it is to give."""
+        graph = Pointer()
+        self.expect(OK, "StreamBeginCapture", self.origin, 1)
+        for wanted, name, *arguments in steps:
+            self.expect(wanted, name, *arguments)
+        self.expect(end, "StreamEndCapture", self.origin, ctypes.byref(graph))
+        return graph
+
+
+def memory(cuda):
+    check(cuda.first() == b"\xff" * 4, "memory does not start as NaN")
+    cuda.expect(INVALID, "Memcpy", cuda.device, cuda.pageable, Size(65), TO_DEVICE)
+    cuda.expect(INVALID, "Memcpy", cuda.pageable, cuda.pageable, Size(4), TO_DEVICE)
+    cuda.expect(OUT_OF_MEMORY, "Malloc", ctypes.byref(Pointer()), Size(1 << 40))
+
+
+def captures(cuda):
+    copy = (OK, "MemcpyAsync", cuda.device, cuda.host, Size(4), TO_DEVICE, cuda.other)
+    fork = [(OK, "EventRecord", cuda.forked, cuda.origin), (OK, "StreamWaitEvent", cuda.other, cuda.forked, 0)]
+    join = [(OK, "EventRecord", cuda.joined, cuda.other), (OK, "StreamWaitEvent", cuda.origin, cuda.joined, 0)]
+    cuda.expect(OK, "EventRecord", cuda.forked, cuda.other)
+    cuda.captured(INVALIDATED, [(ISOLATED, "StreamWaitEvent", cuda.origin, cuda.forked, 0)])
+    cuda.captured(INVALIDATED, [(NOT_CAPTURED, "Malloc", ctypes.byref(Pointer()), Size(4))])
+    cuda.captured(INVALIDATED, [(NOT_CAPTURED, "DeviceSynchronize")])
+    cuda.captured(INVALIDATED, [(NOT_CAPTURED, "MemcpyAsync", cuda.device, cuda.pageable, Size(4), TO_DEVICE, cuda.origin)])
+    cuda.captured(UNJOINED, [*fork, copy])
+    graph = cuda.captured(OK, [*fork, copy, *join])
+    cuda.expect(CAPTURED, "EventSynchronize", cuda.forked)
+    cuda.expect(CAPTURED, "StreamWaitEvent", cuda.outside, cuda.forked, 0)
+
+    # A graph reads what is there when it runs, which is when somebody waits.
+    executable = cuda.made("GraphInstantiate", graph, ctypes.c_ulonglong(0))
+    cuda.expect(OK, "GraphLaunch", executable, cuda.origin)
+    ctypes.memmove(cuda.host, b"late", 4)
+    check(cuda.first() == b"\xff" * 4, "a launch ran before anybody waited")
+    cuda.expect(OK, "DeviceSynchronize")
+    check(cuda.first() == b"late", "a launch did not run")
+
+
+def code(cuda):
+    for wanted, text in (BAD_TEXT, b".version 8.0\nnonsense"), (NOT_ELF, b"\x7fELF"):
+        cuda.expect(wanted, "LibraryLoadData", ctypes.byref(Pointer()), text, None, None, 0, None, None, 0)
+
+
+def loads(cudnn, plan):
+    """Whether a plan's text is taken for the device that is there."""
+    text, device, loaded, zero = json.dumps(plan).encode(), Pointer(), Pointer(), ctypes.c_int32(0)
+    cudnn.cudnnBackendCreateDescriptor(38, ctypes.byref(device))
+    cudnn.cudnnBackendSetAttribute(device, 2700, 23, Long(1), ctypes.byref(zero))
+    check(cudnn.cudnnBackendFinalize(device) == OK, "the device's description")
+    cudnn.cudnnBackendCreateDescriptor(5, ctypes.byref(loaded))
+    cudnn.cudnnBackendSetAttribute(loaded, 405, 24, Long(len(text)), text)
+    cudnn.cudnnBackendSetAttribute(loaded, 407, 15, Long(1), ctypes.byref(device))
+    return cudnn.cudnnBackendFinalize(loaded) == OK
+
+
+def plans(home):
+    cudnn = ctypes.CDLL(str(STANDINS / "libcudnn.so.9"))
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "-o", home / "m.dlx")
+    file = (home / "m.dlx").read_bytes()
+    begin = file.index(b'{"cudnnVersion"')
+    plan = json.loads(file[begin:file.index(b"\0", begin)])
+    check(loads(cudnn, plan), "a plan for this device")
+    for field in "deviceVer", "multiProcessorCount", "driverVer":
+        check(not loads(cudnn, {**plan, "GPUProfile": {**plan["GPUProfile"], field: 1}}), f"a plan for another {field}")
+    check(not loads(cudnn, {**plan, "cudnnVersion": 91800}), "a plan of another version")
+
+
+def main():
+    if not STANDINS.exists():
+        skip("this build has no stand-ins")
+    found = run("dlc-run", "--check")[0]
+    if "cuDNN 9.19.0" not in found:
+        check("cuDNN 9" in found or "DLC_REQUIRE_CUDA" not in os.environ, found)
+        skip("the stand-ins take plans of cuDNN 9.19.0 alone")
+    cuda = Runtime()
+    for test in memory, captures, code:
+        test(cuda)
+    plans(workspace())
+
+
+main()
