@@ -14,7 +14,11 @@
 namespace dlc::rt {
 namespace {
 
-[[noreturn]] void refuse() { throw Error(ErrorCode::Runtime, "this version measures no GPUs"); }
+[[noreturn]] void refuse() {
+  throw Error(ErrorCode::Runtime,
+              "this version has no bounds for GPUs: leave --profile out; dlc-run "
+              "bench --json has each instruction's time");
+}
 
 std::unique_ptr<Device> makeCudaDevice(const artifact::Target &target, unsigned,
                                        ControlPlane &control) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
+#include "runtime/core/DeviceSpan.h"
 #include "runtime/cuda/CublasLt.h"
 #include "runtime/cuda/Cudart.h"
 #include "runtime/cuda/CudnnGraph.h"
@@ -15,6 +16,9 @@
 #include <string>
 
 namespace dlc::rt {
+
+/// As CUDA's functions take memory of a device.
+inline void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.address); }
 
 class CudaContext {
 public:

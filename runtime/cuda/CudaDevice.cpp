@@ -12,8 +12,6 @@
 namespace dlc::rt {
 namespace {
 
-void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.address); }
-
 std::string gibibytes(size_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
@@ -39,11 +37,11 @@ bool runsOn(std::string_view architecture, int capability) {
 } // namespace
 
 CudaDevice::CudaDevice(const artifact::Target &target, ControlPlane &control)
-    : control(control), context(control.localRank()),
-      math(target.math() && target.math()->string_view() == "strict" ? Math::Strict : Math::Fast) {
+    : control(control), context(control.localRank()), math(mathOf(target)) {
   context.requireOwn(target);
   if (control.size() > 1)
-    throw Error(ErrorCode::Runtime, "this version runs on one GPU only");
+    throw Error(ErrorCode::Runtime,
+                "this version runs on one GPU only: start one rank, without -np or mpirun");
 }
 
 CudaDevice::~CudaDevice() {
@@ -147,11 +145,11 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
     CudaPlan plan = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
     plan.requireOperands(kernel);
     if (plan.product)
-      kernels.push_back({name, ProductKernel(context.products(), plan, name)});
+      kernels.emplace_back(ProductKernel(context.products(), plan, name));
     else
-      kernels.push_back({name, ConvolutionKernel(context.convolutions(), plan, name, math)});
+      kernels.emplace_back(ConvolutionKernel(context.convolutions(), plan, name, math));
   } else {
-    GeneratedKernel generated;
+    GeneratedKernel generated{name};
     context.cuda().require(context.cuda().libraryGetKernel(&generated.code, libraryOf(artifact),
                                                            kernel.symbol()->c_str()),
                            "find kernel " + name);
@@ -161,7 +159,7 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
                   "kernel " + name + " has more blocks than a launch may have");
     generated.blocks = static_cast<unsigned>(blocks);
     generated.threads = kernel.launch()->threads();
-    kernels.push_back({name, generated});
+    kernels.emplace_back(generated);
   }
   return static_cast<Kernel>(kernels.size() - 1);
 }

@@ -31,10 +31,6 @@ public:
   Collectives &collectives() override;
 
 private:
-  struct NamedKernel {
-    std::string name;
-    LoadedKernel code;
-  };
   friend class CudaExecutable;
 
   cudart::Library libraryOf(const Artifact &artifact);
@@ -45,7 +41,7 @@ private:
   std::vector<void *> arenas;
   std::map<uintptr_t, std::span<std::byte>> mirrors; // of input arenas, by address, page-locked
   std::map<uint64_t, cudart::Library> libraries;     // by offset in the data section
-  std::deque<NamedKernel> kernels;
+  std::deque<LoadedKernel> kernels;                  // which launches refer to
 };
 
 } // namespace dlc::rt

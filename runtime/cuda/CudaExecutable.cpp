@@ -12,8 +12,6 @@ namespace {
 
 using artifact::Stream;
 
-void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.address); }
-
 template <typename Operation> const Operation *as(const ResolvedProgram::Instruction &instruction) {
   return std::get_if<Operation>(&instruction.operation);
 }
@@ -101,8 +99,7 @@ std::span<std::byte> CudaExecutable::lock(size_t bytes) {
 CudaExecutable::Launches CudaExecutable::bind(const ResolvedProgram::Instruction &instruction) {
   Launches bound{};
   auto add = [&](uint32_t kernel, const std::vector<DeviceSpan> &operands) {
-    const CudaDevice::NamedKernel &loaded = device.kernels[kernel];
-    launches.emplace_back(device.context, loaded.code, loaded.name, operands);
+    launches.emplace_back(device.context, device.kernels[kernel], operands);
     return static_cast<uint32_t>(launches.size() - 1);
   };
   if (const auto *launch = as<ResolvedProgram::Launch>(instruction)) {
@@ -195,15 +192,14 @@ void CudaExecutable::start(const RunArguments &arguments, bool isCaptured) {
     if (!instruction.runsIn(arguments.part))
       continue;
     cudart::Stream stream = device.context.stream(instruction.stream);
-    auto time = [&](cudart::Event event) {
+    auto time = [&](size_t end) {
+      unsigned flags = isCaptured ? cudart::externalRecord : 0;
       if (arguments.timed)
-        cuda.require(
-            cuda.eventRecordWithFlags(event, stream, isCaptured ? cudart::externalRecord : 0),
-            "record an event");
+        cuda.require(cuda.eventRecordWithFlags(timers[i][end], stream, flags), "record an event");
     };
-    time(arguments.timed ? timers[i][0] : nullptr);
+    time(0);
     start(i, arguments);
-    time(arguments.timed ? timers[i][1] : nullptr);
+    time(1);
   }
   record(commDone, Stream::Comm);
   record(copyDone, Stream::Copy);

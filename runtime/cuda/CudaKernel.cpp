@@ -7,12 +7,6 @@
 #include <utility>
 
 namespace dlc::rt {
-namespace {
-
-void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.address); }
-
-} // namespace
-
 //===- Convolutions ---------------------------------------------------------------------------===//
 
 /// Of another version's plans, how many are looked through for the same engine.
@@ -147,6 +141,14 @@ ProductKernel::ProductKernel(const CudaContext::Products &products, const CudaPl
   layout(own->b, given.factors, given.m, given.k, given.transposeA);
   layout(own->c, given.result, given.m, given.n, false);
 
+  algorithm = chooseAlgorithm();
+}
+
+/// The library's first suggestion within the workspace, whose parts are added in a fixed order.
+cublas::Algorithm ProductKernel::chooseAlgorithm() const {
+  const cublas::Functions &library = products->library;
+  const Descriptors &own = *descriptors;
+  std::string doing = "load kernel " + name;
   cublas::Preference preference = nullptr;
   library.require(library.matmulPreferenceCreate(&preference), doing);
   auto prefer = [&](cublas::PreferenceAttribute attribute, auto value) {
@@ -163,14 +165,14 @@ ProductKernel::ProductKernel(const CudaContext::Products &products, const CudaPl
     if (status == cublas::success)
       status = prefer(operand, uint32_t{16});
   if (status == cublas::success)
-    status = library.matmulAlgoGetHeuristic(products.handle, own->product, own->a, own->b, own->c,
-                                            own->c, preference, 1, &found, &count);
+    status = library.matmulAlgoGetHeuristic(products->handle, own.product, own.a, own.b, own.c,
+                                            own.c, preference, 1, &found, &count);
   library.matmulPreferenceDestroy(preference);
   library.require(status, doing);
   if (count == 0)
     throw Error(ErrorCode::Artifact, "kernel " + name + ": cuBLASLt has no algorithm for it here");
   library.require(found.status, doing);
-  algorithm = found.algorithm;
+  return found.algorithm;
 }
 
 void ProductKernel::run(std::span<const DeviceSpan> operands, cudart::Stream stream) const {
@@ -195,10 +197,9 @@ void ProductKernel::run(std::span<const DeviceSpan> operands, cudart::Stream str
 
 //===- Launches -------------------------------------------------------------------------------===//
 
-CudaLaunch::CudaLaunch(const CudaContext &context, const LoadedKernel &kernel, std::string name,
+CudaLaunch::CudaLaunch(const CudaContext &context, const LoadedKernel &kernel,
                        std::span<const DeviceSpan> operands)
-    : context(&context), kernel(&kernel), name(std::move(name)),
-      operands(operands.begin(), operands.end()) {
+    : context(&context), kernel(&kernel), operands(operands.begin(), operands.end()) {
   if (const auto *convolution = std::get_if<ConvolutionKernel>(&kernel))
     bound = convolution->bind(operands);
 }
@@ -222,7 +223,7 @@ void CudaLaunch::launch(const GeneratedKernel &generated, cudart::Stream stream)
   context->cuda().require(context->cuda().launchKernel(generated.code, {generated.blocks},
                                                        {generated.threads}, arguments.data(), 0,
                                                        stream),
-                          "run kernel " + name);
+                          "run kernel " + generated.name);
 }
 
 } // namespace dlc::rt

@@ -15,6 +15,7 @@ namespace dlc::rt {
 
 /// Of a module of the artifact.
 struct GeneratedKernel {
+  std::string name;
   cudart::Kernel code = nullptr;
   unsigned blocks = 1, threads = 1;
 };
@@ -49,6 +50,8 @@ public:
 private:
   struct Descriptors;
 
+  cublas::Algorithm chooseAlgorithm() const;
+
   const CudaContext::Products *products;
   std::shared_ptr<const Descriptors> descriptors;
   cublas::Algorithm algorithm{};
@@ -61,7 +64,8 @@ using LoadedKernel = std::variant<GeneratedKernel, ConvolutionKernel, ProductKer
 
 class CudaLaunch {
 public:
-  CudaLaunch(const CudaContext &context, const LoadedKernel &kernel, std::string name,
+  /// The context and the kernel outlive it.
+  CudaLaunch(const CudaContext &context, const LoadedKernel &kernel,
              std::span<const DeviceSpan> operands);
 
   void run(cudart::Stream stream) const;
@@ -71,7 +75,6 @@ private:
 
   const CudaContext *context;
   const LoadedKernel *kernel;
-  std::string name;
   std::vector<DeviceSpan> operands;
   std::optional<cudnn::Descriptor> bound; // of a convolution
 };

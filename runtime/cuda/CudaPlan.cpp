@@ -19,6 +19,10 @@ bool isFactor(DType dtype) {
 
 } // namespace
 
+Math mathOf(const artifact::Target &target) {
+  return target.math() && target.math()->string_view() == "strict" ? Math::Strict : Math::Fast;
+}
+
 /// True of a window of one element that lies at every position, and of images whose channels are
 /// next to each other, whole vectors of them.
 static bool isPointwise(const KernelRequest &request) {

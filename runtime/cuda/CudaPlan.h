@@ -10,6 +10,9 @@
 
 namespace dlc::rt {
 
+/// In which an artifact's kernels compute.
+Math mathOf(const artifact::Target &target);
+
 /// c [m, n] = op(a) op(b) + bias, all row-major.
 struct ProductPlan {
   uint64_t m = 0, n = 0, k = 0;

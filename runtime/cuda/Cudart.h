@@ -10,8 +10,6 @@ namespace dlc::rt::cudart {
 
 using Status = int;
 constexpr Status success = 0;
-constexpr Status noDriver = 35;
-constexpr Status outOfMemory = 2;
 
 using Stream = struct StreamState *;
 using Event = struct EventState *;

@@ -93,10 +93,7 @@ private:
 };
 
 Tuner::Tuner(const Artifact &artifact, const std::function<void(const std::string &)> &progress)
-    : artifact(artifact), progress(progress),
-      math(artifact->target()->math() && artifact->target()->math()->string_view() == "strict"
-               ? Math::Strict
-               : Math::Fast) {
+    : artifact(artifact), progress(progress), math(mathOf(*artifact->target())) {
   for (cudart::Event &event : events)
     context.cuda().require(context.cuda().eventCreateWithFlags(&event, 0), "make an event");
 }

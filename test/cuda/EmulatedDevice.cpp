@@ -25,8 +25,7 @@ ptx::Use useOf(artifact::Access access) {
 } // namespace
 
 EmulatedDevice::EmulatedDevice(const artifact::Target &target, HostCollectives &collectives)
-    : isStrict(target.math() && target.math()->string_view() == "strict"),
-      hostCollectives(collectives) {}
+    : isStrict(mathOf(target) == Math::Strict), hostCollectives(collectives) {}
 
 EmulatedDevice::~EmulatedDevice() {
   for (DeviceSpan memory : shared)

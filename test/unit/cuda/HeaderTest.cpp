@@ -10,7 +10,7 @@
 
 #ifdef DLC_CUDNN_HEADERS
 #include <cudnn_version.h>
-#if CUDNN_VERSION < 90800 // refused by runtime/cuda, too
+#if CUDNN_VERSION < 90800 || !__has_include(<cublasLt.h>) // the first refused by runtime/cuda, too
 #undef DLC_CUDNN_HEADERS
 #endif
 #endif
@@ -220,8 +220,6 @@ CALL(cudart, hostAlloc, cudaHostAlloc);
 CALL(cudart, launchKernel, cudaLaunchKernel);
 static_assert(sizeof(cudart::Extent3) == sizeof(dim3));
 static_assert(cudart::success == cudaSuccess);
-SAME(cudart::noDriver, cudaErrorInsufficientDriver);
-SAME(cudart::outOfMemory, cudaErrorMemoryAllocation);
 SAME(cudart::CopyKind::HostToDevice, cudaMemcpyHostToDevice);
 SAME(cudart::CopyKind::DeviceToHost, cudaMemcpyDeviceToHost);
 SAME(cudart::CopyKind::DeviceToDevice, cudaMemcpyDeviceToDevice);
