@@ -154,14 +154,22 @@ static LogicalResult splitNontemporalStores(ModuleOp module) {
   return success();
 }
 
-/// Masked accesses to bf16 as ones to integers: where the target has no instructions for bf16, LLVM
-/// 22 takes them apart and converts each element by a function that no module has.
-static LogicalResult maskIntegers(ModuleOp module) {
+/// Masked accesses to bf16, and stores of one, as those of integers: where the target has no
+/// instructions for bf16, LLVM 22 takes them apart and converts each element by a function that no
+/// module has.
+static LogicalResult accessIntegers(ModuleOp module) {
   auto integers = [](Type type) {
     auto vector = dyn_cast<VectorType>(type);
     bool isBf16 = vector && vector.getElementType().isBF16();
     return isBf16 ? vector.clone(IntegerType::get(type.getContext(), 16)) : VectorType();
   };
+  // What lives on from one block to another, a value that a loop stores each time, would be f32.
+  module.walk([](LLVM::StoreOp store) {
+    OpBuilder b(store);
+    if (store.getValue().getType().isBF16())
+      store.getValueMutable().assign(
+          LLVM::BitcastOp::create(b, store.getLoc(), b.getI16Type(), store.getValue()));
+  });
   module.walk([&](LLVM::MaskedStoreOp store) {
     VectorType bits = integers(store.getValue().getType());
     OpBuilder b(store);
@@ -317,7 +325,7 @@ LogicalResult dlc::lowerToLlvm(ModuleOp shares, ArrayRef<KernelEntry> entries,
   share.addPass(std::make_unique<SharePass>(convertToLlvm));
   share.addPass(std::make_unique<SharePass>(splitNontemporalStores));
   if (!target.has("avx512bf16"))
-    share.addPass(std::make_unique<SharePass>(maskIntegers));
+    share.addPass(std::make_unique<SharePass>(accessIntegers));
   if (failed(manager.run(shares)))
     return failure();
   addRecords(shares, entries, contracts);
