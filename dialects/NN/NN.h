@@ -106,6 +106,10 @@ mlir::RankedTensorType withLayout(mlir::RankedTensorType type, const rt::Layout 
 mlir::RankedTensorType logicalType(mlir::RankedTensorType type);
 /// The logical type in which such tensors are summed: f32 for bf16 and f16, else as they are.
 mlir::RankedTensorType sumType(mlir::RankedTensorType type);
+/// True if tensors have one shape and one layout: loops over one are loops over the other.
+inline bool haveOneSpace(mlir::RankedTensorType a, mlir::RankedTensorType b) {
+  return a.getShape() == b.getShape() && a.getEncoding() == b.getEncoding();
+}
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }

@@ -39,6 +39,12 @@ public:
       plan.buffers.push_back(nn::tensorType(argument));
     for (Value value : yield.getValues())
       plan.buffers.push_back(nn::tensorType(value));
+    // Those that are yielded come first.
+    for (Value value : yield.getValues())
+      if (auto reduction = value.getDefiningOp<nn::ReductionOpInterface>())
+        reductions.insert(reduction);
+    for (auto reduction : cluster.getOps<nn::ReductionOpInterface>())
+      reductions.insert(reduction);
   }
   FailureOr<ClusterPlan> run();
   /// Of a stored plan: whether it has such loops as the body can have.
@@ -48,10 +54,13 @@ private:
   unsigned resultBuffer(unsigned result) const { return cluster.getNumArguments() + result; }
   LogicalResult planConcat(nn::ConcatOp concat);
   LogicalResult planNest(RankedTensorType type);
-  LogicalResult addReduction(StageBuilder &builder, const LoopSpace &space, unsigned result,
-                             unsigned last, ArrayRef<Bound> valid);
-  bool writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions);
-  void planPartials(StagePlan &stage, ArrayRef<unsigned> reductions);
+  bool isEpilogue(Value value) const;
+  LogicalResult addReduction(StageBuilder &builder, const LoopSpace &space, Operation *op,
+                             ArrayRef<Bound> valid);
+  LogicalResult addEpilogue(StageBuilder &builder, const Coordinates &kept);
+  LogicalResult addWrite(StageBuilder &builder, unsigned result, const Coordinates &at);
+  bool writesDirectly(const StagePlan &stage);
+  LogicalResult planPartials(StagePlan &stage);
   void setLoops(StagePlan &stage, size_t index, bool wholeResults = false);
 
   Block &cluster;
@@ -60,6 +69,7 @@ private:
   bool isOther = false; // the stored plan is not the body's
   Type sums;
   nn::YieldOp yield;
+  llvm::SmallSetVector<Operation *, 4> reductions;
   ClusterPlan plan;
 };
 
@@ -74,13 +84,16 @@ FailureOr<ClusterPlan> ClusterPlanner::run() {
   if (yield.getValues().empty())
     return plan;
   // The iteration space: what is reduced, else what is yielded.
-  RankedTensorType type;
-  for (Value value : yield.getValues()) {
-    auto own = nn::tensorType(isReduction(value) ? value.getDefiningOp()->getOperand(0) : value);
-    if (type && (own.getShape() != type.getShape() || own.getEncoding() != type.getEncoding()))
-      return yield.emitOpError("mixes iteration spaces ") << type << " and " << own;
-    type = own;
-  }
+  SmallVector<Value> spaces;
+  for (Operation *reduction : reductions)
+    spaces.push_back(reduction->getOperand(0));
+  for (Value value : yield.getValues())
+    if (!isReduction(value) && !isEpilogue(value))
+      spaces.push_back(value);
+  auto type = nn::tensorType(spaces.front());
+  for (Value value : spaces)
+    if (!nn::haveOneSpace(nn::tensorType(value), type))
+      return yield.emitOpError("mixes iteration spaces ") << type << " and " << value.getType();
   auto concat = yield.getValues().front().getDefiningOp<nn::ConcatOp>();
   if (concat && yield.getValues().size() == 1 && succeeded(planConcat(concat)))
     return plan;
@@ -172,30 +185,65 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
   LoopSpace space = tiledSpaceOf(type, cluster);
   StagePlan stage;
   StageBuilder builder(stage, space);
+  for (auto [result, value] : llvm::enumerate(yield.getValues()))
+    if (!isReduction(value) && !isEpilogue(value) &&
+        failed(addWrite(builder, result, space.coordinates)))
+      return failure();
   SmallVector<Bound> valid =
       boundsOf(space.coordinates, space.extents, [&](int64_t dim) { return type.getDimSize(dim); });
-  SmallVector<unsigned> reductions;
-  for (auto [result, value] : llvm::enumerate(yield.getValues())) {
-    if (isReduction(value)) {
-      reductions.push_back(result);
-      continue;
-    }
-    FailureOr<unsigned> node = builder.evaluate(value, space.coordinates);
-    if (failed(node))
+  for (Operation *reduction : reductions)
+    if (failed(addReduction(builder, space, reduction, valid)))
       return failure();
-    auto own = nn::tensorType(value);
-    std::optional<LinearForm> place = addressOf(own, space.coordinates, space.extents);
-    if (!place)
-      return yield.emitOpError("writes ") << own << " in an order in which its blocks do not lie";
-    builder.write(resultBuffer(result), own.getElementType(), *node, *place, valid);
-  }
-  for (unsigned result : reductions)
-    if (failed(addReduction(builder, space, result, reductions.back(), valid)))
-      return failure();
+  Coordinates kept;
+  if (!reductions.empty())
+    for (auto [dim, form] : llvm::enumerate(space.coordinates))
+      if (!llvm::is_contained(reducedDims(reductions.front()), static_cast<int64_t>(dim)))
+        kept.push_back(form);
+  if (failed(addEpilogue(builder, kept)))
+    return failure();
   setLoops(stage, /*index=*/0);
-  if (!reductions.empty() && !writesDirectly(stage, reductions))
-    planPartials(stage, reductions);
+  if (!reductions.empty() && !writesDirectly(stage) && failed(planPartials(stage)))
+    return failure();
   plan.stages.insert(plan.stages.begin(), std::move(stage));
+  return success();
+}
+
+/// True of what is as large as reductions' results: it is computed behind them.
+bool ClusterPlanner::isEpilogue(Value value) const {
+  bool isPossible = !limits || limits->epilogues;
+  return isPossible && !reductions.empty() && !isReduction(value) &&
+         nn::haveOneSpace(nn::tensorType(value), nn::tensorType(reductions.front()->getResult(0)));
+}
+
+/// A plain result, at its own coordinates.
+LogicalResult ClusterPlanner::addWrite(StageBuilder &builder, unsigned result,
+                                       const Coordinates &at) {
+  Value value = yield.getValues()[result];
+  FailureOr<unsigned> node = builder.evaluate(value, at);
+  if (failed(node))
+    return failure();
+  auto type = nn::tensorType(value);
+  std::optional<LinearForm> place = addressOf(type, at, builder.loopExtents());
+  if (!place)
+    return yield.emitOpError("writes ") << type << " in an order in which its blocks do not lie";
+  builder.write(
+      resultBuffer(result), type.getElementType(), *node, *place,
+      boundsOf(at, builder.loopExtents(), [&](int64_t dim) { return type.getDimSize(dim); }));
+  return success();
+}
+
+/// What follows the reductions, at the coordinates that these keep.
+LogicalResult ClusterPlanner::addEpilogue(StageBuilder &builder, const Coordinates &kept) {
+  SmallVector<unsigned> results;
+  for (auto [result, value] : llvm::enumerate(yield.getValues()))
+    if (isEpilogue(value))
+      results.push_back(result);
+  if (results.empty())
+    return success();
+  builder.beginEpilogue(kept);
+  for (unsigned result : results)
+    if (failed(addWrite(builder, result, kept)))
+      return failure();
   return success();
 }
 
@@ -212,13 +260,12 @@ static SmallVector<int64_t> keptShape(Operation *reduction) {
 
 /// An accumulator at the row-major position of its kept coordinates.
 LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const LoopSpace &space,
-                                           unsigned result, unsigned last, ArrayRef<Bound> valid) {
-  Operation *op = yield.getValues()[result].getDefiningOp();
-  if (reducedDims(op) != reducedDims(yield.getValues()[last].getDefiningOp()))
+                                           Operation *op, ArrayRef<Bound> valid) {
+  Operation *last = reductions.back();
+  if (reducedDims(op) != reducedDims(last))
     return op->emitOpError("reduces other dimensions than the cluster's last reduction");
   // Parts of all reductions are combined in one loop nest.
-  if (nn::tensorType(yield.getValues()[result]).getEncoding() !=
-      nn::tensorType(yield.getValues()[last]).getEncoding())
+  if (!nn::haveOneSpace(nn::tensorType(op->getResult(0)), nn::tensorType(last->getResult(0))))
     return op->emitOpError("has another layout than the cluster's last reduction");
   FailureOr<unsigned> node = builder.evaluate(op->getOperand(0), space.coordinates);
   if (failed(node))
@@ -235,16 +282,19 @@ LogicalResult ClusterPlanner::addReduction(StageBuilder &builder, const LoopSpac
     address.add(space.coordinates[dim], stride);
     stride *= shape.pop_back_val();
   }
-  Type element = nn::tensorType(yield.getValues()[result]).getElementType();
+  Type element = nn::tensorType(op->getResult(0)).getElementType();
   if (isa<nn::ReduceSumOp>(op))
     plan.sums = sums;
-  builder.write(resultBuffer(result), element, *node, address, valid, op,
-                accumulatorType(op, sums));
+  auto yielded = llvm::find(yield.getValues(), op->getResult(0));
+  bool isStored = yielded != yield.getValues().end();
+  unsigned buffer = isStored ? resultBuffer(yielded - yield.getValues().begin()) : 0;
+  builder.write(buffer, element, *node, address, valid, op, accumulatorType(op, sums));
+  builder.stage.writes.back().isStored = isStored;
   return success();
 }
 
 /// True if each item has whole results, and their places are those in the result.
-bool ClusterPlanner::writesDirectly(const StagePlan &stage, ArrayRef<unsigned> reductions) {
+bool ClusterPlanner::writesDirectly(const StagePlan &stage) {
   for (const StagePlan::Loop &loop : stage.loops)
     if (loop.item && loop.reduced)
       return false;
@@ -254,14 +304,13 @@ bool ClusterPlanner::writesDirectly(const StagePlan &stage, ArrayRef<unsigned> r
       for (auto [loop, weight] : llvm::zip(stage.loops, bound.form.weights))
         if (weight != 0 && !loop.reduced)
           return false;
-  return llvm::all_of(reductions, [&](unsigned result) {
-    return nn::layoutOf(nn::tensorType(yield.getValues()[result])).isRowMajor();
-  });
+  return nn::layoutOf(nn::tensorType(reductions.front()->getResult(0))).isRowMajor();
 }
 
 /// Lets the stage write one partial result per item to scratch, and adds the stage that combines
-/// them in order.
-void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reductions) {
+/// them in order and has the epilogue.
+LogicalResult ClusterPlanner::planPartials(StagePlan &stage) {
+  stage.dropEpilogue();
   int64_t partials = 1;
   LinearForm position = LinearForm::constant(stage.loops.size(), 0);
   for (size_t i = stage.loops.size(); i-- > 0;)
@@ -270,7 +319,7 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
       partials *= stage.loops[i].extent;
       stage.loops[i].reduced = false; // each iteration has a partial result of its own
     }
-  auto first = nn::tensorType(yield.getValues()[reductions.front()]);
+  auto first = nn::tensorType(reductions.front()->getResult(0));
   LoopSpace kept = spaceOf(first), space;
   space.extents = kept.extents;
   space.extents.insert(space.extents.begin(), partials);
@@ -292,20 +341,23 @@ void ClusterPlanner::planPartials(StagePlan &stage, ArrayRef<unsigned> reduction
     shape.insert(shape.begin(), partials);
     auto scratch = RankedTensorType::get(shape, write.accumulator);
     unsigned buffer = plan.buffers.size();
-    auto result = plan.buffers[write.buffer];
     Coordinates at = space.coordinates;
     at.insert(at.begin(), partial);
     builder.write(write.buffer, write.element, builder.read(buffer, scratch, at),
-                  *addressOf(result, space.coordinates, space.extents), valid, write.reduction,
+                  *addressOf(first, space.coordinates, space.extents), valid, write.reduction,
                   write.accumulator);
+    combine.writes.back().isStored = std::exchange(write.isStored, true);
     write.address.add(position, scratch.getNumElements() / partials);
     write.buffer = buffer;
     write.element = scratch.getElementType();
     plan.buffers.push_back(scratch);
     plan.scratch.push_back(scratch);
   }
+  if (failed(addEpilogue(builder, space.coordinates)))
+    return failure();
   setLoops(combine, /*index=*/1, /*wholeResults=*/true);
   plan.stages.push_back(std::move(combine));
+  return success();
 }
 
 //===- Preconditions --------------------------------------------------------------------------===//
@@ -333,11 +385,8 @@ template <typename Pool> static LogicalResult verifyPooling(Pool pool, Value ful
 }
 
 static LogicalResult verifyOp(Operation &op) {
-  if (isa<nn::ReductionOpInterface>(op)) {
-    if (!llvm::all_of(op.getUsers(), llvm::IsaPred<nn::YieldOp>))
-      return op.emitOpError("is read in its own cluster, but reductions end one");
+  if (isa<nn::ReductionOpInterface>(op))
     return success();
-  }
   if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
     return verifyPooling(pool, pool.getX());
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
@@ -348,28 +397,55 @@ static LogicalResult verifyOp(Operation &op) {
   return success();
 }
 
+/// What follows a reduction is elementwise, and as large as its result.
+static LogicalResult verifyEpilogue(Block &cluster, bool isPossible) {
+  llvm::SmallDenseMap<Value, Operation *> behind; // of such values, the reduction
+  for (Operation &op : cluster.without_terminator()) {
+    Operation *reduction = nullptr;
+    for (Value operand : op.getOperands())
+      if (Operation *before = behind.lookup(operand))
+        reduction = before;
+    if (reduction && !isPossible)
+      return reduction->emitOpError("is read in its own cluster, but reductions end one");
+    if (reduction && (!op.hasTrait<nn::Elementwise>() ||
+                      !nn::haveOneSpace(nn::tensorType(op.getResult(0)),
+                                        nn::tensorType(reduction->getResult(0)))))
+      return op.emitOpError("reads a reduction of its cluster, which only what is elementwise and "
+                            "as large as its result may do");
+    if (isa<nn::ReductionOpInterface>(op))
+      behind[op.getResult(0)] = &op;
+    else if (reduction)
+      behind[op.getResult(0)] = reduction;
+  }
+  return success();
+}
+
 /// Checks what planning relies on, since clusters may come from text.
-static LogicalResult verifyCluster(Block &cluster) {
+static LogicalResult verifyCluster(Block &cluster, bool knowsEpilogues) {
   auto fail = [&](const Twine &message) { return cluster.getParentOp()->emitOpError(message); };
   if (cluster.empty() || !isa<nn::YieldOp>(cluster.back()))
     return fail("needs nn.yield as its last op");
   if (!llvm::all_of(cluster.getArgumentTypes(), nn::isTensor))
     return fail("has an argument that is no tensor of nn");
+  llvm::SmallPtrSet<Operation *, 4> yielded;
+  for (Value value : cluster.back().getOperands())
+    if (isReduction(value) && !yielded.insert(value.getDefiningOp()).second)
+      return fail("yields a reduction twice");
   for (Operation &op : cluster.without_terminator())
     if (failed(verifyOp(op)))
       return failure();
-  return success();
+  return verifyEpilogue(cluster, knowsEpilogues);
 }
 
 FailureOr<ClusterPlan> dlc::planCluster(Block &cluster, const rt::LoopLimits &limits) {
-  if (failed(verifyCluster(cluster)))
+  if (failed(verifyCluster(cluster, limits.epilogues)))
     return failure();
   return ClusterPlanner(cluster, &limits, nullptr).run();
 }
 
 FailureOr<ClusterPlan> dlc::restoreCluster(Operation *cluster) {
   Block &body = cluster->getRegion(0).front();
-  if (failed(verifyPlan(cluster)) || failed(verifyCluster(body)))
+  if (failed(verifyPlan(cluster)) || failed(verifyCluster(body, /*knowsEpilogues=*/true)))
     return failure();
   GeneratedKernel stored = *GeneratedKernel::of(cluster);
   ClusterPlanner planner(body, nullptr, &stored);

@@ -28,6 +28,7 @@ struct ClusterNode {
     Equal,    // two integers
     Wins,     // a takes the place of b as a window's maximum
     Sum,      // of all operands, rounded once
+    Reduced,  // the result of a reduction
     Op        // an elementwise nn op
   };
   Kind kind = Kind::Op;
@@ -35,6 +36,8 @@ struct ClusterNode {
   llvm::SmallVector<unsigned> operands = {};
   mlir::Type element = {};
   unsigned buffer = 0;
+  /// Reduced: the number of the write.
+  unsigned write = 0;
   /// Read, Table: the address if it is linear; Index: the coordinate; what is
   /// drawn: the logical index.
   std::optional<LinearForm> form = std::nullopt;
@@ -56,6 +59,8 @@ struct ClusterWrite {
   mlir::Operation *reduction = nullptr;
   /// In which the reduction accumulates.
   mlir::Type accumulator = {};
+  /// False of a reduction that the epilogue alone reads: it has no buffer.
+  bool isStored = true;
   /// Coordinates of real elements; a plain write is zero and a reduction skips elsewhere.
   llvm::SmallVector<Bound> valid;
   /// Stores are non-temporal: they go past the caches. Set by the emission, not by the plan.
@@ -77,6 +82,8 @@ struct StagePlan {
   llvm::SmallVector<Loop> loops;
   std::vector<ClusterNode> nodes;
   std::vector<ClusterWrite> writes;
+  /// Nodes from here on are the epilogue: they follow the reductions, once for what these keep.
+  std::optional<unsigned> epilogue;
   int64_t items = 1;
   int64_t chunk = 1;
   /// Iterations that an item has of each loop, as the loops were before they were split.
@@ -88,7 +95,12 @@ struct StagePlan {
   /// The loop with a shorter last item, if there is one.
   std::optional<unsigned> raggedLoop() const;
   int64_t iterations() const;
+  /// Those of the loops that are kept.
+  int64_t keptIterations() const;
   bool hasReduction() const;
+  bool isEpilogue(unsigned node) const { return epilogue && node >= *epilogue; }
+  /// Drops the epilogue.
+  void dropEpilogue();
 };
 
 struct ClusterPlan {

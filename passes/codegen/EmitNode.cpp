@@ -70,6 +70,8 @@ Value dlc::emitNode(LocBuilder &b, const ClusterNode &node, ValueRange operands,
       sum = arith::AddFOp::create(b, sum, operand);
     return emitRounded(b, sum, node.element);
   }
+  case Kind::Reduced:
+    llvm_unreachable("the emitter of the reduction has it");
   case Kind::Op:
     break;
   }

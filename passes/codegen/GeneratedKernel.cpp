@@ -7,7 +7,8 @@ using namespace mlir;
 using namespace dlc;
 
 static int64_t writesOf(const StagePlan &stage, unsigned buffer) {
-  return llvm::count_if(stage.writes, [&](auto &write) { return write.buffer == buffer; });
+  return llvm::count_if(stage.writes,
+                        [&](auto &write) { return write.isStored && write.buffer == buffer; });
 }
 
 /// Elements of a buffer that a stage touches at most.
@@ -22,7 +23,8 @@ static int64_t touchedElements(const StagePlan &stage, unsigned buffer, RankedTe
 /// Elements that a stage writes of a buffer which others write, too; 0 if there is none.
 static uint64_t writtenPart(const ClusterPlan &plan, const StagePlan &stage) {
   for (const ClusterWrite &write : stage.writes)
-    if (llvm::count_if(plan.stages, [&](auto &s) { return writesOf(s, write.buffer) > 0; }) > 1)
+    if (write.isStored &&
+        llvm::count_if(plan.stages, [&](auto &s) { return writesOf(s, write.buffer) > 0; }) > 1)
       return writesOf(stage, write.buffer) * stage.iterations();
   return 0;
 }
@@ -33,7 +35,8 @@ SmallVector<unsigned> dlc::stageBuffers(const StagePlan &stage, SmallVector<exec
     if (node.kind == ClusterNode::Kind::Read)
       reads.insert(node.buffer);
   for (const ClusterWrite &write : stage.writes)
-    writes.insert(write.buffer);
+    if (write.isStored)
+      writes.insert(write.buffer);
   SmallVector<unsigned> buffers(reads.getArrayRef());
   llvm::append_range(buffers, writes);
   if (access) {
@@ -94,7 +97,7 @@ static bool isInPlace(const ClusterPlan &plan, unsigned operand, unsigned target
   const StagePlan *writer = nullptr;
   for (const StagePlan &stage : plan.stages)
     for (const ClusterWrite &write : stage.writes)
-      if (write.buffer == target) {
+      if (write.isStored && write.buffer == target) {
         if (written || write.reduction)
           return false;
         written = &write;
@@ -121,12 +124,11 @@ GeneratedKernel dlc::describe(const ClusterPlan &plan, Block &cluster) {
     planned.tile = stage.tile;
     planned.buffers = stageBuffers(stage, &planned.access);
     planned.part = writtenPart(plan, stage);
-    uint64_t operations = 0;
-    for (const ClusterNode &node : stage.nodes)
-      operations += node.kind == ClusterNode::Kind::Op;
+    for (auto [number, node] : llvm::enumerate(stage.nodes))
+      if (node.kind == ClusterNode::Kind::Op)
+        planned.flops += stage.isEpilogue(number) ? stage.keptIterations() : stage.iterations();
     for (const ClusterWrite &write : stage.writes)
-      operations += write.reduction != nullptr;
-    planned.flops = operations * static_cast<uint64_t>(stage.iterations());
+      planned.flops += write.reduction ? stage.iterations() : 0;
     for (unsigned buffer : planned.buffers) {
       RankedTensorType type = plan.buffers[buffer];
       planned.bytes +=

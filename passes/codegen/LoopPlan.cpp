@@ -43,6 +43,21 @@ int64_t StagePlan::iterations() const {
   return iterations;
 }
 
+int64_t StagePlan::keptIterations() const {
+  StagePlan kept;
+  for (auto [i, loop] : llvm::enumerate(loops))
+    kept.loops.push_back(loop.reduced ? Loop() : loop);
+  return kept.iterations();
+}
+
+void StagePlan::dropEpilogue() {
+  if (!epilogue)
+    return;
+  llvm::erase_if(writes, [&](const ClusterWrite &write) { return isEpilogue(write.node); });
+  nodes.resize(*epilogue);
+  epilogue.reset();
+}
+
 bool StagePlan::hasReduction() const {
   return llvm::any_of(writes, [](const ClusterWrite &write) { return write.reduction; });
 }

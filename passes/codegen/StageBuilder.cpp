@@ -62,6 +62,19 @@ unsigned StageBuilder::read(unsigned buffer, RankedTensorType type, const Coordi
   return add(std::move(node));
 }
 
+void StageBuilder::beginEpilogue(const Coordinates &kept) {
+  known.clear();
+  stage.epilogue = stage.nodes.size();
+  for (auto [number, write] : llvm::enumerate(stage.writes)) {
+    if (!write.reduction)
+      continue;
+    ClusterNode node{Kind::Reduced};
+    node.element = write.element;
+    node.write = number;
+    known[write.reduction->getResult(0)].emplace(kept, add(std::move(node)));
+  }
+}
+
 FailureOr<unsigned> StageBuilder::evaluate(Value value, const Coordinates &at) {
   const std::map<Coordinates, unsigned> &nodes = known[value];
   if (auto other = nodes.find(at); other != nodes.end())

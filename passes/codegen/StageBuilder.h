@@ -23,9 +23,19 @@ public:
   void write(unsigned buffer, mlir::Type element, unsigned node, LinearForm address,
              llvm::ArrayRef<Bound> valid, mlir::Operation *reduction = nullptr,
              mlir::Type accumulator = {}) {
-    stage.writes.push_back({node, buffer, std::move(address), element, reduction, accumulator,
-                            llvm::SmallVector<Bound>(valid)});
+    stage.writes.push_back({.node = node,
+                            .buffer = buffer,
+                            .address = std::move(address),
+                            .element = element,
+                            .reduction = reduction,
+                            .accumulator = accumulator,
+                            .valid = llvm::SmallVector<Bound>(valid)});
   }
+  /// What is evaluated from now on follows the reductions that have been written, whose results
+  /// it knows at the coordinates that they keep.
+  void beginEpilogue(const Coordinates &kept);
+
+  llvm::ArrayRef<int64_t> loopExtents() const { return extents; }
 
   StagePlan &stage;
 

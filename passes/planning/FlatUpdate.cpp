@@ -74,8 +74,7 @@ bool dlc::isFlatUpdate(Block &cluster) {
     auto type = nn::tensorType(value);
     if (type.getRank() > 0 && !common)
       common = type;
-    return type.getRank() == 0 ||
-           (type.getShape() == common.getShape() && type.getEncoding() == common.getEncoding());
+    return type.getRank() == 0 || nn::haveOneSpace(type, common);
   };
   auto hasRank = [](Value value) { return nn::tensorType(value).getRank() > 0; };
   if (!llvm::all_of(cluster.getArguments(), isCommon) ||

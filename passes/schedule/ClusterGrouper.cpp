@@ -71,10 +71,11 @@ void ClusterGrouper::addOp(unsigned position) {
   group.lead = position;
   group.space = nn::tensorType(op->getResult(0));
   if (auto reduction = dyn_cast<nn::ReductionOpInterface>(op)) {
-    group.space = nn::tensorType(op->getOperand(0));
+    group.kept = std::exchange(group.space, nn::tensorType(op->getOperand(0)));
     group.reductions.push_back(position);
     group.reducedDims.assign(reduction.getDims().begin(), reduction.getDims().end());
-  }
+  } else
+    group.elementwise = op->hasTrait<nn::Elementwise>();
   group.closed = op->hasTrait<nn::StaysAlone>();
   if (counting.contains(op))
     group.part = StepPart::Count;
@@ -134,9 +135,14 @@ bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
   if (a == b || !isGroup(a) || !isGroup(b) || !refusal(a, b).empty())
     return false;
   Group into = std::exchange(all[a], {}), from = std::exchange(all[b], {});
-  if (!from.reductions.empty())
+  if (mayFollow(into, from))
+    std::swap(into, from);
+  if (!from.reductions.empty()) {
     into.reducedDims = from.reducedDims;
+    into.kept = from.kept;
+  }
   into.reductions.append(from.reductions);
+  into.elementwise &= from.elementwise;
   if (from.windows)
     into.windows = from.windows;
   all[graph->join(a, b)] = std::move(into);
@@ -160,6 +166,8 @@ StringRef ClusterGrouper::disagreement(const Group &a, const Group &b) const {
     return a.part == StepPart::Count || b.part == StepPart::Count
                ? "the backward pass needs what one of them counts over the whole batch"
                : "one of them changes variables, once a step";
+  if (mayFollow(a, b) || mayFollow(b, a))
+    return "";
   if (a.space.getShape() != b.space.getShape())
     return "their iteration spaces differ";
   if (a.space.getEncoding() != b.space.getEncoding())
@@ -171,12 +179,33 @@ StringRef ClusterGrouper::disagreement(const Group &a, const Group &b) const {
   return "";
 }
 
+/// True if a group can be the epilogue of another.
+bool ClusterGrouper::mayFollow(const Group &group, const Group &reducing) const {
+  return rules.knowsEpilogues() && reducing.kept && !group.kept && group.elementwise &&
+         nn::haveOneSpace(group.space, reducing.kept);
+}
+
+bool ClusterGrouper::isInEpilogue(unsigned position, RankedTensorType kept) const {
+  Operation *op = ops[position];
+  return !isa<nn::ReductionOpInterface>(op) &&
+         nn::haveOneSpace(nn::tensorType(op->getResult(0)), kept);
+}
+
+/// True if anything of two groups other than an epilogue wants the result of a reduction of either.
 bool ClusterGrouper::readsReduction(unsigned a, unsigned b) const {
-  auto isInside = [&](unsigned user) { return graph->find(user) == a || graph->find(user) == b; };
-  for (unsigned group : {a, b})
-    for (unsigned reduction : all[group].reductions)
-      if (llvm::any_of(graph->users(reduction), isInside))
+  RankedTensorType kept = all[a].kept ? all[a].kept : all[b].kept;
+  SmallVector<unsigned> behind(all[a].reductions);
+  llvm::append_range(behind, all[b].reductions);
+  llvm::SmallDenseSet<unsigned> seen;
+  while (!behind.empty())
+    for (unsigned user : graph->users(behind.pop_back_val())) {
+      if (graph->find(user) != a && graph->find(user) != b)
+        continue;
+      if (!isInEpilogue(user, kept))
         return true;
+      if (seen.insert(user).second)
+        behind.push_back(user);
+    }
   return false;
 }
 

@@ -3,7 +3,8 @@
 // Groups are grown from consumers to producers: an op joins the groups of its users, nearest first,
 // if they share its iteration space and nothing outside lies between them. What only changes how an
 // operand is addressed (broadcast, slice, pad) or costs nothing (constant, iota, a cast that makes
-// elements larger) belongs to no group: every cluster that uses it gets its own copy.
+// elements larger) belongs to no group: every cluster that uses it gets its own copy. Elementwise
+// ops on what reductions keep may follow them in their group: its epilogue.
 #pragma once
 
 #include "passes/planning/CountingOps.h"
@@ -38,10 +39,12 @@ private:
   struct Group {
     unsigned lead = 0;                      // position of the op that counts for stretches
     mlir::RankedTensorType space;           // shape and layout of the iteration space
+    mlir::RankedTensorType kept;            // of the reductions' results; null if there are none
     llvm::SmallVector<int64_t> reducedDims; // common to all reductions
     mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside
     llvm::SmallVector<unsigned> reductions; // positions
     bool closed = false;                    // stays alone
+    bool elementwise = true;                // all ops but the reductions
     StepPart part = StepPart::Pass;
   };
 
@@ -54,6 +57,8 @@ private:
   /// Why two groups cannot be one; empty if they can.
   llvm::StringRef refusal(unsigned a, unsigned b);
   llvm::StringRef disagreement(const Group &a, const Group &b) const;
+  bool mayFollow(const Group &group, const Group &reducing) const;
+  bool isInEpilogue(unsigned position, mlir::RankedTensorType kept) const;
   bool readsReduction(unsigned a, unsigned b) const;
   /// Positions of the ops of a group, in program order.
   llvm::SmallVector<unsigned> membersOf(unsigned group) const;

@@ -3,7 +3,8 @@
 using namespace mlir;
 using namespace dlc;
 
-ClusterRules::ClusterRules(Block &block, TargetKernels &kernels) {
+ClusterRules::ClusterRules(Block &block, TargetKernels &kernels)
+    : epilogues(kernels.description().loops.epilogues) {
   // A product has a kernel to itself, whoever implements it (dlc-plan-kernels).
   for (Operation &op : block)
     if (hasRequest(&op) && !isa<nn::MatmulOp>(op) && kernels.isGenerated(&op))

@@ -12,6 +12,8 @@ public:
   /// For each op of `block` that a library may run, too, asks whether generated code costs less.
   ClusterRules(mlir::Block &block, TargetKernels &kernels);
 
+  /// True if a cluster may go on with the results of its reductions.
+  bool knowsEpilogues() const { return epilogues; }
   /// True if generated code runs the op together with others.
   bool isClusterOp(mlir::Operation *op) const;
   /// True if a cluster copies the op instead of reading its result.
@@ -29,6 +31,7 @@ public:
 private:
   bool isCopiedCast(mlir::Operation *op) const;
 
+  bool epilogues;
   llvm::DenseSet<mlir::Operation *> generated; // of those that have a request
 };
 

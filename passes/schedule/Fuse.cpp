@@ -71,7 +71,7 @@ public:
     SmallVector<Value> yielded =
         llvm::map_to_vector(results, [&](Value v) { return mapping.lookup(v); });
     nn::YieldOp::create(*inner, fused.getLoc(), yielded);
-    nn::setRole(fused, nn::mergedRole(group));
+    nn::setRole(fused, role());
     fused->setOperands(inputs);
     for (auto [value, result] : llvm::zip(results, fused.getResults()))
       value.replaceUsesWithIf(result,
@@ -80,6 +80,14 @@ public:
   }
 
 private:
+  /// What the forward pass has for the backward pass alone runs there.
+  nn::Role role() const {
+    nn::Role role = nn::mergedRole(group);
+    if (llvm::any_of(group, [](Operation *op) { return nn::phaseOf(op) == nn::Phase::Backward; }))
+      role.phase = nn::Phase::Backward;
+    return role;
+  }
+
   /// A cluster has the name of the last value that it yields, by which the layer is known. A
   /// constant that folding made belongs to no layer; then the name is that of its first reader.
   Location locationOf(Value result) const {

@@ -53,6 +53,8 @@ struct LoopLimits {
   int64_t rangeMultiple;
   /// In which sums of f32 and narrower floats are added up: F64 or F32. Others are always F64.
   artifact::DType sums;
+  /// Whether a kernel that reduces may go on with its results: its emitter knows epilogues.
+  bool epilogues;
   ProductLimits products;
 
   /// Bytes that move in the time of one operation on an element.

@@ -225,6 +225,7 @@ LoopLimits CpuTarget::loops() {
       .rangeMultiple = 1024,
       .sums = DType::F64,
       // Multiples of 1, 2, 3 and 4 rows of b, whose sums are in registers, and of as many vectors.
+      .epilogues = false,
       .products = {.mostRows = 32, .dotColumns = 48, .sumColumns = 768, .mostChunks = 128},
       .bytesPerOperation = 0.25,
       .bytesPerFunction = 5,

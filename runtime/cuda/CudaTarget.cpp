@@ -139,6 +139,7 @@ LoopLimits CudaTarget::loops() {
       .manyKept = 65536,
       .rangeMultiple = 1024,
       .sums = DType::F64,
+      .epilogues = true,
       .products = {.mostRows = 0, .dotColumns = 8, .sumColumns = 8, .mostChunks = 1},
       .bytesPerOperation = 0.05,
       .bytesPerFunction = 0.5,

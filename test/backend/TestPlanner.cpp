@@ -93,6 +93,7 @@ static constexpr rt::LoopLimits rulesLoops{
     .manyKept = 4096,
     .rangeMultiple = 1024,
     .sums = rt::DType::F64,
+    .epilogues = false,
     .products = {.mostRows = 32, .dotColumns = 48, .sumColumns = 768, .mostChunks = 128},
     .bytesPerOperation = 0.25,
     .bytesPerFunction = 5,
@@ -114,6 +115,7 @@ static constexpr rt::LoopLimits smallLoops{
     .manyKept = 128,
     .rangeMultiple = 64,
     .sums = rt::DType::F32,
+    .epilogues = true,
     .products = {.mostRows = 8, .dotColumns = 12, .sumColumns = 192, .mostChunks = 2},
     .bytesPerOperation = 1,
     .bytesPerFunction = 2,
@@ -132,7 +134,9 @@ TestPlanner::TestPlanner(const std::string &name)
           .table = "",
           .cacheBytes = 1 << 20,
           .families = {LayoutFamily::Plain, LayoutFamily::ChannelsLast, LayoutFamily::Blocked},
-          .channelBlock = lanes} {}
+          .channelBlock = lanes,
+          .memoryBytes = name == small ? uint64_t{1} << 30 : 0,
+          .besideMemory = "nothing"} {}
 
 double TestPlanner::generatedCost(uint64_t bytes, uint64_t flops) const noexcept {
   return 1000 + std::max(static_cast<double>(bytes) / 32, static_cast<double>(flops) / 256);

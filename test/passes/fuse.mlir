@@ -279,3 +279,45 @@ nn.model @counted attributes {stage = "schedule", target = "test:rules", threads
     nn.loss %sum, %count : tensor<f32>, tensor<f32>
   }
 }
+
+// -----
+
+// Where a target knows epilogues, what is computed with sums follows them in their kernel, with what it alone needs; what reads it as
+// broadcast does not.
+// CHECK-LABEL: nn.model @epilogue_of_sums
+nn.model @epilogue_of_sums attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x8xf32> {nn.input = "x"}, %w: tensor<8xf32> {nn.input = "w"}) {
+    // CHECK: %[[S:.*]] = nn.fused (%{{.*}} = %arg0, %{{.*}} = %arg1) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    // CHECK: nn.reduce_sum
+    // CHECK: nn.exp
+    // CHECK: nn.mul
+    // CHECK: nn.yield
+    // CHECK: nn.fused (%{{.*}} = %arg0, %{{.*}} = %[[S]])
+    %s = nn.reduce_sum %x {dims = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<8xf32>
+    %e = nn.exp %w : (tensor<8xf32>) -> tensor<8xf32>
+    %m = nn.mul %s, %e : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %b = nn.broadcast %m {dims = array<i64: 1>} : (tensor<8xf32>) -> tensor<4x8xf32>
+    %y = nn.mul %x, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    nn.output "y", %y : tensor<4x8xf32>
+  }
+}
+
+// -----
+
+// What the terms of a sum are computed with is no epilogue of it.
+// CHECK-LABEL: nn.model @no_epilogue_before_sum
+nn.model @no_epilogue_before_sum attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x8xf32> {nn.input = "x"}, %w: tensor<8xf32> {nn.input = "w"}) {
+    // CHECK: %[[E:.*]] = nn.fused (%{{.*}} = %arg1) : (tensor<8xf32>) -> tensor<8xf32>
+    // CHECK-NEXT: nn.exp
+    // CHECK: %[[S:.*]] = nn.fused (%{{.*}} = %arg0, %{{.*}} = %[[E]]) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    // CHECK: nn.reduce_sum
+    // CHECK-NEXT: nn.add
+    %e = nn.exp %w : (tensor<8xf32>) -> tensor<8xf32>
+    %b = nn.broadcast %e {dims = array<i64: 1>} : (tensor<8xf32>) -> tensor<4x8xf32>
+    %m = nn.mul %x, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %s = nn.reduce_sum %m {dims = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<8xf32>
+    %y = nn.add %s, %e : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    nn.output "y", %y : tensor<8xf32>
+  }
+}

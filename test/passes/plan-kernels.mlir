@@ -140,6 +140,65 @@ nn.model @amid attributes {stage = "schedule", target = "test:rules", threads = 
 
 // -----
 
+// Where a target knows epilogues, the stage that has whole sums goes on with them.
+// CHECK-LABEL: nn.model @behind
+nn.model @behind attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<64x64xf32> {nn.input = "x"}) {
+    // CHECK: #nn.stage<extent = 4, chunk = 1, buffers = [0, 2], reads = 1, bytes = 17408, flops = 4096>, #nn.stage<extent = 4, chunk = 4, buffers = [2, 1], reads = 1, bytes = 1280, flops = 320>
+    %y = nn.fused (%a = %x) : (tensor<64x64xf32>) -> tensor<64xf32> {
+      %s = nn.reduce_sum %a {dims = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64xf32>
+      %e = nn.exp %s : (tensor<64xf32>) -> tensor<64xf32>
+      nn.yield %e : tensor<64xf32>
+    }
+    nn.output "y", %y : tensor<64xf32>
+  }
+}
+
+// -----
+
+nn.model @larger attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %s = nn.reduce_sum %a {dims = array<i64: 0, 1>} : (tensor<4x4xf32>) -> tensor<f32>
+      // expected-error @below {{reads a reduction of its cluster, which only what is elementwise and as large as its result may do}}
+      %b = nn.broadcast %s {dims = array<i64>} : (tensor<f32>) -> tensor<4x4xf32>
+      %e = nn.mul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.yield %e : tensor<4x4xf32>
+    }
+    nn.output "y", %y : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+nn.model @moved attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4x4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4x4xf32>) -> tensor<4x4xf32> {
+      %s = nn.reduce_sum %a {dims = array<i64: 0>} : (tensor<4x4x4xf32>) -> tensor<4x4xf32>
+      // expected-error @below {{reads a reduction of its cluster, which only what is elementwise and as large as its result may do}}
+      %t = nn.transpose %s {permutation = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.yield %t : tensor<4x4xf32>
+    }
+    nn.output "y", %y : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+nn.model @twice attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    // expected-error @below {{yields a reduction twice}}
+    %y:2 = nn.fused (%a = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %s = nn.reduce_sum %a {dims = array<i64: 0>} : (tensor<4x4xf32>) -> tensor<4xf32>
+      nn.yield %s, %s : tensor<4xf32>, tensor<4xf32>
+    }
+    nn.output "y", %y#0 : tensor<4xf32>
+    nn.output "z", %y#1 : tensor<4xf32>
+  }
+}
+
+// -----
+
 // What a gradient gathers from windows that overlap is in memory.
 nn.model @overlapping attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%dy: tensor<4x4x4xf32> {nn.input = "dy"}, %i: tensor<4x4x4xi8> {nn.input = "i"}) {

@@ -99,6 +99,8 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     FailureOr<ClusterPlan> plan = restoreCluster(cluster);
     if (failed(plan))
       return failure();
+    if (llvm::any_of(plan->stages, [](const StagePlan &stage) { return stage.epilogue; }))
+      return refusePlan(cluster);
     markNonTemporal(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {
       std::string name = (cluster.getSymName() + "_" + Twine(index)).str();

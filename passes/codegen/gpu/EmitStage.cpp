@@ -42,13 +42,16 @@ private:
   void emitPoints(LoopIndices at);
   void emitRun(LoopIndices at, Value first, int64_t count);
   void emitReductions(LoopIndices at);
-  void storeSums(LoopIndices at, ArrayRef<Value> sums);
+  void storeResults(LoopIndices at, ArrayRef<Value> sums);
   void guarded(LoopIndices &at, llvm::function_ref<void()> body);
   int64_t iterationsTogether() const;
 
   PointValues evaluate(LoopIndices &at);
+  void evaluate(PointValues &values, unsigned first, unsigned last, LaneMemory &from,
+                LoopIndices &at);
   Value evaluateLane(const ClusterNode &node, PointValues &values, int64_t lane, LoopIndices &at);
   void store(const PointValues &values, LoopIndices &at);
+  void storeWrite(const ClusterWrite &write, const LaneValues &values, LoopIndices &at);
   ThreadSums accumulate(const PointValues &values, ThreadSums sums, LoopIndices &at);
 
   Value bufferOf(unsigned buffer);
@@ -214,7 +217,7 @@ void StageEmitter::emitReductions(LoopIndices at) {
               [&](OpBuilder &, Location) { scf::YieldOp::create(b, run); });
           return llvm::to_vector_of<Value>(some.getResults());
         });
-    storeSums(place, sums);
+    storeResults(place, sums);
   };
   if (threads.keptSteps() == 1)
     return reduceAt(keptThread);
@@ -225,19 +228,32 @@ void StageEmitter::emitReductions(LoopIndices at) {
                      });
 }
 
-/// The first of the reduced threads stores results.
-void StageEmitter::storeSums(LoopIndices at, ArrayRef<Value> sums) {
+/// The first of the reduced threads stores results, and what is computed with them.
+void StageEmitter::storeResults(LoopIndices at, ArrayRef<Value> sums) {
   auto all = [&] {
-    size_t each = threads.reducesLanes ? 1 : threads.lanes, next = 0;
-    for (const ClusterWrite &write : stage.writes) {
+    PointValues values(stage.nodes.size());
+    std::vector<LaneValues> results(stage.writes.size());
+    LaneMemory kept(b, threads.reducesLanes ? 1 : threads.lanes);
+    size_t each = kept.laneCount();
+    for (auto [write, result] : llvm::zip(stage.writes, results)) {
       if (!write.reduction)
         continue;
-      SmallVector<Value> values;
-      for (Value sum : sums.slice(next, each))
-        values.push_back(emitResize(b, sum, write.element));
-      memory.store(write.address, bufferOf(write.buffer), values, at);
-      next += each;
+      for (Value sum : sums.take_front(each))
+        result.push_back(emitResize(b, sum, write.element));
+      sums = sums.drop_front(each);
+      if (write.isStored)
+        kept.store(write.address, bufferOf(write.buffer), result, at);
     }
+    if (!stage.epilogue)
+      return;
+    for (auto [node, own] : llvm::zip(stage.nodes, values))
+      if (node.kind == Kind::Reduced)
+        for (Value result : results[node.write])
+          own.push_back(emitLoaded(b, result, node.element));
+    evaluate(values, *stage.epilogue, stage.nodes.size(), kept, at);
+    for (const ClusterWrite &write : stage.writes)
+      if (!write.reduction && stage.isEpilogue(write.node))
+        storeWrite(write, values[write.node], at);
   };
   auto ofKept = [&] {
     std::optional<unsigned> ragged = stage.raggedLoop();
@@ -263,16 +279,26 @@ Value StageEmitter::bufferOf(unsigned buffer) {
 
 PointValues StageEmitter::evaluate(LoopIndices &at) {
   PointValues values(stage.nodes.size());
-  for (auto [node, own] : llvm::zip(stage.nodes, values)) {
+  evaluate(values, 0, stage.epilogue.value_or(stage.nodes.size()), memory, at);
+  return values;
+}
+
+/// Nodes from the first to before the last, in as many lanes as memory is read in.
+void StageEmitter::evaluate(PointValues &values, unsigned first, unsigned last, LaneMemory &from,
+                            LoopIndices &at) {
+  for (unsigned i = first; i < last; ++i) {
+    const ClusterNode &node = stage.nodes[i];
+    LaneValues &own = values[i];
+    if (node.kind == Kind::Reduced)
+      continue; // known
     if (node.kind == Kind::Read || node.kind == Kind::Table) {
       Value base = node.kind == Kind::Read ? bufferOf(node.buffer) : tableOf(node.op);
-      own = memory.load(node, base, at);
+      own = from.load(node, base, at);
       continue;
     }
-    for (int64_t lane = 0; lane < threads.lanes; ++lane)
+    for (int64_t lane = 0; lane < from.laneCount(); ++lane)
       own.push_back(evaluateLane(node, values, lane, at));
   }
-  return values;
 }
 
 Value StageEmitter::evaluateLane(const ClusterNode &node, PointValues &values, int64_t lane,
@@ -284,17 +310,21 @@ Value StageEmitter::evaluateLane(const ClusterNode &node, PointValues &values, i
                    [](const ClusterNode &) { return Value(); }});
 }
 
-/// The plain writes.
+/// The plain writes but those of the epilogue.
 void StageEmitter::store(const PointValues &values, LoopIndices &at) {
-  for (const ClusterWrite &write : stage.writes) {
-    if (write.reduction)
-      continue;
-    SmallVector<Value> stored;
-    for (int64_t lane = 0; lane < threads.lanes; ++lane)
-      stored.push_back(emitStored(b, write, values[write.node][lane],
-                                  [&] { return at.insideOf(write.valid, lane); }));
-    memory.store(write.address, bufferOf(write.buffer), stored, at);
-  }
+  for (const ClusterWrite &write : stage.writes)
+    if (!write.reduction && !stage.isEpilogue(write.node))
+      storeWrite(write, values[write.node], at);
+}
+
+void StageEmitter::storeWrite(const ClusterWrite &write, const LaneValues &values,
+                              LoopIndices &at) {
+  SmallVector<Value> stored;
+  for (auto [lane, value] : llvm::enumerate(values))
+    stored.push_back(emitStored(b, write, value, [&, lane = static_cast<int64_t>(lane)] {
+      return at.insideOf(write.valid, lane);
+    }));
+  memory.store(write.address, bufferOf(write.buffer), stored, at);
 }
 
 ThreadSums StageEmitter::accumulate(const PointValues &values, ThreadSums sums, LoopIndices &at) {

@@ -12,6 +12,7 @@ class LaneMemory {
 public:
   LaneMemory(mlir::ImplicitLocOpBuilder &builder, int64_t lanes) : b(builder), lanes(lanes) {}
 
+  int64_t laneCount() const { return lanes; }
   /// What a Read or Table has in memory from `base` on, as nodes compute with it; zero where its
   /// bounds do not hold.
   LaneValues load(const ClusterNode &node, mlir::Value base, LoopIndices &at);

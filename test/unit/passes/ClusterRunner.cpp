@@ -74,17 +74,22 @@ ClusterRunner::ClusterRunner(Aliases aliases, std::vector<Argument> arguments, s
     compile(target);
 }
 
-ClusterRunner::ClusterRunner(Region &body) : limits(rt::CpuTarget::loops()) {
+OwningOpRef<Operation *> ClusterRunner::moduleOf(Region &body) {
   OpBuilder builder(body.getContext());
   Location loc = body.getLoc();
-  module = ModuleOp::create(loc).getOperation();
-  builder.setInsertionPointToEnd(cast<ModuleOp>(*module).getBody());
+  auto module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(module.getBody());
   auto model = nn::ModelOp::create(builder, loc, "m", "exec");
   builder.setInsertionPointToEnd(&model.getBody().emplaceBlock());
   auto clusterOp =
       exec::ClusterOp::create(builder, loc, builder.getStringAttr("c"), DenseI64ArrayAttr());
   IRMapping mapping;
   body.cloneInto(&clusterOp.getBody(), mapping);
+  return module.getOperation();
+}
+
+ClusterRunner::ClusterRunner(Region &body)
+    : limits(rt::CpuTarget::loops()), module(moduleOf(body)) {
   compile(hostCodeTarget());
 }
 
@@ -96,7 +101,9 @@ static exec::ClusterOp clusterOf(Operation *module) {
   return modelOf(module).lookupSymbol<exec::ClusterOp>("c");
 }
 
-Block &ClusterRunner::cluster() { return clusterOf(*module).getBody().front(); }
+Region &ClusterRunner::bodyIn(Operation *module) { return clusterOf(module).getBody(); }
+
+Block &ClusterRunner::cluster() { return bodyIn(*module).front(); }
 
 GeneratedKernel ClusterRunner::plan() { return *GeneratedKernel::of(clusterOf(*module)); }
 

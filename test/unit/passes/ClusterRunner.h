@@ -54,6 +54,9 @@ public:
 
   /// Runs what is generated for a GPU.
   std::vector<reference::Tensor> runOnGpu(const std::vector<reference::Tensor> &operands);
+  /// The same of a body that may be none for the CPU.
+  static std::vector<reference::Tensor> runOnGpu(mlir::Region &body,
+                                                 const std::vector<reference::Tensor> &operands);
   /// Whether what is yielded may have other bits there than on the CPU: it is added up in another
   /// order, and the CPU's functions of f64 are a library's.
   static bool mayDifferOnGpu(mlir::Value yielded);
@@ -63,6 +66,10 @@ public:
   /// The compiled kernel of a stage.
   const rt::KernelRecord &kernel(unsigned stage);
   std::string linalgText, llvmText;
+
+  /// A module of one cluster "c" with that body; and that cluster's body in such a module.
+  static mlir::OwningOpRef<mlir::Operation *> moduleOf(mlir::Region &body);
+  static mlir::Region &bodyIn(mlir::Operation *module);
 
 private:
   void compile(const CodeTarget &target);

@@ -130,6 +130,10 @@ std::vector<Tensor> ClusterRunner::runOnGpu(const std::vector<Tensor> &operands)
   return GpuCluster(*module).run(operands);
 }
 
+std::vector<Tensor> ClusterRunner::runOnGpu(Region &body, const std::vector<Tensor> &operands) {
+  return GpuCluster(*moduleOf(body)).run(operands);
+}
+
 /// Sums of ones are exact in whatever order.
 static bool isCount(Operation *op) {
   auto sum = dyn_cast<nn::ReduceSumOp>(op);

@@ -1,9 +1,9 @@
 // Every cluster of the models, planned for a GPU and at small sizes, on the emulator beside the
 // CPU.
 
-#include "test/unit/passes/ClusterRunner.h"
 #include "test/unit/passes/Elements.h"
 #include "test/unit/passes/GpuModels.h"
+#include "test/unit/passes/SplitCluster.h"
 
 #include <cmath>
 
@@ -100,10 +100,11 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuDoes) {
     if (largestOf(body) > mostElements)
       continue;
     SCOPED_TRACE(cluster.getSymName().str());
-    ClusterRunner runner(cluster.getBody());
+    SplitCluster runner(cluster.getBody());
     for (Values values : {Values::Tame, Values::Wild}) {
       std::vector<Tensor> operands = operandsOf(body, values, seed++);
-      std::vector<Tensor> onCpu = runner.run(operands), onGpu = runner.runOnGpu(operands);
+      std::vector<Tensor> onCpu = runner.run(operands),
+                          onGpu = ClusterRunner::runOnGpu(cluster.getBody(), operands);
       for (auto [got, want, value] : llvm::zip(onGpu, onCpu, body.getTerminator()->getOperands())) {
         Type element = nn::tensorType(value).getElementType();
         if (!ClusterRunner::mayDifferOnGpu(value))
