@@ -38,6 +38,9 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                               llvm::cl::init(0)};
   Option<std::string> wire{*this, "wire", llvm::cl::desc("type of gradients between ranks"),
                            llvm::cl::init(DefaultDecisions::wire)};
+  Option<uint64_t> memoryLimit{*this, "memory-limit",
+                               llvm::cl::desc("bytes that a plan may take; 0: what the device has"),
+                               llvm::cl::init(0)};
   Option<bool> noOverlap{*this, "no-overlap", llvm::cl::desc("wait right behind every start"),
                          llvm::cl::init(false)};
 };

@@ -134,7 +134,7 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   // Buckets and overlap need costs, which are known of planned kernels alone.
   model.addPass(createPlanKernels());
   // Before the order is final, so that recomputed kernels are placed and overlapped like the rest.
-  model.addPass(createRecomputeKernels());
+  model.addPass(createRecomputeKernels({options.memoryLimit}));
   model.addPass(createCombineAllReduces({options.bucketSize, options.link}));
   model.addPass(createOverlapAllReduces({options.noOverlap, options.link}));
 }

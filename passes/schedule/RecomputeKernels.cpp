@@ -1,6 +1,9 @@
 // dlc-recompute-kernels: a kernel or cluster whose result is only held where the program is at its
 // peak runs once more behind the peak, if the memory saved is worth its time.
 //
+// A device with memory of its own holds what fits for nothing: there only plans that are too large
+// are lowered, and only until they fit.
+//
 // What a recomputation saves follows from what is live at each op: its result no longer is between
 // its readers, and operands may live longer. The one that gains most is kept, until none gains. How
 // much one can save at most is known before, so few are tried, and those that could lower one peak
@@ -11,6 +14,7 @@
 #include "passes/planning/LiveBytes.h"
 #include "passes/planning/MemoryPrice.h"
 #include "passes/planning/PlannedKernel.h"
+#include "passes/planning/PlanningTarget.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -63,6 +67,11 @@ struct RecomputeKernelsPass : dlc::impl::RecomputeKernelsBase<RecomputeKernelsPa
   void runOnOperation() override {
     if (failed(requireStage(getOperation(), nn::Stage::Schedule)))
       return signalPassFailure();
+    std::shared_ptr<rt::KernelPlanner> planner = openPlanner(getOperation());
+    if (!planner)
+      return signalPassFailure();
+    uint64_t ofDevice = planner->target().memoryBytes;
+    fitting = memoryLimit > 0 ? std::min<uint64_t>(ofDevice, memoryLimit) : ofDevice;
     variables = variableBytes(getOperation());
     programs.clear();
     for (auto program : getOperation().getBody().getOps<nn::ProgramOp>()) {
@@ -150,13 +159,23 @@ private:
     return peak;
   }
 
+  /// True if less memory is worth anything. Buffers do not lie without gaps.
+  bool isDear(uint64_t peak) const {
+    constexpr double gaps = 1.1;
+    return fitting == 0 ||
+           gaps * static_cast<double>(variables + peak) > static_cast<double>(fitting);
+  }
+
   /// True if a recomputation was worth it.
   bool lowerPeak(const Peak &peak) {
-    if (!peak.program)
+    if (!peak.program || !isDear(peak.bytes))
       return false;
     Round round = findChoices(peak);
     bool isLower = false;
-    while (std::optional<size_t> number = bestOf(round)) {
+    while (isDear(round.peak.bytes)) {
+      std::optional<size_t> number = bestOf(round);
+      if (!number)
+        break;
       Choice best = round.open[*number];
       recompute(best.kernel, best.readers, best.saved);
       explain(best, peak.step);
@@ -289,6 +308,7 @@ private:
   }
 
   uint64_t variables = 0;
+  uint64_t fitting = 0; // bytes of a device's own memory that a plan may take; 0: it has none
   SmallVector<Program> programs;
 };
 } // namespace

@@ -124,7 +124,8 @@ def RecomputeKernels : Pass<"dlc-recompute-kernels", "::dlc::nn::ModelOp"> {
     at its peak is *recomputed*: it runs once more before the next op that reads the result, if the peak falls by more
     than the time is worth (passes/planning/MemoryPrice.h): a normalisation and its relu, whose operand is kept for its
     own gradient, or a convolution of few channels, the first one of a network. The kernel is the same, so bits do not change. Attribute `nn.recomputed` on the second one:
-    the bytes by which the peak falls. Repeated until nothing pays.
+    the bytes by which the peak falls. Repeated until nothing pays. Where the target has memory of its own, which nobody
+    else could use, only plans that it would not hold are lowered, until it does.
 
     ```mlir
     %y = nn.conv %x, %w ...
@@ -137,6 +138,8 @@ def RecomputeKernels : Pass<"dlc-recompute-kernels", "::dlc::nn::ModelOp"> {
     %dw = nn.conv_grad_filter %again, %dz ...
     ```
   }];
+  let options = [Option<"memoryLimit", "memory-limit", "uint64_t", "0",
+                        "bytes that a plan may take of a device's own memory; 0: what it has">];
 }
 
 def CombineAllReduces : Pass<"dlc-combine-all-reduces", "::dlc::nn::ModelOp"> {

@@ -1,5 +1,9 @@
 // RUN: dlc-opt %s --split-input-file --dlc-recompute-kernels | FileCheck %s
 // RUN: dlc-opt %s --split-input-file --dlc-recompute-kernels --remarks-filter=dlc-recompute-kernels 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// Plans that a device's own memory holds stay as they are.
+// RUN: sed s/test:rules/test:small/ %s | dlc-opt --split-input-file --dlc-recompute-kernels | FileCheck %s --check-prefix=FITS --implicit-check-not=nn.recomputed
+// RUN: sed s/test:rules/test:small/ %s | dlc-opt --split-input-file --dlc-recompute-kernels=memory-limit=1024 | FileCheck %s
+// FITS: nn.model @cheap
 
 // %a is a seventh of what is live at the third convolution, which does not read it: worth 1.4 % of the step, and 1 % it takes to run it
 // again in front of its next reader.

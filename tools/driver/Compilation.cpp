@@ -80,6 +80,7 @@ static void setOptions(ScheduleOptions &schedule, const CompileOptions &options)
   set(schedule.bucketSize, options.bucketSize);
   set(schedule.noOverlap, options.noOverlap);
   set(schedule.wire, options.wire);
+  schedule.memoryLimit = options.memoryLimit;
   schedule.threads = options.threads.value_or(std::max(1u, std::thread::hardware_concurrency()));
 }
 
