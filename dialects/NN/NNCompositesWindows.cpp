@@ -1,16 +1,20 @@
 // Composite ops over windows as slices, paddings and sums of views: means over windows, enlarged
 // images, and their gradients.
+//
+// Where windows are tiles, which meet without overlap, all dimensions are done at once and tensors
+// keep theirs, and so their layouts.
 
 #include "dialects/NN/OpChain.h"
+
+#include <functional>
 
 using namespace mlir;
 using namespace dlc::nn;
 
 //===- Means over windows ---------------------------------------------------------------------===//
 
-// Pooling and upsampling are linear along each spatial dimension apart, so they are done one
-// dimension after the other. Where windows step by more than one a tensor is then [L, S, T], and S
-// is taken apart in steps.
+// Other windows are taken apart along each spatial dimension, one after the other. Where windows
+// step by more than one a tensor is then [L, S, T], and S is taken apart in steps.
 
 /// A dimension of a tensor, and how many elements are ahead of it and behind it.
 namespace {
@@ -141,6 +145,53 @@ static Value spreadWindows(OpChain &ops, Value dy, size_t dim, const LineWindows
   return padded(ops, whole, dim, -windows.low, extent + windows.low - steps * stride);
 }
 
+//===- Tiles ----------------------------------------------------------------------------------===//
+
+/// Whether tiles of these extents are few enough elements.
+static bool isSmall(ArrayRef<int64_t> tile) {
+  int64_t elements = 1;
+  return llvm::all_of(tile, [&](int64_t extent) {
+    return (elements *= std::min(extent, mostRepeats + 1)) <= mostRepeats;
+  });
+}
+
+/// Whether windows lie beside each other, without padding.
+template <typename Op> static bool areTiles(Op op) {
+  auto isZero = [](int64_t padding) { return padding == 0; };
+  return op.getKernel() == op.getStrides() && llvm::all_of(op.getPaddingLow(), isZero) &&
+         llvm::all_of(op.getPaddingHigh(), isZero) && isSmall(op.getKernel());
+}
+
+/// Sums of tiles of an image as large as `shape` after that. Those along the first spatial
+/// dimension are added first.
+static Value sumTiles(OpChain &ops, Value x, ArrayRef<int64_t> tile, ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> start(shape.size(), 0), size(shape), strides(shape.size(), 1);
+  for (auto [dim, extent] : llvm::enumerate(tile)) {
+    size[dim + 2] = (shape[dim + 2] - 1) * extent + 1;
+    strides[dim + 2] = extent;
+  }
+  std::function<Value(size_t)> sumFirst = [&](size_t dims) -> Value {
+    if (dims == 0)
+      return SubsampleOp::create(ops.builder, ops.loc, slice(ops, x, start, size), strides);
+    SmallVector<Value> terms;
+    int64_t &place = start[dims + 1];
+    for (place = 0; place < tile[dims - 1]; ++place)
+      terms.push_back(sumFirst(dims - 1));
+    return sumOf(ops, terms);
+  };
+  return sumFirst(tile.size());
+}
+
+/// Each element of `dy` in all of its tile, in an image of `shape`; zeros where there is no tile.
+static Value spreadTiles(OpChain &ops, Value dy, ArrayRef<int64_t> tile, ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> times{1, 1};
+  times.append(tile.begin(), tile.end());
+  Value image = RepeatOp::create(ops.builder, ops.loc, dy, times);
+  for (size_t dim = 2; dim < shape.size(); ++dim)
+    image = padded(ops, image, dim, 0, shape[dim] - Line(image, dim).extent());
+  return image;
+}
+
 template <typename Op>
 static LineWindows windowsAlong(Op op, size_t spatial, ArrayRef<int64_t> pooled) {
   return {op.getKernel()[spatial], op.getStrides()[spatial], op.getPaddingLow()[spatial],
@@ -185,12 +236,14 @@ template <typename Op> static bool isGlobal(Op op, Value image) {
 SmallVector<Value> AvgPoolOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   Value sum = ops.atLeastF32(getX());
-  bool global = isGlobal(*this, getX());
+  bool global = isGlobal(*this, getX()), tiles = !global && areTiles(*this);
+  if (tiles)
+    sum = sumTiles(ops, sum, getKernel(), tensorType(getY()).getShape());
   if (global) {
     auto spatial = llvm::to_vector(llvm::seq<int64_t>(2, tensorType(sum).getRank()));
     sum = ops.reshaped(ops.sum(sum, spatial), tensorType(getY()).getShape());
   }
-  for (size_t d = 0; d < getKernel().size() && !global; ++d)
+  for (size_t d = 0; d < getKernel().size() && !global && !tiles; ++d)
     sum = sumWindows(ops, sum, d + 2, windowsAlong(*this, d, tensorType(getY()).getShape()));
   Value mean = ops.make<DivOp>(sum, windowSizes(ops, *this, sum, getX()));
   return {ops.cast(mean, tensorType(getY()).getElementType())};
@@ -200,16 +253,18 @@ SmallVector<Value> AvgPoolGradOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   Value dy = ops.atLeastF32(getDy());
   Value dx = ops.make<DivOp>(dy, windowSizes(ops, *this, dy, getDx()));
-  bool global = isGlobal(*this, getDx());
+  ArrayRef<int64_t> shape = tensorType(getDx()).getShape();
+  bool global = isGlobal(*this, getDx()), tiles = !global && areTiles(*this);
+  if (tiles)
+    dx = spreadTiles(ops, dx, getKernel(), shape);
   if (global) {
-    ArrayRef<int64_t> shape = tensorType(getDx()).getShape();
     auto type = RankedTensorType::get(shape, tensorType(dx).getElementType());
     dx = BroadcastOp::create(ops.builder, ops.loc, type, ops.reshaped(dx, shape.take_front(2)),
                              ops.builder.getDenseI64ArrayAttr({0, 1}));
   }
-  for (size_t d = 0; d < getKernel().size() && !global; ++d)
+  for (size_t d = 0; d < getKernel().size() && !global && !tiles; ++d)
     dx = spreadWindows(ops, dx, d + 2, windowsAlong(*this, d, tensorType(getDy()).getShape()),
-                       tensorType(getDx()).getDimSize(static_cast<unsigned>(d + 2)));
+                       shape[d + 2]);
   return {ops.cast(dx, tensorType(getDx()).getElementType())};
 }
 
@@ -300,6 +355,8 @@ static Value reduced(OpChain &ops, Value dy, size_t dim, int64_t scale, bool lin
 
 SmallVector<Value> UpsampleOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
+  if (!getLinear() && isSmall(getScale()))
+    return {spreadTiles(ops, getX(), getScale(), tensorType(getY()).getShape())};
   Value y = getLinear() ? ops.atLeastF32(getX()) : getX();
   for (auto [d, scale] : llvm::enumerate(getScale()))
     y = enlarged(ops, y, d + 2, scale, getLinear());
@@ -309,6 +366,10 @@ SmallVector<Value> UpsampleOp::decompose(OpBuilder &builder) {
 SmallVector<Value> UpsampleGradOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   Value dx = ops.atLeastF32(getDy());
+  if (!getLinear() && isSmall(getScale())) {
+    dx = sumTiles(ops, dx, getScale(), tensorType(getDx()).getShape());
+    return {ops.cast(dx, tensorType(getDx()).getElementType())};
+  }
   for (auto [d, scale] : llvm::enumerate(getScale()))
     dx = reduced(ops, dx, d + 2, scale, getLinear());
   return {ops.cast(dx, tensorType(getDx()).getElementType())};

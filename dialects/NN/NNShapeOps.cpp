@@ -185,6 +185,41 @@ LogicalResult SliceOp::inferReturnTypes(MLIRContext *, std::optional<Location> l
 
 LogicalResult SliceOp::verify() { return success(); }
 
+/// The shape that `extentOf` makes of each dimension's extent and number, which is at least 1.
+static LogicalResult
+inferScaled(std::optional<Location> loc, RankedTensorType from, StringRef name,
+            ArrayRef<int64_t> numbers, SmallVectorImpl<Type> &types,
+            llvm::function_ref<int64_t(int64_t extent, int64_t number)> extentOf) {
+  if (static_cast<int64_t>(numbers.size()) != from.getRank() ||
+      llvm::any_of(numbers, [](int64_t n) { return n < 1; }))
+    return emitOptionalError(loc, name, " needs one entry >= 1 per dimension of ", from);
+  for (auto [extent, number] : llvm::zip(from.getShape(), numbers))
+    if (number > maxElements / std::max<int64_t>(extent, 1))
+      return emitOptionalError(loc, name, " has ", number, ", which is too large");
+  SmallVector<int64_t> shape;
+  for (auto [extent, number] : llvm::zip(from.getShape(), numbers))
+    shape.push_back(extentOf(extent, number));
+  types.push_back(RankedTensorType::get(shape, from.getElementType()));
+  return success();
+}
+
+LogicalResult SubsampleOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                            Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferScaled(
+      loc, tensorType(adaptor.getX()), "strides", adaptor.getStrides(), types,
+      [](int64_t extent, int64_t stride) { return llvm::divideCeil(extent, stride); });
+}
+
+LogicalResult SubsampleOp::verify() { return success(); }
+
+LogicalResult RepeatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  return inferScaled(loc, tensorType(adaptor.getX()), "times", adaptor.getTimes(), types,
+                     [](int64_t extent, int64_t times) { return extent * times; });
+}
+
+LogicalResult RepeatOp::verify() { return success(); }
+
 LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
                                       SmallVectorImpl<Type> &types) {
   auto from = tensorType(adaptor.getX());
@@ -299,6 +334,16 @@ bool SliceOp::canMoveIn(const rt::Layout &layout) {
   }
   return true;
 }
+
+/// True if all numbers but those of dimensions without blocks are 1.
+static bool keepsBlocks(const rt::Layout &layout, ArrayRef<int64_t> numbers) {
+  return llvm::all_of(llvm::enumerate(numbers), [&](auto entry) {
+    return entry.value() == 1 || layout.blockOf(entry.index()) == 1;
+  });
+}
+
+bool SubsampleOp::canMoveIn(const rt::Layout &layout) { return keepsBlocks(layout, getStrides()); }
+bool RepeatOp::canMoveIn(const rt::Layout &layout) { return keepsBlocks(layout, getTimes()); }
 
 bool PadOp::canMoveIn(const rt::Layout &layout) {
   for (size_t dim = 0; dim < getLow().size(); ++dim)

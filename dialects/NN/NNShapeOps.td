@@ -95,6 +95,30 @@ def NN_SliceOp : NN_InferredOp<"slice",
   let hasVerifier = 1;
 }
 
+def NN_SubsampleOp : NN_InferredOp<"subsample", [NN_MovesElements, NN_CopiedToReaders, NN_Blocks]> {
+  let summary = "each strides[d]-th element along dimension d, from the first on";
+  let description = [{
+    ```mlir
+    %y = nn.subsample %x {strides = array<i64: 1, 1, 2, 2>} : (tensor<8x16x5x4xf32>) -> tensor<8x16x3x2xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$strides);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+}
+
+def NN_RepeatOp : NN_InferredOp<"repeat", [NN_MovesElements, NN_StaysAlone, NN_Blocks]> {
+  let summary = "each element times[d] times in a row along dimension d";
+  let description = [{
+    ```mlir
+    %y = nn.repeat %x {times = array<i64: 1, 1, 2, 2>} : (tensor<8x16x4x4xf32>) -> tensor<8x16x8x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$times);
+  let results = (outs NN_Tensor:$y);
+  let hasVerifier = 1;
+}
+
 def NN_PadOp : NN_InferredOp<"pad", [NN_Differentiable, NN_CopiedToReaders, NN_Rows, NN_Windows, NN_Blocks]> {
   let summary = "adds `low` and `high` elements of `value` on each side";
   let arguments = (ins NN_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,

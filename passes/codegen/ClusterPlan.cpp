@@ -53,6 +53,7 @@ public:
 private:
   unsigned resultBuffer(unsigned result) const { return cluster.getNumArguments() + result; }
   LogicalResult planConcat(nn::ConcatOp concat);
+  LogicalResult planRepeat(nn::RepeatOp repeat);
   LogicalResult planNest(RankedTensorType type);
   bool isEpilogue(Value value) const;
   LogicalResult addReduction(StageBuilder &builder, const LoopSpace &space, Operation *op,
@@ -98,6 +99,8 @@ FailureOr<ClusterPlan> ClusterPlanner::run() {
   if (concat && yield.getValues().size() == 1 && succeeded(planConcat(concat)))
     return plan;
   isOther = false;
+  if (auto repeat = yield.getValues().front().getDefiningOp<nn::RepeatOp>())
+    return failed(planRepeat(repeat)) ? FailureOr<ClusterPlan>(failure()) : plan;
   if (failed(planNest(type)))
     return failure();
   return plan;
@@ -151,6 +154,36 @@ LogicalResult ClusterPlanner::planConcat(nn::ConcatOp concat) {
     setLoops(stage, plan.stages.size());
     plan.stages.push_back(std::move(stage));
   }
+  return success();
+}
+
+/// One stage over the operand, which writes each element to all of its places.
+LogicalResult ClusterPlanner::planRepeat(nn::RepeatOp repeat) {
+  auto from = nn::tensorType(repeat.getX()), type = nn::tensorType(repeat.getY());
+  LoopSpace space = spaceOf(from);
+  StagePlan stage;
+  StageBuilder builder(stage, space);
+  FailureOr<unsigned> node = builder.evaluate(repeat.getX(), space.coordinates);
+  if (failed(node))
+    return failure();
+  SmallVector<Bound> valid =
+      boundsOf(space.coordinates, space.extents, [&](int64_t dim) { return from.getDimSize(dim); });
+  ArrayRef<int64_t> times = repeat.getTimes();
+  for (int64_t number = 0; number < llvm::product_of(times); ++number) {
+    Coordinates at;
+    int64_t left = number;
+    for (auto [form, count] : llvm::reverse(llvm::zip_equal(space.coordinates, times))) {
+      at.insert(at.begin(), LinearForm::constant(space.extents.size(), left % count));
+      at.front().add(form, count);
+      left /= count;
+    }
+    std::optional<LinearForm> place = addressOf(type, at, space.extents);
+    if (!place)
+      return repeat.emitOpError("repeats within blocks of ") << type;
+    builder.write(resultBuffer(0), type.getElementType(), *node, *place, valid);
+  }
+  setLoops(stage, /*index=*/0);
+  plan.stages.push_back(std::move(stage));
   return success();
 }
 
@@ -384,6 +417,19 @@ template <typename Pool> static LogicalResult verifyPooling(Pool pool, Value ful
   return success();
 }
 
+/// An element is written to its places as it is read, so nothing else is computed with it there.
+static LogicalResult verifyRepeat(nn::RepeatOp repeat) {
+  auto yield = dyn_cast<nn::YieldOp>(repeat->getBlock()->back());
+  if (!yield || yield.getValues() != repeat->getResults() || !repeat->hasOneUse())
+    return repeat.emitOpError("is not the only result of its cluster");
+  int64_t places = 1;
+  for (int64_t times : repeat.getTimes())
+    if ((places *= std::min(times, nn::mostRepeats + 1)) > nn::mostRepeats)
+      return repeat.emitOpError("writes each element to more than ")
+             << nn::mostRepeats << " places";
+  return success();
+}
+
 static LogicalResult verifyOp(Operation &op) {
   if (isa<nn::ReductionOpInterface>(op))
     return success();
@@ -391,6 +437,8 @@ static LogicalResult verifyOp(Operation &op) {
     return verifyPooling(pool, pool.getX());
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
     return verifyPooling(grad, grad.getDx());
+  if (auto repeat = dyn_cast<nn::RepeatOp>(op))
+    return verifyRepeat(repeat);
   if (!op.hasTrait<nn::Elementwise>() && !op.hasTrait<nn::CopiedToReaders>() &&
       !op.hasTrait<nn::StaysAlone>())
     return op.emitOpError("cannot be inside of a generated kernel");

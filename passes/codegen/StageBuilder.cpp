@@ -108,6 +108,14 @@ FailureOr<unsigned> StageBuilder::evaluateNew(Value value, const Coordinates &at
           form.offset += start;
         return evaluate(slice.getX(), inner);
       })
+      .Case([&](nn::SubsampleOp subsample) {
+        Coordinates inner;
+        for (auto [form, stride] : llvm::zip(at, subsample.getStrides())) {
+          inner.push_back(LinearForm::constant(extents.size(), 0));
+          inner.back().add(form, stride);
+        }
+        return evaluate(subsample.getX(), inner);
+      })
       .Case([&](nn::ReorderOp reorder) { return evaluate(reorder.getX(), at); })
       .Case([&](nn::PadOp pad) { return evaluatePad(pad, at); })
       .Case([&](nn::ConcatOp concat) { return evaluateConcat(concat, at); })

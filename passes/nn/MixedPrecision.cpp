@@ -27,6 +27,8 @@ static bool isSelection(Operation *op, FloatType narrow) {
     value.convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven, &isInexact);
     return !isInexact;
   }
+  if (auto upsample = dyn_cast<UpsampleOp>(op))
+    return !upsample.getLinear();
   return op->hasTrait<MovesElements>() || isa<ReluOp, MaxPoolOp>(op);
 }
 

@@ -164,6 +164,43 @@ nn.model @means attributes {stage = "train"} {
 
 // -----
 
+// Windows that are tiles keep the tensor's dimensions, too. What is left of a tile has no part in a mean.
+
+// CHECK-LABEL: nn.model @tiles
+// CHECK-NOT: nn.reshape
+// CHECK: nn.slice %arg0 {size = array<i64: 2, 3, 3, 4>, start = array<i64: 0, 0, 0, 0>}
+// CHECK-NEXT: nn.subsample %{{.*}} {strides = array<i64: 1, 1, 2, 3>} : (tensor<2x3x3x4xf32>) -> tensor<2x3x2x2xf32>
+// CHECK: nn.slice %arg0 {size = array<i64: 2, 3, 3, 4>, start = array<i64: 0, 0, 1, 0>}
+// CHECK: %[[FIRST:.*]] = nn.add
+// CHECK: nn.slice %arg0 {size = array<i64: 2, 3, 3, 4>, start = array<i64: 0, 0, 0, 1>}
+// CHECK: %[[SECOND:.*]] = nn.add
+// CHECK: nn.slice %arg0 {size = array<i64: 2, 3, 3, 4>, start = array<i64: 0, 0, 1, 2>}
+// CHECK: nn.add %[[FIRST]], %[[SECOND]]
+// CHECK: nn.div
+// CHECK: nn.div
+// CHECK: nn.repeat %{{.*}} {times = array<i64: 1, 1, 2, 3>} : (tensor<2x3x2x2xf32>) -> tensor<2x3x4x6xf32>
+// CHECK: nn.pad %{{.*}} {high = array<i64: 0, 0, 1, 0>
+// CHECK: nn.repeat %{{.*}} {times = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x6xf32>) -> tensor<2x3x5x12xf32>
+// CHECK-NEXT: nn.output "z"
+// CHECK: nn.subsample %{{.*}} {strides = array<i64: 1, 1, 1, 2>}
+// CHECK: nn.subsample %{{.*}} {strides = array<i64: 1, 1, 1, 2>}
+// CHECK-NEXT: nn.add
+// CHECK-NOT: nn.reshape
+nn.model @tiles attributes {stage = "train"} {
+  nn.program @train(%x: tensor<2x3x5x6xf32> {nn.input = "x"}) {
+    %y = nn.avg_pool %x {kernel = array<i64: 2, 3>, strides = array<i64: 2, 3>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, count_padding = true} : (tensor<2x3x5x6xf32>) -> tensor<2x3x2x2xf32>
+    nn.output "y", %y : tensor<2x3x2x2xf32>
+    %dx = nn.avg_pool_grad %y {kernel = array<i64: 2, 3>, strides = array<i64: 2, 3>, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, count_padding = true} : (tensor<2x3x2x2xf32>) -> tensor<2x3x5x6xf32>
+    nn.output "dx", %dx : tensor<2x3x5x6xf32>
+    %z = nn.upsample %x {scale = array<i64: 1, 2>} : (tensor<2x3x5x6xf32>) -> tensor<2x3x5x12xf32>
+    nn.output "z", %z : tensor<2x3x5x12xf32>
+    %dz = nn.upsample_grad %z {scale = array<i64: 1, 2>} : (tensor<2x3x5x12xf32>) -> tensor<2x3x5x6xf32>
+    nn.output "dz", %dz : tensor<2x3x5x6xf32>
+  }
+}
+
+// -----
+
 // One window, the whole image: one sum, in whatever layout the image has, and one broadcast.
 
 // CHECK-LABEL: nn.model @global_means

@@ -199,6 +199,33 @@ nn.model @twice attributes {stage = "schedule", target = "test:small", threads =
 
 // -----
 
+nn.model @repeated attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4xf32>) -> tensor<8xf32> {
+      // expected-error @below {{is not the only result of its cluster}}
+      %r = nn.repeat %a {times = array<i64: 2>} : (tensor<4xf32>) -> tensor<8xf32>
+      %e = nn.exp %r : (tensor<8xf32>) -> tensor<8xf32>
+      nn.yield %e : tensor<8xf32>
+    }
+    nn.output "y", %y : tensor<8xf32>
+  }
+}
+
+// -----
+
+nn.model @often attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x4xf32>) -> tensor<24x24xf32> {
+      // expected-error @below {{writes each element to more than 32 places}}
+      %r = nn.repeat %a {times = array<i64: 6, 6>} : (tensor<4x4xf32>) -> tensor<24x24xf32>
+      nn.yield %r : tensor<24x24xf32>
+    }
+    nn.output "y", %y : tensor<24x24xf32>
+  }
+}
+
+// -----
+
 // What a gradient gathers from windows that overlap is in memory.
 nn.model @overlapping attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%dy: tensor<4x4x4xf32> {nn.input = "dy"}, %i: tensor<4x4x4xi8> {nn.input = "i"}) {

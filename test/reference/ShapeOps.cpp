@@ -96,6 +96,19 @@ static Tensor slice(SliceOp op, const Tensor &x) {
   return y;
 }
 
+/// y[i] = x[placeOf(i[d], d)] in each dimension d.
+static Tensor gathered(Value result, const Tensor &x,
+                       llvm::function_ref<int64_t(int64_t, size_t)> placeOf) {
+  Tensor y = zerosFor(result);
+  Shape from(x.rank());
+  forEachIndex(y.shape, [&](ArrayRef<int64_t> i) {
+    for (size_t d = 0; d < from.size(); ++d)
+      from[d] = placeOf(i[d], d);
+    y.at(i) = x.at(from);
+  });
+  return y;
+}
+
 static Tensor pad(PadOp op, const Tensor &x) {
   Tensor y(tensorType(op.getY()).getShape(), op.getValue().convertToDouble());
   copyBox(x, Shape(x.rank(), 0), y, op.getLow(), x.shape);
@@ -137,6 +150,14 @@ Results reference::evaluateShape(Operation *op, Operands x) {
       .Case([&](TransposeOp op) { return one(transpose(op, *x[0])); })
       .Case([&](ConcatOp op) { return one(concat(op, x)); })
       .Case([&](SliceOp op) { return one(slice(op, *x[0])); })
+      .Case([&](SubsampleOp op) {
+        return one(gathered(op.getY(), *x[0],
+                            [&](int64_t i, size_t d) { return i * op.getStrides()[d]; }));
+      })
+      .Case([&](RepeatOp op) {
+        return one(
+            gathered(op.getY(), *x[0], [&](int64_t i, size_t d) { return i / op.getTimes()[d]; }));
+      })
       .Case([&](PadOp op) { return one(pad(op, *x[0])); })
       .Case([&](ReorderOp) { return one(*x[0]); })
       .Default(Results());

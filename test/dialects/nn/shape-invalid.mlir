@@ -116,6 +116,27 @@
 
 %x = nn.constant dense<1.0> : tensor<4xf32>
 // expected-error @below {{failed to infer returned types}}
+// expected-error @below {{strides needs one entry >= 1 per dimension of 'tensor<4xf32>'}}
+%y = nn.subsample %x {strides = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<4xf32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{strides needs one entry >= 1 per dimension of 'tensor<4xf32>'}}
+%y = nn.subsample %x {strides = array<i64: 1, 1>} : (tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<4xf32>
+// expected-error @below {{failed to infer returned types}}
+// expected-error @below {{times has 4611686018427387904, which is too large}}
+%y = nn.repeat %x {times = array<i64: 4611686018427387904>} : (tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+%x = nn.constant dense<1.0> : tensor<4xf32>
+// expected-error @below {{failed to infer returned types}}
 // expected-error @below {{low and high need one entry >= 0 per dimension of 'tensor<4xf32>'}}
 %y = nn.pad %x {low = array<i64: -1>, high = array<i64: 0>} : (tensor<4xf32>) -> tensor<3xf32>
 

@@ -341,6 +341,43 @@ TEST(Codegen, ConcatOfEqualInputs) {
     }
 }
 
+// Tiles of an image, whole ones and what is left of one, in layouts that keep them.
+TEST(Codegen, Subsample) {
+  for (auto [layout, channels] : {std::pair("", 20), {"nhwc", 20}, {"nhwc", 64}, {"nChw16c", 20}})
+    for (const char *element : {"f32", "bf16", "i8"}) {
+      SCOPED_TRACE(std::string(layout) + " " + std::to_string(channels) + " " + element);
+      std::string image = "2x" + std::to_string(channels);
+      ClusterRunner runner(
+          {{"!x", tensor(image + "x7x9", element, layout)},
+           {"!p", tensor(image + "x7x6", element, layout)},
+           {"!y", tensor(image + "x4x2", element, layout)}},
+          {{"!x"}},
+          R"(%p = nn.slice %0 {start = array<i64: 0, 0, 0, 3>, size = array<i64: 2, )" +
+              std::to_string(channels) + R"(, 7, 6>} : (!x) -> !p
+                              %y = nn.subsample %p {strides = array<i64: 1, 1, 2, 3>} : (!p) -> !y)",
+          {{"%y", "!y"}});
+      runner.check(0);
+    }
+}
+
+TEST(Codegen, Repeat) {
+  for (auto [layout, channels] : {std::pair("", 20), {"nhwc", 20}, {"nhwc", 64}, {"nChw16c", 20}})
+    for (const char *element : {"f32", "bf16", "i8"}) {
+      SCOPED_TRACE(std::string(layout) + " " + std::to_string(channels) + " " + element);
+      std::string image = "2x" + std::to_string(channels);
+      bool isFloat = element != std::string("i8");
+      ClusterRunner runner({{"!x", tensor(image + "x4x5", element, layout)},
+                            {"!y", tensor(image + "x8x15", element, layout)}},
+                           {{"!x"}},
+                           (isFloat ? "%r = nn.neg %0 : (!x) -> !x\n" : std::string()) +
+                               "%y = nn.repeat " + (isFloat ? "%r" : "%0") +
+                               " {times = array<i64: 1, 1, 2, 3>} : (!x) -> !y",
+                           {{"%y", "!y"}});
+      runner.check(0);
+      EXPECT_EQ(runner.plan().stages.size(), 1u);
+    }
+}
+
 // Vectors of 8 lanes and no masked registers, whatever this machine has.
 TEST(Codegen, AvxTwo) {
   if (!rt::missingFeatures({"avx2", "fma"}).empty())
