@@ -125,6 +125,8 @@ void dlc::buildSchedulePipeline(OpPassManager &manager, const ScheduleOptions &o
   // Gradients often begin with what the forward pass has computed, too.
   model.addPass(createCombineEqual());
   model.addPass(createAssignLayouts({options.target, options.threads, options.math}));
+  // Kernels of the target may want biases in 16 bits, too.
+  model.addPass(createInsert16BitWeights());
   // Clusters read and write tensors as they lie, so layouts come first.
   model.addPass(createFuse());
   // What clusters read is known once they are formed.

@@ -21,9 +21,9 @@ struct Insert16BitWeightsPass : dlc::impl::Insert16BitWeightsBase<Insert16BitWei
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireStage(getOperation(), nn::Stage::Train)))
-      return signalPassFailure();
     ModelOp model = getOperation();
+    if (model.getStage() != nameOf(Stage::Schedule) && failed(requireStage(model, Stage::Train)))
+      return signalPassFailure();
     SymbolTable symbols(model);
     for (auto program : model.getBody().getOps<ProgramOp>())
       for (auto cast : llvm::make_early_inc_range(program.getBody().getOps<CastOp>()))
@@ -54,6 +54,10 @@ private:
         return copy;
     std::string name;
     llvm::raw_string_ostream(name) << parameter.getSymName() << "." << element;
+    // Made by an earlier run, which has assigned it, too.
+    auto known = symbols.lookup<VariableOp>(name);
+    if (known && known.getKind() == VariableKind::Copy)
+      return known;
     OpBuilder behind(parameter.getContext());
     behind.setInsertionPointAfter(parameter);
     auto zero = InitializerAttr::get(&getContext(), InitializerKind::Constant, 0, 0);

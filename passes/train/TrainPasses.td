@@ -64,6 +64,7 @@ def Insert16BitWeights : Pass<"dlc-insert-16-bit-weights", "::dlc::nn::ModelOp">
     narrower type there is a variable of kind copy, which all programs read instead; where @train assigns the parameter,
     it assigns the copy the same value rounded. So the update, which has the value at hand, writes what the next step's
     kernels read. A parameter that nobody trains is rounded when it is loaded.
+    Runs once more in stage schedule, for what kernels of the target want in 16 bits besides.
     ```mlir
     %w = nn.read @w : tensor<3xf32>
     %narrow = nn.cast %w : (tensor<3xf32>) -> tensor<3xbf16>

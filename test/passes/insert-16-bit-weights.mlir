@@ -64,3 +64,36 @@ nn.model @frozen attributes {stage = "train", batch = 2 : i64} {
     // CHECK-NOT: nn.assign
   }
 }
+
+// -----
+
+// In stage schedule, what is read in 16 bits there gets a copy, too; one that is there is read and not assigned twice.
+// CHECK-LABEL: nn.model @later
+nn.model @later attributes {stage = "schedule", batch = 2 : i64} {
+  // CHECK: nn.variable @b.bf16
+  nn.variable @b : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  // CHECK: nn.variable @w.bf16
+  // CHECK-NOT: nn.variable
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<normal, 0.0, 1.0>}
+  nn.variable @w.bf16 : tensor<2xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>, owner = @w}
+  // CHECK: nn.program @train
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // CHECK: nn.read @b.bf16
+    // CHECK-NEXT: nn.read @w.bf16
+    %b = nn.read @b : tensor<2xf32>
+    %c = nn.cast %b : (tensor<2xf32>) -> tensor<2xbf16>
+    %w = nn.read @w : tensor<2xf32>
+    %d = nn.cast %w : (tensor<2xf32>) -> tensor<2xbf16>
+    %e = nn.add %c, %d : (tensor<2xbf16>, tensor<2xbf16>) -> tensor<2xbf16>
+    nn.output "y", %e : tensor<2xbf16>
+    // CHECK: nn.assign @b,
+    // CHECK: nn.assign @b.bf16,
+    nn.assign @b, %x : tensor<2xf32>
+    // CHECK: nn.assign @w,
+    // CHECK: nn.assign @w.bf16,
+    // CHECK-NOT: nn.assign
+    nn.assign @w, %x : tensor<2xf32>
+    %r = nn.cast %x : (tensor<2xf32>) -> tensor<2xbf16>
+    nn.assign @w.bf16, %r : tensor<2xbf16>
+  }
+}
