@@ -5,15 +5,6 @@
 namespace dlc::rt {
 namespace {
 
-/// A library's functions, or an error that says what is missing.
-template <typename Functions>
-const Functions &require(const Functions *(*open)(std::string &reason)) {
-  std::string reason;
-  if (const Functions *functions = open(reason))
-    return *functions;
-  throw Error(ErrorCode::Runtime, "cannot run on a GPU: " + reason);
-}
-
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version / 10 % 100);
 }
@@ -40,7 +31,7 @@ int countDevices(const cudart::Functions &cuda) {
 
 } // namespace
 
-CudaContext::CudaContext(int number) : device(number), runtime(require(cudart::open)) {
+CudaContext::CudaContext(int number) : device(number), runtime(requireLibrary(cudart::open)) {
   device %= countDevices(runtime);
   runtime.require(runtime.setDevice(device), "use GPU " + std::to_string(device));
   int major = 0, minor = 0, least = 0, greatest = 0;
@@ -76,6 +67,12 @@ void CudaContext::requireOwn(const artifact::Target &target) const {
                                          "; compile the model for it");
 }
 
+std::array<unsigned char, 16> CudaContext::identity() const {
+  cudart::Properties properties{};
+  runtime.require(runtime.getDeviceProperties(&properties, device), "ask the GPU");
+  return properties.uuid;
+}
+
 CudaContext::~CudaContext() {
   runtime.deviceSynchronize();
   if (cudnn)
@@ -91,7 +88,7 @@ CudaContext::~CudaContext() {
 const CudaContext::Convolutions &CudaContext::convolutions() {
   if (cudnn)
     return *cudnn;
-  const cudnn::Functions &library = require(cudnn::open);
+  const cudnn::Functions &library = requireLibrary(cudnn::open);
   std::string properties = cudnn::propertiesOf(library, device);
   cudnn::Context context = nullptr;
   library.require(library.create(&context), "start cuDNN");
@@ -102,7 +99,7 @@ const CudaContext::Convolutions &CudaContext::convolutions() {
 const CudaContext::Products &CudaContext::products() {
   if (cublas)
     return *cublas;
-  const cublas::Functions &library = require(cublas::open);
+  const cublas::Functions &library = requireLibrary(cublas::open);
   cublas::Handle handle = nullptr;
   library.require(library.create(&handle), "start cuBLASLt");
   cublas.emplace(library, handle);

@@ -4,6 +4,7 @@
 // memory of the host.
 #pragma once
 
+#include "runtime/artifact/Error.h"
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/core/DeviceSpan.h"
 #include "runtime/cuda/CublasLt.h"
@@ -20,6 +21,15 @@ namespace dlc::rt {
 /// As CUDA's functions take memory of a device.
 inline void *pointerTo(DeviceSpan memory) { return reinterpret_cast<void *>(memory.address); }
 
+/// A library's functions, or an error that says what is missing.
+template <typename Functions>
+const Functions &requireLibrary(const Functions *(*open)(std::string &reason)) {
+  std::string reason;
+  if (const Functions *functions = open(reason))
+    return *functions;
+  throw Error(ErrorCode::Runtime, "cannot run on a GPU: " + reason);
+}
+
 class CudaContext {
 public:
   /// Takes the GPU with this number of those that CUDA shows the process. Throws Error(Runtime) if
@@ -32,6 +42,8 @@ public:
   const cudart::Functions &cuda() const { return runtime; }
   /// Throws Error(Artifact) if the target is another architecture's.
   void requireOwn(const artifact::Target &target) const;
+  /// What no other GPU has, or slice of one.
+  std::array<unsigned char, 16> identity() const;
   /// Compute capability, 90 for 9.0.
   int capability() const { return version; }
   cudart::Stream stream(artifact::Stream which) const {

@@ -40,8 +40,7 @@ CudaDevice::CudaDevice(const artifact::Target &target, ControlPlane &control)
     : control(control), context(control.localRank()), math(mathOf(target)) {
   context.requireOwn(target);
   if (control.size() > 1)
-    throw Error(ErrorCode::Runtime,
-                "this version runs on one GPU only: start one rank, without -np or mpirun");
+    peers.emplace(control, context);
 }
 
 CudaDevice::~CudaDevice() {

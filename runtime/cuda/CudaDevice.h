@@ -6,9 +6,11 @@
 #include "runtime/core/ControlPlane.h"
 #include "runtime/core/Device.h"
 #include "runtime/cuda/CudaKernel.h"
+#include "runtime/cuda/NcclGroup.h"
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace dlc::rt {
@@ -37,6 +39,7 @@ private:
 
   ControlPlane &control;
   CudaContext context;
+  std::optional<NcclGroup> peers; // where there are several ranks
   Math math;
   std::vector<void *> arenas;
   std::map<uintptr_t, std::span<std::byte>> mirrors; // of input arenas, by address, page-locked

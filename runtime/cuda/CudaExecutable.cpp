@@ -52,6 +52,9 @@ int64_t now() {
 CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
     : device(device), cuda(device.context.cuda()), program(std::move(newProgram)) {
   size_t scalarBytes = 0;
+  for (const ResolvedProgram::Collective &collective : program.collectives)
+    if (device.peers)
+      NcclGroup::requireKnown(collective.operation);
   for (const ResolvedProgram::Instruction &instruction : program.instructions) {
     launchesOf.push_back(bind(instruction));
     auto &places = staged.emplace_back();
@@ -121,8 +124,7 @@ CudaExecutable::Launches CudaExecutable::bind(const ResolvedProgram::Instruction
 
 void CudaExecutable::run(const RunArguments &arguments) {
   unsigned slot = arguments.slot;
-  cuda.require(cuda.eventSynchronize(device.context.slotIsFree(slot)),
-               "run step " + std::to_string(arguments.step));
+  await(device.context.slotIsFree(slot));
   std::ranges::copy(arguments.scalars.first(scalars[slot].size()), scalars[slot].begin());
   if (arguments.timed && timers.empty())
     for (size_t i = 0; i < program.instructions.size(); ++i)
@@ -234,8 +236,10 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
       wait(instruction.stream, recorded[event->event]);
   } else if (const auto *collective = as<ResolvedProgram::Start>(instruction)) {
     // One rank has nothing to add up, but what waits is behind what started.
-    record(started[collective->collective],
-           program.collectives[collective->collective].operation.stream);
+    const CollectiveOperation &operation = program.collectives[collective->collective].operation;
+    if (device.peers)
+      device.peers->start(operation, device.context.stream(operation.stream));
+    record(started[collective->collective], operation.stream);
   } else if (const auto *collective = as<ResolvedProgram::Wait>(instruction)) {
     wait(instruction.stream, started[collective->collective]);
   } else if (const auto *upload = as<ResolvedProgram::Upload>(instruction)) {
@@ -265,8 +269,16 @@ void CudaExecutable::wait(Stream stream, cudart::Event event) {
   cuda.require(cuda.streamWaitEvent(device.context.stream(stream), event, 0), "wait for an event");
 }
 
+void CudaExecutable::await(cudart::Event event) {
+  std::string doing = "run step " + std::to_string(last.step + 1);
+  if (device.peers)
+    device.peers->await(event, doing);
+  else
+    cuda.require(cuda.eventSynchronize(event), doing);
+}
+
 std::span<const std::byte> CudaExecutable::results() {
-  cuda.require(cuda.eventSynchronize(done), "run step " + std::to_string(last.step));
+  await(done);
   return resultBlock;
 }
 

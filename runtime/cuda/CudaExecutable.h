@@ -43,6 +43,8 @@ private:
   void copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream);
   void record(cudart::Event event, artifact::Stream stream);
   void wait(artifact::Stream stream, cudart::Event event);
+  /// The host waits, for so long as peers may take.
+  void await(cudart::Event event);
   cudart::Event makeEvent(unsigned flags);
   std::span<std::byte> lock(size_t bytes);
 

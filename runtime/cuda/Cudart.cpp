@@ -17,6 +17,7 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudaDriverGetVersion", found.driverGetVersion);
   library.find("cudaGetDeviceCount", found.getDeviceCount);
   library.find("cudaSetDevice", found.setDevice);
+  library.find("cudaGetDeviceProperties", found.getDeviceProperties);
   library.find("cudaDeviceGetAttribute", found.deviceGetAttribute);
   library.find("cudaDeviceGetStreamPriorityRange", found.deviceGetStreamPriorityRange);
   library.find("cudaDeviceSynchronize", found.deviceSynchronize);
@@ -36,6 +37,7 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudaEventDestroy", found.eventDestroy);
   library.find("cudaEventRecord", found.eventRecord);
   library.find("cudaEventRecordWithFlags", found.eventRecordWithFlags);
+  library.find("cudaEventQuery", found.eventQuery);
   library.find("cudaEventSynchronize", found.eventSynchronize);
   library.find("cudaEventElapsedTime", found.eventElapsedTime);
   library.find("cudaGraphInstantiate", found.graphInstantiate);

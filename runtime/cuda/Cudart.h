@@ -3,13 +3,14 @@
 // The library is opened on demand, and with it the driver: a machine without a GPU needs neither.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 
 namespace dlc::rt::cudart {
 
 using Status = int;
-constexpr Status success = 0;
+constexpr Status success = 0, notReady = 600;
 
 using Stream = struct StreamState *;
 using Event = struct EventState *;
@@ -26,6 +27,13 @@ enum class CopyKind : int { HostToDevice = 1, DeviceToHost = 2, DeviceToDevice =
 enum class CaptureMode : int { ThreadLocal = 1 };
 enum class DeviceAttribute : int { CapabilityMajor = 75, CapabilityMinor = 76 };
 
+/// What a device is; of the rest, no more is used.
+struct Properties {
+  std::array<char, 256> name;
+  std::array<unsigned char, 16> uuid; // of a slice, where the GPU is divided
+  std::array<std::byte, 3824> rest;
+};
+
 constexpr unsigned nonBlockingStream = 1;
 constexpr unsigned eventWithoutTime = 2;
 constexpr unsigned externalRecord = 1; // whose event is seen outside of the graph
@@ -38,6 +46,7 @@ struct Functions {
   Status (*driverGetVersion)(int *version);
   Status (*getDeviceCount)(int *count);
   Status (*setDevice)(int device);
+  Status (*getDeviceProperties)(Properties *properties, int device);
   Status (*deviceGetAttribute)(int *value, DeviceAttribute attribute, int device);
   Status (*deviceGetStreamPriorityRange)(int *least, int *greatest);
   Status (*deviceSynchronize)();
@@ -60,6 +69,7 @@ struct Functions {
   Status (*eventDestroy)(Event event);
   Status (*eventRecord)(Event event, Stream stream);
   Status (*eventRecordWithFlags)(Event event, Stream stream, unsigned flags);
+  Status (*eventQuery)(Event event);
   Status (*eventSynchronize)(Event event);
   Status (*eventElapsedTime)(float *milliseconds, Event begin, Event end);
 

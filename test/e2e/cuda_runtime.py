@@ -25,9 +25,10 @@ def small_digits(directory):
 CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"], ("strict", "bf16", "f16"))})
 
 
-def on_gpu(*command, seed=0, **options):
+def on_gpu(*command, seed=0, gpus=2, **options):
     """A program whose NVIDIA libraries are the stand-ins."""
-    return run(*command, env={**os.environ, "LD_LIBRARY_PATH": str(STANDINS), "DLC_STANDIN_SEED": str(seed)}, **options)
+    return run(*command, env={**os.environ, "LD_LIBRARY_PATH": str(STANDINS), "DLC_STANDIN_SEED": str(seed),
+                              "DLC_STANDIN_GPUS": str(gpus), "DLC_STANDIN_PATIENCE": "60"}, **options)
 
 
 class Pair(Case):
@@ -68,6 +69,14 @@ class Pair(Case):
 
         figures = json.loads(on_gpu("dlc-run", "bench", artifact, "--iters", 1, "--batches-per-iter", 2, "--warmup", 3, "--json")[0])
         check(figures["step_ms"] > 0 and max(figures["instruction_ns"]) < 60e9, str(figures))
+
+        _, said = on_gpu("dlc-run", "train", artifact, "-np", 2, *self.data, "--steps", 1, gpus=1, expect=1)
+        check("ranks 0 and 1 have the same GPU: start as many ranks on a host as it has GPUs" in said, said)
+        # Of two ranks: sums of two numbers have one order.
+        two = self.trained_on_gpu(artifact, "two", "-np", 2)
+        same_file(two, self.trained(artifact, "emulated-two", "-np", 2), "two ranks")
+        self.trained_on_gpu(artifact, "two-cut", "-np", 2, steps=2)
+        same_file(self.trained_on_gpu(artifact, "two-cut", "-np", 2, "--resume"), two, "a run of two ranks that was cut")
 
         def metrics(program):
             return json.loads(program("eval", artifact, *self.data, "--init", whole, "--json")[0])

@@ -6,6 +6,7 @@
 #include "test/ptx/Emulator.h"
 
 #include <cstring>
+#include <utility>
 
 namespace dlc::rt::cudart {
 
@@ -102,16 +103,26 @@ Status cudaDriverGetVersion(int *driver) {
   return status::success;
 }
 Status cudaGetDeviceCount(int *count) {
-  *count = 1;
+  *count = Gpu::count();
   return status::success;
 }
 Status cudaSetDevice(int device) {
-  return call([&](Gpu &) { return device == 0 ? status::success : status::invalidValue; });
+  return call([&](Gpu &) { return Gpu::exists(device) ? status::success : status::invalidValue; });
+}
+Status cudaGetDeviceProperties(Properties *properties, int device) {
+  return call([&](Gpu &) {
+    if (!Gpu::exists(device))
+      return status::invalidValue;
+    *properties = {};
+    std::strcpy(properties->name.data(), "stand-in");
+    properties->uuid.back() = static_cast<unsigned char>(device);
+    return status::success;
+  });
 }
 Status cudaDeviceGetAttribute(int *value, DeviceAttribute attribute, int device) {
   return call([&](Gpu &) {
     bool isMajor = attribute == DeviceAttribute::CapabilityMajor;
-    if (device != 0 || (!isMajor && attribute != DeviceAttribute::CapabilityMinor))
+    if (!Gpu::exists(device) || (!isMajor && attribute != DeviceAttribute::CapabilityMinor))
       return status::invalidValue;
     *value = isMajor ? 9 : 0;
     return status::success;
@@ -245,6 +256,18 @@ Status cudaEventRecord(Event event, Stream stream) {
 Status cudaEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   return call([&](Gpu &gpu) { return gpu.record(event, stream, flags == externalRecord); });
 }
+/// What has not run is not ready the first time, and has run the second.
+Status cudaEventQuery(Event event) {
+  return callOutsideOfCaptures([&](Gpu &gpu) {
+    static Tasks::Task asked = 0;
+    if (event->capture)
+      return status::capturedEvent;
+    if (!gpu.hasRun(*event->stamp) &&
+        std::exchange(asked, event->stamp->task) != event->stamp->task)
+      return status::notReady;
+    return gpu.run(event->stamp->task);
+  });
+}
 Status cudaEventSynchronize(Event event) {
   return callOutsideOfCaptures([&](Gpu &gpu) {
     return event->capture ? status::capturedEvent : gpu.run(event->stamp->task);
@@ -360,6 +383,7 @@ Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void 
     .driverGetVersion = cudaDriverGetVersion,
     .getDeviceCount = cudaGetDeviceCount,
     .setDevice = cudaSetDevice,
+    .getDeviceProperties = cudaGetDeviceProperties,
     .deviceGetAttribute = cudaDeviceGetAttribute,
     .deviceGetStreamPriorityRange = cudaDeviceGetStreamPriorityRange,
     .deviceSynchronize = cudaDeviceSynchronize,
@@ -379,6 +403,7 @@ Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void 
     .eventDestroy = cudaEventDestroy,
     .eventRecord = cudaEventRecord,
     .eventRecordWithFlags = cudaEventRecordWithFlags,
+    .eventQuery = cudaEventQuery,
     .eventSynchronize = cudaEventSynchronize,
     .eventElapsedTime = cudaEventElapsedTime,
     .graphInstantiate = cudaGraphInstantiate,

@@ -99,7 +99,7 @@ Status finalizeProperties(Description &properties) {
   std::vector<int32_t> device =
       properties.get<int32_t>(Attribute::DevicePropertiesId, AttributeType::Int32);
   if (!device.empty()) {
-    if (device.front() != 0)
+    if (!Gpu::exists(device.front()))
       return badParameter;
     properties.setText(Attribute::DevicePropertiesJson, propertiesOfDevice());
   }

@@ -36,6 +36,11 @@ bool areJoined(const Nodes &nodes, std::vector<size_t> last) {
 
 Gpu::Gpu() : tasks(seed()) {}
 
+int Gpu::count() {
+  const char *count = std::getenv("DLC_STANDIN_GPUS");
+  return count ? std::atoi(count) : 1;
+}
+
 Gpu &Gpu::get() {
   static auto *gpu = new Gpu; // outlives whatever uses it at the process's end
   return *gpu;

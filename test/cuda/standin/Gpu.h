@@ -81,6 +81,9 @@ namespace dlc::rt::standin {
 class Gpu {
 public:
   static Gpu &get();
+  /// As many as $DLC_STANDIN_GPUS says, of which the process takes one, whichever it is.
+  static int count();
+  static bool exists(int device) { return device >= 0 && device < count(); }
 
   /// Calls `body(gpu)` alone, unless the device has failed. Memory and waiting are no business of a
   /// capture: `isCapturable` says that it may be under way.

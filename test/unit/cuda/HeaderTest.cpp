@@ -3,6 +3,7 @@
 #include "runtime/cuda/CublasLt.h"
 #include "runtime/cuda/Cudart.h"
 #include "runtime/cuda/Cudnn.h"
+#include "test/unit/cuda/SameCall.h"
 
 #include <gtest/gtest.h>
 
@@ -22,32 +23,16 @@
 
 #include <cstddef>
 
-#include <type_traits>
-
 using namespace dlc::rt::cudnn;
+using dlc::test::isSameCall;
 
-namespace {
-
-/// A type as a caller passes it: enumerations of one size are alike, and so are pointers.
-template <typename T> struct Passed {
-  using Type = std::conditional_t<std::is_pointer_v<T>, void *, T>;
-};
-template <typename T>
-  requires std::is_enum_v<T>
-struct Passed<T> {
-  using Type = int;
-  static_assert(sizeof(T) == sizeof(int));
-};
+namespace dlc::test {
 template <> struct Passed<dim3> {
   using Type = dlc::rt::cudart::Extent3;
 };
-template <typename R, typename... A> struct Passed<R(A...)> {
-  using Type = typename Passed<R>::Type(typename Passed<A>::Type...);
-};
+} // namespace dlc::test
 
-template <typename Ours, typename Theirs>
-constexpr bool isSameCall = std::is_same_v<typename Passed<std::remove_pointer_t<Ours>>::Type,
-                                           typename Passed<Theirs>::Type>;
+namespace {
 
 static_assert(isSameCall<decltype(Functions::getVersion), decltype(cudnnGetVersion)>);
 static_assert(isSameCall<decltype(Functions::getErrorString), decltype(cudnnGetErrorString)>);
@@ -65,11 +50,6 @@ static_assert(isSameCall<decltype(Functions::destroy), decltype(cudnnDestroy)>);
 static_assert(isSameCall<decltype(Functions::setStream), decltype(cudnnSetStream)>);
 static_assert(isSameCall<decltype(Functions::backendExecute), decltype(cudnnBackendExecute)>);
 static_assert(success == CUDNN_STATUS_SUCCESS);
-
-/// A function of a table against the one whose address it holds.
-#define CALL(table, ours, theirs)                                                                  \
-  static_assert(isSameCall<decltype(table::Functions::ours), decltype(theirs)>)
-#define SAME(ours, theirs) static_assert(static_cast<int>(ours) == static_cast<int>(theirs))
 
 SAME(DataType::Float, CUDNN_DATA_FLOAT);
 SAME(DataType::Half, CUDNN_DATA_HALF);
@@ -189,6 +169,13 @@ CALL(cudart, runtimeGetVersion, cudaRuntimeGetVersion);
 CALL(cudart, driverGetVersion, cudaDriverGetVersion);
 CALL(cudart, getDeviceCount, cudaGetDeviceCount);
 CALL(cudart, setDevice, cudaSetDevice);
+CALL(cudart, getDeviceProperties, cudaGetDeviceProperties);
+CALL(cudart, eventQuery, cudaEventQuery);
+static_assert(sizeof(cudaDeviceProp) <= sizeof(cudart::Properties));
+static_assert(offsetof(cudaDeviceProp, name) == offsetof(cudart::Properties, name));
+static_assert(offsetof(cudaDeviceProp, uuid) == offsetof(cudart::Properties, uuid));
+static_assert(sizeof(cudaUUID_t) == sizeof(cudart::Properties::uuid));
+SAME(cudart::notReady, cudaErrorNotReady);
 CALL(cudart, deviceGetAttribute, cudaDeviceGetAttribute);
 CALL(cudart, deviceGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange);
 CALL(cudart, deviceSynchronize, cudaDeviceSynchronize);

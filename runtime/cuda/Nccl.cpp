@@ -1,0 +1,39 @@
+#include "runtime/cuda/Nccl.h"
+
+#include "runtime/artifact/Error.h"
+#include "runtime/cuda/SharedLibrary.h"
+
+#include <optional>
+
+namespace dlc::rt::nccl {
+namespace {
+
+std::optional<Functions> load(std::string &reason) {
+  SharedLibrary library("libnccl.so.2");
+  Functions found{};
+  library.find("ncclGetErrorString", found.getErrorString);
+  library.find("ncclGetUniqueId", found.getUniqueId);
+  library.find("ncclCommInitRank", found.commInitRank);
+  library.find("ncclCommGetAsyncError", found.commGetAsyncError);
+  library.find("ncclCommDestroy", found.commDestroy);
+  library.find("ncclCommAbort", found.commAbort);
+  library.find("ncclAllReduce", found.allReduce);
+  reason = library.failure();
+  return reason.empty() ? std::optional(found) : std::nullopt;
+}
+
+} // namespace
+
+void Functions::require(Status status, const std::string &doing) const {
+  if (status != success)
+    throw Error(ErrorCode::Runtime, "cannot " + doing + ": NCCL says " + getErrorString(status));
+}
+
+const Functions *open(std::string &reason) {
+  static std::string failure;
+  static const std::optional<Functions> functions = load(failure);
+  reason = failure;
+  return functions ? &*functions : nullptr;
+}
+
+} // namespace dlc::rt::nccl

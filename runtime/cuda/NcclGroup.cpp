@@ -1,0 +1,91 @@
+#include "runtime/cuda/NcclGroup.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace dlc::rt {
+namespace {
+
+/// NCCL would fail in a way of its own.
+void requireOwnGpus(ControlPlane &control, const CudaContext &context) {
+  std::array<unsigned char, 16> mine = context.identity();
+  auto all = control.allGather(std::as_bytes(std::span(mine)), "exchange of the GPUs' identities");
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    auto same = std::find(all.begin(), all.begin() + static_cast<ptrdiff_t>(rank), all[rank]);
+    if (same != all.begin() + static_cast<ptrdiff_t>(rank))
+      throw Error(ErrorCode::Runtime,
+                  "ranks " + std::to_string(same - all.begin()) + " and " + std::to_string(rank) +
+                      " have the same GPU: start as many ranks on a host as it has GPUs");
+  }
+}
+
+} // namespace
+
+NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
+    : control(control), cuda(context.cuda()), library(requireLibrary(nccl::open)) {
+  requireOwnGpus(control, context);
+  setenv("NCCL_ALGO", "^NVLS", /*overwrite=*/0);
+  nccl::UniqueId id{};
+  if (control.rank() == 0)
+    library.require(library.getUniqueId(&id), "start NCCL");
+  control.broadcast(std::as_writable_bytes(std::span(id.bytes)), 0);
+  library.require(library.commInitRank(&communicator, control.size(), id, control.rank()),
+                  "join the ranks' GPUs");
+}
+
+NcclGroup::~NcclGroup() {
+  if (communicator)
+    library.commDestroy(communicator);
+}
+
+void NcclGroup::requireKnown(const CollectiveOperation &operation) {
+  if (operation.kind != artifact::CollectiveKind::AllReduceSum ||
+      operation.type != artifact::DType::F32)
+    throw Error(ErrorCode::Artifact, "the artifact has collectives that GPUs do not do");
+  if (operation.wire != artifact::DType::F32)
+    throw Error(ErrorCode::Artifact, "the artifact's gradients travel in 16 bits, which GPUs do "
+                                     "not do yet; compile it without --wire");
+}
+
+void NcclGroup::start(const CollectiveOperation &operation, cudart::Stream stream) {
+  void *memory = pointerTo(operation.memory);
+  library.require(library.allReduce(memory, memory, operation.memory.bytes / sizeof(float),
+                                    nccl::DataType::Float32, nccl::Reduction::Sum, communicator,
+                                    stream),
+                  "add up gradients");
+}
+
+void NcclGroup::await(cudart::Event event, const std::string &doing) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  cudart::Status status = cuda.eventQuery(event);
+  for (uint64_t tries = 1; status == cudart::notReady; ++tries) {
+    std::this_thread::yield();
+    if (tries % 1024 == 0) {
+      nccl::Status error = nccl::success;
+      library.commGetAsyncError(communicator, &error);
+      if (error != nccl::success)
+        fail("cannot " + doing + ": NCCL says " + library.getErrorString(error));
+      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (seconds > control.timeout())
+        fail("cannot " + doing + ": gradients were not added up within " +
+             std::to_string(static_cast<int64_t>(control.timeout())) +
+             " s; find out which rank is late, or raise --timeout");
+    }
+    status = cuda.eventQuery(event);
+  }
+  cuda.require(status, doing);
+}
+
+/// Ending the communicator waits for captured graphs to be gone, which others have, but what runs
+/// hears of it before.
+void NcclGroup::fail(const std::string &reason) {
+  std::thread([abort = library.commAbort, lost = std::exchange(communicator, nullptr)] {
+    abort(lost);
+  }).detach();
+  throw Error(ErrorCode::Peer, reason);
+}
+
+} // namespace dlc::rt

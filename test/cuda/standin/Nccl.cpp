@@ -1,0 +1,150 @@
+// libnccl.so.2 of the stand-in GPU: ranks are processes of one host, which meet in shared memory.
+//
+// Sums are formed in another order than that of the ranks.
+
+#include "runtime/cuda/Nccl.h"
+#include "runtime/artifact/Error.h"
+#include "test/cuda/standin/Gpu.h"
+
+#include <atomic>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace dlc::rt::nccl;
+using namespace dlc::rt::standin;
+using dlc::rt::Error;
+using dlc::rt::ErrorCode;
+
+namespace {
+
+constexpr Status systemError = 2, invalidArgument = 4, invalidUsage = 5;
+constexpr size_t chunk = 1 << 18; // elements that a rank shows at a time
+constexpr int mostRanks = 8;
+
+struct Meeting {
+  std::atomic<uint32_t> arrived, round;
+  float shown[mostRanks][chunk];
+};
+
+/// Until all have come, or for as long as $DLC_STANDIN_PATIENCE says, in seconds.
+void meet(Meeting &meeting, int ranks) {
+  uint32_t round = meeting.round;
+  if (meeting.arrived.fetch_add(1) + 1 == static_cast<uint32_t>(ranks)) {
+    meeting.arrived = 0;
+    meeting.round.fetch_add(1);
+    return;
+  }
+  const char *patience = std::getenv("DLC_STANDIN_PATIENCE");
+  double seconds = patience ? std::atof(patience) : 300;
+  auto begin = std::chrono::steady_clock::now();
+  while (meeting.round == round) {
+    usleep(50);
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds)
+      throw Error(ErrorCode::Peer, "a rank did not come to a collective");
+  }
+}
+
+Meeting *openMeeting(const char *name, bool isFirst) {
+  int file = shm_open(name, O_RDWR | (isFirst ? O_CREAT | O_EXCL : 0), 0600);
+  if (file < 0)
+    return nullptr;
+  bool isSized = !isFirst || ftruncate(file, sizeof(Meeting)) == 0;
+  void *memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  return isSized && memory != MAP_FAILED ? static_cast<Meeting *>(memory) : nullptr;
+}
+
+} // namespace
+
+namespace dlc::rt::nccl {
+struct CommunicatorState {
+  Meeting *meeting;
+  int ranks, rank;
+};
+} // namespace dlc::rt::nccl
+
+/// In place, chunk by chunk, beginning with the last rank.
+static void addUp(Gpu &gpu, const CommunicatorState &ranks, void *memory, size_t count) {
+  auto *values = reinterpret_cast<float *>(gpu.memory.at(memory, count * sizeof(float)).data());
+  for (size_t begin = 0; begin < count; begin += chunk) {
+    size_t size = std::min(chunk, count - begin);
+    std::memcpy(ranks.meeting->shown[ranks.rank], values + begin, size * sizeof(float));
+    meet(*ranks.meeting, ranks.ranks);
+    for (size_t i = 0; i < size; ++i) {
+      float sum = ranks.meeting->shown[ranks.ranks - 1][i];
+      for (int rank = ranks.ranks - 2; rank >= 0; --rank)
+        sum += ranks.meeting->shown[rank][i];
+      values[begin + i] = sum;
+    }
+    meet(*ranks.meeting, ranks.ranks);
+  }
+}
+
+extern "C" {
+
+const char *ncclGetErrorString(Status status) {
+  return status == success ? "no error" : status == systemError ? "no shared memory" : "misuse";
+}
+
+Status ncclGetUniqueId(UniqueId *id) {
+  *id = {};
+  std::snprintf(id->bytes.data(), id->bytes.size(), "/dlc-standin-%d", static_cast<int>(getpid()));
+  return openMeeting(id->bytes.data(), true) ? success : systemError;
+}
+
+Status ncclCommInitRank(Communicator *made, int ranks, UniqueId id, int rank) {
+  if (ranks > mostRanks || rank < 0 || rank >= ranks)
+    return invalidArgument;
+  Meeting *meeting = openMeeting(id.bytes.data(), false);
+  if (!meeting)
+    return systemError;
+  meet(*meeting, ranks);
+  if (rank == 0)
+    shm_unlink(id.bytes.data());
+  *made = new CommunicatorState{meeting, ranks, rank};
+  return success;
+}
+
+Status ncclCommGetAsyncError(Communicator, Status *error) {
+  *error = success;
+  return success;
+}
+
+Status ncclCommDestroy(Communicator communicator) {
+  munmap(communicator->meeting, sizeof(Meeting));
+  delete communicator;
+  return success;
+}
+
+/// What is under way ends by itself.
+Status ncclCommAbort(Communicator) { return success; }
+
+Status ncclAllReduce(const void *from, void *to, size_t count, DataType type, Reduction reduction,
+                     Communicator communicator, dlc::rt::cudart::Stream stream) {
+  if (from != to || type != DataType::Float32 || reduction != Reduction::Sum)
+    return invalidUsage;
+  CommunicatorState ranks = *communicator;
+  return Gpu::get().call(true,
+                         [&](Gpu &gpu) {
+                           gpu.enqueue(stream,
+                                       [&gpu, ranks, to, count] { addUp(gpu, ranks, to, count); });
+                           return status::success;
+                         }) == status::success
+             ? success
+             : systemError;
+}
+
+} // extern "C"
+
+/// The types are those by which they are called.
+[[maybe_unused]] static constexpr Functions exported{
+    .getErrorString = ncclGetErrorString,
+    .getUniqueId = ncclGetUniqueId,
+    .commInitRank = ncclCommInitRank,
+    .commGetAsyncError = ncclCommGetAsyncError,
+    .commDestroy = ncclCommDestroy,
+    .commAbort = ncclCommAbort,
+    .allReduce = ncclAllReduce,
+};
