@@ -25,10 +25,10 @@ def small_digits(directory):
 CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"], ("strict", "bf16", "f16"))})
 
 
-def on_gpu(*command, seed=0, gpus=2, **options):
+def on_gpu(*command, seed=0, gpus=2, stall="", **options):
     """A program whose NVIDIA libraries are the stand-ins."""
     return run(*command, env={**os.environ, "LD_LIBRARY_PATH": str(STANDINS), "DLC_STANDIN_SEED": str(seed),
-                              "DLC_STANDIN_GPUS": str(gpus), "DLC_STANDIN_PATIENCE": "60"}, **options)
+                              "DLC_STANDIN_GPUS": str(gpus), "DLC_STANDIN_STALL": stall}, **options)
 
 
 class Pair(Case):
@@ -72,6 +72,11 @@ class Pair(Case):
 
         _, said = on_gpu("dlc-run", "train", artifact, "-np", 2, *self.data, "--steps", 1, gpus=1, expect=1)
         check("ranks 0 and 1 have the same GPU: start as many ranks on a host as it has GPUs" in said, said)
+        # In its third step, which is captured, a rank adds up no more.
+        buckets = len(json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"])
+        _, said = on_gpu("dlc-run", "train", artifact, "-np", 2, *self.data, *RATE, "--steps", 5, "--timeout", 5, "--run",
+                         self.directory / "stalled", stall=f"1:{2 * buckets}", expect=1)
+        check("cannot run step 3: gradients were not added up within 5 s; find out which rank is late" in said, said)
         # Of two ranks: sums of two numbers have one order.
         two = self.trained_on_gpu(artifact, "two", "-np", 2)
         same_file(two, self.trained(artifact, "emulated-two", "-np", 2), "two ranks")

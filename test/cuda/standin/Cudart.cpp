@@ -6,7 +6,6 @@
 #include "test/ptx/Emulator.h"
 
 #include <cstring>
-#include <utility>
 
 namespace dlc::rt::cudart {
 
@@ -256,18 +255,7 @@ Status cudaEventRecord(Event event, Stream stream) {
 Status cudaEventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   return call([&](Gpu &gpu) { return gpu.record(event, stream, flags == externalRecord); });
 }
-/// What has not run is not ready the first time, and has run the second.
-Status cudaEventQuery(Event event) {
-  return callOutsideOfCaptures([&](Gpu &gpu) {
-    static Tasks::Task asked = 0;
-    if (event->capture)
-      return status::capturedEvent;
-    if (!gpu.hasRun(*event->stamp) &&
-        std::exchange(asked, event->stamp->task) != event->stamp->task)
-      return status::notReady;
-    return gpu.run(event->stamp->task);
-  });
-}
+Status cudaEventQuery(Event event) { return Gpu::get().query(event); }
 Status cudaEventSynchronize(Event event) {
   return callOutsideOfCaptures([&](Gpu &gpu) {
     return event->capture ? status::capturedEvent : gpu.run(event->stamp->task);

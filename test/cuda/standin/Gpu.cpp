@@ -133,6 +133,25 @@ cudart::Status Gpu::runDefault() {
   return attempt([&] { tasks.run(defaultStream.last); });
 }
 
+cudart::Status Gpu::query(cudart::Event event) {
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock || goesOn)
+    return status::notReady;
+  if (!failure.empty())
+    return lastStatus = status::launchFailure;
+  if (event->capture || invalidateCapture())
+    return lastStatus = status::capturedEvent;
+  if (hasRun(*event->stamp))
+    return status::success;
+  goesOn = true;
+  std::thread([this, task = event->stamp->task] {
+    std::scoped_lock<std::mutex> alone(mutex);
+    run(task);
+    goesOn = false;
+  }).detach();
+  return status::notReady;
+}
+
 cudart::Status Gpu::run(const Tasks::Task &task) {
   return attempt([&] { tasks.run({task}); });
 }

@@ -9,6 +9,7 @@
 #include "test/cuda/standin/Memory.h"
 #include "test/cuda/standin/Tasks.h"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -112,6 +113,9 @@ public:
   cudart::Status runAll();
   cudart::Status runDefault();
   cudart::Status run(const Tasks::Task &task);
+  /// Whether an event's last record has run. If not, the device goes on by itself. Not to be called
+  /// within `call`: it does not wait for the device.
+  cudart::Status query(cudart::Event event);
   bool hasRun(const Stamp &stamp) const { return !tasks.isPending(stamp.task); }
 
   cudart::Stream makeStream();
@@ -129,6 +133,7 @@ private:
   cudart::Status attempt(const std::function<void()> &body);
 
   std::mutex mutex;
+  std::atomic<bool> goesOn = false; // by itself
   std::string failure;
   cudart::Status lastStatus = status::success;
   Tasks tasks;

@@ -28,22 +28,24 @@ struct Meeting {
   float shown[mostRanks][chunk];
 };
 
-/// Until all have come, or for as long as $DLC_STANDIN_PATIENCE says, in seconds.
-void meet(Meeting &meeting, int ranks) {
+/// Does nothing until a condition holds, or the communicator is told to end.
+template <typename Condition> void pause(const std::atomic<bool> &ends, Condition isOver) {
+  while (!isOver()) {
+    usleep(50);
+    if (ends)
+      throw Error(ErrorCode::Peer, "a collective was told to end");
+  }
+}
+
+/// Until all have come.
+void meet(Meeting &meeting, int ranks, const std::atomic<bool> &ends) {
   uint32_t round = meeting.round;
   if (meeting.arrived.fetch_add(1) + 1 == static_cast<uint32_t>(ranks)) {
     meeting.arrived = 0;
     meeting.round.fetch_add(1);
     return;
   }
-  const char *patience = std::getenv("DLC_STANDIN_PATIENCE");
-  double seconds = patience ? std::atof(patience) : 300;
-  auto begin = std::chrono::steady_clock::now();
-  while (meeting.round == round) {
-    usleep(50);
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds)
-      throw Error(ErrorCode::Peer, "a rank did not come to a collective");
-  }
+  pause(ends, [&] { return meeting.round != round; });
 }
 
 Meeting *openMeeting(const char *name, bool isFirst) {
@@ -62,23 +64,28 @@ namespace dlc::rt::nccl {
 struct CommunicatorState {
   Meeting *meeting;
   int ranks, rank;
+  int64_t most = -1; // collectives that this rank takes part in; -1: in all
+  std::atomic<bool> ends = false;
+  int64_t started = 0;
 };
 } // namespace dlc::rt::nccl
 
 /// In place, chunk by chunk, beginning with the last rank.
-static void addUp(Gpu &gpu, const CommunicatorState &ranks, void *memory, size_t count) {
+static void addUp(Gpu &gpu, CommunicatorState &ranks, void *memory, size_t count) {
+  if (ranks.started++ == ranks.most)
+    pause(ranks.ends, [] { return false; });
   auto *values = reinterpret_cast<float *>(gpu.memory.at(memory, count * sizeof(float)).data());
   for (size_t begin = 0; begin < count; begin += chunk) {
     size_t size = std::min(chunk, count - begin);
     std::memcpy(ranks.meeting->shown[ranks.rank], values + begin, size * sizeof(float));
-    meet(*ranks.meeting, ranks.ranks);
+    meet(*ranks.meeting, ranks.ranks, ranks.ends);
     for (size_t i = 0; i < size; ++i) {
       float sum = ranks.meeting->shown[ranks.ranks - 1][i];
       for (int rank = ranks.ranks - 2; rank >= 0; --rank)
         sum += ranks.meeting->shown[rank][i];
       values[begin + i] = sum;
     }
-    meet(*ranks.meeting, ranks.ranks);
+    meet(*ranks.meeting, ranks.ranks, ranks.ends);
   }
 }
 
@@ -100,10 +107,17 @@ Status ncclCommInitRank(Communicator *made, int ranks, UniqueId id, int rank) {
   Meeting *meeting = openMeeting(id.bytes.data(), false);
   if (!meeting)
     return systemError;
-  meet(*meeting, ranks);
+  auto *communicator = new CommunicatorState{meeting, ranks, rank};
+  meet(*meeting, ranks, communicator->ends);
   if (rank == 0)
     shm_unlink(id.bytes.data());
-  *made = new CommunicatorState{meeting, ranks, rank};
+  // RANK:COUNT: that rank takes part in so many collectives only.
+  int stalled = -1;
+  long count = 0;
+  const char *stall = std::getenv("DLC_STANDIN_STALL");
+  if (stall && std::sscanf(stall, "%d:%ld", &stalled, &count) == 2 && stalled == rank)
+    communicator->most = count;
+  *made = communicator;
   return success;
 }
 
@@ -118,18 +132,21 @@ Status ncclCommDestroy(Communicator communicator) {
   return success;
 }
 
-/// What is under way ends by itself.
-Status ncclCommAbort(Communicator) { return success; }
+/// What is under way reads the communicator until it has ended, which is soon.
+Status ncclCommAbort(Communicator communicator) {
+  communicator->ends = true;
+  return success;
+}
 
 Status ncclAllReduce(const void *from, void *to, size_t count, DataType type, Reduction reduction,
                      Communicator communicator, dlc::rt::cudart::Stream stream) {
   if (from != to || type != DataType::Float32 || reduction != Reduction::Sum)
     return invalidUsage;
-  CommunicatorState ranks = *communicator;
   return Gpu::get().call(true,
                          [&](Gpu &gpu) {
-                           gpu.enqueue(stream,
-                                       [&gpu, ranks, to, count] { addUp(gpu, ranks, to, count); });
+                           gpu.enqueue(stream, [&gpu, communicator, to, count] {
+                             addUp(gpu, *communicator, to, count);
+                           });
                            return status::success;
                          }) == status::success
              ? success
