@@ -644,6 +644,10 @@ void ProgramVerifier::run() {
   for (uint32_t i = 0; i < collectives.size(); ++i)
     if (collectives[i].state != State::Done)
       faultInSignature("collective " + std::to_string(i) + " is never completed");
+  // Each is recorded, so that there are no more than instructions.
+  if (program.events() != recorded.size() && !faults.full())
+    faultInSignature("has " + std::to_string(program.events()) + " events and records " +
+                     std::to_string(recorded.size()));
   verifyMembers();
   for (const auto &[bucket, counts] : summed)
     faultInSignature("buffer " + std::to_string(bucket) +

@@ -45,6 +45,7 @@ def main():
     watched = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(loaded / "of")}
     model = moved / "models" / "mnist_cnn.dl"
     run("dlc", "compile", model, "--set", "batch=8", "--threads=1", "-o", "m.dlx", **watched)
+    check("cuDNN" in run("dlc-run", "--check"), "the bundle knows no GPUs")
     train = ["train", "m.dlx", *data, "--threads", 1, "--steps", 3]
     run("dlc-run", *train, "--run", "one", **watched)
     run("dlc-run", "predict", "m.dlx", *data[:2], "--threads", 1, "--init", "one/last.safetensors", "-o", "made", **watched)

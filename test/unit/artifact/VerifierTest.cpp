@@ -441,6 +441,8 @@ static const FaultCase faultCases[] = {
      },
      "before it is recorded"},
     {"EventUnknown", [](TinyArtifact &t) { t.program().events = 0; }, "records event 1"},
+    {"EventNeverRecorded", [](TinyArtifact &t) { t.program().events = 4000000000; },
+     "has 4000000000 events and records "},
     {"CopyTypes",
      [](TinyArtifact &t) {
        t.root.arenas[2]->bytes = 192;
