@@ -1,6 +1,7 @@
-// A block decodes the number of each of its items; a thread, its iterations inside of it. Several
-// of a thread's iterations are computed before any is stored, so that their loads are under way
-// together: the compiler may not move a load ahead of a store that could change it.
+// A block decodes the number of each of its items; a thread, its iterations inside of it. What is
+// the same in all of a thread's iterations, such as a channel's factors, is computed ahead of them.
+// Several iterations are computed before any is stored, so that their loads are under way together:
+// the compiler may not move a load ahead of a store that could change it.
 
 #include "passes/codegen/gpu/EmitStage.h"
 
@@ -14,6 +15,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -40,13 +42,15 @@ private:
   void emitItems();
   void emitItem(Value item);
   void emitPoints(LoopIndices at);
-  void emitRun(LoopIndices at, Value first, int64_t count);
+  void emitRun(const LoopIndices &at, const PointValues &known, Value first, int64_t count);
   void emitReductions(LoopIndices at);
   void storeResults(LoopIndices at, ArrayRef<Value> sums);
   void guarded(LoopIndices &at, llvm::function_ref<void()> body);
-  int64_t iterationsTogether() const;
+  int64_t iterationsTogether(const llvm::SmallBitVector &isKnown) const;
 
-  PointValues evaluate(LoopIndices &at);
+  llvm::SmallBitVector nodesWithout(ArrayRef<unsigned> loops) const;
+  PointValues evaluateAhead(const llvm::SmallBitVector &nodes, LoopIndices &at);
+  PointValues evaluate(PointValues known, LoopIndices &at);
   void evaluate(PointValues &values, unsigned first, unsigned last, LaneMemory &from,
                 LoopIndices &at);
   Value evaluateLane(const ClusterNode &node, PointValues &values, int64_t lane, LoopIndices &at);
@@ -70,6 +74,10 @@ private:
   LaneMemory memory;
   LLVM::LLVMFuncOp function;
   Value keptThread, reducedThread;
+  // Of a stage without reductions: what of the kept iterations changes from one of a thread's to
+  // the next one, and how far that is.
+  SmallVector<unsigned> rowLoops;
+  int64_t rowThreads = 1;
   DenseMap<Operation *, LLVM::GlobalOp> tables;
 };
 } // namespace
@@ -138,9 +146,10 @@ void StageEmitter::guarded(LoopIndices &at, llvm::function_ref<void()> body) {
   });
 }
 
-int64_t StageEmitter::iterationsTogether() const {
-  int64_t loaded =
-      llvm::count_if(stage.nodes, [](const ClusterNode &node) { return node.kind == Kind::Read; });
+int64_t StageEmitter::iterationsTogether(const llvm::SmallBitVector &isKnown) const {
+  int64_t loaded = 0;
+  for (auto [number, node] : llvm::enumerate(stage.nodes))
+    loaded += node.kind == Kind::Read && !isKnown[number];
   int64_t most = mostLoaded / std::max<int64_t>(1, loaded * threads.lanes);
   int64_t whole = threads.kept / threads.keptThreads;
   if (stage.raggedLoop())
@@ -151,43 +160,59 @@ int64_t StageEmitter::iterationsTogether() const {
   return 1;
 }
 
-/// A stage without reductions: kept iterations alone.
+/// A stage without reductions: kept iterations alone. Where the threads of a block share whole rows
+/// of the innermost loop, each keeps its place in them.
 void StageEmitter::emitPoints(LoopIndices at) {
-  int64_t whole = threads.kept / threads.keptThreads, together = iterationsTogether();
+  rowLoops = stage.innerLoops(/*reduced=*/false);
+  unsigned innermost = stage.loops.size() - 1;
+  int64_t columns = 1;
+  if (rowLoops.size() > 1 && rowLoops.back() == innermost)
+    columns = stage.loops[innermost].extent / threads.lanes;
+  if (threads.keptThreads % columns != 0)
+    columns = 1;
+  Value rowThread = keptThread;
+  if (columns > 1) {
+    rowLoops.pop_back();
+    at.decode(arith::RemUIOp::create(b, keptThread, constant(columns)), innermost, threads.lanes);
+    rowThread = arith::DivUIOp::create(b, keptThread, constant(columns));
+  }
+  rowThreads = threads.keptThreads / columns;
+  llvm::SmallBitVector ahead = nodesWithout(rowLoops);
+  PointValues known = evaluateAhead(ahead, at);
+  int64_t whole = threads.kept / threads.keptThreads, together = iterationsTogether(ahead);
   auto from = [&](Value step) {
-    return sum(arith::MulIOp::create(b, step, constant(threads.keptThreads)), keptThread);
+    return sum(arith::MulIOp::create(b, step, constant(rowThreads)), rowThread);
   };
   if (whole == together)
-    emitRun(at, keptThread, together);
+    emitRun(at, known, rowThread, together);
   else
     scf::ForOp::create(b, constant(0), constant(whole), constant(together), ValueRange(),
                        [&](OpBuilder &, Location, Value step, ValueRange) {
-                         emitRun(at, from(step), together);
+                         emitRun(at, known, from(step), together);
                          scf::YieldOp::create(b);
                        });
   if (threads.kept % threads.keptThreads == 0)
     return;
-  Value last = sum(keptThread, constant(whole * threads.keptThreads));
-  Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, last, constant(threads.kept));
+  Value last = sum(rowThread, constant(whole * rowThreads));
+  Value exists =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, last, constant(threads.kept / columns));
   scf::IfOp::create(b, exists, [&](OpBuilder &, Location) {
-    emitRun(at, last, 1);
+    emitRun(at, known, last, 1);
     scf::YieldOp::create(b);
   });
 }
 
 /// Some of a thread's kept iterations: all are computed, then all are stored.
-void StageEmitter::emitRun(LoopIndices at, Value first, int64_t count) {
-  SmallVector<unsigned> loops = stage.innerLoops(/*reduced=*/false);
+void StageEmitter::emitRun(const LoopIndices &at, const PointValues &known, Value first,
+                           int64_t count) {
   std::vector<LoopIndices> places(count, at);
   std::vector<PointValues> values(count);
-  auto number = [&](int64_t i) {
-    return i == 0 ? first : sum(first, constant(i * threads.keptThreads));
-  };
+  auto number = [&](int64_t i) { return i == 0 ? first : sum(first, constant(i * rowThreads)); };
   for (auto [i, place] : llvm::enumerate(places))
-    place.decode(number(static_cast<int64_t>(i)), loops, threads.lanes);
+    place.decode(number(static_cast<int64_t>(i)), rowLoops, threads.lanes);
   guarded(places.front(), [&] {
     for (auto [place, point] : llvm::zip(places, values))
-      point = evaluate(place);
+      point = evaluate(known, place);
     for (auto [place, point] : llvm::zip(places, values))
       store(point, place);
   });
@@ -200,12 +225,14 @@ void StageEmitter::emitReductions(LoopIndices at) {
   auto reduceAt = [&](Value kept) {
     LoopIndices place = at;
     place.decode(kept, stage.innerLoops(/*reduced=*/false), threads.lanes);
+    SmallVector<unsigned> terms = stage.innerLoops(/*reduced=*/true);
+    PointValues known = evaluateAhead(nodesWithout(terms), place);
     ThreadSums sums = reduction.reduce(
         keptThread, reducedThread, [&](Value iteration, ThreadSums run) -> ThreadSums {
           LoopIndices term = place;
-          term.decode(iteration, stage.innerLoops(/*reduced=*/true), threads.lanes);
+          term.decode(iteration, terms, threads.lanes);
           auto body = [&] {
-            PointValues values = evaluate(term);
+            PointValues values = evaluate(known, term);
             store(values, term);
             return accumulate(values, run, term);
           };
@@ -277,20 +304,50 @@ Value StageEmitter::bufferOf(unsigned buffer) {
   return function.getArgument(llvm::find(buffers, buffer) - buffers.begin());
 }
 
-PointValues StageEmitter::evaluate(LoopIndices &at) {
+/// Nodes that are the same whatever the indices of some loops and of one with a shorter last item,
+/// whose indices need not exist; none of the epilogue.
+llvm::SmallBitVector StageEmitter::nodesWithout(ArrayRef<unsigned> loops) const {
+  SmallVector<unsigned> moving(loops);
+  if (std::optional<unsigned> ragged = stage.raggedLoop())
+    moving.push_back(*ragged);
+  auto isFixed = [&](const LinearForm &form) {
+    return llvm::all_of(moving, [&](unsigned loop) { return form.weights[loop] == 0; });
+  };
+  llvm::SmallBitVector fixed(stage.nodes.size());
+  for (unsigned i = 0; i < stage.epilogue.value_or(stage.nodes.size()); ++i) {
+    const ClusterNode &node = stage.nodes[i];
+    fixed[i] = (!node.form || isFixed(*node.form)) &&
+               llvm::all_of(node.quotients, [&](const Quotient &q) { return isFixed(q.form); }) &&
+               llvm::all_of(node.bounds, [&](const Bound &bound) { return isFixed(bound.form); }) &&
+               !(node.address &&
+                 llvm::any_of(moving,
+                              [&](unsigned loop) { return node.address.isFunctionOfDim(loop); })) &&
+               llvm::all_of(node.operands, [&](unsigned operand) { return fixed[operand]; });
+  }
+  return fixed;
+}
+
+PointValues StageEmitter::evaluateAhead(const llvm::SmallBitVector &nodes, LoopIndices &at) {
   PointValues values(stage.nodes.size());
-  evaluate(values, 0, stage.epilogue.value_or(stage.nodes.size()), memory, at);
+  for (unsigned i : nodes.set_bits())
+    evaluate(values, i, i + 1, memory, at);
   return values;
 }
 
-/// Nodes from the first to before the last, in as many lanes as memory is read in.
+PointValues StageEmitter::evaluate(PointValues known, LoopIndices &at) {
+  evaluate(known, 0, stage.epilogue.value_or(stage.nodes.size()), memory, at);
+  return known;
+}
+
+/// Nodes from the first to before the last, in as many lanes as memory is read in. Those that have
+/// a value are known.
 void StageEmitter::evaluate(PointValues &values, unsigned first, unsigned last, LaneMemory &from,
                             LoopIndices &at) {
   for (unsigned i = first; i < last; ++i) {
     const ClusterNode &node = stage.nodes[i];
     LaneValues &own = values[i];
-    if (node.kind == Kind::Reduced)
-      continue; // known
+    if (!own.empty())
+      continue;
     if (node.kind == Kind::Read || node.kind == Kind::Table) {
       Value base = node.kind == Kind::Read ? bufferOf(node.buffer) : tableOf(node.op);
       own = from.load(node, base, at);
