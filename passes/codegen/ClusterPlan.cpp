@@ -44,7 +44,8 @@ public:
       if (auto reduction = value.getDefiningOp<nn::ReductionOpInterface>())
         reductions.insert(reduction);
     for (auto reduction : cluster.getOps<nn::ReductionOpInterface>())
-      reductions.insert(reduction);
+      if (!reduction->use_empty())
+        reductions.insert(reduction);
   }
   FailureOr<ClusterPlan> run();
   /// Of a stored plan: whether it has such loops as the body can have.
@@ -245,6 +246,7 @@ LogicalResult ClusterPlanner::planNest(RankedTensorType type) {
 bool ClusterPlanner::isEpilogue(Value value) const {
   bool isPossible = !limits || limits->epilogues;
   return isPossible && !reductions.empty() && !isReduction(value) &&
+         !reducedDims(reductions.front()).empty() &&
          nn::haveOneSpace(nn::tensorType(value), nn::tensorType(reductions.front()->getResult(0)));
 }
 
@@ -453,7 +455,7 @@ static LogicalResult verifyEpilogue(Block &cluster, bool isPossible) {
     for (Value operand : op.getOperands())
       if (Operation *before = behind.lookup(operand))
         reduction = before;
-    if (reduction && !isPossible)
+    if (reduction && (!isPossible || reducedDims(reduction).empty()))
       return reduction->emitOpError("is read in its own cluster, but reductions end one");
     if (reduction && (!op.hasTrait<nn::Elementwise>() ||
                       !nn::haveOneSpace(nn::tensorType(op.getResult(0)),

@@ -181,19 +181,19 @@ StringRef ClusterGrouper::disagreement(const Group &a, const Group &b) const {
 
 /// True if a group can be the epilogue of another.
 bool ClusterGrouper::mayFollow(const Group &group, const Group &reducing) const {
-  return rules.knowsEpilogues() && reducing.kept && !group.kept && group.elementwise &&
-         nn::haveOneSpace(group.space, reducing.kept);
+  return rules.knowsEpilogues() && reducing.kept && !reducing.reducedDims.empty() && !group.kept &&
+         group.elementwise && nn::haveOneSpace(group.space, reducing.kept);
 }
 
 bool ClusterGrouper::isInEpilogue(unsigned position, RankedTensorType kept) const {
   Operation *op = ops[position];
-  return !isa<nn::ReductionOpInterface>(op) &&
+  return !isa<nn::ReductionOpInterface>(op) && rules.knowsEpilogues() &&
          nn::haveOneSpace(nn::tensorType(op->getResult(0)), kept);
 }
 
 /// True if anything of two groups other than an epilogue wants the result of a reduction of either.
 bool ClusterGrouper::readsReduction(unsigned a, unsigned b) const {
-  RankedTensorType kept = all[a].kept ? all[a].kept : all[b].kept;
+  const Group &reducing = all[a].kept ? all[a] : all[b];
   SmallVector<unsigned> behind(all[a].reductions);
   llvm::append_range(behind, all[b].reductions);
   llvm::SmallDenseSet<unsigned> seen;
@@ -201,7 +201,7 @@ bool ClusterGrouper::readsReduction(unsigned a, unsigned b) const {
     for (unsigned user : graph->users(behind.pop_back_val())) {
       if (graph->find(user) != a && graph->find(user) != b)
         continue;
-      if (!isInEpilogue(user, kept))
+      if (reducing.reducedDims.empty() || !isInEpilogue(user, reducing.kept))
         return true;
       if (seen.insert(user).second)
         behind.push_back(user);

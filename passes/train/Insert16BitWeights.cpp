@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -26,6 +27,9 @@ struct Insert16BitWeightsPass : dlc::impl::Insert16BitWeightsBase<Insert16BitWei
       return signalPassFailure();
     SymbolTable symbols(model);
     for (auto program : model.getBody().getOps<ProgramOp>())
+      for (auto assign : program.getBody().getOps<AssignOp>())
+        assigned.insert(assign.getVariable());
+    for (auto program : model.getBody().getOps<ProgramOp>())
       for (auto cast : llvm::make_early_inc_range(program.getBody().getOps<CastOp>()))
         if (VariableOp parameter = parameterBehind(cast, symbols))
           readCopy(cast, copyOf(parameter, tensorType(cast.getY()).getElementType(), symbols));
@@ -33,6 +37,7 @@ struct Insert16BitWeightsPass : dlc::impl::Insert16BitWeightsBase<Insert16BitWei
       for (auto assign : llvm::make_early_inc_range(program.getBody().getOps<AssignOp>()))
         assignCopies(assign, symbols);
     copies.clear();
+    assigned.clear();
   }
 
 private:
@@ -54,10 +59,13 @@ private:
         return copy;
     std::string name;
     llvm::raw_string_ostream(name) << parameter.getSymName() << "." << element;
-    // Made by an earlier run, which has assigned it, too.
-    auto known = symbols.lookup<VariableOp>(name);
-    if (known && known.getKind() == VariableKind::Copy)
+    // Made by an earlier run.
+    if (auto known = symbols.lookup<VariableOp>(name);
+        known && isCopyOf(known, parameter, element)) {
+      if (!assigned.contains(name))
+        copies[parameter].push_back(known);
       return known;
+    }
     OpBuilder behind(parameter.getContext());
     behind.setInsertionPointAfter(parameter);
     auto zero = InitializerAttr::get(&getContext(), InitializerKind::Constant, 0, 0);
@@ -68,6 +76,12 @@ private:
     symbols.insert(copy);
     copies[parameter].push_back(copy);
     return copy;
+  }
+
+  static bool isCopyOf(VariableOp copy, VariableOp parameter, Type element) {
+    auto type = cast<RankedTensorType>(parameter.getType());
+    return copy.getKind() == VariableKind::Copy && copy.getType() == type.clone(element) &&
+           copy.getOwnerAttr() == FlatSymbolRefAttr::get(parameter.getSymNameAttr());
   }
 
   static void readCopy(CastOp cast, VariableOp copy) {
@@ -92,6 +106,7 @@ private:
     }
   }
 
-  llvm::MapVector<Operation *, SmallVector<VariableOp, 1>> copies; // by parameter
+  llvm::MapVector<Operation *, SmallVector<VariableOp, 1>> copies; // to be assigned, by parameter
+  llvm::StringSet<> assigned;                                      // variables
 };
 } // namespace

@@ -26,7 +26,7 @@ void requireOwnGpus(ControlPlane &control, const CudaContext &context) {
 NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
     : control(control), cuda(context.cuda()), library(requireLibrary(nccl::open)) {
   requireOwnGpus(control, context);
-  setenv("NCCL_ALGO", "^NVLS", /*overwrite=*/0);
+  setenv("NCCL_ALGO", "^NVLS,NVLSTree", /*overwrite=*/0);
   nccl::UniqueId id{};
   if (control.rank() == 0)
     library.require(library.getUniqueId(&id), "start NCCL");

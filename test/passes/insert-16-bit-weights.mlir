@@ -97,3 +97,31 @@ nn.model @later attributes {stage = "schedule", batch = 2 : i64} {
     nn.assign @w.bf16, %r : tensor<2xbf16>
   }
 }
+
+// -----
+
+// Another parameter's copy is none of this one, whatever its name; one that nobody assigns is assigned.
+// CHECK-LABEL: nn.model @others
+nn.model @others attributes {stage = "schedule", batch = 2 : i64} {
+  nn.variable @v : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @u : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @u.bf16 : tensor<2xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>, owner = @u}
+  // CHECK: nn.variable @w : tensor<2xf32>
+  // CHECK-NEXT: nn.variable @[[COPY:.*]] : tensor<2xbf16> {{.*}}owner = @w
+  // CHECK-NEXT: nn.variable @w.bf16 : tensor<2xbf16> {{.*}}owner = @v
+  nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
+  nn.variable @w.bf16 : tensor<2xbf16> {kind = #nn<kind copy>, init = #nn.init<constant, 0.0, 0.0>, owner = @v}
+  nn.program @train(%x: tensor<2xf32> {nn.input = "x"}) {
+    // CHECK: nn.read @[[COPY]] :
+    // CHECK-NEXT: nn.read @u.bf16
+    %w = nn.read @w : tensor<2xf32>
+    %d = nn.cast %w : (tensor<2xf32>) -> tensor<2xbf16>
+    %u = nn.read @u : tensor<2xf32>
+    %e = nn.cast %u : (tensor<2xf32>) -> tensor<2xbf16>
+    %f = nn.add %d, %e : (tensor<2xbf16>, tensor<2xbf16>) -> tensor<2xbf16>
+    nn.output "y", %f : tensor<2xbf16>
+    // CHECK: nn.assign @u,
+    // CHECK: nn.assign @u.bf16,
+    nn.assign @u, %x : tensor<2xf32>
+  }
+}

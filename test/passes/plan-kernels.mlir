@@ -185,6 +185,36 @@ nn.model @moved attributes {stage = "schedule", target = "test:small", threads =
 
 // -----
 
+// One that nobody reads is none; one over no dimension has no epilogue.
+// CHECK-LABEL: nn.model @unread
+nn.model @unread attributes {stage = "schedule", target = "test:rules", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x8xf32> {nn.input = "x"}) {
+    // CHECK: stages = [#nn.stage<extent = 1, chunk = 1, buffers = [0, 1], reads = 1, bytes = 256, flops = 32>]
+    %y = nn.fused (%a = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %s = nn.reduce_sum %a {dims = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+      %e = nn.exp %a : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      nn.yield %e : tensor<4x8xf32>
+    }
+    nn.output "y", %y : tensor<4x8xf32>
+  }
+}
+
+// -----
+
+nn.model @nothing attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
+  nn.program @predict(%x: tensor<4x8xf32> {nn.input = "x"}) {
+    %y = nn.fused (%a = %x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+      // expected-error @below {{is read in its own cluster, but reductions end one}}
+      %s = nn.reduce_sum %a {dims = array<i64>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      %e = nn.exp %s : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      nn.yield %e : tensor<4x8xf32>
+    }
+    nn.output "y", %y : tensor<4x8xf32>
+  }
+}
+
+// -----
+
 nn.model @twice attributes {stage = "schedule", target = "test:small", threads = 1 : i64, math = "fast"} {
   nn.program @predict(%x: tensor<4x4xf32> {nn.input = "x"}) {
     // expected-error @below {{yields a reduction twice}}

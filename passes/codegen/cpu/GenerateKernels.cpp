@@ -99,7 +99,10 @@ LogicalResult dlc::emitClusters(nn::ModelOp model, const CodeTarget &target,
     FailureOr<ClusterPlan> plan = restoreCluster(cluster);
     if (failed(plan))
       return failure();
-    if (llvm::any_of(plan->stages, [](const StagePlan &stage) { return stage.epilogue; }))
+    auto isUnknown = [](const StagePlan &stage) {
+      return stage.epilogue || llvm::any_of(stage.writes, [](auto &w) { return !w.isStored; });
+    };
+    if (llvm::any_of(plan->stages, isUnknown))
       return refusePlan(cluster);
     markNonTemporal(*plan, cluster);
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {

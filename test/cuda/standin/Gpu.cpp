@@ -38,7 +38,7 @@ Gpu::Gpu() : tasks(seed()) {}
 
 int Gpu::count() {
   const char *count = std::getenv("DLC_STANDIN_GPUS");
-  return count ? std::atoi(count) : 1;
+  return count ? static_cast<int>(std::strtol(count, nullptr, 10)) : 1;
 }
 
 Gpu &Gpu::get() {

@@ -112,11 +112,12 @@ Status ncclCommInitRank(Communicator *made, int ranks, UniqueId id, int rank) {
   if (rank == 0)
     shm_unlink(id.bytes.data());
   // RANK:COUNT: that rank takes part in so many collectives only.
-  int stalled = -1;
-  long count = 0;
-  const char *stall = std::getenv("DLC_STANDIN_STALL");
-  if (stall && std::sscanf(stall, "%d:%ld", &stalled, &count) == 2 && stalled == rank)
-    communicator->most = count;
+  if (const char *stall = std::getenv("DLC_STANDIN_STALL")) {
+    char *end = nullptr;
+    long stalled = std::strtol(stall, &end, 10);
+    if (*end == ':' && stalled == rank)
+      communicator->most = std::strtol(end + 1, nullptr, 10);
+  }
   *made = communicator;
   return success;
 }
