@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <exception>
 
 namespace dlc::rt {
 namespace {
@@ -76,6 +77,8 @@ CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
 }
 
 CudaExecutable::~CudaExecutable() {
+  if (device.peers && std::uncaught_exceptions() > 0)
+    device.peers->abandon(); // peers may not come to what has started
   cuda.deviceSynchronize();
   for (const auto &[kind, graph] : graphs)
     if (graph)

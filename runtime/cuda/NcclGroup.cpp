@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace dlc::rt {
 namespace {
@@ -81,10 +82,13 @@ void NcclGroup::await(cudart::Event event, const std::string &doing) {
 
 /// Ending the communicator waits for captured graphs to be gone, which others have, but what runs
 /// hears of it before.
+void NcclGroup::abandon() noexcept {
+  if (nccl::Communicator lost = std::exchange(communicator, nullptr))
+    std::thread([abort = library.commAbort, lost] { abort(lost); }).detach();
+}
+
 void NcclGroup::fail(const std::string &reason) {
-  std::thread([abort = library.commAbort, lost = std::exchange(communicator, nullptr)] {
-    abort(lost);
-  }).detach();
+  abandon();
   throw Error(ErrorCode::Peer, reason);
 }
 

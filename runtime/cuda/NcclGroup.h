@@ -29,6 +29,9 @@ public:
   /// NCCL has lost one; what runs on the device has been told to end then.
   void await(cudart::Event event, const std::string &doing);
 
+  /// Tells what runs on the device to end: nobody may wait for peers any more.
+  void abandon() noexcept;
+
 private:
   [[noreturn]] void fail(const std::string &reason);
 

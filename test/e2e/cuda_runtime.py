@@ -80,6 +80,8 @@ class Pair(Case):
         # Of two ranks: sums of two numbers have one order.
         two = self.trained_on_gpu(artifact, "two", "-np", 2)
         same_file(two, self.trained(artifact, "emulated-two", "-np", 2), "two ranks")
+        same_file(self.trained_on_gpu(artifact, "two-parts", "-np", 2, "--accumulate", 2),
+                  self.trained(artifact, "emulated-two-parts", "-np", 2, "--accumulate", 2), "micro-batches of two ranks")
         self.trained_on_gpu(artifact, "two-cut", "-np", 2, steps=2)
         same_file(self.trained_on_gpu(artifact, "two-cut", "-np", 2, "--resume"), two, "a run of two ranks that was cut")
 
