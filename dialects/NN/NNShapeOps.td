@@ -143,8 +143,9 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTer
   let summary = "a cluster that becomes one generated kernel";
   let description = [{
     The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, gradients of pooling, iota
-    and constants over one iteration space, or one data movement (concat, slice, pad, transpose), pooling or matrix
-    product. Results are what nn.yield names.
+    and constants over one iteration space, or one data movement (concat, slice, pad, transpose, repeat), pooling or
+    matrix product. Behind reductions there may be elementwise ops over what these keep: their epilogue. Results are what
+    nn.yield names.
 
     ```mlir
     %y = nn.fused (%a = %x, %b = %z) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32> {

@@ -51,7 +51,7 @@ def Fuse : Pass<"dlc-fuse", "::dlc::nn::ModelOp"> {
     Precondition: layouts assigned, composites lowered. Effect: a relu that alone reads a convolution or matrix product
     becomes its epilogue if a kernel takes it for less than a pass; every op that generated code runs, by price where a
     library could, goes into an nn.fused. A cluster has one iteration space and may end in reductions over common
-    dimensions; constants, iotas, broadcasts, slices and pads are copied into every cluster that uses them. Pooling
+    dimensions, and, where the target's emitter knows that, in what is computed with their results; constants, iotas, broadcasts, slices and pads are copied into every cluster that uses them. Pooling
     whose windows tile channels-innermost memory is generated: its gradient is pointwise then.
 
     ```mlir
