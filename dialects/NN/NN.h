@@ -76,6 +76,8 @@ inline constexpr int64_t maxRank = 5;
 inline constexpr int64_t maxElements = int64_t{1} << 40;
 /// Places at most that nn.repeat has for an element in generated code: each is a store.
 inline constexpr int64_t mostRepeats = 32;
+/// True if there are no more.
+bool areFewRepeats(llvm::ArrayRef<int64_t> times);
 
 /// True for a ranked tensor of static shape within the limits, padding lanes included, with a
 /// #nn.layout or no encoding.

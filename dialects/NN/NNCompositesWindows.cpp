@@ -147,19 +147,16 @@ static Value spreadWindows(OpChain &ops, Value dy, size_t dim, const LineWindows
 
 //===- Tiles ----------------------------------------------------------------------------------===//
 
-/// Whether tiles of these extents are few enough elements.
-static bool isSmall(ArrayRef<int64_t> tile) {
-  int64_t elements = 1;
-  return llvm::all_of(tile, [&](int64_t extent) {
-    return (elements *= std::min(extent, mostRepeats + 1)) <= mostRepeats;
-  });
+/// Whether nothing lies around the image.
+template <typename Op> static bool hasNoPadding(Op op) {
+  auto isZero = [](int64_t padding) { return padding == 0; };
+  return llvm::all_of(op.getPaddingLow(), isZero) && llvm::all_of(op.getPaddingHigh(), isZero);
 }
 
-/// Whether windows lie beside each other, without padding.
+/// Whether windows lie beside each other and have few elements; the image may have more than all of
+/// them, unlike where windowsTile.
 template <typename Op> static bool areTiles(Op op) {
-  auto isZero = [](int64_t padding) { return padding == 0; };
-  return op.getKernel() == op.getStrides() && llvm::all_of(op.getPaddingLow(), isZero) &&
-         llvm::all_of(op.getPaddingHigh(), isZero) && isSmall(op.getKernel());
+  return op.getKernel() == op.getStrides() && hasNoPadding(op) && areFewRepeats(op.getKernel());
 }
 
 /// Sums of tiles of an image as large as `shape` after that. Those along the first spatial
@@ -228,23 +225,22 @@ template <typename Op> static Value windowSizes(OpChain &ops, Op op, Value poole
 /// Whether there is one window, which is the whole image. Its mean needs no lines, and so the image
 /// can have any layout.
 template <typename Op> static bool isGlobal(Op op, Value image) {
-  auto isZero = [](int64_t padding) { return padding == 0; };
-  return op.getKernel() == tensorType(image).getShape().drop_front(2) &&
-         llvm::all_of(op.getPaddingLow(), isZero) && llvm::all_of(op.getPaddingHigh(), isZero);
+  return op.getKernel() == tensorType(image).getShape().drop_front(2) && hasNoPadding(op);
 }
 
 SmallVector<Value> AvgPoolOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   Value sum = ops.atLeastF32(getX());
-  bool global = isGlobal(*this, getX()), tiles = !global && areTiles(*this);
-  if (tiles)
-    sum = sumTiles(ops, sum, getKernel(), tensorType(getY()).getShape());
-  if (global) {
+  ArrayRef<int64_t> shape = tensorType(getY()).getShape();
+  if (isGlobal(*this, getX())) {
     auto spatial = llvm::to_vector(llvm::seq<int64_t>(2, tensorType(sum).getRank()));
-    sum = ops.reshaped(ops.sum(sum, spatial), tensorType(getY()).getShape());
+    sum = ops.reshaped(ops.sum(sum, spatial), shape);
+  } else if (areTiles(*this)) {
+    sum = sumTiles(ops, sum, getKernel(), shape);
+  } else {
+    for (size_t d = 0; d < getKernel().size(); ++d)
+      sum = sumWindows(ops, sum, d + 2, windowsAlong(*this, d, shape));
   }
-  for (size_t d = 0; d < getKernel().size() && !global && !tiles; ++d)
-    sum = sumWindows(ops, sum, d + 2, windowsAlong(*this, d, tensorType(getY()).getShape()));
   Value mean = ops.make<DivOp>(sum, windowSizes(ops, *this, sum, getX()));
   return {ops.cast(mean, tensorType(getY()).getElementType())};
 }
@@ -254,17 +250,17 @@ SmallVector<Value> AvgPoolGradOp::decompose(OpBuilder &builder) {
   Value dy = ops.atLeastF32(getDy());
   Value dx = ops.make<DivOp>(dy, windowSizes(ops, *this, dy, getDx()));
   ArrayRef<int64_t> shape = tensorType(getDx()).getShape();
-  bool global = isGlobal(*this, getDx()), tiles = !global && areTiles(*this);
-  if (tiles)
-    dx = spreadTiles(ops, dx, getKernel(), shape);
-  if (global) {
+  if (isGlobal(*this, getDx())) {
     auto type = RankedTensorType::get(shape, tensorType(dx).getElementType());
     dx = BroadcastOp::create(ops.builder, ops.loc, type, ops.reshaped(dx, shape.take_front(2)),
                              ops.builder.getDenseI64ArrayAttr({0, 1}));
+  } else if (areTiles(*this)) {
+    dx = spreadTiles(ops, dx, getKernel(), shape);
+  } else {
+    for (size_t d = 0; d < getKernel().size(); ++d)
+      dx = spreadWindows(ops, dx, d + 2, windowsAlong(*this, d, tensorType(getDy()).getShape()),
+                         shape[d + 2]);
   }
-  for (size_t d = 0; d < getKernel().size() && !global && !tiles; ++d)
-    dx = spreadWindows(ops, dx, d + 2, windowsAlong(*this, d, tensorType(getDy()).getShape()),
-                       shape[d + 2]);
   return {ops.cast(dx, tensorType(getDx()).getElementType())};
 }
 
@@ -355,7 +351,7 @@ static Value reduced(OpChain &ops, Value dy, size_t dim, int64_t scale, bool lin
 
 SmallVector<Value> UpsampleOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
-  if (!getLinear() && isSmall(getScale()))
+  if (!getLinear() && areFewRepeats(getScale()))
     return {spreadTiles(ops, getX(), getScale(), tensorType(getY()).getShape())};
   Value y = getLinear() ? ops.atLeastF32(getX()) : getX();
   for (auto [d, scale] : llvm::enumerate(getScale()))
@@ -366,7 +362,7 @@ SmallVector<Value> UpsampleOp::decompose(OpBuilder &builder) {
 SmallVector<Value> UpsampleGradOp::decompose(OpBuilder &builder) {
   OpChain ops(builder, *this);
   Value dx = ops.atLeastF32(getDy());
-  if (!getLinear() && isSmall(getScale())) {
+  if (!getLinear() && areFewRepeats(getScale())) {
     dx = sumTiles(ops, dx, getScale(), tensorType(getDx()).getShape());
     return {ops.cast(dx, tensorType(getDx()).getElementType())};
   }

@@ -220,6 +220,13 @@ LogicalResult RepeatOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 
 LogicalResult RepeatOp::verify() { return success(); }
 
+bool dlc::nn::areFewRepeats(ArrayRef<int64_t> times) {
+  int64_t places = 1;
+  return llvm::all_of(times, [&](int64_t count) {
+    return (places *= std::min(count, mostRepeats + 1)) <= mostRepeats;
+  });
+}
+
 LogicalResult PadOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
                                       SmallVectorImpl<Type> &types) {
   auto from = tensorType(adaptor.getX());

@@ -1,5 +1,6 @@
 // The stages of a cluster: one nest over the type that is reduced or yielded, a second one that
-// combines the partial results of a reduction, or one per run of inputs of a concatenation. Which
+// combines the partial results of a reduction, or one per run of inputs of a concatenation. The one
+// that has whole results of reductions has their epilogue, too: what is computed with them. Which
 // nodes a stage has is decided in StageBuilder, how its loops run in LoopPlan: by the limits of the
 // target, or as a stored plan has it.
 
@@ -424,11 +425,8 @@ static LogicalResult verifyRepeat(nn::RepeatOp repeat) {
   auto yield = dyn_cast<nn::YieldOp>(repeat->getBlock()->back());
   if (!yield || yield.getValues() != repeat->getResults() || !repeat->hasOneUse())
     return repeat.emitOpError("is not the only result of its cluster");
-  int64_t places = 1;
-  for (int64_t times : repeat.getTimes())
-    if ((places *= std::min(times, nn::mostRepeats + 1)) > nn::mostRepeats)
-      return repeat.emitOpError("writes each element to more than ")
-             << nn::mostRepeats << " places";
+  if (!nn::areFewRepeats(repeat.getTimes()))
+    return repeat.emitOpError("writes each element to more than ") << nn::mostRepeats << " places";
   return success();
 }
 

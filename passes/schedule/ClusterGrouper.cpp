@@ -74,8 +74,9 @@ void ClusterGrouper::addOp(unsigned position) {
     group.kept = std::exchange(group.space, nn::tensorType(op->getOperand(0)));
     group.reductions.push_back(position);
     group.reducedDims.assign(reduction.getDims().begin(), reduction.getDims().end());
-  } else
+  } else {
     group.elementwise = op->hasTrait<nn::Elementwise>();
+  }
   group.closed = op->hasTrait<nn::StaysAlone>();
   if (counting.contains(op))
     group.part = StepPart::Count;
@@ -185,9 +186,10 @@ bool ClusterGrouper::mayFollow(const Group &group, const Group &reducing) const 
          group.elementwise && nn::haveOneSpace(group.space, reducing.kept);
 }
 
-bool ClusterGrouper::isInEpilogue(unsigned position, RankedTensorType kept) const {
-  Operation *op = ops[position];
-  return !isa<nn::ReductionOpInterface>(op) && rules.knowsEpilogues() &&
+/// True of an op that has the space which reductions keep, and so is behind them: unless they
+/// reduce nothing, it is another one than that of what they reduce.
+static bool isBehind(Operation *op, RankedTensorType kept) {
+  return !isa<nn::ReductionOpInterface>(op) &&
          nn::haveOneSpace(nn::tensorType(op->getResult(0)), kept);
 }
 
@@ -201,7 +203,7 @@ bool ClusterGrouper::readsReduction(unsigned a, unsigned b) const {
     for (unsigned user : graph->users(behind.pop_back_val())) {
       if (graph->find(user) != a && graph->find(user) != b)
         continue;
-      if (reducing.reducedDims.empty() || !isInEpilogue(user, reducing.kept))
+      if (reducing.reducedDims.empty() || !isBehind(ops[user], reducing.kept))
         return true;
       if (seen.insert(user).second)
         behind.push_back(user);

@@ -58,7 +58,6 @@ private:
   llvm::StringRef refusal(unsigned a, unsigned b);
   llvm::StringRef disagreement(const Group &a, const Group &b) const;
   bool mayFollow(const Group &group, const Group &reducing) const;
-  bool isInEpilogue(unsigned position, mlir::RankedTensorType kept) const;
   bool readsReduction(unsigned a, unsigned b) const;
   /// Positions of the ops of a group, in program order.
   llvm::SmallVector<unsigned> membersOf(unsigned group) const;

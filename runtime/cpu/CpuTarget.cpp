@@ -224,8 +224,8 @@ LoopLimits CpuTarget::loops() {
       .manyKept = 4096,
       .rangeMultiple = 1024,
       .sums = DType::F64,
-      // Multiples of 1, 2, 3 and 4 rows of b, whose sums are in registers, and of as many vectors.
       .epilogues = false,
+      // Multiples of 1, 2, 3 and 4 rows of b, whose sums are in registers, and of as many vectors.
       .products = {.mostRows = 32, .dotColumns = 48, .sumColumns = 768, .mostChunks = 128},
       .bytesPerOperation = 0.25,
       .bytesPerFunction = 5,

@@ -55,7 +55,7 @@ CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
   size_t scalarBytes = 0;
   for (const ResolvedProgram::Collective &collective : program.collectives)
     if (device.peers)
-      NcclGroup::requireKnown(collective.operation);
+      NcclGroup::requireWire(collective.operation);
   for (const ResolvedProgram::Instruction &instruction : program.instructions) {
     launchesOf.push_back(bind(instruction));
     auto &places = staged.emplace_back();

@@ -41,10 +41,7 @@ NcclGroup::~NcclGroup() {
     library.commDestroy(communicator);
 }
 
-void NcclGroup::requireKnown(const CollectiveOperation &operation) {
-  if (operation.kind != artifact::CollectiveKind::AllReduceSum ||
-      operation.type != artifact::DType::F32)
-    throw Error(ErrorCode::Artifact, "the artifact has collectives that GPUs do not do");
+void NcclGroup::requireWire(const CollectiveOperation &operation) {
   if (operation.wire != artifact::DType::F32)
     throw Error(ErrorCode::Artifact, "the artifact's gradients travel in 16 bits, which GPUs do "
                                      "not do yet; compile it without --wire");

@@ -21,8 +21,9 @@ public:
   NcclGroup(const NcclGroup &) = delete;
   NcclGroup &operator=(const NcclGroup &) = delete;
 
-  /// Throws Error(Artifact) unless start can do it.
-  static void requireKnown(const CollectiveOperation &operation);
+  /// Throws Error(Artifact) if it travels as another type than f32, which start does not do. Those
+  /// of artifacts are sums of f32.
+  static void requireWire(const CollectiveOperation &operation);
   /// Adds up on all ranks, in the order of the stream, or in what it captures.
   void start(const CollectiveOperation &operation, cudart::Stream stream);
   /// Waits for what may wait for peers. Throws Error(Peer) after the control plane's timeout, or if

@@ -72,6 +72,10 @@ class Pair(Case):
 
         _, said = on_gpu("dlc-run", "train", artifact, "-np", 2, *self.data, "--steps", 1, gpus=1, expect=1)
         check("ranks 0 and 1 have the same GPU: start as many ranks on a host as it has GPUs" in said, said)
+        narrow = self.compiled_as_text("--math=strict", "--wire=bf16")
+        _, said = on_gpu("dlc-run", "train", narrow, "-np", 2, *self.data, "--steps", 1, expect=1)
+        check("gradients travel in 16 bits, which GPUs do not do yet; compile it without --wire" in said, said)
+        artifact = self.compiled_as_text("--math=strict")
         # In its third step, which is captured, a rank adds up no more.
         buckets = len(json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"])
         _, said = on_gpu("dlc-run", "train", artifact, "-np", 2, *self.data, *RATE, "--steps", 5, "--timeout", 5, "--run",

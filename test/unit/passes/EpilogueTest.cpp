@@ -25,8 +25,8 @@ std::string tensor(const std::string &shape, const std::string &element,
          (layout.empty() ? "" : ", #nn.layout<" + layout + ">") + ">";
 }
 
-/// Sums of x and of its squares, of which the second is yielded, too, and twice their quotient with
-/// an operand; beside them what is as large as x.
+/// Sums of x and of its squares, of which the second is yielded, too; behind them the first times
+/// an operand over the second plus one, and that; beside them what is as large as x.
 std::string clusterText(const Case &test) {
   std::string x = tensor(test.shape, test.element, test.layout),
               wide = tensor(test.shape, "f64", test.layout), sum = tensor(test.kept, "f64"),
