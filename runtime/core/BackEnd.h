@@ -17,7 +17,7 @@ namespace dlc::rt {
 
 /// What a module's `dlc_back_end` returns.
 struct BackEnd {
-  static constexpr uint32_t currentVersion = 7;
+  static constexpr uint32_t currentVersion = 8;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of

@@ -50,8 +50,9 @@ public:
   virtual void upload(std::span<const std::byte> from, DeviceSpan to) = 0;
   virtual void download(DeviceSpan from, std::span<std::byte> to) = 0;
 
-  /// False if timed runs take longer than others.
-  virtual bool timesFreely() const { return true; }
+  /// True if runs return before they have run: the next one can then be started meanwhile, unless
+  /// they are timed, for which each is waited for.
+  virtual bool runsAhead() const { return false; }
 
   /// Between this device and those of the other ranks.
   virtual Collectives &collectives() = 0;

@@ -38,8 +38,10 @@ public:
   /// Runs the program after all that was started before. May return earlier than it has run, but
   /// has then taken over the scalars; the staged inputs of the slot stay until results are there.
   virtual void run(const RunArguments &arguments) = 0;
-  /// The block of results of the last run, for which it waits.
-  virtual std::span<const std::byte> results() = 0;
+  /// The block of results of the last run on the slot, for which it waits, until the next one.
+  virtual std::span<const std::byte> results(unsigned slot) = 0;
+  /// False if all runs have ended.
+  virtual bool isRunning() { return false; }
   /// The instructions of the last run, which was timed; waits for it.
   virtual std::span<const TraceEvent> times() = 0;
 };

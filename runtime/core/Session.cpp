@@ -194,7 +194,7 @@ unsigned Session::threads() const { return impl->threads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
 std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }
 uint64_t Session::residentBefore() const { return impl->residentBefore; }
-bool Session::tracesFreely() const { return impl->device->timesFreely(); }
+bool Session::runsAhead() const { return impl->device->runsAhead(); }
 void Session::trace(std::vector<TraceEvent> *events) { impl->events = events; }
 
 void Session::initialize(uint64_t seed) {
@@ -302,8 +302,8 @@ void Session::run(const std::string &program, unsigned slot, uint64_t step, Micr
     std::ranges::copy(executable.times(), std::back_inserter(*impl->events));
 }
 
-std::vector<Pair> Session::results(const std::string &program) const {
-  std::span<const std::byte> block = impl->program(program).executable->results();
+std::vector<Pair> Session::results(const std::string &program, unsigned slot) const {
+  std::span<const std::byte> block = impl->program(program).executable->results(slot);
   std::vector<Pair> pairs;
   for (size_t at = 0; at < block.size(); at += 2 * sizeof(float)) {
     std::array<float, 2> values; // sum and count
@@ -311,6 +311,10 @@ std::vector<Pair> Session::results(const std::string &program) const {
     pairs.push_back({values[0], values[1]});
   }
   return pairs;
+}
+
+bool Session::isRunning(const std::string &program) const {
+  return impl->program(program).executable->isRunning();
 }
 
 std::vector<float> Session::output(const std::string &program, const std::string &name) const {

@@ -66,17 +66,20 @@ public:
   /// returns its bytes. Throws Error(BadInput) if the program cannot.
   uint64_t accumulate(const std::string &program);
   /// Replays the program once on the inputs of `slot`, or, after accumulate(), its part for one
-  /// micro-batch: the last one updates variables. results() and output() are then valid until the
-  /// next run.
+  /// micro-batch: the last one updates variables. results() are then valid until the next run on
+  /// the slot, and output() until the next run.
   void run(const std::string &program, unsigned slot, uint64_t step, MicroBatch part = {});
-  /// Losses and metrics of this rank in the last run of the program, in the artifact's order of its
-  /// non-output results.
-  std::vector<Pair> results(const std::string &program) const;
+  /// Losses and metrics of this rank in the last run of the program on the slot, in the artifact's
+  /// order of its non-output results.
+  std::vector<Pair> results(const std::string &program, unsigned slot) const;
+  /// False if all runs of the program have ended.
+  bool isRunning(const std::string &program) const;
   /// Logical row-major f32 copy of an output of the program.
   std::vector<float> output(const std::string &program, const std::string &name) const;
 
-  /// False if runs that are traced take longer than others.
-  bool tracesFreely() const;
+  /// True if run() returns before the program has run, so that the next run can be started
+  /// meanwhile; but traced runs are waited for.
+  bool runsAhead() const;
   /// When set, every instruction of the following runs is appended.
   void trace(std::vector<TraceEvent> *events);
 

@@ -21,7 +21,8 @@ int64_t now() {
 CpuExecutable::CpuExecutable(ResolvedProgram newProgram, std::span<const LoadedKernel> kernels,
                              const CpuContext &context)
     : program(std::move(newProgram)), context(context), tickets(program.collectives.size()),
-      resultBlock(program.resultBytes) {
+      resultBlocks{std::vector<std::byte>(program.resultBytes),
+                   std::vector<std::byte>(program.resultBytes)} {
   for (const ResolvedProgram::Instruction &instruction : program.instructions)
     steps.push_back(translate(instruction, kernels));
   events.reserve(steps.size());
@@ -131,7 +132,7 @@ void CpuExecutable::upload(const Step &step, const RunArguments &arguments) {
 void CpuExecutable::download(const Step &step, unsigned slot) {
   for (const ResolvedProgram::Transfer &part : step.transfers) {
     std::span<std::byte> from = bytesAt(part.memory[slot]);
-    std::memcpy(resultBlock.data() + part.offset, from.data(), from.size());
+    std::memcpy(resultBlocks[slot].data() + part.offset, from.data(), from.size());
   }
 }
 

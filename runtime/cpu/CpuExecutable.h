@@ -25,7 +25,7 @@ public:
                 const CpuContext &context);
 
   void run(const RunArguments &arguments) override;
-  std::span<const std::byte> results() override { return resultBlock; }
+  std::span<const std::byte> results(unsigned slot) override { return resultBlocks[slot]; }
   std::span<const TraceEvent> times() override { return events; }
 
 private:
@@ -75,8 +75,8 @@ private:
   CpuContext context;
   std::vector<CpuLaunch> launches;
   std::vector<Step> steps;
-  std::vector<Collectives::Ticket> tickets; // by collective
-  std::vector<std::byte> resultBlock;
+  std::vector<Collectives::Ticket> tickets;           // by collective
+  std::array<std::vector<std::byte>, 2> resultBlocks; // by input slot
   std::vector<TraceEvent> events;
   std::vector<InFlight> inFlight;
 };

@@ -29,7 +29,7 @@ public:
   HostBlock stage(DeviceSpan memory) override;
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
-  bool timesFreely() const override { return false; }
+  bool runsAhead() const override { return true; }
   Collectives &collectives() override;
 
 private:

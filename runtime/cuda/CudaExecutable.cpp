@@ -67,12 +67,12 @@ CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
     }
   }
   scalars = {lock(scalarBytes), lock(scalarBytes)};
-  resultBlock = lock(program.resultBytes);
+  resultBlocks = {lock(program.resultBytes), lock(program.resultBytes)};
   for (uint32_t i = 0; i < program.events; ++i)
     recorded.push_back(makeEvent(cudart::eventWithoutTime));
   for (size_t i = 0; i < program.collectives.size(); ++i)
     started.push_back(makeEvent(cudart::eventWithoutTime));
-  for (cudart::Event *event : {&begun, &commDone, &copyDone, &uploaded, &done})
+  for (cudart::Event *event : {&begun, &commDone, &copyDone, &uploaded, &done[0], &done[1]})
     *event = makeEvent(cudart::eventWithoutTime);
 }
 
@@ -85,7 +85,7 @@ CudaExecutable::~CudaExecutable() {
       cuda.graphExecDestroy(graph);
   for (cudart::Event event : allEvents)
     cuda.eventDestroy(event);
-  for (std::span<std::byte> block : {scalars[0], scalars[1], resultBlock})
+  for (std::span<std::byte> block : {scalars[0], scalars[1], resultBlocks[0], resultBlocks[1]})
     cuda.freeHost(block.data());
 }
 
@@ -127,7 +127,7 @@ CudaExecutable::Launches CudaExecutable::bind(const ResolvedProgram::Instruction
 
 void CudaExecutable::run(const RunArguments &arguments) {
   unsigned slot = arguments.slot;
-  await(device.context.slotIsFree(slot));
+  await(slot, device.context.slotIsFree(slot));
   std::ranges::copy(arguments.scalars.first(scalars[slot].size()), scalars[slot].begin());
   if (arguments.timed && timers.empty())
     for (size_t i = 0; i < program.instructions.size(); ++i)
@@ -143,8 +143,9 @@ void CudaExecutable::run(const RunArguments &arguments) {
     cuda.require(cuda.graphLaunch(known->second, compute), "launch a step's graph");
   }
   cuda.require(cuda.eventRecord(device.context.slotIsFree(slot), compute), "record an event");
-  cuda.require(cuda.eventRecord(done, compute), "record an event");
-  last = arguments;
+  cuda.require(cuda.eventRecord(done[slot], compute), "record an event");
+  last[slot] = arguments;
+  lastSlot = slot;
 }
 
 /// On the copy stream, behind what used the slot before; computation waits for it.
@@ -252,8 +253,8 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
                    "copy scalars to the GPU");
   } else if (const auto *download = as<ResolvedProgram::Download>(instruction)) {
     for (const auto &[memory, offset] : merged(download->parts, slot))
-      cuda.require(cuda.memcpyAsync(resultBlock.data() + offset, pointerTo(memory), memory.bytes,
-                                    cudart::CopyKind::DeviceToHost, stream),
+      cuda.require(cuda.memcpyAsync(resultBlocks[slot].data() + offset, pointerTo(memory),
+                                    memory.bytes, cudart::CopyKind::DeviceToHost, stream),
                    "copy results from the GPU");
   }
 }
@@ -272,21 +273,23 @@ void CudaExecutable::wait(Stream stream, cudart::Event event) {
   cuda.require(cuda.streamWaitEvent(device.context.stream(stream), event, 0), "wait for an event");
 }
 
-void CudaExecutable::await(cudart::Event event) {
-  std::string doing = "run step " + std::to_string(last.step + 1);
+void CudaExecutable::await(unsigned slot, cudart::Event event) {
+  std::string doing = "run step " + std::to_string(last[slot].step + 1);
   if (device.peers)
     device.peers->await(event, doing);
   else
     cuda.require(cuda.eventSynchronize(event), doing);
 }
 
-std::span<const std::byte> CudaExecutable::results() {
-  await(done);
-  return resultBlock;
+std::span<const std::byte> CudaExecutable::results(unsigned slot) {
+  await(slot, done[slot]);
+  return resultBlocks[slot];
 }
 
+bool CudaExecutable::isRunning() { return cuda.eventQuery(done[lastSlot]) == cudart::notReady; }
+
 std::span<const TraceEvent> CudaExecutable::times() {
-  results();
+  results(lastSlot);
   events.clear();
   cudart::Event first = nullptr;
   auto after = [&](cudart::Event event) {
@@ -296,7 +299,7 @@ std::span<const TraceEvent> CudaExecutable::times() {
   };
   int64_t end = now(), begin = end;
   for (uint32_t i = 0; i < program.instructions.size(); ++i) {
-    if (!program.instructions[i].runsIn(last.part))
+    if (!program.instructions[i].runsIn(last[lastSlot].part))
       continue;
     first = first ? first : timers[i][0];
     events.push_back({i, after(timers[i][0]), after(timers[i][1])});

@@ -19,7 +19,8 @@ public:
   CudaExecutable &operator=(const CudaExecutable &) = delete;
 
   void run(const RunArguments &arguments) override;
-  std::span<const std::byte> results() override;
+  std::span<const std::byte> results(unsigned slot) override;
+  bool isRunning() override;
   std::span<const TraceEvent> times() override;
 
 private:
@@ -43,8 +44,8 @@ private:
   void copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream);
   void record(cudart::Event event, artifact::Stream stream);
   void wait(artifact::Stream stream, cudart::Event event);
-  /// The host waits, for so long as peers may take.
-  void await(cudart::Event event);
+  /// The host waits for the last run on the slot, for so long as peers may take.
+  void await(unsigned slot, cudart::Event event);
   cudart::Event makeEvent(unsigned flags);
   std::span<std::byte> lock(size_t bytes);
 
@@ -55,15 +56,17 @@ private:
   std::vector<Launches> launchesOf;                          // by instruction
   std::vector<std::vector<std::array<HostBlock, 2>>> staged; // by instruction, input and slot
   std::array<std::span<std::byte>, 2> scalars;               // by slot, page-locked
-  std::span<std::byte> resultBlock;                          // page-locked
+  std::array<std::span<std::byte>, 2> resultBlocks;          // likewise
   std::vector<cudart::Event> allEvents;
   std::vector<cudart::Event> started;  // by collective
   std::vector<cudart::Event> recorded; // by event of the program
   std::vector<bool> isRecorded;        // likewise, in the run that is being started
-  cudart::Event begun, commDone, copyDone, uploaded, done;
+  cudart::Event begun, commDone, copyDone, uploaded;
+  std::array<cudart::Event, 2> done;                // by slot, the last run on it
   std::vector<std::array<cudart::Event, 2>> timers; // by instruction
   std::map<Kind, cudart::GraphExec> graphs;         // null: has run once
-  RunArguments last;
+  std::array<RunArguments, 2> last;                 // likewise
+  unsigned lastSlot = 0;
   std::vector<TraceEvent> events;
 };
 

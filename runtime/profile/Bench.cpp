@@ -73,7 +73,7 @@ void Bench::measure() {
   say(pagesText(session.arenaPages()));
   // Reading the clock between instructions holds up a GPU: there it is done in steps of their own.
   using Record = SyntheticSteps::Record;
-  bool apart = !session.tracesFreely();
+  bool apart = session.runsAhead();
   Record watched = apart ? Record::Nothing : Record::Figures;
   say("Running warmup...");
   steps.run(options.warmup, apart ? Record::Nothing : Record::Times);

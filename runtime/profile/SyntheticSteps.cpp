@@ -30,13 +30,13 @@ void SyntheticSteps::run(int64_t count, Record record) {
     session.run("train", static_cast<unsigned>(step % 2), static_cast<uint64_t>(step));
     session.trace(nullptr);
     if (step == 0) {
-      session.results("train"); // waits
+      session.results("train", 0); // waits
       firstStep = secondsOfProcess();
     }
     if (record == Record::Figures)
       add(begin, nowNanoseconds());
   }
-  session.results("train");
+  session.results("train", static_cast<unsigned>((step + 1) % 2)); // of the last one
 }
 
 double SyntheticSteps::wireBytes() const {

@@ -37,7 +37,7 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
       setEvaluationScalars(session, seed, (step * control.size() + control.rank()) * batch, batch,
                            loaded.batch.valid);
       session.run(programName, loaded.slot, static_cast<uint64_t>(step));
-      totals.add(session.results(programName));
+      totals.add(session.results(programName, loaded.slot));
       loader.release();
     }
   } catch (const std::exception &problem) {

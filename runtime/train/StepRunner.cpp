@@ -5,7 +5,8 @@
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Signature.h"
 
-#include <cmath>
+#include <algorithm>
+#include <utility>
 
 namespace dlc::rt {
 
@@ -32,7 +33,7 @@ static double seconds(int64_t begin, int64_t end) {
 }
 
 /// The batch; none if this rank lacks it or, at the step's last one, some rank lacked any. Adds the
-/// wait for data, those of the other ranks included.
+/// wait for data, those of the other ranks included, unless the device had something to run.
 std::optional<BatchLoader::Loaded> StepRunner::load(BatchLoader &loader, int64_t step,
                                                     MicroBatch part, StepOutcome &outcome) {
   int64_t begin = nowNanoseconds();
@@ -49,42 +50,48 @@ std::optional<BatchLoader::Loaded> StepRunner::load(BatchLoader &loader, int64_t
     if (failures[0] > 0)
       outcome.failure = firstError(control, outcome.failure);
   }
-  outcome.dataWait += seconds(begin, nowNanoseconds());
+  if (!session.isRunning("train"))
+    outcome.dataWait += seconds(begin, nowNanoseconds());
   return outcome.failure.empty() ? loaded : std::nullopt;
 }
 
-/// One batch: adds its losses, metrics and wait for data to the outcome. False if there is none.
-bool StepRunner::runPiece(BatchLoader &loader, int64_t step, MicroBatch part,
-                          StepOutcome &outcome) {
-  std::optional<BatchLoader::Loaded> loaded = load(loader, step, part, outcome);
-  if (!loaded)
-    return false;
-  setStepScalars(session, seed, step, program.batch(), loaded->batch.valid, part);
-  session.run("train", loaded->slot, static_cast<uint64_t>(step), part);
-  std::vector<Pair> results = session.results("train"); // which may lie in the input's memory
-  outcome.totals.resize(results.size());
+/// Of the batch under way, to which its slot belongs until then.
+void StepRunner::takeResults(BatchLoader &loader, Started &of, MicroBatch part) {
+  std::vector<Pair> results = session.results("train", of.slot);
+  std::vector<Pair> &totals = of.outcome.totals;
+  totals.resize(results.size());
   for (size_t i = 0; i < results.size() && !part.counts; ++i) {
-    outcome.totals[i].sum += results[i].sum;
-    outcome.totals[i].count += results[i].count;
+    totals[i].sum += results[i].sum;
+    totals[i].count += results[i].count;
   }
-  loader.release();
-  return true;
+  loader.release(); // only now: results may lie in the input's memory
 }
 
-StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool stopWanted) {
-  int64_t begin = nowNanoseconds();
+StepRunner::Started StepRunner::start(BatchLoader &loader, int64_t step, double rate) {
+  Started starting;
+  starting.begin = nowNanoseconds();
   session.setScalar("lr", rate);
   events.clear();
-  session.trace(trace || session.tracesFreely() ? &events : nullptr);
-  StepOutcome outcome;
-  int64_t haveData = begin; // the first of it: what a trace shows
-  for (size_t i = 0; i < parts.size() && outcome.failure.empty(); ++i)
-    if (runPiece(loader, step, parts[i], outcome) && i == 0)
-      haveData += std::llround(outcome.dataWait * 1e9);
+  session.trace(trace || !session.runsAhead() ? &events : nullptr);
+  for (const MicroBatch &part : parts) {
+    std::optional<BatchLoader::Loaded> loaded = load(loader, step, part, starting.outcome);
+    if (!loaded)
+      break;
+    if (starting.dataTaken == 0)
+      starting.dataTaken = nowNanoseconds();
+    setStepScalars(session, seed, step, program.batch(), loaded->batch.valid, part);
+    starting.slot = loaded->slot;
+    session.run("train", loaded->slot, static_cast<uint64_t>(step), part);
+    if (&part != &parts.back())
+      takeResults(loader, starting, part);
+  }
   session.trace(nullptr);
-  if (!outcome.failure.empty())
-    return outcome;
+  return starting;
+}
+
+void StepRunner::finish(Started &of, int64_t step, bool stopWanted) {
   int64_t ran = nowNanoseconds();
+  StepOutcome &outcome = of.outcome;
   std::vector<double> message = {stopWanted ? 1.0 : 0.0};
   for (const Pair &pair : outcome.totals) {
     message.push_back(pair.sum);
@@ -96,16 +103,31 @@ StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate, bool
     outcome.totals[i] = {message[1 + 2 * i], message[2 + 2 * i]};
 
   int64_t end = nowNanoseconds();
-  outcome.seconds = seconds(begin, end);
+  outcome.seconds = seconds(std::max(of.begin, lastEnd), end);
+  lastEnd = end;
   StepTimes times = profile.measure(events);
   outcome.communication = times.communication;
-  outcome.exposed = times.exposed + seconds(ran, end);
+  outcome.exposed = times.exposed + (started ? 0 : seconds(ran, end));
   shares.dataWait += outcome.dataWait;
   shares.exposed += outcome.exposed;
   shares.compute += outcome.seconds - outcome.dataWait - outcome.exposed;
   if (trace)
-    trace->add(static_cast<uint64_t>(step), events, begin, haveData);
-  return outcome;
+    trace->add(static_cast<uint64_t>(step), events, of.begin, of.dataTaken);
+}
+
+StepOutcome StepRunner::run(BatchLoader &loader, int64_t step, double rate,
+                            std::optional<double> nextRate, bool stopWanted) {
+  Started current = started ? *std::exchange(started, std::nullopt) : start(loader, step, rate);
+  if (!current.outcome.failure.empty())
+    return current.outcome;
+  if (nextRate && session.runsAhead() && parts.size() == 1 && !trace) {
+    started = start(loader, step + 1, *nextRate);
+    // What was waited for is a part of this step's time.
+    current.outcome.dataWait += std::exchange(started->outcome.dataWait, 0);
+  }
+  takeResults(loader, current, parts.back());
+  finish(current, step, stopWanted);
+  return current.outcome;
 }
 
 } // namespace dlc::rt

@@ -2,7 +2,9 @@
 //
 // One reduction a step carries sums, counts and the wish to stop, so that all ranks see the same
 // figures and act at the same step. Another one comes before the update, which cannot be taken
-// back: that every rank has its batches. Collective; one compute thread.
+// back: that every rank has its batches. Where the device runs by itself, the next step is started
+// before this one's figures are read, so that it need not wait for the host. Collective; one
+// compute thread.
 #pragma once
 
 #include "runtime/data/BatchLoader.h"
@@ -39,13 +41,26 @@ public:
   void writeTrace(const std::string &path);
 
   /// Where some rank lacks a batch, the outcome is its failure alone: no variable has changed.
-  StepOutcome run(BatchLoader &loader, int64_t step, double rate, bool stopWanted);
+  /// `nextRate` is the next step's learning rate if it may be started before this returns.
+  StepOutcome run(BatchLoader &loader, int64_t step, double rate, std::optional<double> nextRate,
+                  bool stopWanted);
+  /// A step has been started whose outcome is to come: variables are not those of the last outcome.
+  bool isAhead() const { return started.has_value(); }
   const TimeShares &times() const { return shares; }
 
 private:
+  /// A step whose last batch is under way. Times in nanoseconds.
+  struct Started {
+    StepOutcome outcome;
+    unsigned slot = 0;                // of the last batch
+    int64_t begin = 0, dataTaken = 0; // start, and when it had the first of its batches
+  };
+
   std::optional<BatchLoader::Loaded> load(BatchLoader &loader, int64_t step, MicroBatch part,
                                           StepOutcome &outcome);
-  bool runPiece(BatchLoader &loader, int64_t step, MicroBatch part, StepOutcome &outcome);
+  Started start(BatchLoader &loader, int64_t step, double rate);
+  void takeResults(BatchLoader &loader, Started &of, MicroBatch part);
+  void finish(Started &of, int64_t step, bool stopWanted);
 
   Session &session;
   const artifact::Program &program;
@@ -54,6 +69,8 @@ private:
   std::vector<MicroBatch> parts; // of a step, in order
   TimeShares shares;
   std::vector<TraceEvent> events; // of one step
+  std::optional<Started> started; // ahead
+  int64_t lastEnd = 0;
   std::unique_ptr<ChromeTrace> trace;
 };
 

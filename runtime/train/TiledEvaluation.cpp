@@ -109,7 +109,7 @@ void TiledEvaluation::run(const Skips &skips, const std::vector<Row> &rows) {
     session.setScalar("skip_high_" + number, static_cast<double>(skips[dim].second));
   }
   session.run("eval", 0, static_cast<uint64_t>(steps++));
-  totals.add(session.results("eval"));
+  totals.add(session.results("eval", 0));
 }
 
 Totals TiledEvaluation::finish() {

@@ -331,9 +331,12 @@ void Trainer::runEpoch() {
     Destinations inputs = destinationsOf(session, "train", data.trainingSet().inputs());
     BatchLoader loader(data.trainingSet(), plan, state.stepInEpoch * shape.pieces * shape.rounds,
                        {true, recipe.seed(), epoch}, inputs);
+    bool stops = false;
     while (state.stepInEpoch < course.stepsPerEpoch && state.step < course.totalSteps) {
       double rate = schedule->rate(state.place(course.stepsPerEpoch));
-      StepOutcome outcome = steps.run(loader, state.step, rate, signals.received() != 0);
+      StepOutcome outcome = steps.run(loader, state.step, rate, stops ? std::nullopt : nextRate(),
+                                      signals.received() != 0);
+      stops |= outcome.stop;
       if (!outcome.failure.empty()) {
         if (stepsRun > 0)
           saveState(directory.last());
@@ -352,13 +355,26 @@ void Trainer::runEpoch() {
       directory.keep();
       if (recipe.stopsOnNan() && !step.isFinite())
         failOnNonFinite(step);
-      if (outcome.stop)
+      if (stops && !steps.isAhead())
         interrupt();
-      if (options.saveEvery && state.step % *options.saveEvery == 0)
+      if (savesAfter(state.step))
         saveBetweenSteps();
     }
   } // the loader stops here: validation uses the same input memory
   endEpoch(secondsSince(begin), stepsRun - stepsBefore);
+}
+
+bool Trainer::savesAfter(int64_t step) const {
+  return options.saveEvery && step % *options.saveEvery == 0;
+}
+
+/// The learning rate of the step behind the present one, unless something else comes between.
+std::optional<double> Trainer::nextRate() const {
+  int64_t next = state.step + 1;
+  if (state.stepInEpoch + 1 == course.stepsPerEpoch || next == course.totalSteps ||
+      savesAfter(next))
+    return std::nullopt;
+  return schedule->rate(state.place(course.stepsPerEpoch) + 1);
 }
 
 void Trainer::recordStep(const StepOutcome &outcome, const Totals &step, double rate) {

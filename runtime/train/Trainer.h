@@ -54,6 +54,8 @@ private:
   bool observeEpoch(double monitored);
   bool monitorsMetric() const;
   void writing(const std::function<void()> &write) const;
+  bool savesAfter(int64_t step) const;
+  std::optional<double> nextRate() const;
   void recordStep(const StepOutcome &outcome, const Totals &step, double rate);
   std::string keptText() const;
   std::string nonFiniteAdvice() const;

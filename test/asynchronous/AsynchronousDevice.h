@@ -36,6 +36,7 @@ public:
   HostBlock stage(DeviceSpan memory) override;
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
+  bool runsAhead() const override { return true; }
   Collectives &collectives() override { return translated; }
 
 private:

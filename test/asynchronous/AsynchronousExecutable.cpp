@@ -71,7 +71,9 @@ bool isComputed(const ResolvedProgram::Instruction &instruction) {
 AsynchronousExecutable::AsynchronousExecutable(AsynchronousDevice &device,
                                                ResolvedProgram newProgram)
     : device(device), program(revealed(newProgram, device.memory)),
-      inFlight(program.collectives.size()), resultBlock(program.resultBytes) {
+      inFlight(program.collectives.size()),
+      resultBlocks{std::vector<std::byte>(program.resultBytes),
+                   std::vector<std::byte>(program.resultBytes)} {
   for (const ResolvedProgram::Instruction &instruction : newProgram.instructions) {
     auto &places = staged.emplace_back();
     if (const auto *upload = as<ResolvedProgram::Upload>(instruction))
@@ -207,12 +209,12 @@ void AsynchronousExecutable::upload(uint32_t index, const RunArguments &argument
 void AsynchronousExecutable::download(const ResolvedProgram::Download &download, unsigned slot) {
   for (const ResolvedProgram::Transfer &part : download.parts)
     std::ranges::copy(bytesAt(part.memory[slot]),
-                      resultBlock.begin() + static_cast<std::ptrdiff_t>(part.offset));
+                      resultBlocks[slot].begin() + static_cast<std::ptrdiff_t>(part.offset));
 }
 
-std::span<const std::byte> AsynchronousExecutable::results() {
+std::span<const std::byte> AsynchronousExecutable::results(unsigned slot) {
   device.drain();
-  return resultBlock;
+  return resultBlocks[slot];
 }
 
 std::span<const TraceEvent> AsynchronousExecutable::times() {

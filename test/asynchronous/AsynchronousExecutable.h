@@ -11,7 +11,7 @@ public:
   ~AsynchronousExecutable() override;
 
   void run(const RunArguments &arguments) override;
-  std::span<const std::byte> results() override;
+  std::span<const std::byte> results(unsigned slot) override;
   std::span<const TraceEvent> times() override;
 
 private:
@@ -43,8 +43,8 @@ private:
   std::vector<std::unique_ptr<Executable>> instructions; // each a program of its own, or null
   /// By instruction; of an upload by input and slot.
   std::vector<std::vector<std::array<std::span<const std::byte>, 2>>> staged;
-  std::vector<std::vector<std::byte>> inFlight; // by collective: its operand
-  std::vector<std::byte> resultBlock;
+  std::vector<std::vector<std::byte>> inFlight;       // by collective: its operand
+  std::array<std::vector<std::byte>, 2> resultBlocks; // by input slot
   std::vector<TraceEvent> events;
 };
 

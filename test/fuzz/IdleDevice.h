@@ -52,7 +52,7 @@ public:
       }
     }
   }
-  std::span<const std::byte> results() override { return block; }
+  std::span<const std::byte> results(unsigned) override { return block; }
   std::span<const TraceEvent> times() override { return {}; }
 
 private:

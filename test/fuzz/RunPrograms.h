@@ -44,7 +44,7 @@ inline void runPrograms(const Artifact &artifact, const SessionOptions &options)
       session.run(name, slot, slot);
     if (name == "train")
       runMicroBatches(session, program);
-    (void)session.results(name);
+    (void)session.results(name, 0);
     for (uint32_t k = 0; program.results() && k < program.results()->size(); ++k)
       if (const artifact::Result &result = *program.results()->Get(k);
           result.kind() == artifact::ResultKind::Output)

@@ -214,14 +214,16 @@ struct Training {
   }
 
   void run(unsigned slot, float newRate, MicroBatch part = {}, bool timed = false) {
+    lastSlot = slot;
     std::vector<std::byte> block(12);
     std::memcpy(&block[8], &newRate, 4);
     executable->run({slot, 3, part, block, timed});
     std::ranges::fill(block, std::byte{0x55}); // which the run has taken over
   }
-  std::array<float, 2> result() {
+  std::array<float, 2> result() { return result(lastSlot); }
+  std::array<float, 2> result(unsigned slot) {
     std::array<float, 2> pair;
-    std::memcpy(pair.data(), executable->results().data(), sizeof pair);
+    std::memcpy(pair.data(), executable->results(slot).data(), sizeof pair);
     return pair;
   }
 
@@ -229,6 +231,7 @@ struct Training {
   Places input;
   ResolvedProgram program;
   std::unique_ptr<Executable> executable;
+  unsigned lastSlot = 0;
 };
 
 TEST_P(DeviceTest, RunsKernelsWithScalarsAndResults) {
@@ -242,6 +245,21 @@ TEST_P(DeviceTest, RunsKernelsWithScalarsAndResults) {
     training.run(1, 0.5f);
     training.run(0, 1); // without a look at what came of the first
     EXPECT_EQ(training.result(), (std::array{2.25f, -1.5f}));
+  });
+}
+
+TEST_P(DeviceTest, ResultsStayUntilTheirSlotRunsAgain) {
+  run([](Bench &bench, ControlPlane &) {
+    Training training(bench);
+    bench.stageInput(training.input[0], 3);
+    bench.stageInput(training.input[1], -1);
+    for (int repeat = 0; repeat < 4; ++repeat) { // so that what a device records is used, too
+      training.run(0, 0);
+      training.run(1, 0);
+      EXPECT_EQ(training.result(0), (std::array{6.0f, 2.0f}));
+      EXPECT_EQ(training.result(1), (std::array{-2.0f, 2.0f}));
+      EXPECT_FALSE(training.executable->isRunning());
+    }
   });
 }
 
@@ -316,7 +334,7 @@ TEST_P(DeviceTest, MicroBatchesRecallWhatWasCounted) {
               bench.stageInput(input[part % 2], value);
               executable->run({static_cast<unsigned>(part % 2), 3, {part, 3, counts}, {}, false});
               std::array<float, 2> found;
-              std::memcpy(found.data(), executable->results().data(), sizeof found);
+              std::memcpy(found.data(), executable->results(part % 2).data(), sizeof found);
               if (!counts) {
                 EXPECT_EQ(found, (std::array{21.0f + 60.0f * static_cast<float>(step), value}));
               }

@@ -105,7 +105,7 @@ private:
     session->run(name, batch % 2, batch, part);
     // Not each time: runs may be pending together.
     if (batch % 2 == 0 || name != "train")
-      for (const Pair &pair : session->results(name))
+      for (const Pair &pair : session->results(name, batch % 2))
         outcome.values.push_back({static_cast<float>(pair.sum), static_cast<float>(pair.count)});
   }
 

@@ -67,8 +67,8 @@ TEST_F(SessionOfTiny, TrainsOneStep) {
   std::vector<float> last = session.read("weight");
   for (size_t i = 0; i < before.size(); ++i)
     EXPECT_EQ(last[i], after[i] + 0.25f * after[i]) << i;
-  EXPECT_EQ(session.results("train").size(), 1u);
-  EXPECT_EQ(session.results("train")[0].sum, 0.25); // the rate
+  EXPECT_EQ(session.results("train", 0).size(), 1u);
+  EXPECT_EQ(session.results("train", 0)[0].sum, 0.25); // the rate
 }
 
 TEST_F(SessionOfTiny, AllocatesWhatIsPlanned) {

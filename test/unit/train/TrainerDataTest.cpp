@@ -58,8 +58,10 @@ protected:
   const std::vector<float> sound = {1, 2, 3, 4, 5, 6, 7}, damaged = {1, 2, 3, 4, 5, NAN, 7};
 };
 
+INSTANTIATE_TEST_SUITE_P(Devices, TrainerDataTest, trainingDevices(), deviceName);
+
 /// Nobody waits for the rank that lacks its batch, nobody goes on, and all know how to.
-TEST_F(TrainerDataTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
+TEST_P(TrainerDataTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
   writeData(damaged);
   Artifact artifact(test::CopyingArtifact().pack(), "copying.dlx");
   TrainOptions run = options("run");
@@ -67,7 +69,7 @@ TEST_F(TrainerDataTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
   std::array<std::string, 2> errors;
   StopSignal signals;
   runInProcess(2, [&](ControlPlane &control) {
-    Session session(artifact, control, {1, 5});
+    Session session(artifact, control, {1, 5, GetParam().make});
     Console console(false, false, out);
     try {
       Trainer(session, run, console, signals).run();
@@ -87,7 +89,7 @@ TEST_F(TrainerDataTest, ABatchThatCannotBeLoadedStopsAllRanksAtItsStep) {
 }
 
 /// The step that lacks a batch has changed nothing, whichever of its batches that is.
-TEST_F(TrainerDataTest, ARunGoesOnOnceItsDataAreMended) {
+TEST_P(TrainerDataTest, ARunGoesOnOnceItsDataAreMended) {
   edit = addCosine;
   for (int64_t pieces : {1, 2, 3})
     for (int ranks : {1, 2}) {
@@ -120,7 +122,7 @@ TEST_F(TrainerDataTest, ARunGoesOnOnceItsDataAreMended) {
 }
 
 /// A failed validation costs no training, and is made up for.
-TEST_F(TrainerDataTest, ValidationThatFailsLosesNoSteps) {
+TEST_P(TrainerDataTest, ValidationThatFailsLosesNoSteps) {
   writeData(sound);
   writeValidation(sound);
   train(validated("whole/run"), 2);
@@ -141,7 +143,7 @@ TEST_F(TrainerDataTest, ValidationThatFailsLosesNoSteps) {
 }
 
 /// A training loss is no best figure of validation, whose losses may all be higher.
-TEST_F(TrainerDataTest, TheBestBeginsAnewWhereValidationBegins) {
+TEST_P(TrainerDataTest, TheBestBeginsAnewWhereValidationBegins) {
   writeData(sound);
   writeValidation({11, 12, 13, 14, 15, 16, 17});
   TrainOptions run = options("run");
@@ -167,7 +169,7 @@ TEST_F(TrainerDataTest, TheBestBeginsAnewWhereValidationBegins) {
   EXPECT_EQ(failure(run), "no error");
 }
 
-TEST_F(TrainerDataTest, APartThatIsNotValidatedIsOnceItsDataAreMended) {
+TEST_P(TrainerDataTest, APartThatIsNotValidatedIsOnceItsDataAreMended) {
   for (int64_t steps : {1, 3}) { // of 4 in an epoch
     SCOPED_TRACE(steps);
     const std::string whole = "whole" + std::to_string(steps), cut = "cut" + std::to_string(steps);
@@ -190,7 +192,7 @@ TEST_F(TrainerDataTest, APartThatIsNotValidatedIsOnceItsDataAreMended) {
   }
 }
 
-TEST_F(TrainerDataTest, ARunWhoseFirstBatchIsBadLeavesNoDirectory) {
+TEST_P(TrainerDataTest, ARunWhoseFirstBatchIsBadLeavesNoDirectory) {
   writeData({NAN, 2, 3, 4, 5, 6, 7});
   TrainOptions run = options("new/run");
   run.shuffle = false;
@@ -205,7 +207,7 @@ TEST_F(TrainerDataTest, ARunWhoseFirstBatchIsBadLeavesNoDirectory) {
   EXPECT_EQ(test::contentOf(run.runDirectory + "/notes"), "mine");
 }
 
-TEST_F(TrainerDataTest, AStartWhoseFirstBatchIsBadLeavesTheCheckpoint) {
+TEST_P(TrainerDataTest, AStartWhoseFirstBatchIsBadLeavesTheCheckpoint) {
   writeData(sound);
   TrainOptions run = options("run");
   run.shuffle = false;

@@ -15,7 +15,7 @@ void setOptimizer(artifact::ArtifactT &artifact, double rate, const char *name =
   artifact.training->optimizer->arguments.push_back(std::move(argument));
 }
 
-TEST_F(TrainerTest, WhatContradictsTheRunIsRefused) {
+TEST_P(TrainerTest, WhatContradictsTheRunIsRefused) {
   TrainOptions run = options("run");
   run.learningRate = 0.01;
   run.shuffle = false;
@@ -43,7 +43,7 @@ TEST_F(TrainerTest, WhatContradictsTheRunIsRefused) {
             std::string::npos);
 }
 
-TEST_F(TrainerTest, WhatIsOverriddenIsRecordedAndStays) {
+TEST_P(TrainerTest, WhatIsOverriddenIsRecordedAndStays) {
   TrainOptions run = options("run");
   run.learningRate = 0.01;
   run.epochs = 1;
@@ -78,7 +78,7 @@ TEST_F(TrainerTest, WhatIsOverriddenIsRecordedAndStays) {
   EXPECT_EQ(config["overrides"].dump(), R"([{"after_step":7,"name":"lr","now":0.4,"was":0.01}])");
 }
 
-TEST_F(TrainerTest, AnOverrideThatChangesNothingSaysSo) {
+TEST_P(TrainerTest, AnOverrideThatChangesNothingSaysSo) {
   TrainOptions run = options("run");
   run.learningRate = 0.01;
   run.epochs = 1;
@@ -101,7 +101,7 @@ TEST_F(TrainerTest, AnOverrideThatChangesNothingSaysSo) {
 }
 
 /// Its rate, too, unless the command line gave another.
-TEST_F(TrainerTest, AnotherModelIsRefused) {
+TEST_P(TrainerTest, AnotherModelIsRefused) {
   edit = [](auto &artifact) { setOptimizer(artifact, 0.25); };
   TrainOptions run = options("run");
   run.epochs = 1;
@@ -133,7 +133,7 @@ TEST_F(TrainerTest, AnotherModelIsRefused) {
   EXPECT_NE(failure(rest).find("math was none, is strict"), std::string::npos) << failure(rest);
 }
 
-TEST_F(TrainerTest, DataMayMoveButNotChange) {
+TEST_P(TrainerTest, DataMayMoveButNotChange) {
   TrainOptions run = options("run");
   run.epochs = 1;
   train(run);
@@ -152,7 +152,7 @@ TEST_F(TrainerTest, DataMayMoveButNotChange) {
   EXPECT_EQ(failure(rest), "no error");
 }
 
-TEST_F(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
+TEST_P(TrainerTest, ACheckpointWithoutARecipeIsRefused) {
   TrainOptions run = options("run");
   train(run);
   std::string last = run.runDirectory + "/last.safetensors";
@@ -174,7 +174,7 @@ void editState(const std::string &path, const std::function<void(Record &)> &edi
   writeSafetensors(path, file);
 }
 
-TEST_F(TrainerTest, TotalsThatDoNotFitAreRefused) {
+TEST_P(TrainerTest, TotalsThatDoNotFitAreRefused) {
   std::string last = directory / "run/last.safetensors";
   TrainOptions run = options("run");
   run.steps = 3;
@@ -202,7 +202,7 @@ TEST_F(TrainerTest, TotalsThatDoNotFitAreRefused) {
 }
 
 /// The state agrees with itself, but not with the data.
-TEST_F(TrainerTest, EpochsThatTheDataDoNotHaveAreRefused) {
+TEST_P(TrainerTest, EpochsThatTheDataDoNotHaveAreRefused) {
   std::string last = directory / "run/last.safetensors";
   TrainOptions run = options("run");
   run.epochs = 1;
@@ -218,7 +218,7 @@ TEST_F(TrainerTest, EpochsThatTheDataDoNotHaveAreRefused) {
 }
 
 /// The first epoch has 3 steps of one rank, 1 of three and 1 of one; 2 ranks begin the second anew.
-TEST_F(TrainerTest, ResumesOnOtherRanksAgainAndAgain) {
+TEST_P(TrainerTest, ResumesOnOtherRanksAgainAndAgain) {
   TrainOptions run = options("run");
   for (auto [steps, ranks] : {std::pair(3, 1), {4, 3}, {6, 1}, {7, 2}}) {
     run.steps = steps;
@@ -233,7 +233,7 @@ TEST_F(TrainerTest, ResumesOnOtherRanksAgainAndAgain) {
 /// Whole steps of the new size are what is done of the epoch: of 5 samples, two steps of 2, and the
 /// fifth is trained on again. The parameter is the sum of the last step's samples, of which the
 /// epoch has 0 to 6.
-TEST_F(TrainerTest, ResumesWithOtherNumbersOfBatchesAStep) {
+TEST_P(TrainerTest, ResumesWithOtherNumbersOfBatchesAStep) {
   TrainOptions run = options("run");
   run.shuffle = false;
   std::vector<float> sums;
@@ -252,7 +252,7 @@ TEST_F(TrainerTest, ResumesWithOtherNumbersOfBatchesAStep) {
 
 /// Of the epoch's losses 1 to 7 the fifth counts twice, and the first once more in the last step,
 /// which goes round to it.
-TEST_F(TrainerTest, LossesOfStepsThatAreDoneAgainCountTwice) {
+TEST_P(TrainerTest, LossesOfStepsThatAreDoneAgainCountTwice) {
   writeData({1, 2, 3, 4, 5, 6, 7});
   TrainOptions run = options("run");
   run.shuffle = false;
@@ -267,7 +267,7 @@ TEST_F(TrainerTest, LossesOfStepsThatAreDoneAgainCountTwice) {
 }
 
 /// The samples are trained on again, and their losses count once.
-TEST_F(TrainerTest, LessThanAStepBeginsTheEpochAnew) {
+TEST_P(TrainerTest, LessThanAStepBeginsTheEpochAnew) {
   writeData({1, 2, 3, 4, 5, 6, 7});
   TrainOptions run = options("run");
   run.steps = 1;
@@ -278,7 +278,7 @@ TEST_F(TrainerTest, LessThanAStepBeginsTheEpochAnew) {
   EXPECT_NE(printed().find("epoch 1/1  loss 4  "), std::string::npos) << printed();
 }
 
-TEST_F(TrainerTest, ABestEpochWhoseCheckpointIsGoneIsNamed) {
+TEST_P(TrainerTest, ABestEpochWhoseCheckpointIsGoneIsNamed) {
   train(options("run"));
   std::string best = directory / "run/best.safetensors", last = directory / "run/last.safetensors";
   std::filesystem::remove(best);
@@ -293,7 +293,7 @@ TEST_F(TrainerTest, ABestEpochWhoseCheckpointIsGoneIsNamed) {
   EXPECT_EQ(failure(resumption("run"), 2), "no error");
 }
 
-TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
+TEST_P(TrainerTest, ADamagedConfigurationIsNamed) {
   TrainOptions run = options("run");
   run.epochs = 1;
   train(run);
@@ -338,7 +338,7 @@ TEST_F(TrainerTest, ADamagedConfigurationIsNamed) {
   EXPECT_EQ(failure(rest), "no error");
 }
 
-TEST_F(TrainerTest, SaysWhatTheScheduleCountsTo) {
+TEST_P(TrainerTest, SaysWhatTheScheduleCountsTo) {
   auto startOf = [&](const std::string &name, std::optional<int64_t> epochs) {
     TrainOptions run = options(name);
     run.steps = 3;
@@ -358,7 +358,7 @@ TEST_F(TrainerTest, SaysWhatTheScheduleCountsTo) {
 }
 
 /// Cosine falls to 0 over the first run's length, unless told to count anew.
-TEST_F(TrainerTest, TheScheduleKeepsItsLength) {
+TEST_P(TrainerTest, TheScheduleKeepsItsLength) {
   edit = [](auto &artifact) {
     setOptimizer(artifact, 1);
     addCosine(artifact);

@@ -5,6 +5,7 @@
 #include "runtime/train/Trainer.h"
 #include "test/unit/ErrorOf.h"
 #include "test/unit/data/TestFiles.h"
+#include "test/unit/device/Devices.h"
 #include "test/unit/train/CopyingArtifact.h"
 
 #include <csignal>
@@ -15,8 +16,8 @@
 
 namespace dlc::rt {
 
-/// Runs whose parameter ends as the last sample trained on.
-class TrainerTest : public ::testing::Test {
+/// Runs whose parameter ends as the last sample trained on, on devices that run at once and ahead.
+class TrainerTest : public ::testing::TestWithParam<test::DeviceKind> {
 protected:
   TrainerTest() { writeData(std::vector<float>(samples, 2)); }
 
@@ -52,7 +53,7 @@ protected:
     if (raised)
       std::raise(raised);
     runInProcess(ranks, [&](ControlPlane &control) {
-      Session session(artifact, control, {1, options.seed.value_or(0)});
+      Session session(artifact, control, {1, options.seed.value_or(0), GetParam().make});
       Console console(control.rank() == 0, false, out);
       Trainer(session, options, console, signals).run();
     });
@@ -132,5 +133,13 @@ protected:
   size_t size = 0;
   std::FILE *out = ::open_memstream(&buffer, &size);
 };
+
+inline auto trainingDevices() {
+  return testing::Values(test::cpuDevice(), test::asynchronousDevice(1));
+}
+
+inline std::string deviceName(const testing::TestParamInfo<test::DeviceKind> &info) {
+  return info.param.name;
+}
 
 } // namespace dlc::rt
