@@ -94,7 +94,7 @@ struct Session::Impl {
 
   const Artifact &artifact;
   ControlPlane &control;
-  unsigned threads;
+  unsigned threads, loaderThreads;
   std::unique_ptr<Device> device;
   std::unique_ptr<Arenas> arenas;
   ScalarBlock scalars;
@@ -108,7 +108,8 @@ struct Session::Impl {
 Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
     : artifact(artifact), control(control),
       threads(chooseThreads(*artifact->target(), control, options.threads)),
-      device(openDevice(artifact, threads, control, options)), scalars(artifact) {
+      loaderThreads(options.loaderThreads), device(openDevice(artifact, threads, control, options)),
+      scalars(artifact) {
   compareSchedules(artifact, control);
   residentBefore = residentBytes().now;
   arenas = std::make_unique<Arenas>(artifact, *device);
@@ -191,6 +192,7 @@ Session::~Session() = default;
 const Artifact &Session::artifact() const { return impl->artifact; }
 ControlPlane &Session::control() const { return impl->control; }
 unsigned Session::threads() const { return impl->threads; }
+unsigned Session::loaderThreads() const { return impl->loaderThreads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
 std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }
 uint64_t Session::residentBefore() const { return impl->residentBefore; }

@@ -27,6 +27,7 @@ struct SessionOptions {
   /// Makes the device; by default the back end of the artifact's target does.
   std::function<std::unique_ptr<Device>(const artifact::Target &, unsigned threads, ControlPlane &)>
       makeDevice = nullptr;
+  unsigned loaderThreads = 1; // that prepare inputs while programs run
 };
 
 class Session {
@@ -37,6 +38,7 @@ public:
   const Artifact &artifact() const;
   ControlPlane &control() const;
   unsigned threads() const;
+  unsigned loaderThreads() const;
 
   /// Draws all variables' start values anew. Called by the constructor; slots are set to their
   /// constants.

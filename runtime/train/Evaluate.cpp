@@ -29,7 +29,7 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
   auto batch = static_cast<int64_t>(program.batch());
   BatchPlan plan = BatchPlan::evaluation(samples, {control.rank(), control.size(), batch});
   Destinations destinations = destinationsOf(session, programName, dataset.inputs());
-  BatchLoader loader(dataset, plan, 0, {}, destinations);
+  BatchLoader loader(dataset, plan, 0, {}, destinations, session.loaderThreads());
   std::string failure;
   try {
     for (int64_t step = 0; step < plan.steps(); ++step) {

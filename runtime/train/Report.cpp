@@ -70,6 +70,12 @@ std::string closingText(double seconds, const TimeShares &shares) {
                 shares.checkpoint, std::max(0.0, seconds - known));
 }
 
+std::string loadingText(const BatchLoader::Work &work, unsigned threads) {
+  return format("data: %.0f samples/s a thread, ",
+                static_cast<double>(work.samples) / std::max(work.seconds, 1e-9)) +
+         counted(threads, "thread") + " per rank";
+}
+
 std::string bytesText(uint64_t bytes) {
   auto amount = static_cast<double>(bytes);
   if (bytes >= 1u << 30)

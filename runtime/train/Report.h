@@ -20,6 +20,8 @@ std::string monitorText(const Monitor &monitor, bool validated, const std::strin
 std::string epochText(const Record &record, int64_t epochs, bool isBest);
 /// Wall time split by what it was spent on.
 std::string closingText(double seconds, const TimeShares &shares);
+/// How fast a thread makes samples of what the files hold; the first rank's.
+std::string loadingText(const BatchLoader::Work &work, unsigned threads);
 /// "huge pages: variables 10.0 of 12.3 MiB, ..., gradients none"; arenas smaller than a page are
 /// left out.
 std::string pagesText(const std::vector<ArenaPages> &arenas);

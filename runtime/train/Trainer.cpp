@@ -330,7 +330,7 @@ void Trainer::runEpoch() {
                                          recipe.shuffles(), training.steps_per_epoch);
     Destinations inputs = destinationsOf(session, "train", data.trainingSet().inputs());
     BatchLoader loader(data.trainingSet(), plan, state.stepInEpoch * shape.pieces * shape.rounds,
-                       {true, recipe.seed(), epoch}, inputs);
+                       {true, recipe.seed(), epoch}, inputs, session.loaderThreads());
     bool stops = false;
     while (state.stepInEpoch < course.stepsPerEpoch && state.step < course.totalSteps) {
       double rate = schedule->rate(state.place(course.stepsPerEpoch));
@@ -360,6 +360,8 @@ void Trainer::runEpoch() {
       if (savesAfter(state.step))
         saveBetweenSteps();
     }
+    loading.seconds += loader.work().seconds;
+    loading.samples += loader.work().samples;
   } // the loader stops here: validation uses the same input memory
   endEpoch(secondsSince(begin), stepsRun - stepsBefore);
 }
@@ -628,6 +630,8 @@ void Trainer::finish() {
   shares.evaluation = extra.evaluation;
   shares.checkpoint = extra.checkpoint;
   console.line(closingText(secondsSince(started), shares));
+  if (loading.samples > 0)
+    console.line(loadingText(loading, session.loaderThreads()));
   std::vector<double> processor = {processorTime().user, processorTime().system};
   session.control().sum(processor, "sum of the ranks' processor times");
   console.line(timesText({processor[0], processor[1]}, shape.ranks, secondsOfProcess()));

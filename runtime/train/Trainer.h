@@ -90,10 +90,11 @@ private:
   std::unique_ptr<RunLog> log;              // rank 0
   std::unique_ptr<CheckpointWriter> writer; // rank 0's, of --save-every
   bool toldOfSlowWriter = false;
-  TimeShares extra;         // evaluation and checkpoints
-  int64_t checkedStep = -1; // after which variables were last found sound
-  int64_t stepsRun = 0;     // by this process
-  bool endsEpochs = false;  // or a part of one: this process has
+  TimeShares extra;          // evaluation and checkpoints
+  BatchLoader::Work loading; // for training
+  int64_t checkedStep = -1;  // after which variables were last found sound
+  int64_t stepsRun = 0;      // by this process
+  bool endsEpochs = false;   // or a part of one: this process has
   std::chrono::steady_clock::time_point started;
 };
 

@@ -69,6 +69,11 @@ def without_assembler(home):
         for verb in "bench", "tune":
             _, said = run("dlc-run", verb, home / "m.dlx", expect=1)
             check("cannot run on a GPU: " in said and said.strip().count("\n") == 0, said)
+    for start in (["dlc", "compile"], ["dlc-run", "bench"]):
+        _, said = run(*start, MODELS / "mnist_cnn.dl", "--target=cuda:h200", "--threads=2", expect=1)
+        check("--threads plans for the cores of a CPU; leave it out for cuda:h200" in said, said)
+    _, said = run("dlc-run", "bench", home / "m.dlx", "--threads", 2, expect=1)
+    check("--threads is for CPUs" in said and said.strip().count("\n") == 0, said)
     run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cpu:avx2", "-o", home / "c.dlx")
     _, said = run("dlc-run", "tune", home / "c.dlx", expect=1)
     check("kernels for a CPU are chosen by its table" in said, said)

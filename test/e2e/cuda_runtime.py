@@ -68,6 +68,10 @@ class Pair(Case):
         self.trained_on_gpu(artifact, "cut", steps=2)
         same_file(self.trained_on_gpu(artifact, "cut", "--resume"), whole, "a run that was cut")
 
+        cores = len(os.sched_getaffinity(0))
+        printed, _ = on_gpu("dlc-run", "train", artifact, *self.data, *RATE, "--steps", STEPS, "--run", self.directory / "told")
+        check(re.search(f"\ndata: [1-9][0-9]* samples/s a thread, {cores} threads? per rank\n", printed), printed)
+
         figures = json.loads(on_gpu("dlc-run", "bench", artifact, "--iters", 1, "--batches-per-iter", 2, "--warmup", 3, "--json")[0])
         check(figures["step_ms"] > 0 and max(figures["instruction_ns"]) < 60e9, str(figures))
 

@@ -28,6 +28,10 @@ bool isModel(const std::string &file) {
   return extension == ".dl" || extension == ".mlir";
 }
 
+bool isForGpu(const rt::Artifact &artifact) {
+  return artifact->target()->name()->string_view().starts_with("cuda:");
+}
+
 static std::string contentOf(const fs::path &path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();

@@ -5,6 +5,7 @@
 // directory has to be this user's own, and closed to others.
 #pragma once
 
+#include "runtime/artifact/Artifact.h"
 #include "runtime/train/StopSignal.h"
 
 #include <string>
@@ -14,6 +15,9 @@ namespace dlc::run {
 
 /// True for .dl and .mlir.
 bool isModel(const std::string &file);
+
+/// True for an artifact whose programs run on a GPU.
+bool isForGpu(const rt::Artifact &artifact);
 
 struct CompiledModel {
   std::string artifact; // empty if the compiler failed; it has said why

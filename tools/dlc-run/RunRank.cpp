@@ -11,6 +11,7 @@
 #include "runtime/train/TiledEvaluation.h"
 #include "runtime/train/Trainer.h"
 #include "tools/dlc-run/Binding.h"
+#include "tools/dlc-run/ModelFile.h"
 #include "tools/dlc-run/Process.h"
 
 #include <algorithm>
@@ -68,13 +69,20 @@ static void runEval(Session &session, const Command &command, Console &console) 
 
 static void carryOut(const Command &command, ControlPlane &control, StopSignal &stop) {
   Artifact artifact(command.file);
-  unsigned planned = std::max(artifact->target()->threads(), 1u);
   auto localSize = static_cast<unsigned>(control.localSize());
-  unsigned threads =
-      command.threads ? command.threads : std::clamp(usableCores() / localSize, 1u, planned);
+  unsigned share = std::max(usableCores() / localSize, 1u);
+  // While a GPU computes, the cores are there for its data.
+  bool onGpu = isForGpu(artifact);
+  if (onGpu && command.threads)
+    throw Error(ErrorCode::BadInput,
+                "--threads is for CPUs: '" + command.file +
+                    "' is for a GPU, whose data all cores of the rank prepare");
+  unsigned planned = std::max(artifact->target()->threads(), 1u);
+  unsigned threads = command.threads ? command.threads : onGpu ? 1 : std::min(share, planned);
   bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None), control.localRank(),
-           control.localSize(), threads);
-  Session session(artifact, control, {threads, command.train.seed.value_or(0)});
+           control.localSize(), onGpu ? share : threads);
+  Session session(artifact, control,
+                  {threads, command.train.seed.value_or(0), nullptr, onGpu ? share : 1});
   // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
   bool terminal = command.terminal || (!detectLaunch(command).mpi && ::isatty(STDOUT_FILENO) == 1);
   Console console(control.rank() == 0, terminal);

@@ -31,6 +31,7 @@ public:
 
 private:
   bool isScaling() const { return !options.scaling.empty(); }
+  bool isForGpu() const;
   bool prepare();
   std::optional<std::string> artifactOf(std::optional<int64_t> batch);
   bool measure(int64_t ranks, std::optional<int64_t> batch);
@@ -65,6 +66,14 @@ std::optional<std::string> Sweeper::artifactOf(std::optional<int64_t> batch) {
   return compiled.artifact.empty() ? std::nullopt : std::optional(compiled.artifact);
 }
 
+bool Sweeper::isForGpu() const {
+  if (!isModel(command.file))
+    return run::isForGpu(rt::Artifact(command.file));
+  return std::ranges::any_of(command.compileOptions, [](const std::string &option) {
+    return option.starts_with("--target=cuda:");
+  });
+}
+
 /// What is checked before anything is measured; false if the compiler failed.
 bool Sweeper::prepare() {
   sweep.kind = !isScaling()                ? SweepKind::Batches
@@ -74,7 +83,7 @@ bool Sweeper::prepare() {
   sweep.hasPeers = !options.peers.empty();
   threads = command.threads;
   // The same for every row, so that rows differ in the number of ranks alone.
-  if (isScaling() && !threads) {
+  if (isScaling() && !threads && !isForGpu()) {
     auto most =
         static_cast<unsigned>(*std::max_element(options.ranks.begin(), options.ranks.end()));
     threads = std::max(usableCores() / most, 1u);

@@ -68,6 +68,10 @@ static std::vector<GivenOption> givenOptions(const CompileOptions &options) {
   return given;
 }
 
+static bool isForGpu(const CompileOptions &options) {
+  return llvm::StringRef(options.target.value_or("")).starts_with("cuda:");
+}
+
 static void setOptions(ScheduleOptions &schedule, const CompileOptions &options) {
   auto set = [](auto &option, const auto &given) {
     if (given)
@@ -81,7 +85,10 @@ static void setOptions(ScheduleOptions &schedule, const CompileOptions &options)
   set(schedule.noOverlap, options.noOverlap);
   set(schedule.wire, options.wire);
   schedule.memoryLimit = options.memoryLimit;
-  schedule.threads = options.threads.value_or(std::max(1u, std::thread::hardware_concurrency()));
+  schedule.threads =
+      isForGpu(options)
+          ? 1
+          : options.threads.value_or(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 namespace {
@@ -117,6 +124,8 @@ bool Compilation::lower(nn::Stage stage) {
     return false;
   if (std::string reason = findContradiction(loaded, givenOptions(options)); !reason.empty())
     return fail("'" + name + "' " + reason);
+  if (isForGpu(options) && options.threads)
+    return fail("--threads plans for the cores of a CPU; leave it out for " + *options.target);
   ScheduleOptions schedule;
   setOptions(schedule, options);
   PassManager manager(&context);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <limits>
 #include <numeric>
 
 namespace dlc::rt::test {
@@ -62,6 +63,60 @@ TEST_F(BatchLoaderTest, StartsInTheMiddleAndStopsEarly) {
   BatchLoader loader(dataset, BatchPlan::evaluation({0, 1, 2, 3, 4}, {0, 1, 2}), 1, {},
                      destinations);
   EXPECT_EQ(memory[loader.acquire().slot][0], 8.0f);
+}
+
+/// 59 batches of 8 rows, by teams of several sizes.
+TEST_F(BatchLoaderTest, ManyThreadsFillWhatOneDoes) {
+  constexpr int64_t samples = 31, rowElements = 50;
+  std::vector<float> values(samples * rowElements);
+  std::iota(values.begin(), values.end(), 0.0f);
+  writeFile(directory / "x.npy", npyBytes("<f4", "31, 50", bytesOfVector(values)));
+  Dataset dataset = open({8, rowElements});
+  std::array<std::vector<float>, 2> slots = {std::vector<float>(8 * rowElements),
+                                             std::vector<float>(8 * rowElements)};
+  Destinations to{InputDestination{
+      TensorWriter(artifact::DType::F32, {8, rowElements}, Layout::rowMajor(2)),
+      {std::as_writable_bytes(std::span(slots[0])), std::as_writable_bytes(std::span(slots[1]))}}};
+  std::vector<int64_t> all(samples);
+  std::iota(all.begin(), all.end(), 0);
+  BatchPlan plan = BatchPlan::training(all, {0, 1, 8}, 3, 1, true, 60);
+  auto batches = [&](unsigned threads) {
+    BatchLoader loader(dataset, plan, 1, {}, to, threads);
+    std::vector<std::vector<float>> seen;
+    for (int64_t batch = 1; batch < plan.batches(); ++batch) {
+      seen.push_back(slots[loader.acquire().slot]);
+      if (batch == 1) // two may be there at once
+        seen.push_back(slots[loader.acquire().slot]), ++batch, loader.release();
+      loader.release();
+    }
+    EXPECT_EQ(loader.work().samples, 59 * 8);
+    return seen;
+  };
+  std::vector<std::vector<float>> wanted = batches(1);
+  EXPECT_EQ(wanted.size(), 59u);
+  EXPECT_NE(wanted[0], wanted[1]);
+  for (unsigned threads : {2u, 5u, 16u})
+    EXPECT_EQ(batches(threads), wanted) << threads;
+}
+
+/// Samples 9 and 11 are no numbers: the first of them in the order of the pass is told, after all
+/// batches before.
+TEST_F(BatchLoaderTest, ManyThreadsFailAsOneDoes) {
+  std::vector<float> values(16 * 4, 1);
+  values[9 * 4 + 2] = values[11 * 4] = std::numeric_limits<float>::quiet_NaN();
+  writeFile(directory / "x.npy", npyBytes("<f4", "16, 4", bytesOfVector(values)));
+  Dataset dataset = open({2, 4});
+  std::vector<int64_t> order = {0, 1, 2, 3, 11, 9, 4, 5};
+  for (unsigned threads : {1u, 2u, 7u})
+    for (int repeat = 0; repeat < 50; ++repeat) {
+      BatchLoader loader(dataset, BatchPlan::evaluation(order, {0, 1, 2}), 0, {}, destinations,
+                         threads);
+      loader.acquire();
+      loader.release();
+      loader.acquire();
+      std::string error = errorOf([&] { loader.acquire(); });
+      EXPECT_NE(error.find("sample 11 "), std::string::npos) << error;
+    }
 }
 
 } // namespace
