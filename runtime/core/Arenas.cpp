@@ -1,12 +1,66 @@
 #include "runtime/core/Arenas.h"
 
+#include "runtime/artifact/Error.h"
 #include "runtime/core/TensorIo.h"
 
+#include <cstdio>
+#include <optional>
+#include <string>
+
 namespace dlc::rt {
+namespace {
+
+std::string gibibytes(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
+
+/// Inputs and what is computed of them grow with the batch, but for what kernels work in. No larger
+/// batch than this fits.
+uint64_t largestBatch(const Artifact &artifact, uint64_t fixed, uint64_t grows, uint64_t free) {
+  uint64_t batch = artifact->programs() && artifact->programs()->size()
+                       ? artifact->programs()->Get(0)->batch()
+                       : 0;
+  return free > fixed && grows > 0
+             ? static_cast<uint64_t>(static_cast<double>(batch) *
+                                     static_cast<double>(free - fixed) / static_cast<double>(grows))
+             : 0;
+}
+
+/// Before anything is allocated. Memory for sums is asked for later, by those who add up.
+void requireRoom(const Artifact &artifact, const Device &device) {
+  std::optional<uint64_t> free = device.freeMemory();
+  if (!free || !artifact->arenas())
+    return;
+  uint64_t fixed = 0, grows = 0;
+  for (const artifact::Arena *arena : *artifact->arenas()) {
+    if (arena->kind() == artifact::ArenaKind::Inputs)
+      grows += 2 * arena->bytes();
+    else if (arena->kind() == artifact::ArenaKind::Transient)
+      grows += arena->bytes();
+    else if (arena->kind() != artifact::ArenaKind::Sums)
+      fixed += arena->bytes();
+  }
+  if (fixed + grows <= *free)
+    return;
+  uint64_t batch = largestBatch(artifact, fixed, grows, *free);
+  throw Error(ErrorCode::Runtime,
+              "the plan takes " + gibibytes(fixed + grows) + " of the device's memory, of which " +
+                  gibibytes(*free) + " are free: " +
+                  (batch ? "compile the model for a smaller batch, of less than " +
+                               std::to_string(batch + 1) +
+                               " (--memory-limit=" + std::to_string(*free) +
+                               " finds the largest), or end what else uses the device"
+                         : "end what else uses the device, or take a larger one"));
+}
+
+} // namespace
 
 Arenas::Arenas(const Artifact &artifact, Device &device)
     : artifact(artifact), device(device),
       arenas(artifact->arenas() ? artifact->arenas()->size() : 0) {
+  requireRoom(artifact, device);
   for (unsigned i = 0; i < arenas.size(); ++i)
     if (artifact->arenas()->Get(i)->kind() != artifact::ArenaKind::Sums)
       allocate(i);

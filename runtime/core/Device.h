@@ -13,7 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace dlc::rt {
 
@@ -29,6 +32,8 @@ public:
 
   virtual ~Device() = default;
 
+  /// Bytes that can still be allocated, where the device has memory of its own.
+  virtual std::optional<uint64_t> freeMemory() const { return {}; }
   /// Memory for an arena, with whatever is in it, 64-byte aligned, ready to be used at full speed,
   /// which lives as long as the device. Gradients are registered with the collectives: collective,
   /// of equal size on all ranks. Throws Error(Runtime) if there is not as much.
@@ -39,6 +44,12 @@ public:
 
   /// Loads exactly the planned kernel; throws Error(Artifact) naming it if that cannot be had.
   virtual Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) = 0;
+  /// What the bits of results depend on besides artifact and ranks, as far as it is not in the
+  /// artifact: "NVIDIA H200 (sm_90), cuDNN 9.19.0". Known when all kernels are loaded; may be
+  /// empty.
+  virtual std::string platform() const { return {}; }
+  /// What had to be loaded otherwise than planned, one line each.
+  virtual std::vector<std::string> notices() const { return {}; }
   /// Binds a program's kernels to their operands.
   virtual std::unique_ptr<Executable> prepare(ResolvedProgram program) = 0;
 

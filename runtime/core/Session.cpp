@@ -66,6 +66,21 @@ void compareSchedules(const Artifact &artifact, ControlPlane &control) {
                                      " differs from rank 0; give every rank the same file");
 }
 
+/// Replicas stay equal where all compute alike.
+void comparePlatforms(const Device &device, ControlPlane &control) {
+  std::string mine = device.platform();
+  std::vector<std::vector<std::byte>> all =
+      control.allGather(std::as_bytes(std::span(mine)), "comparison of the ranks' devices");
+  auto text = [&](size_t rank) {
+    return std::string(reinterpret_cast<const char *>(all[rank].data()), all[rank].size());
+  };
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0])
+      throw Error(ErrorCode::Peer, "rank " + std::to_string(rank) + " has " + text(rank) +
+                                       ", but rank 0 has " + text(0) +
+                                       ": give all ranks the same devices and libraries");
+}
+
 } // namespace
 
 struct Session::Impl {
@@ -116,6 +131,7 @@ Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const Sessi
   if (artifact->kernels())
     for (const artifact::Kernel *kernel : *artifact->kernels())
       kernels.push_back(device->load(artifact, *kernel));
+  comparePlatforms(*device, control);
   if (artifact->programs())
     for (const artifact::Program *program : *artifact->programs())
       programs.push_back({program, prepare(*program)});
@@ -318,6 +334,9 @@ std::vector<Pair> Session::results(const std::string &program, unsigned slot) co
 bool Session::isRunning(const std::string &program) const {
   return impl->program(program).executable->isRunning();
 }
+
+std::string Session::platform() const { return impl->device->platform(); }
+std::vector<std::string> Session::notices() const { return impl->device->notices(); }
 
 std::vector<float> Session::output(const std::string &program, const std::string &name) const {
   const artifact::Program &definition = *impl->program(program).definition;

@@ -39,6 +39,10 @@ public:
   ControlPlane &control() const;
   unsigned threads() const;
   unsigned loaderThreads() const;
+  /// Device and libraries, as far as the bits of results depend on them; the same on all ranks.
+  std::string platform() const;
+  /// What had to be loaded otherwise than planned, one line each.
+  std::vector<std::string> notices() const;
 
   /// Draws all variables' start values anew. Called by the constructor; slots are set to their
   /// constants.

@@ -2,11 +2,20 @@
 
 #include "runtime/artifact/Error.h"
 
+#include <cstring>
+#include <string_view>
+
 namespace dlc::rt {
 namespace {
 
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version / 10 % 100);
+}
+
+constexpr int leastCapability = 80;
+
+std::string nameOf(const cudart::Properties &properties) {
+  return {properties.name.data(), strnlen(properties.name.data(), properties.name.size())};
 }
 
 /// Devices that the process may use.
@@ -41,6 +50,13 @@ CudaContext::CudaContext(int number) : device(number), runtime(requireLibrary(cu
   ask(major, cudart::DeviceAttribute::CapabilityMajor);
   ask(minor, cudart::DeviceAttribute::CapabilityMinor);
   version = 10 * major + minor;
+  runtime.require(runtime.getDeviceProperties(&properties, device), "ask the GPU");
+  if (version < leastCapability)
+    throw Error(ErrorCode::Runtime, "cannot run on a GPU: " + nameOf(properties) + " is sm_" +
+                                        std::to_string(version) + ", older than sm_" +
+                                        std::to_string(leastCapability) +
+                                        " (Ampere), the first with 16-bit floats as artifacts use "
+                                        "them");
   runtime.require(runtime.deviceGetStreamPriorityRange(&least, &greatest), "ask the GPU");
   for (size_t i = 0; i < streams.size(); ++i) {
     // Transfers are short and what waits for them is not.
@@ -67,10 +83,34 @@ void CudaContext::requireOwn(const artifact::Target &target) const {
                                          "; compile the model for it");
 }
 
-std::array<unsigned char, 16> CudaContext::identity() const {
-  cudart::Properties properties{};
-  runtime.require(runtime.getDeviceProperties(&properties, device), "ask the GPU");
-  return properties.uuid;
+/// As nvidia-smi has it: GPU-8b6f5a2e-....
+static std::string text(const std::array<unsigned char, 16> &uuid) {
+  std::string text = "GPU";
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10)
+      text += '-';
+    text += digits[uuid[i] / 16];
+    text += digits[uuid[i] % 16];
+  }
+  return text;
+}
+
+void CudaContext::require(cudart::Status status, const std::string &doing) const {
+  if (status != cudart::success)
+    runtime.require(status, doing + " on " + text(identity()));
+}
+
+std::string CudaContext::platform() const {
+  int own = 0;
+  runtime.runtimeGetVersion(&own);
+  std::string text =
+      nameOf(properties) + " (sm_" + std::to_string(version) + "), CUDA " + versionText(own);
+  if (cudnn)
+    text += ", cuDNN " + cudnn::versionText(cudnn->library.getVersion());
+  if (cublas)
+    text += ", cuBLASLt " + cudnn::versionText(cublas->library.getVersion());
+  return text;
 }
 
 CudaContext::~CudaContext() {

@@ -43,7 +43,12 @@ public:
   /// Throws Error(Artifact) if the target is another architecture's.
   void requireOwn(const artifact::Target &target) const;
   /// What no other GPU has, or slice of one.
-  std::array<unsigned char, 16> identity() const;
+  const std::array<unsigned char, 16> &identity() const { return properties.uuid; }
+  /// Model of the GPU and versions of the libraries that are open.
+  std::string platform() const;
+  /// Throws Error(Runtime) naming the GPU, as in "cannot `doing` on GPU-...: ...", if a call failed
+  /// because work on the GPU did.
+  void require(cudart::Status status, const std::string &doing) const;
   /// Compute capability, 90 for 9.0.
   int capability() const { return version; }
   cudart::Stream stream(artifact::Stream which) const {
@@ -70,6 +75,7 @@ private:
   int device;
   const cudart::Functions &runtime;
   int version = 0;
+  cudart::Properties properties{};
   std::array<cudart::Stream, 3> streams{};
   std::array<cudart::Event, 2> slots{};
   std::optional<Convolutions> cudnn;

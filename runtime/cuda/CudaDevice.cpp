@@ -81,6 +81,12 @@ DeviceSpan CudaDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
   return memory;
 }
 
+std::optional<uint64_t> CudaDevice::freeMemory() const {
+  size_t free = 0, total = 0;
+  context.require(context.cuda().memGetInfo(&free, &total), "ask for free memory");
+  return free;
+}
+
 void CudaDevice::countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const {
   std::ranges::fill(bytes, 0);
 }
@@ -145,8 +151,11 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
     plan.requireOperands(kernel);
     if (plan.product)
       kernels.emplace_back(ProductKernel(context.products(), plan, name));
-    else
-      kernels.emplace_back(ConvolutionKernel(context.convolutions(), plan, name, math));
+    else if (ConvolutionKernel loaded(context.convolutions(), plan, name, math); true) {
+      if (!loaded.isAsPlanned())
+        replanned.push_back(name);
+      kernels.emplace_back(std::move(loaded));
+    }
   } else {
     GeneratedKernel generated{name};
     context.cuda().require(context.cuda().libraryGetKernel(&generated.code, libraryOf(artifact),
@@ -161,6 +170,22 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
     kernels.emplace_back(generated);
   }
   return static_cast<Kernel>(kernels.size() - 1);
+}
+
+std::string CudaDevice::platform() const {
+  return context.platform() + (peers ? ", " + peers->platform() : "");
+}
+
+std::vector<std::string> CudaDevice::notices() const {
+  if (replanned.empty())
+    return {};
+  std::string names;
+  for (size_t i = 0; i < std::min<size_t>(replanned.size(), 3); ++i)
+    names += (i ? ", " : "") + replanned[i];
+  return {std::to_string(replanned.size()) + " kernels (" + names +
+          (replanned.size() > 3 ? ", ...)" : ")") +
+          " have other engines than planned, which the cuDNN of this machine does not offer: bits "
+          "differ from those of the version that planned them; dlc-run tune chooses the fastest"};
 }
 
 std::unique_ptr<Executable> CudaDevice::prepare(ResolvedProgram program) {

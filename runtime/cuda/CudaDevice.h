@@ -24,7 +24,10 @@ public:
 
   DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) override;
   void countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const override;
+  std::optional<uint64_t> freeMemory() const override;
   Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) override;
+  std::string platform() const override;
+  std::vector<std::string> notices() const override;
   std::unique_ptr<Executable> prepare(ResolvedProgram program) override;
   HostBlock stage(DeviceSpan memory) override;
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
@@ -45,6 +48,7 @@ private:
   std::map<uintptr_t, std::span<std::byte>> mirrors; // of input arenas, by address, page-locked
   std::map<uint64_t, cudart::Library> libraries;     // by offset in the data section
   std::deque<LoadedKernel> kernels;                  // which launches refer to
+  std::vector<std::string> replanned;                // kernels that other engines than planned have
 };
 
 } // namespace dlc::rt

@@ -140,10 +140,10 @@ void CudaExecutable::run(const RunArguments &arguments) {
   } else {
     if (!known->second)
       known->second = capture(arguments);
-    cuda.require(cuda.graphLaunch(known->second, compute), "launch a step's graph");
+    require(cuda.graphLaunch(known->second, compute), "launch a step's graph");
   }
-  cuda.require(cuda.eventRecord(device.context.slotIsFree(slot), compute), "record an event");
-  cuda.require(cuda.eventRecord(done[slot], compute), "record an event");
+  require(cuda.eventRecord(device.context.slotIsFree(slot), compute), "record an event");
+  require(cuda.eventRecord(done[slot], compute), "record an event");
   last[slot] = arguments;
   lastSlot = slot;
 }
@@ -157,9 +157,9 @@ void CudaExecutable::uploadInputs(const RunArguments &arguments) {
       continue;
     for (size_t input = 0; input < upload->inputs.size(); ++input) {
       std::span<std::byte> from = staged[i][input][arguments.slot].bytes;
-      cuda.require(cuda.memcpyAsync(pointerTo(upload->inputs[input][arguments.slot]), from.data(),
-                                    from.size(), cudart::CopyKind::HostToDevice, stream),
-                   "copy inputs to the GPU");
+      require(cuda.memcpyAsync(pointerTo(upload->inputs[input][arguments.slot]), from.data(),
+                               from.size(), cudart::CopyKind::HostToDevice, stream),
+              "copy inputs to the GPU");
     }
   }
   record(uploaded, Stream::Copy);
@@ -168,8 +168,7 @@ void CudaExecutable::uploadInputs(const RunArguments &arguments) {
 
 cudart::GraphExec CudaExecutable::capture(const RunArguments &arguments) {
   cudart::Stream compute = device.context.stream(Stream::Compute);
-  cuda.require(cuda.streamBeginCapture(compute, cudart::CaptureMode::ThreadLocal),
-               "capture a step");
+  require(cuda.streamBeginCapture(compute, cudart::CaptureMode::ThreadLocal), "capture a step");
   cudart::Graph graph = nullptr;
   try {
     start(arguments, true);
@@ -179,11 +178,11 @@ cudart::GraphExec CudaExecutable::capture(const RunArguments &arguments) {
       cuda.graphDestroy(graph);
     throw;
   }
-  cuda.require(cuda.streamEndCapture(compute, &graph), "capture a step");
+  require(cuda.streamEndCapture(compute, &graph), "capture a step");
   cudart::GraphExec executable = nullptr;
   cudart::Status status = cuda.graphInstantiate(&executable, graph, 0);
   cuda.graphDestroy(graph);
-  cuda.require(status, "make a step's graph");
+  require(status, "make a step's graph");
   return executable;
 }
 
@@ -201,7 +200,7 @@ void CudaExecutable::start(const RunArguments &arguments, bool isCaptured) {
     auto time = [&](size_t end) {
       unsigned flags = isCaptured ? cudart::externalRecord : 0;
       if (arguments.timed)
-        cuda.require(cuda.eventRecordWithFlags(timers[i][end], stream, flags), "record an event");
+        require(cuda.eventRecordWithFlags(timers[i][end], stream, flags), "record an event");
     };
     time(0);
     start(i, arguments);
@@ -248,29 +247,33 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
     wait(instruction.stream, started[collective->collective]);
   } else if (const auto *upload = as<ResolvedProgram::Upload>(instruction)) {
     for (const auto &[memory, offset] : merged(upload->scalars, slot))
-      cuda.require(cuda.memcpyAsync(pointerTo(memory), scalars[slot].data() + offset, memory.bytes,
-                                    cudart::CopyKind::HostToDevice, stream),
-                   "copy scalars to the GPU");
+      require(cuda.memcpyAsync(pointerTo(memory), scalars[slot].data() + offset, memory.bytes,
+                               cudart::CopyKind::HostToDevice, stream),
+              "copy scalars to the GPU");
   } else if (const auto *download = as<ResolvedProgram::Download>(instruction)) {
     for (const auto &[memory, offset] : merged(download->parts, slot))
-      cuda.require(cuda.memcpyAsync(resultBlocks[slot].data() + offset, pointerTo(memory),
-                                    memory.bytes, cudart::CopyKind::DeviceToHost, stream),
-                   "copy results from the GPU");
+      require(cuda.memcpyAsync(resultBlocks[slot].data() + offset, pointerTo(memory), memory.bytes,
+                               cudart::CopyKind::DeviceToHost, stream),
+              "copy results from the GPU");
   }
 }
 
+void CudaExecutable::require(cudart::Status status, const std::string &doing) const {
+  device.context.require(status, doing);
+}
+
 void CudaExecutable::copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream) {
-  cuda.require(cuda.memcpyAsync(pointerTo(to), pointerTo(from), to.bytes,
-                                cudart::CopyKind::DeviceToDevice, stream),
-               "copy on the GPU");
+  require(cuda.memcpyAsync(pointerTo(to), pointerTo(from), to.bytes,
+                           cudart::CopyKind::DeviceToDevice, stream),
+          "copy on the GPU");
 }
 
 void CudaExecutable::record(cudart::Event event, Stream stream) {
-  cuda.require(cuda.eventRecord(event, device.context.stream(stream)), "record an event");
+  require(cuda.eventRecord(event, device.context.stream(stream)), "record an event");
 }
 
 void CudaExecutable::wait(Stream stream, cudart::Event event) {
-  cuda.require(cuda.streamWaitEvent(device.context.stream(stream), event, 0), "wait for an event");
+  require(cuda.streamWaitEvent(device.context.stream(stream), event, 0), "wait for an event");
 }
 
 void CudaExecutable::await(unsigned slot, cudart::Event event) {
@@ -278,7 +281,7 @@ void CudaExecutable::await(unsigned slot, cudart::Event event) {
   if (device.peers)
     device.peers->await(event, doing);
   else
-    cuda.require(cuda.eventSynchronize(event), doing);
+    require(cuda.eventSynchronize(event), doing);
 }
 
 std::span<const std::byte> CudaExecutable::results(unsigned slot) {
@@ -294,7 +297,7 @@ std::span<const TraceEvent> CudaExecutable::times() {
   cudart::Event first = nullptr;
   auto after = [&](cudart::Event event) {
     float milliseconds = 0;
-    cuda.require(cuda.eventElapsedTime(&milliseconds, first, event), "read the GPU's times");
+    require(cuda.eventElapsedTime(&milliseconds, first, event), "read the GPU's times");
     return std::llround(static_cast<double>(milliseconds) * 1e6);
   };
   int64_t end = now(), begin = end;

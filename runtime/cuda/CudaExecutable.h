@@ -41,6 +41,7 @@ private:
   void start(const RunArguments &arguments, bool isCaptured);
   void start(uint32_t instruction, const RunArguments &arguments);
   cudart::GraphExec capture(const RunArguments &arguments);
+  void require(cudart::Status status, const std::string &doing) const;
   void copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream);
   void record(cudart::Event event, artifact::Stream stream);
   void wait(artifact::Stream stream, cudart::Event event);

@@ -13,20 +13,17 @@ namespace dlc::rt {
 constexpr size_t mostSuggestions = 64;
 
 static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
-                                  const CudaPlan &plan, const std::string &name, Math math) {
+                                  const CudaPlan &plan, const std::string &name, Math math,
+                                  bool &isSame) {
   const cudnn::Functions &library = convolutions.library;
   std::string json = plan.convolutions.front();
   try {
-    if (!cudnn::isOwn(library, json)) {
-      bool isSame = false;
+    if (!cudnn::isOwn(library, json))
       json = cudnn::replan(library, convolutions.properties, json,
-                           {mostSuggestions, plan.workspaceBytes, math}, isSame)
+                           {mostSuggestions, plan.workspaceBytes, math, /*all=*/false,
+                            /*clustersLast=*/true},
+                           isSame)
                  .json;
-      if (!isSame)
-        throw Error(ErrorCode::Artifact, "cuDNN " + cudnn::versionText(library.getVersion()) +
-                                             " does not offer the engine of the version that "
-                                             "planned it; dlc-run tune chooses others");
-    }
     return cudnn::load(library, convolutions.device,
                        cudnn::withProperties(json, convolutions.properties));
   } catch (const Error &error) {
@@ -37,8 +34,8 @@ static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
 
 ConvolutionKernel::ConvolutionKernel(const CudaContext::Convolutions &convolutions,
                                      const CudaPlan &plan, const std::string &name, Math math)
-    : convolutions(&convolutions),
-      plan(std::make_shared<const cudnn::Descriptor>(loadPlan(convolutions, plan, name, math))),
+    : convolutions(&convolutions), plan(std::make_shared<const cudnn::Descriptor>(
+                                       loadPlan(convolutions, plan, name, math, isSame))),
       name(name) {
   auto needed =
       static_cast<uint64_t>(this->plan->getOne<int64_t>(cudnn::Attribute::PlanWorkspaceSize));

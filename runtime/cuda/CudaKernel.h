@@ -23,10 +23,14 @@ struct GeneratedKernel {
 /// A convolution by cuDNN: the stored plan, on this device.
 class ConvolutionKernel {
 public:
-  /// A plan of another version of the library is planned again. Throws Error(Artifact) naming the
-  /// kernel if that gives another engine, or the library or the device does not take the plan.
+  /// A plan of another version of the library is planned again, within the same workspace. Throws
+  /// Error(Artifact) naming the kernel if there is none, or the library or the device does not take
+  /// it.
   ConvolutionKernel(const CudaContext::Convolutions &convolutions, const CudaPlan &plan,
                     const std::string &name, Math math);
+
+  /// False if planning again gave another engine, or other knobs of it.
+  bool isAsPlanned() const { return isSame; }
 
   /// Addresses of operands: tensors 1, 2, ..., then the workspace.
   cudnn::Descriptor bind(std::span<const DeviceSpan> operands) const;
@@ -34,6 +38,7 @@ public:
 
 private:
   const CudaContext::Convolutions *convolutions;
+  bool isSame = true;
   std::shared_ptr<const cudnn::Descriptor> plan;
   std::string name;
 };

@@ -12,6 +12,7 @@ std::optional<Functions> load(std::string &reason) {
   SharedLibrary library("libnccl.so.2");
   Functions found{};
   library.find("ncclGetErrorString", found.getErrorString);
+  library.find("ncclGetVersion", found.getVersion);
   library.find("ncclGetUniqueId", found.getUniqueId);
   library.find("ncclCommInitRank", found.commInitRank);
   library.find("ncclCommGetAsyncError", found.commGetAsyncError);

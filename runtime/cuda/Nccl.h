@@ -24,6 +24,7 @@ enum class Reduction : int { Sum = 0 };
 /// Under NCCL's names without their prefix.
 struct Functions {
   const char *(*getErrorString)(Status status);
+  Status (*getVersion)(int *version);
   Status (*getUniqueId)(UniqueId *id);
   Status (*commInitRank)(Communicator *made, int ranks, UniqueId id, int rank);
   Status (*commGetAsyncError)(Communicator communicator, Status *error);

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
+#include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace dlc::rt {
 namespace {
@@ -25,7 +28,8 @@ void requireOwnGpus(ControlPlane &control, const CudaContext &context) {
 } // namespace
 
 NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
-    : control(control), cuda(context.cuda()), library(requireLibrary(nccl::open)) {
+    : control(control), context(context), cuda(context.cuda()),
+      library(requireLibrary(nccl::open)) {
   requireOwnGpus(control, context);
   setenv("NCCL_ALGO", "^NVLS,NVLSTree", /*overwrite=*/0);
   nccl::UniqueId id{};
@@ -34,6 +38,21 @@ NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
   control.broadcast(std::as_writable_bytes(std::span(id.bytes)), 0);
   library.require(library.commInitRank(&communicator, control.size(), id, control.rank()),
                   "join the ranks' GPUs");
+}
+
+std::string NcclGroup::platform() const {
+  int version = 0;
+  library.require(library.getVersion(&version), "ask for NCCL's version");
+  std::string text = "NCCL " + cudnn::versionText(static_cast<size_t>(version));
+  std::vector<std::string> settings;
+  for (char **variable = environ; *variable; ++variable)
+    if (std::string_view setting = *variable;
+        setting.starts_with("NCCL_") && !setting.starts_with("NCCL_DEBUG"))
+      settings.emplace_back(setting);
+  std::ranges::sort(settings);
+  for (const std::string &setting : settings)
+    text += ", " + setting;
+  return text;
 }
 
 NcclGroup::~NcclGroup() {
@@ -74,7 +93,7 @@ void NcclGroup::await(cudart::Event event, const std::string &doing) {
     }
     status = cuda.eventQuery(event);
   }
-  cuda.require(status, doing);
+  context.require(status, doing);
 }
 
 /// Ending the communicator waits for captured graphs to be gone, which others have, but what runs

@@ -30,6 +30,9 @@ public:
   /// NCCL has lost one; what runs on the device has been told to end then.
   void await(cudart::Event event, const std::string &doing);
 
+  /// Version and settings, which its sums depend on.
+  std::string platform() const;
+
   /// Tells what runs on the device to end: nobody may wait for peers any more.
   void abandon() noexcept;
 
@@ -37,6 +40,7 @@ private:
   [[noreturn]] void fail(const std::string &reason);
 
   ControlPlane &control;
+  const CudaContext &context;
   const cudart::Functions &cuda;
   const nccl::Functions &library;
   nccl::Communicator communicator = nullptr;

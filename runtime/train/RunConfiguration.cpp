@@ -82,6 +82,8 @@ Json runConfiguration(const Artifact &artifact, const TrainOptions &options, con
                {"target", artifact->target()->name()->str()},
                {"ranks", state.ranks},
                {"threads", state.threads}};
+  if (!state.platform.empty())
+    json["platform"] = state.platform;
   if (options.epochs)
     json["epochs"] = *options.epochs;
   if (options.steps)

@@ -49,6 +49,8 @@ std::string RunState::toJson() const {
       {"totals", totalBits},
       {"recipe", recipe},
       {"overrides", overrides}};
+  if (!platform.empty())
+    state["platform"] = platform;
   return jsonText(state);
 }
 
@@ -196,6 +198,8 @@ RunState RunState::fromJson(const std::string &text, const std::string &path) {
   state.batch = from.at("batch").count(ranges::positiveCount);
   state.threads = static_cast<unsigned>(from.at("threads").count(ranges::positiveCount));
   state.scheduleHash = from.at("schedule_hash").text();
+  if (from.has("platform"))
+    state.platform = from.at("platform").text();
   state.stepsPerEpoch = from.at("steps_per_epoch").count(ranges::positiveCount);
   SavedEntry since = from.at("steps_per_epoch_since");
   state.since = {since.at("step").count({0, mostSteps}), since.at("epoch").count(ranges::count),

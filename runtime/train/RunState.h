@@ -27,6 +27,7 @@ struct RunState {
   int64_t batch = 1; // per rank
   unsigned threads = 1;
   std::string scheduleHash;
+  std::string platform; // Session::platform, and where ranks are; may be empty
   Monitor monitor;
   std::vector<Plateau> plateaus;
   std::vector<double> totals; // sums and counts of the epoch begun, empty before its first step

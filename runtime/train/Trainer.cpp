@@ -184,12 +184,21 @@ void Trainer::requireSavedEpoch() const {
                     std::to_string(state.ranks) + "; start a new run from its weights with --init");
 }
 
+/// Where sums depend on it, how many ranks share a host counts, too.
+static std::string platformText(const Session &session) {
+  std::string text = session.platform();
+  if (int local = session.control().localSize(); !text.empty() && session.control().size() > 1)
+    text += ", " + std::to_string(local) + (local == 1 ? " rank" : " ranks") + " a host";
+  return text;
+}
+
 /// Ranks, batch and threads of this start, which may differ from those of a run that it resumes,
 /// and the steps that an epoch has with them. Where less than one such step of an epoch is left,
 /// the epoch begins anew.
 void Trainer::setWorkers() {
   unsigned threads = session.threads();
   std::string schedule = std::to_string(session.artifact()->schedule_hash());
+  std::string platform = platformText(session);
   int64_t perEpoch = stepsPerEpoch(shape.global());
   if (options.resume) {
     requireSavedEpoch();
@@ -199,6 +208,9 @@ void Trainer::setWorkers() {
                       "; it will not be bit-exact");
     else if (state.scheduleHash != schedule)
       notes.emplace_back("resuming with another artifact; it may not be bit-exact");
+    else if (state.platform != platform)
+      notes.emplace_back("resuming on " + platform + " a run on " + state.platform +
+                         "; it may not be bit-exact");
     int64_t inEpoch = std::min(state.samplePosition() / shape.global(), perEpoch);
     if (inEpoch != state.stepInEpoch || perEpoch != state.stepsPerEpoch)
       state.since = {state.step, state.epoch, inEpoch};
@@ -213,6 +225,7 @@ void Trainer::setWorkers() {
   state.batch = shape.perRank();
   state.threads = threads;
   state.scheduleHash = schedule;
+  state.platform = platform;
 }
 
 bool Trainer::monitorsMetric() const {
@@ -334,8 +347,7 @@ void Trainer::runEpoch() {
     bool stops = false;
     while (state.stepInEpoch < course.stepsPerEpoch && state.step < course.totalSteps) {
       double rate = schedule->rate(state.place(course.stepsPerEpoch));
-      StepOutcome outcome = steps.run(loader, state.step, rate, stops ? std::nullopt : nextRate(),
-                                      signals.received() != 0);
+      StepOutcome outcome = runStep(loader, rate, stops ? std::nullopt : nextRate());
       stops |= outcome.stop;
       if (!outcome.failure.empty()) {
         if (stepsRun > 0)
@@ -364,6 +376,17 @@ void Trainer::runEpoch() {
     loading.samples += loader.work().samples;
   } // the loader stops here: validation uses the same input memory
   endEpoch(secondsSince(begin), stepsRun - stepsBefore);
+}
+
+/// What ends a step says what is kept, too.
+StepOutcome Trainer::runStep(BatchLoader &loader, double rate, std::optional<double> next) {
+  try {
+    return steps.run(loader, state.step, rate, next, signals.received() != 0);
+  } catch (const CollectiveError &) {
+    throw;
+  } catch (const Error &error) {
+    throw Error(error.code, error.what() + keptText());
+  }
 }
 
 bool Trainer::savesAfter(int64_t step) const {

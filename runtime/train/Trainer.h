@@ -54,6 +54,7 @@ private:
   bool observeEpoch(double monitored);
   bool monitorsMetric() const;
   void writing(const std::function<void()> &write) const;
+  StepOutcome runStep(BatchLoader &loader, double rate, std::optional<double> next);
   bool savesAfter(int64_t step) const;
   std::optional<double> nextRate() const;
   void recordStep(const StepOutcome &outcome, const Totals &step, double rate);

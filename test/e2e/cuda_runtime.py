@@ -7,50 +7,13 @@ import os
 import re
 
 import emulated
-from emulated import CASES, OPTIONS, RATE, STEPS, Case
-from support import BIN, MODELS, check, run, same_file, skip
-
-import numpy as np
-
-STANDINS = BIN.parent / "lib" / "standin"
+import standin
+from emulated import OPTIONS, RATE, STEPS
+from standin import on_gpu
+from support import check, run, same_file
 
 
-def small_digits(directory):
-    """Noise of ten classes, of a size at which the emulator is fast."""
-    random = np.random.default_rng(0)
-    np.save(directory / "image.npy", random.integers(0, 255, (160, 12, 12), dtype=np.uint8))
-    np.save(directory / "label.npy", random.integers(0, 10, 160, dtype=np.uint8))
-    return ["--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy"]
-
-
-CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"], ("strict", "bf16", "f16"))})
-
-
-def on_gpu(*command, seed=0, gpus=2, stall="", **options):
-    """A program whose NVIDIA libraries are the stand-ins."""
-    return run(*command, env={**os.environ, "LD_LIBRARY_PATH": str(STANDINS), "DLC_STANDIN_SEED": str(seed),
-                              "DLC_STANDIN_GPUS": str(gpus), "DLC_STANDIN_STALL": stall}, **options)
-
-
-class Pair(Case):
-    """A case on both devices."""
-
-    def compiled_as_text(self, *options):
-        """Without the assembler: the stand-ins run no binaries."""
-        nowhere = self.directory / "nowhere"
-        nowhere.mkdir(exist_ok=True)
-        artifact = self.directory / "text.dlx"
-        _, said = run("dlc", "compile", MODELS / f"{self.model}.dl", *self.sets, "--target=cuda:h200", *options, "-o", artifact,
-                      env={**os.environ, "PATH": str(nowhere), "CUDA_HOME": str(nowhere)})
-        check("ptxas was not found" in said, said)
-        return artifact
-
-    def trained_on_gpu(self, artifact, name, *options, seed=0, steps=STEPS):
-        weights = self.directory / f"{name}.safetensors"
-        on_gpu("dlc-run", "train", artifact, *options, *self.data, *RATE, "--steps", steps, "--save", weights, "--run",
-               self.directory / name, seed=seed)
-        return weights
-
+class Pair(standin.Pair):
     def compare(self):
         for plan in self.plans:
             artifact = self.compiled_as_text(*OPTIONS[plan])
@@ -75,12 +38,6 @@ class Pair(Case):
         figures = json.loads(on_gpu("dlc-run", "bench", artifact, "--iters", 1, "--batches-per-iter", 2, "--warmup", 3, "--json")[0])
         check(figures["step_ms"] > 0 and max(figures["instruction_ns"]) < 60e9, str(figures))
 
-        _, said = on_gpu("dlc-run", "train", artifact, "-np", 2, *self.data, "--steps", 1, gpus=1, expect=1)
-        check("ranks 0 and 1 have the same GPU: start as many ranks on a host as it has GPUs" in said, said)
-        narrow = self.compiled_as_text("--math=strict", "--wire=bf16")
-        _, said = on_gpu("dlc-run", "train", narrow, "-np", 2, *self.data, "--steps", 1, expect=1)
-        check("gradients travel in 16 bits, which GPUs do not do yet; compile it without --wire" in said, said)
-        artifact = self.compiled_as_text("--math=strict")
         # In its third step, which is captured, a rank adds up no more. The one before may be waited for, which the stand-in then runs
         # behind it.
         buckets = len(json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"])
@@ -103,11 +60,8 @@ class Pair(Case):
 
 
 def main():
-    if not STANDINS.exists():
-        skip("this build has no stand-ins")
+    standin.require_standins()
     cases = emulated.cases("mnist_cnn", "unet2d")
-    if "cuDNN 9.19.0" not in run("dlc-run", "--check")[0]:
-        skip("the stand-ins take plans of cuDNN 9.19.0 alone")
     pairs = [Pair(case.model, case.emulated, case.directory / "pair") for case in cases]
     for pair in pairs:
         pair.compare()

@@ -86,6 +86,10 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
   // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
   bool terminal = command.terminal || (!detectLaunch(command).mpi && ::isatty(STDOUT_FILENO) == 1);
   Console console(control.rank() == 0, terminal);
+  bool inJson = command.json || command.bench.json;
+  for (const std::string &notice : session.notices())
+    if (!inJson)
+      console.line("note: " + notice);
   switch (command.verb) {
   case Verb::Train:
     return Trainer(session, command.train, console, stop).run();

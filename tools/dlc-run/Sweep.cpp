@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -176,8 +177,8 @@ double Sweeper::measurePeers(const SweepRow &row, unsigned rowThreads) const {
                             output, stop);
   if (stop.received())
     throw Error(ErrorCode::Interrupted, "interrupted by " + stop.name());
-  double milliseconds = 0;
-  if (code != 0 || std::sscanf(output.c_str(), "%lf", &milliseconds) != 1 || !(milliseconds > 0))
+  double milliseconds = std::strtod(output.c_str(), nullptr);
+  if (code != 0 || !(milliseconds > 0))
     throw Error(ErrorCode::Runtime,
                 "--peers '" + options.peers + "' gave no milliseconds per step for " +
                     std::to_string(row.ranks) + " ranks, batch " + std::to_string(row.batch) +

@@ -5,7 +5,9 @@
 #include "runtime/artifact/Error.h"
 #include "test/ptx/Emulator.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 namespace dlc::rt::cudart {
 
@@ -98,7 +100,7 @@ Status cudaRuntimeGetVersion(int *runtime) {
   return status::success;
 }
 Status cudaDriverGetVersion(int *driver) {
-  *driver = version;
+  *driver = static_cast<int>(Gpu::given("DLC_STANDIN_DRIVER", version));
   return status::success;
 }
 Status cudaGetDeviceCount(int *count) {
@@ -113,7 +115,13 @@ Status cudaGetDeviceProperties(Properties *properties, int device) {
     if (!Gpu::exists(device))
       return status::invalidValue;
     *properties = {};
-    std::strcpy(properties->name.data(), "stand-in");
+    // Names of GPUs, separated by commas.
+    const char *names = std::getenv("DLC_STANDIN_NAMES");
+    std::istringstream list(names ? names : "");
+    std::string name;
+    for (int i = 0; i <= device; ++i)
+      std::getline(list, name, ',');
+    std::strcpy(properties->name.data(), name.empty() ? "stand-in" : name.c_str());
     properties->uuid.back() = static_cast<unsigned char>(device);
     return status::success;
   });
@@ -123,7 +131,8 @@ Status cudaDeviceGetAttribute(int *value, DeviceAttribute attribute, int device)
     bool isMajor = attribute == DeviceAttribute::CapabilityMajor;
     if (!Gpu::exists(device) || (!isMajor && attribute != DeviceAttribute::CapabilityMinor))
       return status::invalidValue;
-    *value = isMajor ? 9 : 0;
+    auto capability = static_cast<int>(Gpu::given("DLC_STANDIN_CAPABILITY", 90));
+    *value = isMajor ? capability / 10 : capability % 10;
     return status::success;
   });
 }
@@ -137,7 +146,8 @@ Status cudaDeviceSynchronize() {
 }
 Status cudaMemGetInfo(size_t *free, size_t *total) {
   return call([&](Gpu &gpu) {
-    *free = gpu.memory.freeBytes();
+    size_t other = Gpu::given("DLC_STANDIN_TAKEN", 0); // by others
+    *free = gpu.memory.freeBytes() - other;
     *total = Memory::capacity;
     return status::success;
   });
@@ -354,7 +364,12 @@ Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void 
     launch.entry = kernel.entry->name;
     launch.blocks = grid.x;
     launch.threads = block.x;
-    gpu.enqueue(stream, [&gpu, module = kernel.module, launch, addresses] {
+    // The one of this number fails, and with it the device.
+    static int64_t launches = 0;
+    bool fails = launches++ == Gpu::given("DLC_STANDIN_FAULT", -1);
+    gpu.enqueue(stream, [&gpu, module = kernel.module, launch, addresses, fails] {
+      if (fails)
+        throw Error(ErrorCode::Runtime, "an uncorrectable ECC error was found");
       run(gpu, *module, launch, addresses);
     });
     return status::success;

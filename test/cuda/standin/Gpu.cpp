@@ -36,9 +36,9 @@ bool areJoined(const Nodes &nodes, std::vector<size_t> last) {
 
 Gpu::Gpu() : tasks(seed()) {}
 
-int Gpu::count() {
-  const char *count = std::getenv("DLC_STANDIN_GPUS");
-  return count ? static_cast<int>(std::strtol(count, nullptr, 10)) : 1;
+int64_t Gpu::given(const char *variable, int64_t otherwise) {
+  const char *text = std::getenv(variable);
+  return text && *text ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
 Gpu &Gpu::get() {

@@ -82,8 +82,10 @@ namespace dlc::rt::standin {
 class Gpu {
 public:
   static Gpu &get();
+  /// A number that the environment gives.
+  static int64_t given(const char *variable, int64_t otherwise);
   /// As many as $DLC_STANDIN_GPUS says, of which the process takes one, whichever it is.
-  static int count();
+  static int count() { return static_cast<int>(given("DLC_STANDIN_GPUS", 1)); }
   static bool exists(int device) { return device >= 0 && device < count(); }
 
   /// Calls `body(gpu)` alone, unless the device has failed. Memory and waiting are no business of a

@@ -95,6 +95,11 @@ const char *ncclGetErrorString(Status status) {
   return status == success ? "no error" : status == systemError ? "no shared memory" : "misuse";
 }
 
+Status ncclGetVersion(int *version) {
+  *version = 22803;
+  return success;
+}
+
 Status ncclGetUniqueId(UniqueId *id) {
   *id = {};
   std::snprintf(id->bytes.data(), id->bytes.size(), "/dlc-standin-%d", static_cast<int>(getpid()));
@@ -159,6 +164,7 @@ Status ncclAllReduce(const void *from, void *to, size_t count, DataType type, Re
 /// The types are those by which they are called.
 [[maybe_unused]] static constexpr Functions exported{
     .getErrorString = ncclGetErrorString,
+    .getVersion = ncclGetVersion,
     .getUniqueId = ncclGetUniqueId,
     .commInitRank = ncclCommInitRank,
     .commGetAsyncError = ncclCommGetAsyncError,

@@ -19,6 +19,7 @@ template <> struct Passed<ncclUniqueId> {
 
 namespace nccl = dlc::rt::nccl;
 CALL(nccl, getErrorString, ncclGetErrorString);
+CALL(nccl, getVersion, ncclGetVersion);
 CALL(nccl, getUniqueId, ncclGetUniqueId);
 CALL(nccl, commInitRank, ncclCommInitRank);
 CALL(nccl, commGetAsyncError, ncclCommGetAsyncError);

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""What keeps an artifact from running on a GPU, or ends its run there, is told in one line that says what to do: on
+stand-ins for NVIDIA's libraries (test/cuda/standin), which fail as they are told to."""
+import json
+import re
+
+import emulated
+from standin import Pair, on_gpu, require_standins
+from support import MODELS, check, run, same_file
+
+UUID = "GPU-00000000-0000-0000-0000-000000000000"
+
+
+def refused(pattern, *command, **facts):
+    """The program ends with a line that matches."""
+    _, said = on_gpu("dlc-run", *command, expect=1, **facts)
+    lines = [line for line in said.splitlines() if line.startswith("dlc-run: error: ")]
+    check(len(lines) == 1 and re.search(pattern, lines[0]), f"wanted '{pattern}':\n{said}")
+
+
+def starts(case):
+    artifact = case.compiled_as_text("--math=strict")
+    train = ["train", artifact, *case.data, "--steps", 1, "--run", case.directory / "no-run"]
+    two = [*train, "-np", 2]
+    refused("this machine has no NVIDIA driver", *train, driver=0)
+    refused(r"the driver is for CUDA 12\.8, older than CUDA 13\.0 of libcudart; install a newer driver", *train, driver=12080)
+    refused("there is none", *train, gpus=0)
+    refused(r"Tesla V100 is sm_70, older than sm_80 \(Ampere\)", *train, names="Tesla V100", capability=70)
+    refused("the artifact is for cuda:h200, sm_90, this GPU is sm_100; compile the model for it", *train, capability=100)
+    refused("the artifact is for cuda:b200, sm_100, this GPU is sm_90; compile the model for it",
+            "train", case.compiled_as_text("--math=strict", target="cuda:b200", name="b200"), *case.data)
+    refused("ranks 0 and 1 have the same GPU: start as many ranks on a host as it has GPUs", *two, gpus=1)
+    refused(r"rank 1 has NVIDIA B \(sm_90\), CUDA 13\.0, .*NCCL 2\.28\.3, .*, but rank 0 has NVIDIA A \(sm_90\), .*: give all ranks the same",
+            *two, names="NVIDIA A,NVIDIA B")
+    check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
+    narrow = case.compiled_as_text("--math=strict", "--wire=bf16", name="narrow")
+    refused("gradients travel in 16 bits, which GPUs do not do yet; compile it without --wire", "train", narrow, "-np", 2, *case.data)
+
+
+def memory(case):
+    """What is planned and what is free, and a batch that fits, which does."""
+    taken = (4 << 30) - (200 << 20)
+    sets, case.sets = case.sets, [*case.sets, "--set", "batch=10000"]
+    artifact = case.compiled_as_text("--math=strict")
+    case.sets = sets
+    planned = json.loads(run("dlc", "inspect", "--json", artifact)[0])["memory"]["bytes"] / (1 << 30)
+    pattern = r"the plan takes ([0-9.]+) GiB of the device's memory, of which 0\.20 GiB are free: compile the model for a smaller batch, of less than (\d+) " \
+              r"\((--memory-limit=\d+) finds the largest\), or end"
+    _, said = on_gpu("dlc-run", "bench", artifact, expect=1, taken=taken)
+    found = re.search(pattern, said)
+    check(found and abs(float(found[1]) - planned) < 0.01, f"{planned} GiB are planned: {said}")
+    _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", *sets, "--set", "batch=10000", "--target=cuda:h200", "--math=strict", found[3],
+                  "-o", artifact, expect=1)
+    largest = re.search(r"largest batch .* is (\d+)", said)
+    check(largest and 3000 < int(largest[1]) < int(found[2]), f"less than {found[2]} fit: {said}")
+
+
+def failures(case):
+    """A device that fails ends the run; what was trained before is kept, named, and goes on elsewhere to the same bits."""
+    artifact = case.compiled_as_text("--math=strict")
+    launches = sum(dispatch["launch"] is not None for program in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"]
+                   for dispatch in program["dispatches"] if program["name"] == "train")
+    last = case.directory / "failed" / "last.safetensors"
+    train = ["train", artifact, *case.data, "--epochs", 1, "--steps", 5, "--save-every", 2]
+    kept = f"; the last checkpoint is '{last}'$"
+    # Captured launches run again without a call, so the fault is in the second run of a slot: the fourth step.
+    refused(f"cannot (run step [34]|copy from the GPU|launch a step's graph|record an event).* on {UUID}: an uncorrectable ECC error was found{kept}",
+            *train, "--run", last.parent, fault=3 * launches + launches // 2)
+    whole, rest = case.directory / "whole.safetensors", case.directory / "rest.safetensors"
+    on_gpu("dlc-run", *train, "--run", case.directory / "whole", "--save", whole)
+    _, said = on_gpu("dlc-run", *train[:-2], "--run", last.parent, "--resume", "--save", rest)
+    same_file(rest, whole, "a run whose GPU failed")
+
+
+def other_machines(case):
+    """A run that goes on with other GPUs or libraries is told that bits may differ."""
+    artifact = case.compiled_as_text("--math=strict")
+    home = case.directory / "moved"
+    train = ["train", artifact, *case.data, "--epochs", 1, "--run", home]
+    on_gpu("dlc-run", *train, "--steps", 1, names="NVIDIA A")
+    platform = json.loads((home / "config.json").read_text())["platform"]
+    check(re.fullmatch(r"NVIDIA A \(sm_90\), CUDA 13\.0, cuDNN 9\.19\.0, cuBLASLt 13\.\d+\.\d+", platform), platform)
+    same, _ = on_gpu("dlc-run", *train, "--steps", 2, "--resume", names="NVIDIA A")
+    check("bit-exact" not in same, same)
+    other, _ = on_gpu("dlc-run", *train, "--steps", 3, "--resume", names="NVIDIA B")
+    check(f"a run on {platform}; it may not be bit-exact" in other and "resuming on NVIDIA B" in other, other)
+
+
+def main():
+    require_standins()
+    mnist = emulated.cases("mnist_cnn")[0]
+    case = Pair(mnist.model, mnist.emulated, mnist.directory / "errors")
+    for test in starts, memory, failures, other_machines:
+        test(case)
+
+
+main()

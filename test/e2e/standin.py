@@ -1,0 +1,55 @@
+"""Programs on stand-ins for NVIDIA's libraries (test/cuda/standin)."""
+import os
+
+from emulated import CASES, OPTIONS, RATE, STEPS, Case
+from support import BIN, MODELS, check, run, skip
+
+import numpy as np
+
+STANDINS = BIN.parent / "lib" / "standin"
+
+
+def small_digits(directory):
+    """Noise of ten classes, of a size at which the emulator is fast."""
+    random = np.random.default_rng(0)
+    np.save(directory / "image.npy", random.integers(0, 255, (160, 12, 12), dtype=np.uint8))
+    np.save(directory / "label.npy", random.integers(0, 10, 160, dtype=np.uint8))
+    return ["--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy"]
+
+
+CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"], ("strict", "bf16", "f16"))})
+
+
+def on_gpu(*command, expect=0, **facts):
+    """A program whose NVIDIA libraries are the stand-ins, two GPUs unless `facts` say otherwise: seed=1 for the stand-in's
+    DLC_STANDIN_SEED, and so on."""
+    facts = {"gpus": 2, **facts}
+    return run(*command, expect=expect, env={**os.environ, "LD_LIBRARY_PATH": str(STANDINS),
+                                             **{f"DLC_STANDIN_{name.upper()}": str(value) for name, value in facts.items()}})
+
+
+def require_standins():
+    if not STANDINS.exists():
+        skip("this build has no stand-ins")
+    if "cuDNN 9.19.0" not in run("dlc-run", "--check")[0]:
+        skip("the stand-ins take plans of cuDNN 9.19.0 alone")
+
+
+class Pair(Case):
+    """A case on both devices."""
+
+    def compiled_as_text(self, *options, target="cuda:h200", name="text"):
+        """Without the assembler: the stand-ins run no binaries."""
+        nowhere = self.directory / "nowhere"
+        nowhere.mkdir(exist_ok=True)
+        artifact = self.directory / f"{name}.dlx"
+        _, said = run("dlc", "compile", MODELS / f"{self.model}.dl", *self.sets, f"--target={target}", *options, "-o", artifact,
+                      env={**os.environ, "PATH": str(nowhere), "CUDA_HOME": str(nowhere)})
+        check("ptxas was not found" in said, said)
+        return artifact
+
+    def trained_on_gpu(self, artifact, name, *options, seed=0, steps=STEPS):
+        weights = self.directory / f"{name}.safetensors"
+        on_gpu("dlc-run", "train", artifact, *options, *self.data, *RATE, "--steps", steps, "--save", weights, "--run",
+               self.directory / name, seed=seed)
+        return weights
