@@ -1,6 +1,7 @@
-// The control planes that there are: of one rank, of threads, of MPI.
+// The control planes that there are: of one rank, of threads, of MPI, of TCP.
 #pragma once
 
+#include "runtime/comm/Rendezvous.h"
 #include "runtime/core/Collectives.h"
 #include "runtime/core/ControlPlane.h"
 
@@ -20,6 +21,11 @@ void runInProcess(int ranks, const std::function<void(ControlPlane &)> &body, in
 /// MPI, loaded on demand from the module dlc_comm_mpi.so; the calling thread is the one that makes
 /// all MPI calls from then on. `ranksPerHost` as above; 0 asks MPI.
 std::unique_ptr<ControlPlane> makeMpiControlPlane(const std::string &modulePath,
+                                                  int ranksPerHost = 0);
+
+/// TCP, which needs no MPI. Throws Error(Peer) if ranks have not come after so many seconds, which
+/// are the control plane's timeout, too.
+std::unique_ptr<ControlPlane> makeTcpControlPlane(const MeetingPlace &place, double seconds,
                                                   int ranksPerHost = 0);
 
 } // namespace dlc::rt

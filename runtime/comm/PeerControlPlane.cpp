@@ -1,5 +1,8 @@
 #include "runtime/comm/PeerControlPlane.h"
 
+#include "runtime/comm/ControlPlanes.h"
+#include "runtime/comm/TcpTransport.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -50,5 +53,13 @@ void PeerControlPlane::barrier(const std::string &doing) {
 }
 
 void PeerControlPlane::abort(const std::string &reason) noexcept { transport->abort(reason); }
+
+std::unique_ptr<ControlPlane> makeTcpControlPlane(const MeetingPlace &place, double seconds,
+                                                  int ranksPerHost) {
+  auto control =
+      std::make_unique<PeerControlPlane>(TcpTransport::connect(place, seconds, ranksPerHost));
+  control->setTimeout(seconds);
+  return control;
+}
 
 } // namespace dlc::rt

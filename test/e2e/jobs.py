@@ -39,22 +39,24 @@ def children(pid):
 class Job:
     """A training run that has written a checkpoint of its own."""
 
-    def __init__(self, directory, artifact, data, name, *options, ranks=2):
+    def __init__(self, directory, artifact, data, name, *options, ranks=2, env=None):
         self.run, self.checkpoint = directory / name, directory / name / "last.safetensors"
         before = steps_done(self.checkpoint)
         command = [BIN / "dlc-run", "-np", ranks, "train", artifact, *data, "--epochs", 100000, "--run", self.run, "--threads",
                    1, *options]
         self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        text=True)
+                                        text=True, env=env)
         await_steps(self.process, self.checkpoint, before)
         if ranks == 1:
             self.ranks = [self.process.pid]
             return
-        processes = children(children(self.process.pid)[0])
-        self.ranks = sorted(processes, key=lambda pid: re.search(rb"OMPI_COMM_WORLD_RANK=(\d+)", environment(pid)).group(1))
+        processes = children(self.process.pid)
+        if len(processes) == 1: # mpirun
+            processes = children(processes[0])
+        self.ranks = sorted(processes, key=lambda pid: re.search(rb"(?:OMPI_COMM_WORLD|DLC)_RANK=(\d+)", environment(pid)).group(1))
 
     def kill(self, rank, seconds):
-        """Ends one rank. mpirun notices, or the other rank does."""
+        """Ends one rank. Who started it notices, or the other rank does."""
         os.kill(self.ranks[rank], signal.SIGKILL)
         self.ends(rf"rank {rank} (was ended by signal 9 |\(process {self.ranks[rank]}\) has died; )", seconds)
 

@@ -84,7 +84,8 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
   Session session(artifact, control,
                   {threads, command.train.seed.value_or(0), nullptr, onGpu ? share : 1});
   // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
-  bool terminal = command.terminal || (!detectLaunch(command).mpi && ::isatty(STDOUT_FILENO) == 1);
+  bool terminal =
+      command.terminal || (!detectLaunch(command).isRank() && ::isatty(STDOUT_FILENO) == 1);
   Console console(control.rank() == 0, terminal);
   bool inJson = command.json || command.bench.json;
   for (const std::string &notice : session.notices())
@@ -128,8 +129,8 @@ int runRank(const Command &command, StopSignal &stop) {
   };
   try {
     std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
-    control = makeControlPlane(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so");
-    control->setTimeout(command.timeout);
+    control =
+        makeControlPlane(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so", command.timeout);
     carryOut(command, *control, stop);
     stop.note(); // the work is done, and the ranks part in order
     return 0;

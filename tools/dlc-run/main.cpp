@@ -29,7 +29,7 @@ static int runCommand(run::Command command, int argc, char **argv, rt::StopSigna
     return command.calibrate.empty() ? run::check() : run::calibrate(command.calibrate);
   if (command.verb == run::Verb::Tune)
     return run::tune(command.file, command.tuned.empty() ? command.file : command.tuned);
-  bool launched = run::detectLaunch(command).mpi;
+  bool launched = run::detectLaunch(command).isRank();
   bool byUs = !command.artifact.empty();
   if (launched && command.ranks > 0 && !byUs)
     throw rt::Error(rt::ErrorCode::BadInput,

@@ -6,8 +6,6 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <random>
 #include <unistd.h>
 
 namespace dlc::rt {
@@ -23,18 +21,13 @@ void check(int status, const char *doing) {
               std::string(doing) + ": " + std::string(text.data(), static_cast<size_t>(length)));
 }
 
-/// While a rank computes, the buffers of its sockets are all that keeps the wire busy: 4 MB are
-/// what 1 Gbit/s carries in 34 ms. The kernel doubles what it is asked for, but gives no more than
-/// the host allows; where that is less, it does better by itself. Whoever set sizes keeps them.
+/// Whoever set sizes keeps them.
 void askForSocketBuffers() {
-  constexpr long bytes = 4 << 20;
-  auto ask = [](const char *limit, const char *parameter) {
-    long most = 0;
-    if (std::ifstream(limit) >> most && most >= bytes)
-      setenv(parameter, std::to_string(bytes).c_str(), /*overwrite=*/0);
-  };
-  ask("/proc/sys/net/core/wmem_max", "OMPI_MCA_btl_tcp_sndbuf");
-  ask("/proc/sys/net/core/rmem_max", "OMPI_MCA_btl_tcp_rcvbuf");
+  std::string bytes = std::to_string(socketBufferBytes);
+  if (givesSocketBuffers("/proc/sys/net/core/wmem_max"))
+    setenv("OMPI_MCA_btl_tcp_sndbuf", bytes.c_str(), /*overwrite=*/0);
+  if (givesSocketBuffers("/proc/sys/net/core/rmem_max"))
+    setenv("OMPI_MCA_btl_tcp_rcvbuf", bytes.c_str(), /*overwrite=*/0);
 }
 
 /// Open MPI looks at the machine through hwloc, one of whose plugins looks for graphics cards at X
@@ -102,15 +95,10 @@ std::vector<std::string> MpiEnvironment::askNames(int size) const {
 }
 
 MpiTransport::MpiTransport(int ranksPerHost)
-    : MpiEnvironment(ranksPerHost), Transport(MpiEnvironment::rank, MpiEnvironment::hosts) {}
+    : MpiEnvironment(ranksPerHost),
+      HostTransport(MpiEnvironment::rank, MpiEnvironment::hosts, MpiEnvironment::names) {}
 
 MpiTransport::~MpiTransport() { idle = freeRequests.size() == requests.size(); }
-
-std::string MpiTransport::describe(int peer) const {
-  std::string text = Transport::describe(peer);
-  bool oneHost = std::ranges::all_of(names, [&](const auto &name) { return name == names[0]; });
-  return oneHost ? text : text + " on " + names[peer];
-}
 
 template <typename Byte, typename Start>
 Transport::Request MpiTransport::begin(std::span<Byte> data, const char *doing, Start start) {
@@ -161,23 +149,6 @@ bool MpiTransport::test(Request request) {
   parts.done = 0;
   freeRequests.push_back(request);
   return true;
-}
-
-std::shared_ptr<Mapping> MpiTransport::createSegment(size_t bytes, std::string &name) {
-  // The random part keeps apart runs whose process numbers coincide, as they may in containers.
-  name = "/dlc." + std::to_string(getpid()) + "." + std::to_string(segmentCount++) + "." +
-         std::to_string(std::random_device()());
-  named.emplace("/dev/shm" + name); // where Linux keeps it
-  return std::make_shared<Mapping>(Mapping::createShared(name, bytes));
-}
-
-std::shared_ptr<Mapping> MpiTransport::openSegment(const std::string &name, size_t bytes) {
-  return std::make_shared<Mapping>(Mapping::openShared(name, bytes));
-}
-
-void MpiTransport::unlinkSegment(const std::string &name) noexcept {
-  Mapping::unlinkShared(name);
-  named.reset();
 }
 
 void MpiTransport::abort(const std::string &) noexcept { MPI_Abort(MPI_COMM_WORLD, 1); }

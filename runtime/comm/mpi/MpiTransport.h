@@ -1,12 +1,10 @@
 // Messages by MPI, shared memory by POSIX. MPI also starts the processes.
 #pragma once
 
-#include "runtime/comm/Transport.h"
-#include "runtime/core/Leftover.h"
+#include "runtime/comm/HostTransport.h"
 
 #include <mpi.h>
 
-#include <optional>
 #include <vector>
 
 namespace dlc::rt {
@@ -33,20 +31,14 @@ private:
   int exceptionsAtStart;
 };
 
-class MpiTransport final : private MpiEnvironment, public Transport {
+class MpiTransport final : private MpiEnvironment, public HostTransport {
 public:
   explicit MpiTransport(int ranksPerHost);
   ~MpiTransport() override;
 
-  std::string describe(int peer) const override;
-
   Request send(int peer, int tag, std::span<const std::byte> data) override;
   Request receive(int peer, int tag, std::span<std::byte> data) override;
   bool test(Request request) override;
-
-  std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override;
-  std::shared_ptr<Mapping> openSegment(const std::string &name, size_t bytes) override;
-  void unlinkSegment(const std::string &name) noexcept override;
 
   void abort(const std::string &reason) noexcept override;
 
@@ -62,8 +54,6 @@ private:
 
   std::vector<Parts> requests; // by Request; empty where free
   std::vector<Request> freeRequests;
-  unsigned segmentCount = 0;
-  std::optional<Leftover> named; // the segment that has a name, of which there is one at a time
 };
 
 } // namespace dlc::rt

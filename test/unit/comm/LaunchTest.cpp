@@ -56,17 +56,76 @@ TEST(Launch, SrunWithAnMpiPluginIsMpi) {
   EXPECT_FALSE(detect({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}).mpi);
 }
 
-TEST(Launch, SrunWithoutAnMpiPluginIsRefused) {
-  EXPECT_EQ(refusal({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "2"}}),
-            "SLURM_STEP_NUM_TASKS=4 promises 4 ranks, but no MPI launcher started this process: "
-            "start it with srun --mpi=pmix");
+/// What srun sets on two nodes.
+Variables stepOf(const std::string &rank, const std::string &nodes) {
+  return {{"SLURM_STEP_NUM_TASKS", "4"},  {"SLURM_NTASKS", "4"}, {"SLURM_PROCID", rank},
+          {"SLURM_STEP_NODELIST", nodes}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}};
+}
+
+TEST(Launch, RanksOfSrunWithoutAnMpiPluginMeetAtTheFirstNode) {
+  Launch launch = detect(stepOf("2", "node[03-07,9],x1"));
+  EXPECT_FALSE(launch.mpi);
+  ASSERT_TRUE(launch.tcp);
+  EXPECT_EQ(launch.tcp->rank, 2);
+  EXPECT_EQ(launch.tcp->ranks, 4);
+  EXPECT_EQ(launch.tcp->host, "node03");
+  EXPECT_GE(launch.tcp->port, 20000);
+  EXPECT_LT(launch.tcp->port, 30000);
+  // All ranks of a step meet at one place; those of another have another key.
+  Variables other = stepOf("0", "node[03-07,9],x1");
+  EXPECT_EQ(detect(other).tcp->port, launch.tcp->port);
+  EXPECT_EQ(detect(other).tcp->key, launch.tcp->key);
+  other["SLURM_STEP_ID"] = "1";
+  EXPECT_NE(detect(other).tcp->key, launch.tcp->key);
+
+  for (const auto &[nodes, first] :
+       Variables{{"a", "a"}, {"a,b", "a"}, {"a[1,5]", "a1"}, {"r[1-2]n[07-9]x,b", "r1n07x"}})
+    EXPECT_EQ(detect(stepOf("0", nodes)).tcp->host, first);
+  for (const char *rank : {"4", "-1", "x", ""})
+    EXPECT_NE(refusal(stepOf(rank, "a")), "accepted") << rank;
+  EXPECT_FALSE(detect(stepOf("0", "a"), /*ranksGiven=*/true).isRank());
+}
+
+TEST(Launch, RanksOfTorchrunMeetBesideItsAgent) {
+  Variables variables = {{"RANK", "1"},        {"LOCAL_RANK", "1"},      {"WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}, {"SLURM_NTASKS", "2"}};
+  Launch launch = detect(variables);
+  ASSERT_TRUE(launch.tcp);
+  EXPECT_EQ(launch.tcp->rank, 1);
+  EXPECT_EQ(launch.tcp->ranks, 2);
+  EXPECT_EQ(launch.tcp->host, "h");
+  EXPECT_EQ(launch.tcp->port, 29501);
+  variables["TORCHELASTIC_RUN_ID"] = "other";
+  EXPECT_NE(detect(variables).tcp->key, launch.tcp->key);
+  for (const auto &[name, value] :
+       Variables{{"RANK", "2"}, {"MASTER_PORT", "65535"}, {"MASTER_ADDR", ""}}) {
+    Variables wrong = variables;
+    wrong[name] = value;
+    EXPECT_NE(refusal(wrong), "accepted") << name;
+  }
+}
+
+TEST(Launch, OwnRanksAreBelievedInsideAnything) {
+  MeetingPlace place{1, 3, "", 4567, 89};
+  Variables variables = stepOf("0", "a");
+  variables["OMPI_COMM_WORLD_SIZE"] = "2";
+  for (const std::string &variable : launchVariables(place)) {
+    size_t equals = variable.find('=');
+    variables[variable.substr(0, equals)] = variable.substr(equals + 1);
+  }
+  Launch launch = detect(variables, /*ranksGiven=*/true);
+  ASSERT_TRUE(launch.tcp);
+  EXPECT_EQ(launch.tcp->rank, 1);
+  EXPECT_EQ(launch.tcp->ranks, 3);
+  EXPECT_EQ(launch.tcp->host, "127.0.0.1");
+  EXPECT_EQ(launch.tcp->port, 4567);
 }
 
 TEST(Launch, ABatchScriptThatForgetsSrunIsRefusedUnlessTheUserSaysHowMany) {
   Variables batch = {{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}};
   EXPECT_EQ(refusal(batch),
-            "SLURM_NTASKS=4 promises 4 ranks, but no MPI launcher started this process: use srun "
-            "--mpi=pmix dlc-run, or dlc-run -np 4 (-np 1 for one rank alone)");
+            "SLURM_NTASKS=4 promises 4 ranks, but no launcher says which of them this process is: "
+            "use srun dlc-run, or dlc-run -np 4 (-np 1 for one rank alone)");
   EXPECT_FALSE(detect(batch, /*ranksGiven=*/true).mpi);
 }
 
@@ -79,7 +138,7 @@ TEST(Launch, OtherFrameworksLaunchersAreRefused) {
 
 TEST(Launch, AnMpiModuleThatIsNotThereIsOneLine) {
   try {
-    makeControlPlane({true, 2, "OMPI_COMM_WORLD_SIZE=2"}, "/nonexistent/module.so");
+    makeControlPlane({true, {}, 2, "OMPI_COMM_WORLD_SIZE=2"}, "/nonexistent/module.so", 1);
     FAIL() << "no error";
   } catch (const Error &error) {
     EXPECT_NE(std::string(error.what()).find("/nonexistent/module.so"), std::string::npos);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: faults.sh PROGRAM MPIRUN...   Lets rank 1 of 2 or 3 fail in every way and looks at how the job ends.
+# usage: faults.sh PROGRAM LAUNCHER...   Lets rank 1 of 2 or 3 fail in every way and looks at how the job ends.
 set -u
 program=$1
 shift
@@ -8,7 +8,7 @@ failed=0
 # expect RANKS HOW RANKS-PER-HOST PATTERN: the job fails within 10 s and prints PATTERN.
 expect() {
   local output begin=$SECONDS
-  output=$(timeout -k 2 20 "${mpirun[@]}" -np "$1" "$program" "$2" "$3" 2>&1)
+  output=$(timeout -k 2 20 "${launcher[@]}" -np "$1" "$program" "$2" "$3" 2>&1)
   local status=$?
   if [ $status = 0 ] || [ $((SECONDS - begin)) -gt 10 ] || ! grep -Eq "$4" <<<"$output"; then
     echo "FAILED: $1 ranks, $2, $3 ranks per host: exit $status after $((SECONDS - begin)) s, wanted '$4':"
@@ -17,10 +17,10 @@ expect() {
   fi
 }
 
-mpirun=("$@")
+launcher=("$@")
 late='error: all-reduce of bucket 1 \(conv1.weight, conv1.bias\) in step 3 did not complete within 2 s: rank 1 '
 for ranks in 2 3; do
-  # mpirun itself ends the job, and may be first to say which rank it was.
+  # A launcher may itself end the job, and be first to say which rank it was.
   expect $ranks kill 0 'rank 1 .*(has died|exited on signal 9)'
   for perHost in 0 1; do
     expect $ranks stop $perHost "$late.*has not started it"

@@ -1,8 +1,7 @@
 // Ranks that reduce step after step until rank 1 fails in the way asked for; the others must notice
-// and say so. Usage, below mpirun: comm-faults-mpi kill|stop|end|throw [RANKS-PER-HOST]
+// and say so. Usage, below a launcher: comm-faults kill|stop|end|throw [RANKS-PER-HOST]
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/ControlPlanes.h"
-#include "test/unit/comm/mpi/Module.h"
+#include "test/unit/comm/ranks/World.h"
 
 #include <csignal>
 #include <cstdio>
@@ -42,12 +41,13 @@ void train(ControlPlane &control, std::string_view how) {
 
 int main(int argc, char **argv) {
   int perHost = argc > 2 ? std::stoi(argv[2]) : 0;
-  auto control = makeMpiControlPlane(dlc::rt::test::mpiModulePath(), perHost);
+  auto control = dlc::rt::test::joinRanks(perHost);
   try {
     train(*control, argc > 1 ? argv[1] : "");
   } catch (const Error &error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     control->abort(error.what());
+    return 1;
   }
   return 0;
 }

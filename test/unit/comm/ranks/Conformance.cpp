@@ -1,8 +1,7 @@
-// The conformance suite over MPI: started by mpirun, every rank runs every test in the same order.
-#include "runtime/comm/ControlPlanes.h"
+// The conformance suite of processes: every rank runs every test in the same order.
 #include "test/unit/comm/Conformance.h"
 #include "test/unit/comm/Values.h"
-#include "test/unit/comm/mpi/Module.h"
+#include "test/unit/comm/ranks/World.h"
 
 #include <csignal>
 #include <cstdio>
@@ -19,18 +18,18 @@ struct Setup {
 };
 Setup setup; // before the tests are instantiated
 
-World mpi() {
-  return {"mpi", setup.control->size(), [](const auto &body) {
+World processes() {
+  return {"processes", setup.control->size(), [](const auto &body) {
             HostRank rank(*setup.control);
             body(rank);
           }};
 }
 
 // Evaluated by InitGoogleTest, when the control plane is there.
-INSTANTIATE_TEST_SUITE_P(Mpi, ControlPlaneTest, testing::Values(mpi()), worldName);
-INSTANTIATE_TEST_SUITE_P(Mpi, CollectivesTest, testing::Values(mpi()), worldName);
+INSTANTIATE_TEST_SUITE_P(Processes, ControlPlaneTest, testing::Values(processes()), worldName);
+INSTANTIATE_TEST_SUITE_P(Processes, CollectivesTest, testing::Values(processes()), worldName);
 
-TEST(Mpi, HasTheHostsAskedFor) {
+TEST(Processes, HasTheHostsAskedFor) {
   if (setup.ranksPerHost)
     EXPECT_LE(setup.control->localSize(), setup.ranksPerHost);
   else
@@ -38,7 +37,7 @@ TEST(Mpi, HasTheHostsAskedFor) {
 }
 
 // What happens where /dev/shm is small: one rank alone finds no room.
-TEST(Mpi, SumsWhereMemoryCannotBeShared) {
+TEST(Processes, SumsWhereMemoryCannotBeShared) {
   ControlPlane &c = *setup.control;
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -71,9 +70,9 @@ int runTests(int argc, char **argv) {
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]).starts_with(option))
       setup.ranksPerHost = std::stoi(argv[i] + option.size());
-  auto control = makeMpiControlPlane(mpiModulePath(), setup.ranksPerHost);
+  auto control = joinRanks(setup.ranksPerHost);
   if (control->size() < 2) {
-    std::fputs("start this with mpirun -np 2 or more\n", stderr);
+    std::fputs("start this with mpirun or start.py, -np 2 or more\n", stderr);
     return 1;
   }
   control->setTimeout(30);
