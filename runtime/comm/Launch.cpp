@@ -79,8 +79,12 @@ std::optional<MeetingPlace> ownLaunch(const Environment &environment) {
           port = readNumber(environment, ownPort, 65535);
   if (rank < 0 || rank >= ranks || port <= 0)
     return {};
-  return MeetingPlace{static_cast<int>(rank), static_cast<int>(ranks), "127.0.0.1",
-                      static_cast<uint16_t>(port), hashOf(readText(environment, ownKey))};
+  return MeetingPlace{static_cast<int>(rank),
+                      static_cast<int>(ranks),
+                      "127.0.0.1",
+                      static_cast<uint16_t>(port),
+                      hashOf(readText(environment, ownKey)),
+                      /*isHeld=*/true};
 }
 
 /// torchrun's agent itself listens at its port.

@@ -131,8 +131,7 @@ void Meeter::admit(Socket socket, int first) {
   if (place.rank == 0) {
     places[greeting.rank] = greeting.place;
     std::string address = socket.peerAddress();
-    bool isHere = greeting.place.hostIdentity == places[0].hostIdentity;
-    places[greeting.rank].address = fixed<64>(isHere ? "" : address);
+    places[greeting.rank].address = fixed<64>(socket.isLocal() ? "" : address);
   }
   peers[greeting.rank] = std::move(socket);
 }
@@ -174,7 +173,8 @@ void Meeter::goTo(int rank) {
 
 Meeting Meeter::run() {
   // Listening before others hear of it, so that nobody comes too early.
-  Socket door = Socket::listen(place.rank == 0 ? place.port : 0, isLoopback());
+  Socket door = place.rank == 0 ? Socket::listen(place.port, isLoopback(), place.isHeld)
+                                : Socket::listen(0, isLoopback(), false);
   if (place.rank == 0) {
     welcome(door, 1);
     uint64_t answer = magic ^ place.key;

@@ -16,6 +16,8 @@ struct MeetingPlace {
   std::string host; // of rank 0
   uint16_t port = 0;
   uint64_t key = 0; // of the run: strangers have another
+  /// Whoever has started the ranks keeps the port for rank 0, see Socket::hold.
+  bool isHeld = false;
 };
 
 struct Meeting {

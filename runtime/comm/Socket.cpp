@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ Socket::~Socket() {
     close(descriptor);
 }
 
-Socket Socket::listen(uint16_t port, bool onlyLoopback) {
+Socket Socket::listen(uint16_t port, bool onlyLoopback, bool isHeld) {
   int failure = 0;
   for (bool isIpv6 : {true, false}) {
     if (isIpv6 && onlyLoopback)
@@ -62,8 +63,7 @@ Socket Socket::listen(uint16_t port, bool onlyLoopback) {
     if (!socket) // a host without that protocol
       continue;
     set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1); // of connections that ended a moment ago
-    // Whoever started the ranks may hold the port for them.
-    if (onlyLoopback)
+    if (isHeld)
       set(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
     if (bindTo(socket.get(), isIpv6, port, onlyLoopback) && ::listen(socket.get(), queued) == 0)
       return socket;
@@ -94,14 +94,30 @@ uint16_t Socket::port() const {
                                              : reinterpret_cast<sockaddr_in *>(&address)->sin_port);
 }
 
-std::string Socket::peerAddress() const {
+namespace {
+
+/// Of one end of a connection: the numeric address, and its port.
+std::pair<std::string, std::string> endOf(int descriptor, decltype(getpeername) *which) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  std::array<char, NI_MAXHOST> text{};
-  getpeername(descriptor, reinterpret_cast<sockaddr *>(&address), &size);
-  getnameinfo(reinterpret_cast<sockaddr *>(&address), size, text.data(), text.size(), nullptr, 0,
-              NI_NUMERICHOST);
-  return text.data();
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  which(descriptor, reinterpret_cast<sockaddr *>(&address), &size);
+  getnameinfo(reinterpret_cast<sockaddr *>(&address), size, host.data(), host.size(), port.data(),
+              port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
+  return {host.data(), port.data()};
+}
+
+} // namespace
+
+std::string Socket::peerAddress() const { return endOf(descriptor, getpeername).first; }
+
+bool Socket::isLocal() const {
+  std::string peer = peerAddress();
+  auto isLoopback = [](std::string_view address) {
+    return address.starts_with("127.") || address.starts_with("::ffff:127.") || address == "::1";
+  };
+  return isLoopback(peer) || peer == endOf(descriptor, getsockname).first;
 }
 
 bool Socket::wait(short events, Deadline deadline) const {
@@ -144,6 +160,9 @@ Socket Socket::connect(const std::string &host, uint16_t port, std::string &reas
       else
         getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
     }
+    // At a port that hosts give to whoever asks, a socket may have met itself.
+    if (failure == 0 && endOf(socket.get(), getpeername) == endOf(socket.get(), getsockname))
+      failure = ECONNREFUSED;
     if (failure == 0)
       return socket;
     reason = std::strerror(failure);

@@ -23,8 +23,8 @@ public:
   explicit operator bool() const { return descriptor >= 0; }
 
   /// Waits for connections at a port of all interfaces, 0 for any port, or of the loopback alone.
-  /// Throws Error(BadInput) if the port is taken.
-  static Socket listen(uint16_t port, bool onlyLoopback);
+  /// Throws Error(BadInput) if the port is taken, unless it is held.
+  static Socket listen(uint16_t port, bool onlyLoopback, bool isHeld);
   /// Has a port of the loopback, at which it does not listen but another socket of this user may.
   static Socket hold();
   uint16_t port() const;
@@ -34,6 +34,9 @@ public:
   static Socket connect(const std::string &host, uint16_t port, std::string &reason);
   /// The numeric address of the other end.
   std::string peerAddress() const;
+
+  /// True if the other end is in the same network, so that it has no address for other hosts.
+  bool isLocal() const;
 
   /// Both wait; false if the other end closes or the deadline passes.
   bool send(std::span<const std::byte> data, Deadline deadline) const;

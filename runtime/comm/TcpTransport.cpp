@@ -8,13 +8,15 @@
 #include <exception>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <utility>
 
 namespace dlc::rt {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int goodbye = -1, abortion = -2; // in place of tags
+constexpr size_t partBytes = size_t{60} << 10; // of a long message, for moved()
+constexpr int goodbye = -1, abortion = -2;     // in place of tags
 /// A peer of this host that died is told of by its process's end, which says more.
 constexpr std::chrono::seconds graceOfTheLost{1};
 constexpr std::chrono::milliseconds lastWords{300};
@@ -34,11 +36,11 @@ std::unique_ptr<TcpTransport> TcpTransport::connect(const MeetingPlace &place, d
   std::vector<int> hosts = ranksPerHost > 0 ? pretendedHosts(place.ranks, ranksPerHost)
                                             : numbered(meeting.hostIdentities);
   return std::unique_ptr<TcpTransport>(
-      new TcpTransport(place.rank, std::move(hosts), std::move(meeting)));
+      new TcpTransport(place.rank, std::move(hosts), std::move(meeting), seconds));
 }
 
-TcpTransport::TcpTransport(int rank, std::vector<int> hosts, Meeting meeting)
-    : HostTransport(rank, std::move(hosts), std::move(meeting.names)),
+TcpTransport::TcpTransport(int rank, std::vector<int> hosts, Meeting meeting, double seconds)
+    : HostTransport(rank, std::move(hosts), std::move(meeting.names)), patience(seconds),
       exceptionsAtStart(std::uncaught_exceptions()) {
   for (Socket &socket : meeting.peers) {
     if (socket)
@@ -51,16 +53,18 @@ TcpTransport::TcpTransport(int rank, std::vector<int> hosts, Meeting meeting)
 /// A connection that is closed while the other side still sends would take with it what this side
 /// has sent, so that all sides close together.
 TcpTransport::~TcpTransport() {
-  if (hasAborted || std::uncaught_exceptions() > exceptionsAtStart)
+  bool isIdle = freeRequests.size() == isDone.size(); // else memory of messages may be gone
+  if (!isIdle || hasAborted || std::uncaught_exceptions() > exceptionsAtStart)
     return;
   for (Peer &peer : peers)
     if (peer.socket)
       peer.outgoing.push_back({{0, goodbye}, {}, none});
-  auto isDone = [](const Peer &peer) {
+  auto hasEnded = [](const Peer &peer) {
     return !peer.socket || (peer.hasLeft && peer.outgoing.empty());
   };
+  auto end = Clock::now() + patience;
   try {
-    while (!std::ranges::all_of(peers, isDone))
+    while (!std::ranges::all_of(peers, hasEnded) && Clock::now() < end)
       progress(100);
   } catch (const Error &) { // of a peer that sends what nobody asked for
     hasAborted = true;
@@ -134,6 +138,10 @@ void TcpTransport::progress(int milliseconds) {
   }
 }
 
+void TcpTransport::countMoved(size_t before, size_t after, bool isWhole) {
+  movedParts += after / partBytes - before / partBytes + isWhole;
+}
+
 void TcpTransport::write(Peer &peer) {
   while (peer.socket && !peer.outgoing.empty()) {
     Outgoing &message = peer.outgoing.front();
@@ -156,9 +164,10 @@ void TcpTransport::write(Peer &peer) {
         lose(peer);
       return;
     }
-    message.sent += static_cast<size_t>(sent);
-    ++movedParts;
-    if (message.sent < sizeof(Header) + message.data.size())
+    size_t before = std::exchange(message.sent, message.sent + static_cast<size_t>(sent));
+    bool isWhole = message.sent == sizeof(Header) + message.data.size();
+    countMoved(before, message.sent, isWhole);
+    if (!isWhole)
       continue;
     complete(message.request);
     peer.outgoing.pop_front();
@@ -177,11 +186,12 @@ void TcpTransport::read(Peer &peer) {
       return;
     if (got <= 0)
       return lose(peer);
-    message.got += static_cast<size_t>(got);
-    ++movedParts;
+    size_t before = std::exchange(message.got, message.got + static_cast<size_t>(got));
     if (inHeader && message.got == sizeof(Header))
       takeHeader(peer);
-    if (message.got == sizeof(Header) + message.to.size())
+    bool isWhole = message.got == sizeof(Header) + message.to.size();
+    countMoved(before, message.got, isWhole);
+    if (isWhole)
       takeMessage(peer);
     if (!peer.socket)
       return;
@@ -259,9 +269,14 @@ void TcpTransport::abort(const std::string &reason) noexcept try {
     if (peer.socket)
       peer.outgoing.push_back({{static_cast<int64_t>(text.size()), abortion}, text, none});
   Deadline end = Clock::now() + lastWords;
-  auto hasSent = [](const Peer &peer) { return !peer.socket || peer.outgoing.empty(); };
-  while (!std::ranges::all_of(peers, hasSent) && Clock::now() < end)
+  // Closed before the other side has, a connection may lose what was said last.
+  auto isClosed = [](const Peer &peer) { return !peer.socket; };
+  while (!std::ranges::all_of(peers, isClosed) && Clock::now() < end) {
     progress(10);
+    for (Peer &peer : peers)
+      if (peer.socket && peer.outgoing.empty())
+        shutdown(peer.socket.get(), SHUT_WR);
+  }
 } catch (const std::exception &) { // then peers learn it from the end of their connections
   for (Peer &peer : peers)
     peer.socket = Socket();

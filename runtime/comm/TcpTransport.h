@@ -20,7 +20,8 @@ public:
   /// host.
   static std::unique_ptr<TcpTransport> connect(const MeetingPlace &place, double seconds,
                                                int ranksPerHost = 0);
-  /// Waits until all peers have ended, too, unless an exception is passing through.
+  /// Waits until all peers have ended, too, for as long as they had to meet, unless messages are
+  /// under way or an exception is passing through.
   ~TcpTransport() override;
 
   Request send(int peer, int tag, std::span<const std::byte> data) override;
@@ -65,7 +66,7 @@ private:
     std::chrono::steady_clock::time_point lostSince = {};   // if the connection is gone
   };
 
-  TcpTransport(int rank, std::vector<int> hosts, Meeting meeting);
+  TcpTransport(int rank, std::vector<int> hosts, Meeting meeting, double seconds);
 
   Request begin();
   void complete(Request request);
@@ -76,6 +77,7 @@ private:
   void takeHeader(Peer &peer);
   void takeMessage(Peer &peer);
   void take(const Posted &posted, std::span<const std::byte> data);
+  void countMoved(size_t before, size_t after, bool isWhole);
   void lose(Peer &peer);
 
   std::vector<Peer> peers;    // by rank
@@ -84,6 +86,7 @@ private:
   std::vector<Request> freeRequests;
   std::string abortReason; // of a peer
   bool hasAborted = false;
+  std::chrono::duration<double> patience; // with peers that are to end
   int exceptionsAtStart;
 };
 

@@ -138,6 +138,8 @@ def refusals(runs):
     check("rank 1 was started as one of 3 ranks, rank 0 as one of 2: start all ranks of a run alike" in said[0], said)
     said = Ranks(runs.command("twice", "--timeout", 4), [torchrun(0, 3, port), torchrun(1, 3, port), torchrun(1, 3, port)]).end(expect=1)
     check("two processes were started as rank 1: give each a number of its own" in said[0], said)
+    said = sorted(Ranks(runs.command("same", "--timeout", 2), [torchrun(0, 2, port)] * 2).end(expect=1))
+    check("Address already in use" in said[0] and "did not come within 2 s" in said[1], f"two runs at one port: {said}")
     fails("only the launching process compiles", "bench", MODELS / "mnist_cnn.dl", env={**os.environ, **torchrun(0, 2, port)})
     check(not list(runs.home.glob("taken/*")), "a start that failed left a directory")
 
