@@ -29,6 +29,8 @@ struct RunArguments {
   MicroBatch part = {};
   std::span<const std::byte> scalars = {}; // from which uploads take them
   bool timed = false;
+  /// Waits for each instruction, so that an error names the one that failed.
+  bool oneByOne = false;
 };
 
 class Executable {

@@ -110,6 +110,7 @@ struct Session::Impl {
   const Artifact &artifact;
   ControlPlane &control;
   unsigned threads, loaderThreads;
+  bool oneByOne;
   std::unique_ptr<Device> device;
   std::unique_ptr<Arenas> arenas;
   ScalarBlock scalars;
@@ -123,8 +124,8 @@ struct Session::Impl {
 Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
     : artifact(artifact), control(control),
       threads(chooseThreads(*artifact->target(), control, options.threads)),
-      loaderThreads(options.loaderThreads), device(openDevice(artifact, threads, control, options)),
-      scalars(artifact) {
+      loaderThreads(options.loaderThreads), oneByOne(options.oneByOne),
+      device(openDevice(artifact, threads, control, options)), scalars(artifact) {
   compareSchedules(artifact, control);
   residentBefore = residentBytes().now;
   arenas = std::make_unique<Arenas>(artifact, *device);
@@ -315,7 +316,7 @@ void Session::run(const std::string &program, unsigned slot, uint64_t step, Micr
   Executable &executable = *loaded.executable;
   impl->lastSlot = slot;
   bool timed = impl->events != nullptr;
-  executable.run({slot % 2, step, part, impl->scalars.block(), timed});
+  executable.run({slot % 2, step, part, impl->scalars.block(), timed, impl->oneByOne});
   if (timed)
     std::ranges::copy(executable.times(), std::back_inserter(*impl->events));
 }

@@ -28,6 +28,7 @@ struct SessionOptions {
   std::function<std::unique_ptr<Device>(const artifact::Target &, unsigned threads, ControlPlane &)>
       makeDevice = nullptr;
   unsigned loaderThreads = 1; // that prepare inputs while programs run
+  bool oneByOne = false;      // to find the instruction that fails, see RunArguments
 };
 
 class Session {

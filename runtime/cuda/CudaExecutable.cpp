@@ -135,7 +135,9 @@ void CudaExecutable::run(const RunArguments &arguments) {
   uploadInputs(arguments);
   Kind kind{slot, arguments.part.pass(), arguments.part.index == 0, arguments.timed};
   cudart::Stream compute = device.context.stream(Stream::Compute);
-  if (auto [known, isNew] = graphs.try_emplace(kind); isNew) {
+  if (arguments.oneByOne) {
+    start(arguments, false);
+  } else if (auto [known, isNew] = graphs.try_emplace(kind); isNew) {
     start(arguments, false);
   } else {
     if (!known->second)
@@ -205,6 +207,10 @@ void CudaExecutable::start(const RunArguments &arguments, bool isCaptured) {
     time(0);
     start(i, arguments);
     time(1);
+    if (arguments.oneByOne) {
+      record(begun, instruction.stream); // which nobody waits for any more
+      await(begun, "run " + nameOf(i) + " in step " + std::to_string(arguments.step + 1));
+    }
   }
   record(commDone, Stream::Comm);
   record(copyDone, Stream::Copy);
@@ -276,8 +282,23 @@ void CudaExecutable::wait(Stream stream, cudart::Event event) {
   require(cuda.streamWaitEvent(device.context.stream(stream), event, 0), "wait for an event");
 }
 
+/// "kernel conv1_2 (instruction 12)", as dlc inspect numbers them.
+std::string CudaExecutable::nameOf(uint32_t index) const {
+  const ResolvedProgram::Instruction &instruction = program.instructions[index];
+  std::string what = "a copy";
+  if (const auto *launch = as<ResolvedProgram::Launch>(instruction))
+    what = "kernel " + std::visit([](const auto &kernel) { return kernel.name; },
+                                  device.kernels[launch->kernel]);
+  else if (as<ResolvedProgram::Start>(instruction) || as<ResolvedProgram::Wait>(instruction))
+    what = "an all-reduce";
+  return what + " (instruction " + std::to_string(index) + ")";
+}
+
 void CudaExecutable::await(unsigned slot, cudart::Event event) {
-  std::string doing = "run step " + std::to_string(last[slot].step + 1);
+  await(event, "run step " + std::to_string(last[slot].step + 1));
+}
+
+void CudaExecutable::await(cudart::Event event, const std::string &doing) {
   if (device.peers)
     device.peers->await(event, doing);
   else

@@ -47,6 +47,8 @@ private:
   void wait(artifact::Stream stream, cudart::Event event);
   /// The host waits for the last run on the slot, for so long as peers may take.
   void await(unsigned slot, cudart::Event event);
+  void await(cudart::Event event, const std::string &doing);
+  std::string nameOf(uint32_t instruction) const;
   cudart::Event makeEvent(unsigned flags);
   std::span<std::byte> lock(size_t bytes);
 

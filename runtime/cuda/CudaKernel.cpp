@@ -35,8 +35,7 @@ static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
 ConvolutionKernel::ConvolutionKernel(const CudaContext::Convolutions &convolutions,
                                      const CudaPlan &plan, const std::string &name, Math math)
     : convolutions(&convolutions), plan(std::make_shared<const cudnn::Descriptor>(
-                                       loadPlan(convolutions, plan, name, math, isSame))),
-      name(name) {
+                                       loadPlan(convolutions, plan, name, math, isSame))) {
   auto needed =
       static_cast<uint64_t>(this->plan->getOne<int64_t>(cudnn::Attribute::PlanWorkspaceSize));
   if (needed > plan.workspaceBytes)
@@ -99,8 +98,8 @@ static uint64_t alignedBytes(uint64_t bytes) { return bytes - std::min<uint64_t>
 
 ProductKernel::ProductKernel(const CudaContext::Products &products, const CudaPlan &plan,
                              const std::string &name)
-    : products(&products), bias(plan.product->bias), swapped(plan.product->swapped),
-      workspaceBytes(alignedBytes(plan.workspaceBytes)), name(name) {
+    : name(name), products(&products), bias(plan.product->bias), swapped(plan.product->swapped),
+      workspaceBytes(alignedBytes(plan.workspaceBytes)) {
   const cublas::Functions &library = products.library;
   const ProductPlan &given = *plan.product;
   std::string doing = "load kernel " + name;

@@ -36,11 +36,12 @@ public:
   cudnn::Descriptor bind(std::span<const DeviceSpan> operands) const;
   void run(const cudnn::Descriptor &operands, cudart::Stream stream) const;
 
+  std::string name;
+
 private:
   const CudaContext::Convolutions *convolutions;
   bool isSame = true;
   std::shared_ptr<const cudnn::Descriptor> plan;
-  std::string name;
 };
 
 /// A product by cuBLASLt, whose algorithm is chosen here, for good.
@@ -52,6 +53,8 @@ public:
   /// Operands a, b, in the plan's order, a bias if there is one, c, the workspace.
   void run(std::span<const DeviceSpan> operands, cudart::Stream stream) const;
 
+  std::string name;
+
 private:
   struct Descriptors;
 
@@ -62,7 +65,6 @@ private:
   cublas::Algorithm algorithm{};
   bool bias, swapped;
   size_t workspaceBytes;
-  std::string name;
 };
 
 using LoadedKernel = std::variant<GeneratedKernel, ConvolutionKernel, ProductKernel>;

@@ -66,6 +66,18 @@ def failures(case):
     # Captured launches run again without a call, so the fault is in the second run of a slot: the fourth step.
     refused(f"cannot (run step [34]|copy from the GPU|launch a step's graph|record an event).* on {UUID}: an uncorrectable ECC error was found{kept}",
             *train, "--run", last.parent, fault=3 * launches + launches // 2)
+    # One by one, the instruction that failed is named.
+    generated = [dispatch["kernel"] for program in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"]
+                 for dispatch in program["dispatches"] if program["name"] == "train" and dispatch["launch"]]
+    number = launches // 2
+    refused(rf"cannot run kernel {generated[number]} \(instruction \d+\) in step 2 on {UUID}: an uncorrectable ECC error was found$",
+            *train[:-2], "--no-graph", "--run", case.directory / "named", fault=launches + number)
+    one, plain = case.directory / "one.safetensors", case.directory / "plain.safetensors"
+    on_gpu("dlc-run", *train, "--no-graph", "--run", case.directory / "one", "--save", one)
+    on_gpu("dlc-run", *train, "--run", case.directory / "plain", "--save", plain)
+    same_file(one, plain, "instructions one by one")
+    _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", *case.sets, "-o", case.directory / "cpu.dlx")
+    refused("--no-graph is for GPUs", "train", case.directory / "cpu.dlx", *case.data, "--no-graph")
     whole, rest = case.directory / "whole.safetensors", case.directory / "rest.safetensors"
     on_gpu("dlc-run", *train, "--run", case.directory / "whole", "--save", whole)
     _, said = on_gpu("dlc-run", *train[:-2], "--run", last.parent, "--resume", "--save", rest)

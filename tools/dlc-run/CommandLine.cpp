@@ -133,6 +133,8 @@ void addCommon(CLI::App &app, Command &command) {
   app.add_option("--bind", command.bind, "How ranks pin themselves to cores")
       ->transform(oneOf(binds))
       ->type_name("none|compact|spread");
+  app.add_flag("--no-graph", command.noGraph,
+               "On a GPU: run instructions one by one, to find the one that fails");
   addCompileOptions(app, command.compileOptions);
 }
 

@@ -32,6 +32,7 @@ struct Command {
   unsigned threads = 0;                    // 0: chosen
   double timeout = 300;
   std::optional<Bind> bind;
+  bool noGraph = false;  // on a GPU
   bool terminal = false; // the launching process writes to one
   bool json = false;
   rt::TrainOptions train; // also the data and weights of eval

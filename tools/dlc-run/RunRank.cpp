@@ -77,12 +77,15 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
     throw Error(ErrorCode::BadInput,
                 "--threads is for CPUs: '" + command.file +
                     "' is for a GPU, whose data all cores of the rank prepare");
+  if (command.noGraph && !onGpu)
+    throw Error(ErrorCode::BadInput, "--no-graph is for GPUs, '" + command.file + "' is for a CPU");
   unsigned planned = std::max(artifact->target()->threads(), 1u);
   unsigned threads = command.threads ? command.threads : onGpu ? 1 : std::min(share, planned);
   bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None), control.localRank(),
            control.localSize(), onGpu ? share : threads);
-  Session session(artifact, control,
-                  {threads, command.train.seed.value_or(0), nullptr, onGpu ? share : 1});
+  Session session(
+      artifact, control,
+      {threads, command.train.seed.value_or(0), nullptr, onGpu ? share : 1, command.noGraph});
   // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
   bool terminal =
       command.terminal || (!detectLaunch(command).isRank() && ::isatty(STDOUT_FILENO) == 1);
