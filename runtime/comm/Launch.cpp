@@ -87,17 +87,17 @@ std::optional<MeetingPlace> ownLaunch(const Environment &environment) {
                       /*isHeld=*/true};
 }
 
+/// Agents of several nodes count restarts each for itself, so that these are no part of the key.
 /// torchrun's agent itself listens at its port.
 std::optional<MeetingPlace> torchrunLaunch(const Environment &environment) {
   int64_t rank = readNumber(environment, "RANK", mostRanks),
           ranks = readNumber(environment, "WORLD_SIZE", mostRanks),
           port = readNumber(environment, "MASTER_PORT", 65534);
   std::string host = readText(environment, "MASTER_ADDR");
-  if (rank < 0 || rank >= ranks || ranks < 2 || port <= 0 || host.empty())
+  if (rank < 0 || rank >= ranks || ranks < 1 || port <= 0 || host.empty())
     return {};
-  std::string run = host + ":" + std::to_string(port) + " " +
-                    readText(environment, "TORCHELASTIC_RUN_ID") + " " +
-                    readText(environment, "TORCHELASTIC_RESTART_COUNT");
+  std::string run =
+      host + ":" + std::to_string(port) + " " + readText(environment, "TORCHELASTIC_RUN_ID");
   return MeetingPlace{static_cast<int>(rank), static_cast<int>(ranks), host,
                       static_cast<uint16_t>(port + 1), hashOf("torchrun " + run)};
 }
@@ -157,6 +157,10 @@ Launch detectLaunch(const Environment &environment, bool ranksGiven) {
   };
   if (auto own = ownLaunch(environment))
     return byTcp(own, ownRanks);
+  // torchrun's agents are often started by srun or mpirun, whose variables their ranks inherit.
+  if (environment("TORCHELASTIC_RUN_ID") && !ranksGiven)
+    if (auto place = torchrunLaunch(environment))
+      return place->ranks > 1 ? byTcp(place, "WORLD_SIZE") : Launch{};
   // Open MPI's own launcher is the surest: its ranks may run inside any allocation.
   auto promise = readCount(environment, {"OMPI_COMM_WORLD_SIZE"});
   bool launched = promise.ranks > 0;
@@ -172,7 +176,7 @@ Launch detectLaunch(const Environment &environment, bool ranksGiven) {
   }
   if (ranksGiven)
     return {};
-  if (auto place = torchrunLaunch(environment))
+  if (auto place = torchrunLaunch(environment); place && place->ranks > 1)
     return byTcp(place, "WORLD_SIZE");
   if (auto place = slurmLaunch(environment))
     return byTcp(place, "SLURM_STEP_NUM_TASKS");

@@ -27,6 +27,7 @@ public:
                                                 const std::string &doing) override;
   void broadcast(std::span<std::byte> data, int root) override;
   void barrier(const std::string &doing) override;
+  void check() override { transport->checkRun(); }
   void abort(const std::string &reason) noexcept override;
 
   HostCollectives &hostCollectives() override { return collectives; }

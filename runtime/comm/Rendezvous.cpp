@@ -110,6 +110,8 @@ void Meeter::welcome(const Socket &door, int first) {
              ", which did not come");
     if (socket)
       admit(std::move(socket), first);
+    else // out of descriptors, perhaps for a while
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 

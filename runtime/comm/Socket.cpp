@@ -74,7 +74,7 @@ Socket Socket::listen(uint16_t port, bool onlyLoopback, bool isHeld) {
   throw Error(ErrorCode::BadInput,
               "cannot wait for the other ranks at port " + std::to_string(port) + ": " +
                   std::strerror(failure ? failure : errno) +
-                  (failure == EADDRINUSE ? "; end what uses it, or choose another" : ""));
+                  (failure == EADDRINUSE ? "; end what uses it, or start the ranks anew" : ""));
 }
 
 Socket Socket::hold() {
@@ -110,14 +110,18 @@ std::pair<std::string, std::string> endOf(int descriptor, decltype(getpeername) 
 
 } // namespace
 
-std::string Socket::peerAddress() const { return endOf(descriptor, getpeername).first; }
+std::string Socket::peerAddress() const {
+  constexpr std::string_view mapped = "::ffff:"; // of a host that may know IPv4 alone
+  std::string address = endOf(descriptor, getpeername).first;
+  return address.starts_with(mapped) ? address.substr(mapped.size()) : address;
+}
 
 bool Socket::isLocal() const {
   std::string peer = peerAddress();
   auto isLoopback = [](std::string_view address) {
-    return address.starts_with("127.") || address.starts_with("::ffff:127.") || address == "::1";
+    return address.starts_with("127.") || address == "::1";
   };
-  return isLoopback(peer) || peer == endOf(descriptor, getsockname).first;
+  return isLoopback(peer) || endOf(descriptor, getsockname).first.ends_with(peer);
 }
 
 bool Socket::wait(short events, Deadline deadline) const {
@@ -150,8 +154,10 @@ Socket Socket::connect(const std::string &host, uint16_t port, std::string &reas
   std::unique_ptr<addrinfo, void (*)(addrinfo *)> addresses(found, freeaddrinfo);
   for (const addrinfo *each = found; each; each = each->ai_next) {
     Socket socket(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket)
+    if (!socket) {
+      reason = std::strerror(errno);
       continue;
+    }
     int failure = ::connect(socket.get(), each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
     if (failure == EINPROGRESS) {
       socklen_t size = sizeof failure;

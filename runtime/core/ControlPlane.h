@@ -32,6 +32,8 @@ public:
                                                         const std::string &doing) = 0;
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
   virtual void barrier(const std::string &doing) = 0;
+  /// Throws Error(Peer) if the run is known to have failed elsewhere: for those who wait otherwise.
+  virtual void check() {}
   /// Ends all peers within seconds, silently: the caller has said why. With MPI this does not
   /// return, so it is for the one catch in main, before the control plane is destroyed.
   virtual void abort(const std::string &reason) noexcept = 0;

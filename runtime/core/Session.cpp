@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <chrono>
 #include <cstring>
 #include <sched.h>
 
@@ -107,6 +108,12 @@ struct Session::Impl {
   void write(const artifact::Variable &variable, const FillValues &fill);
   void writeCopy(const artifact::Variable &copy, std::span<const std::byte> parameter);
 
+  /// A phase of the start has ended.
+  void endPhase(const std::string &name);
+
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point started = Clock::now();
+  std::vector<std::pair<std::string, double>> phases;
   const Artifact &artifact;
   ControlPlane &control;
   unsigned threads, loaderThreads;
@@ -127,8 +134,10 @@ Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const Sessi
       loaderThreads(options.loaderThreads), oneByOne(options.oneByOne),
       device(openDevice(artifact, threads, control, options)), scalars(artifact) {
   compareSchedules(artifact, control);
+  endPhase("device");
   residentBefore = residentBytes().now;
   arenas = std::make_unique<Arenas>(artifact, *device);
+  endPhase("memory");
   if (artifact->kernels())
     for (const artifact::Kernel *kernel : *artifact->kernels())
       kernels.push_back(device->load(artifact, *kernel));
@@ -136,6 +145,14 @@ Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const Sessi
   if (artifact->programs())
     for (const artifact::Program *program : *artifact->programs())
       programs.push_back({program, prepare(*program)});
+  endPhase("kernels");
+}
+
+void Session::Impl::endPhase(const std::string &name) {
+  double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  for (const auto &[before, took] : phases)
+    seconds -= took;
+  phases.emplace_back(name, seconds);
 }
 
 Session::Impl::Loaded &Session::Impl::program(const std::string &name) {
@@ -202,6 +219,7 @@ void Session::Impl::writeCopy(const artifact::Variable &copy,
 Session::Session(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
     : impl(std::make_unique<Impl>(artifact, control, options)) {
   initialize(options.seed);
+  impl->endPhase("variables");
 }
 
 Session::~Session() = default;
@@ -209,6 +227,9 @@ Session::~Session() = default;
 const Artifact &Session::artifact() const { return impl->artifact; }
 ControlPlane &Session::control() const { return impl->control; }
 unsigned Session::threads() const { return impl->threads; }
+const std::vector<std::pair<std::string, double>> &Session::startPhases() const {
+  return impl->phases;
+}
 unsigned Session::loaderThreads() const { return impl->loaderThreads; }
 uint64_t Session::arenaBytes() const { return impl->arenas->bytes(); }
 std::vector<ArenaPages> Session::arenaPages() const { return impl->arenas->pages(); }

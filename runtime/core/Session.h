@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dlc::rt {
@@ -40,6 +41,8 @@ public:
   ControlPlane &control() const;
   unsigned threads() const;
   unsigned loaderThreads() const;
+  /// What loading was spent on: names and seconds.
+  const std::vector<std::pair<std::string, double>> &startPhases() const;
   /// Device and libraries, as far as the bits of results depend on them; the same on all ranks.
   std::string platform() const;
   /// What had to be loaded otherwise than planned, one line each.

@@ -34,8 +34,9 @@ static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
 
 ConvolutionKernel::ConvolutionKernel(const CudaContext::Convolutions &convolutions,
                                      const CudaPlan &plan, const std::string &name, Math math)
-    : convolutions(&convolutions), plan(std::make_shared<const cudnn::Descriptor>(
-                                       loadPlan(convolutions, plan, name, math, isSame))) {
+    : name(name), convolutions(&convolutions),
+      plan(std::make_shared<const cudnn::Descriptor>(
+          loadPlan(convolutions, plan, name, math, isSame))) {
   auto needed =
       static_cast<uint64_t>(this->plan->getOne<int64_t>(cudnn::Attribute::PlanWorkspaceSize));
   if (needed > plan.workspaceBytes)

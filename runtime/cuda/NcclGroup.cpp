@@ -12,6 +12,11 @@
 namespace dlc::rt {
 namespace {
 
+/// What may change the order in which sums are formed; of the rest, hosts may have their own.
+constexpr const char *orderSettings[] = {
+    "NCCL_ALGO=",     "NCCL_PROTO=",    "NCCL_MIN_",     "NCCL_MAX_",
+    "NCCL_BUFFSIZE=", "NCCL_NTHREADS=", "NCCL_COLLNET_", "NCCL_NVLS_"};
+
 /// NCCL would fail in a way of its own.
 void requireOwnGpus(ControlPlane &control, const CudaContext &context) {
   std::array<unsigned char, 16> mine = context.identity();
@@ -46,9 +51,9 @@ std::string NcclGroup::platform() const {
   std::string text = "NCCL " + cudnn::versionText(static_cast<size_t>(version));
   std::vector<std::string> settings;
   for (char **variable = environ; *variable; ++variable)
-    if (std::string_view setting = *variable;
-        setting.starts_with("NCCL_") && !setting.starts_with("NCCL_DEBUG"))
-      settings.emplace_back(setting);
+    for (const char *prefix : orderSettings)
+      if (std::string_view setting = *variable; setting.starts_with(prefix))
+        settings.emplace_back(setting);
   std::ranges::sort(settings);
   for (const std::string &setting : settings)
     text += ", " + setting;
@@ -81,6 +86,7 @@ void NcclGroup::await(cudart::Event event, const std::string &doing) {
   for (uint64_t tries = 1; status == cudart::notReady; ++tries) {
     std::this_thread::yield();
     if (tries % 1024 == 0) {
+      requireRun();
       nccl::Status error = nccl::success;
       library.commGetAsyncError(communicator, &error);
       if (error != nccl::success)
@@ -101,6 +107,16 @@ void NcclGroup::await(cudart::Event event, const std::string &doing) {
 void NcclGroup::abandon() noexcept {
   if (nccl::Communicator lost = std::exchange(communicator, nullptr))
     std::thread([abort = library.commAbort, lost] { abort(lost); }).detach();
+}
+
+/// Peers may have given up on the host's side.
+void NcclGroup::requireRun() {
+  try {
+    control.check();
+  } catch (const Error &) {
+    abandon();
+    throw;
+  }
 }
 
 void NcclGroup::fail(const std::string &reason) {

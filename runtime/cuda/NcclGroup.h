@@ -37,6 +37,7 @@ public:
   void abandon() noexcept;
 
 private:
+  void requireRun();
   [[noreturn]] void fail(const std::string &reason);
 
   ControlPlane &control;

@@ -3,6 +3,7 @@
 #include "runtime/data/BatchLoader.h"
 
 #include <chrono>
+#include <system_error>
 #include <tuple>
 
 namespace dlc::rt {
@@ -12,8 +13,13 @@ BatchLoader::BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstBa
                          unsigned threads)
     : dataset(dataset), plan(std::move(plan)), augmentation(augmentation),
       destinations(destinations), firstBatch(firstBatch) {
-  for (unsigned i = 0; i < threads; ++i)
-    team.emplace_back([this] { run(); });
+  try {
+    for (unsigned i = 0; i < threads; ++i)
+      team.emplace_back([this] { run(); });
+  } catch (const std::system_error &) { // of which a smaller team does the same
+    if (team.empty())
+      throw;
+  }
 }
 
 BatchLoader::~BatchLoader() {

@@ -162,7 +162,7 @@ void Bench::printSummary() {
   say(format("forward %.3f ms, backward %.3f ms, ", steps.phase(0), steps.phase(1)) +
       format("optimizer %.3f ms, all-reduce %.3f ms, ", steps.phase(2), steps.communication()) +
       format("of which exposed %.3f ms", steps.exposed()));
-  say(firstStepText(steps.firstStepSeconds()));
+  say(firstStepText(steps.firstStepSeconds(), session.startPhases()));
   say(format("on the wire %.0f bytes a step and rank, ", steps.wireBytes()) + "memory " +
       bytesText(session.arenaBytes()) + " a rank, resident " + bytesText(peakResident) +
       " at its peak, " + bytesText(session.residentBefore()) + " before the arenas");

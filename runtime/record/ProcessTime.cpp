@@ -46,10 +46,19 @@ std::string timesText(ProcessorTime processor, int ranks, double wall) {
   return text;
 }
 
-std::string firstStepText(double seconds) {
+std::string firstStepText(double seconds,
+                          const std::vector<std::pair<std::string, double>> &phases) {
   char text[64];
-  std::snprintf(text, sizeof text, "first step after %.2f s", seconds);
-  return text;
+  std::snprintf(text, sizeof text, "first step after %.2f s (", seconds);
+  std::string line = text;
+  double rest = seconds;
+  for (const auto &[name, took] : phases) {
+    std::snprintf(text, sizeof text, " %.2f, ", took);
+    line += name + text;
+    rest -= took;
+  }
+  std::snprintf(text, sizeof text, "rest %.2f)", rest);
+  return line + text;
 }
 
 } // namespace dlc::rt

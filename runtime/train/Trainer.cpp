@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 namespace dlc::rt {
@@ -208,7 +209,7 @@ void Trainer::setWorkers() {
                       "; it will not be bit-exact");
     else if (state.scheduleHash != schedule)
       notes.emplace_back("resuming with another artifact; it may not be bit-exact");
-    else if (state.platform != platform)
+    else if (state.platform != platform && !state.platform.empty())
       notes.emplace_back("resuming on " + platform + " a run on " + state.platform +
                          "; it may not be bit-exact");
     int64_t inEpoch = std::min(state.samplePosition() / shape.global(), perEpoch);
@@ -358,7 +359,7 @@ void Trainer::runEpoch() {
       ++state.stepInEpoch;
       state.told = false;
       if (++stepsRun == 1)
-        console.line(firstStepText(secondsOfProcess()));
+        console.line(firstStepText(secondsOfProcess(), session.startPhases()));
       Totals step = totals;
       step.clear();
       step.add(outcome.totals);
@@ -385,7 +386,9 @@ StepOutcome Trainer::runStep(BatchLoader &loader, double rate, std::optional<dou
   } catch (const CollectiveError &) {
     throw;
   } catch (const Error &error) {
-    throw Error(error.code, error.what() + keptText());
+    std::string kept = keptText();
+    bool isTold = std::string_view(error.what()).ends_with(kept); // a peer has said it
+    throw Error(error.code, error.what() + (isTold ? "" : kept));
   }
 }
 
@@ -652,9 +655,9 @@ void Trainer::finish() {
   TimeShares shares = steps.times();
   shares.evaluation = extra.evaluation;
   shares.checkpoint = extra.checkpoint;
-  console.line(closingText(secondsSince(started), shares));
   if (loading.samples > 0)
     console.line(loadingText(loading, session.loaderThreads()));
+  console.line(closingText(secondsSince(started), shares));
   std::vector<double> processor = {processorTime().user, processorTime().system};
   session.control().sum(processor, "sum of the ranks' processor times");
   console.line(timesText({processor[0], processor[1]}, shape.ranks, secondsOfProcess()));

@@ -34,10 +34,11 @@ def main():
                  directory / "run", "--trace", directory / "trace.json", "--log", directory / "copy.jsonl")
     lines = out.split("\n")
     check(lines[0] == "2 ranks x batch 8 = 16 samples a step, 6 steps an epoch", out)
+    check(re.fullmatch(r"data: \d+ samples/s a thread, 1 thread per rank", lines[-4]), out)
     check(" = compute " in lines[-3] and "exposed all-reduce" in lines[-3], out)
     check(re.fullmatch(r"user \d+\.\d\d s, system \d+\.\d\d s \(2 ranks together\), wall \d+\.\d\d s", lines[-2]), out)
     check("\r" not in out, "a progress bar in a pipe")
-    check(re.search(r"^first step after \d+\.\d\d s$", out, re.M), out)
+    check(re.search(r"^first step after \d+\.\d\d s \(device \d\.\d\d, memory \d\.\d\d, kernels \d\.\d\d, variables \d\.\d\d, rest -?\d+\.\d\d\)$", out, re.M), out)
     kept = sorted((directory / "cache" / "dlc").iterdir())
     check(len(kept) == 1, f"one compiled model, got {kept}")
 

@@ -129,7 +129,7 @@ def refusals(runs):
         taken.bind(("0.0.0.0", port + 1))
         taken.listen()
         said = Ranks(runs.command("taken"), [torchrun(0, 2, port)]).end(expect=1)[0]
-        check(f"cannot wait for the other ranks at port {port + 1}: Address already in use; end what uses it" in said, said)
+        check(f"cannot wait for the other ranks at port {port + 1}: Address already in use; end what uses it, or start the ranks anew" in said, said)
     said = Ranks(runs.command("missing", "--timeout", 2), [torchrun(0, 3, port), torchrun(2, 3, port)]).end(expect=1)
     check(f"rank 0 of 3 waited for rank 1 at port {port + 1}, which did not come within 2 s" in said[0], said)
     said = Ranks(runs.command("first-missing", "--timeout", 2), [torchrun(1, 2, port)]).end(expect=1)[0]

@@ -1,6 +1,8 @@
 #include "tools/dlc-run/Binding.h"
 
+#include <algorithm>
 #include <sched.h>
+#include <unistd.h>
 
 namespace dlc::run {
 
@@ -15,6 +17,10 @@ static std::vector<int> inheritedCores() {
 }
 
 unsigned usableCores() { return std::max(1u, static_cast<unsigned>(inheritedCores().size())); }
+
+unsigned onlineCores() {
+  return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
 
 void bindRank(Bind bind, int localRank, int localSize, unsigned threads) {
   std::vector<int> cores = inheritedCores();

@@ -6,6 +6,7 @@
 #include "runtime/train/Report.h"
 #include "tools/dlc-run/Binding.h"
 #include "tools/dlc-run/Process.h"
+#include "tools/dlc-run/RunRank.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -61,8 +62,8 @@ int check() {
   const rt::BackEnd *cuda = rt::findBackEnd("cuda:h200", reason);
   say("cuda", cuda ? cuda->describe() : "not available: " + reason);
   std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
-  bool hasMpi = std::filesystem::exists(bin / "../lib/dlc_comm_mpi.so");
-  say("mpi", hasMpi ? "Open MPI module found" : "this build has no MPI module: one rank only");
+  bool hasMpi = std::filesystem::exists(mpiModule());
+  say("mpi", hasMpi ? "Open MPI module found" : "this build has no MPI module: ranks meet by TCP");
   bool hasCompiler = std::filesystem::exists(bin / "dlc");
   say("compiler",
       hasCompiler ? (bin / "dlc").string() : "none beside this program: artifacts only");

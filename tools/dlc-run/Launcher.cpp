@@ -205,7 +205,9 @@ void OwnRanks::look(Rank &rank, int number) {
   if (code == 0 || exitCode)
     return;
   exitCode = code;
-  ending = ending ? ending : Clock::now();
+  // Told to stop, ranks end as they come to it: one may have a checkpoint to write.
+  if (!stop.received() && !ending)
+    ending = Clock::now();
   if (WIFSIGNALED(status))
     errors.noteSignal(number, WTERMSIG(status));
 }
@@ -253,8 +255,9 @@ int launchRanks(const Job &job, rt::StopSignal &stop) {
                     std::string("cannot make a pipe: ") + std::strerror(errno));
   stop.noteAll();
   ErrorLines errors(job.trains);
-  Processes ranks = isInPath("mpirun") ? startByMpirun(job, errorPipe[1], stop)
-                                       : startHere(job, errorPipe[1], stop, errors);
+  bool byMpi = isInPath("mpirun") && std::filesystem::exists(mpiModule());
+  Processes ranks =
+      byMpi ? startByMpirun(job, errorPipe[1], stop) : startHere(job, errorPipe[1], stop, errors);
   ::close(errorPipe[1]);
   std::string pending;
   auto show = [&](const std::string &line) {

@@ -31,6 +31,10 @@ Launch detectLaunch(const Command &command) {
   return rt::detectLaunch([](const char *name) { return std::getenv(name); }, command.ranks > 0);
 }
 
+std::string mpiModule() {
+  return std::filesystem::path(ownPath()).parent_path() / "../lib/dlc_comm_mpi.so";
+}
+
 void printError(const std::string &message) {
   std::string line = errorPrefix + message;
   std::replace(line.begin(), line.end(), '\n', ' ');
@@ -70,7 +74,8 @@ static void runEval(Session &session, const Command &command, Console &console) 
 static void carryOut(const Command &command, ControlPlane &control, StopSignal &stop) {
   Artifact artifact(command.file);
   auto localSize = static_cast<unsigned>(control.localSize());
-  unsigned share = std::max(usableCores() / localSize, 1u);
+  bool isBound = usableCores() * localSize <= onlineCores(); // by who started it, to its own
+  unsigned share = isBound ? usableCores() : std::max(usableCores() / localSize, 1u);
   // While a GPU computes, the cores are there for its data.
   bool onGpu = isForGpu(artifact);
   if (onGpu && command.threads)
@@ -81,8 +86,8 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
     throw Error(ErrorCode::BadInput, "--no-graph is for GPUs, '" + command.file + "' is for a CPU");
   unsigned planned = std::max(artifact->target()->threads(), 1u);
   unsigned threads = command.threads ? command.threads : onGpu ? 1 : std::min(share, planned);
-  bindRank(command.bind.value_or(localSize > 1 ? Bind::Compact : Bind::None), control.localRank(),
-           control.localSize(), onGpu ? share : threads);
+  bindRank(command.bind.value_or(localSize > 1 && !onGpu ? Bind::Compact : Bind::None),
+           control.localRank(), control.localSize(), onGpu ? share : threads);
   Session session(
       artifact, control,
       {threads, command.train.seed.value_or(0), nullptr, onGpu ? share : 1, command.noGraph});
@@ -131,9 +136,7 @@ int runRank(const Command &command, StopSignal &stop) {
     return 1;
   };
   try {
-    std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
-    control =
-        makeControlPlane(detectLaunch(command), bin / "../lib/dlc_comm_mpi.so", command.timeout);
+    control = makeControlPlane(detectLaunch(command), mpiModule(), command.timeout);
     carryOut(command, *control, stop);
     stop.note(); // the work is done, and the ranks part in order
     return 0;

@@ -10,6 +10,9 @@ namespace dlc::run {
 /// How this process was started. Throws Error if the environment promises ranks that are not there.
 rt::Launch detectLaunch(const Command &command);
 
+/// Where MPI's module is, if this build has one.
+std::string mpiModule();
+
 /// The exit code. Errors are reported here, since peers have to be told while the control
 /// plane still lives.
 int runRank(const Command &command, rt::StopSignal &stop);

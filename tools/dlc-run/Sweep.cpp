@@ -122,6 +122,8 @@ std::vector<std::string> Sweeper::call(int64_t ranks, const std::string &artifac
                     std::to_string(command.timeout)});
   if (threads)
     arguments.insert(arguments.end(), {"--threads", std::to_string(threads)});
+  if (command.noGraph)
+    arguments.emplace_back("--no-graph");
   if (command.bind)
     arguments.insert(arguments.end(), {"--bind", *command.bind == Bind::None      ? "none"
                                                  : *command.bind == Bind::Compact ? "compact"

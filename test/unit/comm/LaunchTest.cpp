@@ -95,7 +95,20 @@ TEST(Launch, RanksOfTorchrunMeetBesideItsAgent) {
   EXPECT_EQ(launch.tcp->ranks, 2);
   EXPECT_EQ(launch.tcp->host, "h");
   EXPECT_EQ(launch.tcp->port, 29501);
+  // Its agent may itself be of another launcher.
   variables["TORCHELASTIC_RUN_ID"] = "other";
+  Variables within = variables;
+  for (const char *outer :
+       {"PMIX_RANK", "PMI_RANK", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"})
+    within[outer] = "1";
+  within["TORCHELASTIC_RESTART_COUNT"] = "2"; // of which agents have counts of their own
+  ASSERT_TRUE(detect(within).tcp);
+  EXPECT_EQ(detect(within).tcp->key, detect(variables).tcp->key);
+  Variables alone = stepOf("1", "a");
+  alone.insert(variables.begin(), variables.end());
+  alone["RANK"] = "0";
+  alone["WORLD_SIZE"] = "1";
+  EXPECT_FALSE(detect(alone).isRank());
   EXPECT_NE(detect(variables).tcp->key, launch.tcp->key);
   for (const auto &[name, value] :
        Variables{{"RANK", "2"}, {"MASTER_PORT", "65535"}, {"MASTER_ADDR", ""}}) {

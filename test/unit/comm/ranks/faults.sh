@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# usage: faults.sh PROGRAM LAUNCHER...   Lets rank 1 of 2 or 3 fail in every way and looks at how the job ends.
+# usage: faults.sh KIND PROGRAM LAUNCHER...   Of ranks that meet by KIND, mpi or tcp, lets rank 1 of 2 or 3 fail in every way and looks at how the job ends.
 set -u
-program=$1
-shift
+kind=$1 program=$2
+shift 2
 failed=0
 
 # expect RANKS HOW RANKS-PER-HOST PATTERN: the job fails within 10 s and prints PATTERN.
@@ -26,6 +26,13 @@ for ranks in 2 3; do
     expect $ranks stop $perHost "$late.*has not started it"
     expect $ranks throw $perHost 'error: rank 1 cannot read its file'
   done
+  if [ $kind = tcp ]; then # nobody ends them: they hear of it
+    for perHost in 0 1; do
+      expect $ranks throw $perHost 'error: another rank gave up: rank 1 cannot read its file'
+    done
+    expect $ranks kill 0 'error: rank 1 \(process [0-9]+\) has died; all-reduce of bucket 1'
+    expect $ranks kill 1 'error: rank 1 has died: its connection is closed'
+  fi
   expect $ranks end 0 'error: rank 1 .*has ended; all-reduce of bucket 1 .* in step 3'
 done
 if compgen -G '/dev/shm/dlc.*' >/dev/null; then

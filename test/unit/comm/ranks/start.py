@@ -17,13 +17,13 @@ while running:
     for rank, process in list(running.items()):
         code = process.poll()
         if code is None:
-            if deadline and time.monotonic() > deadline:
+            with open(f"/proc/{process.pid}/stat") as stat:
+                is_stopped = stat.read().rsplit(")", 1)[1].split()[0] == "T"
+            if failed and (is_stopped and len(running) == 1 or time.monotonic() > deadline):
                 process.kill()
             continue
         del running[rank]
-        if code < 0:
-            print(f"rank {rank} exited on signal {-code}", file=sys.stderr)
-        if code and not failed:
-            failed, deadline = True, time.monotonic() + 5
+        if code and not failed: # others are to end by themselves, in less time than this
+            failed, deadline = True, time.monotonic() + 15
     time.sleep(0.01)
 sys.exit(failed)
