@@ -1,16 +1,10 @@
 #include "runtime/comm/HostTransport.h"
 
 #include <algorithm>
-#include <fstream>
 #include <random>
 #include <unistd.h>
 
 namespace dlc::rt {
-
-bool givesSocketBuffers(const char *limit) {
-  long most = 0;
-  return std::ifstream(limit) >> most && most >= socketBufferBytes;
-}
 
 std::string HostTransport::describe(int peer) const {
   std::string text = Transport::describe(peer);

@@ -8,12 +8,6 @@
 
 namespace dlc::rt {
 
-/// While a rank computes, the buffers of its sockets are all that keeps the wire busy: these are
-/// what 1 Gbit/s carries in 34 ms.
-constexpr long socketBufferBytes = 4 << 20;
-/// False if the host, whose limit stands in the file, gives less: then it does better by itself.
-bool givesSocketBuffers(const char *limit);
-
 class HostTransport : public Transport {
 public:
   std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override;

@@ -184,8 +184,6 @@ Launch detectLaunch(const Environment &environment, bool ranksGiven) {
   return {};
 }
 
-HeldPort::HeldPort() : socket(Socket::hold()) {}
-
 std::vector<std::string> launchVariables(const MeetingPlace &place) {
   auto variable = [](const char *name, uint64_t value) {
     return std::string(name) + "=" + std::to_string(value);

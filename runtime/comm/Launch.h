@@ -34,16 +34,6 @@ struct Launch {
 /// the user chose the number of ranks, so that what others would allow does not count.
 Launch detectLaunch(const Environment &environment, bool ranksGiven);
 
-/// A free port of the loopback, kept from others for a rank that will listen there.
-class HeldPort {
-public:
-  HeldPort();
-  uint16_t number() const { return socket.port(); }
-
-private:
-  Socket socket;
-};
-
 /// "NAME=VALUE" of what tells a process that dlc-run has started it as a rank.
 std::vector<std::string> launchVariables(const MeetingPlace &place);
 

@@ -183,7 +183,8 @@ Meeting Meeter::run() {
     for (int rank = 1; rank < place.ranks; ++rank)
       if (!peers[rank].send(bytesOf(answer), deadline) ||
           !peers[rank].send(std::as_bytes(std::span(places)), deadline))
-        throw Error(ErrorCode::Peer, "rank " + std::to_string(rank) + " ended while ranks met");
+        throw Error(ErrorCode::Peer,
+                    "rank " + std::to_string(rank) + " ended while ranks met: see its own error");
   } else {
     goToFirst(door.port());
     for (int rank = 1; rank < place.rank; ++rank)

@@ -1,12 +1,12 @@
 #include "runtime/comm/Socket.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/comm/HostTransport.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -43,6 +43,11 @@ bool bindTo(int descriptor, bool isIpv6, uint16_t port, bool onlyLoopback) {
 }
 
 } // namespace
+
+bool givesSocketBuffers(const char *limit) {
+  long most = 0;
+  return std::ifstream(limit) >> most && most >= socketBufferBytes;
+}
 
 Socket &Socket::operator=(Socket &&other) noexcept {
   std::swap(descriptor, other.descriptor);

@@ -11,6 +11,12 @@ namespace dlc::rt {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+/// While a rank computes, the buffers of its sockets are all that keeps the wire busy: these are
+/// what 1 Gbit/s carries in 34 ms.
+constexpr long socketBufferBytes = 4 << 20;
+/// False if the host, whose limit stands in the file, gives less: then it does better by itself.
+bool givesSocketBuffers(const char *limit);
+
 /// Owns a file descriptor.
 class Socket {
 public:

@@ -1,20 +1,14 @@
 #include "runtime/core/Arenas.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/Gibibytes.h"
 #include "runtime/core/TensorIo.h"
 
-#include <cstdio>
 #include <optional>
 #include <string>
 
 namespace dlc::rt {
 namespace {
-
-std::string gibibytes(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
 
 /// Inputs and what is computed of them grow with the batch, but for what kernels work in. No larger
 /// batch than this fits.

@@ -1,6 +1,7 @@
 #include "runtime/cuda/CudaDevice.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/Gibibytes.h"
 #include "runtime/cuda/CudaExecutable.h"
 
 #include <algorithm>
@@ -11,12 +12,6 @@
 
 namespace dlc::rt {
 namespace {
-
-std::string gibibytes(size_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
-  return text;
-}
 
 /// The number behind a prefix, 90 of "sm_90"; 0 of other text.
 int numberOf(std::string_view text, std::string_view prefix) {
@@ -149,9 +144,10 @@ Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel
   if (kernel.kind() == artifact::KernelKind::Library) {
     CudaPlan plan = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
     plan.requireOperands(kernel);
-    if (plan.product)
+    if (plan.product) {
       kernels.emplace_back(ProductKernel(context.products(), plan, name));
-    else if (ConvolutionKernel loaded(context.convolutions(), plan, name, math); true) {
+    } else {
+      ConvolutionKernel loaded(context.convolutions(), plan, name, math);
       if (!loaded.isAsPlanned())
         replanned.push_back(name);
       kernels.emplace_back(std::move(loaded));

@@ -12,6 +12,7 @@ public:
 
   void run(const RunArguments &arguments) override;
   std::span<const std::byte> results(unsigned slot) override;
+  bool isRunning() override { return !device.runEnds.empty(); }
   std::span<const TraceEvent> times() override;
 
 private:

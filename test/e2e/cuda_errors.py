@@ -38,7 +38,7 @@ def starts(case):
 
 
 def memory(case):
-    """What is planned and what is free, and a batch that fits, which does."""
+    """What is planned, what is free, and how to find the largest batch that fits."""
     taken = (4 << 30) - (200 << 20)
     sets, case.sets = case.sets, [*case.sets, "--set", "batch=10000"]
     artifact = case.compiled_as_text("--math=strict")
@@ -58,29 +58,28 @@ def memory(case):
 def failures(case):
     """A device that fails ends the run; what was trained before is kept, named, and goes on elsewhere to the same bits."""
     artifact = case.compiled_as_text("--math=strict")
-    launches = sum(dispatch["launch"] is not None for program in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"]
-                   for dispatch in program["dispatches"] if program["name"] == "train")
+    kernels = [dispatch for program in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"] for dispatch in program["dispatches"]
+               if program["name"] == "train"]
     last = case.directory / "failed" / "last.safetensors"
     train = ["train", artifact, *case.data, "--epochs", 1, "--steps", 5, "--save-every", 2]
     kept = f"; the last checkpoint is '{last}'$"
-    # Captured launches run again without a call, so the fault is in the second run of a slot: the fourth step.
+    # Of four runs, each of which calls all kernels, the fourth: the second of its slot, which is captured.
     refused(f"cannot (run step [34]|copy from the GPU|launch a step's graph|record an event).* on {UUID}: an uncorrectable ECC error was found{kept}",
-            *train, "--run", last.parent, fault=3 * launches + launches // 2)
-    # One by one, the instruction that failed is named.
-    generated = [dispatch["kernel"] for program in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"]
-                 for dispatch in program["dispatches"] if program["name"] == "train" and dispatch["launch"]]
-    number = launches // 2
-    refused(rf"cannot run kernel {generated[number]} \(instruction \d+\) in step 2 on {UUID}: an uncorrectable ECC error was found$",
-            *train[:-2], "--no-graph", "--run", case.directory / "named", fault=launches + number)
+            *train, "--run", last.parent, fault=3 * len(kernels) + len(kernels) // 2)
+    # One by one, the instruction that failed is named, of cuDNN, cuBLASLt or our own.
+    for kind in "cudnn", "cublas", "generated":
+        number = max(index for index, kernel in enumerate(kernels) if kernel["implementation"].startswith(kind))
+        refused(rf"cannot run kernel {kernels[number]['kernel']} \(instruction \d+\) in step 2 on {UUID}: an uncorrectable ECC error was found$",
+                *train[:-2], "--no-graph", "--run", case.directory / f"named-{kind}", fault=len(kernels) + number)
     one, plain = case.directory / "one.safetensors", case.directory / "plain.safetensors"
     on_gpu("dlc-run", *train, "--no-graph", "--run", case.directory / "one", "--save", one)
     on_gpu("dlc-run", *train, "--run", case.directory / "plain", "--save", plain)
     same_file(one, plain, "instructions one by one")
-    _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", *case.sets, "-o", case.directory / "cpu.dlx")
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", *case.sets, "-o", case.directory / "cpu.dlx")
     refused("--no-graph is for GPUs", "train", case.directory / "cpu.dlx", *case.data, "--no-graph")
     whole, rest = case.directory / "whole.safetensors", case.directory / "rest.safetensors"
     on_gpu("dlc-run", *train, "--run", case.directory / "whole", "--save", whole)
-    _, said = on_gpu("dlc-run", *train[:-2], "--run", last.parent, "--resume", "--save", rest)
+    on_gpu("dlc-run", *train[:-2], "--run", last.parent, "--resume", "--save", rest)
     same_file(rest, whole, "a run whose GPU failed")
 
 

@@ -177,7 +177,7 @@ private:
 
   rt::StopSignal &stop;
   ErrorLines &errors;
-  rt::HeldPort port; // until rank 0 has it
+  rt::Socket held = rt::Socket::hold(); // the port at which ranks meet
   std::vector<Rank> ranks;
   int exitCode = 0;
   std::optional<Clock::time_point> ending; // since a rank has failed, or we were told to insist
@@ -188,7 +188,7 @@ OwnRanks::OwnRanks(const Job &job, int errorPipe, rt::StopSignal &stop, ErrorLin
   uint64_t key = (uint64_t{std::random_device()()} << 32) + std::random_device()();
   for (int rank = 0; rank < job.ranks; ++rank) {
     std::vector<std::string> call = {"env"};
-    for (std::string &variable : rt::launchVariables({rank, job.ranks, "", port.number(), key}))
+    for (std::string &variable : rt::launchVariables({rank, job.ranks, "", held.port(), key}))
       call.push_back(std::move(variable));
     call.push_back(ownPath());
     call.insert(call.end(), job.arguments.begin(), job.arguments.end());

@@ -1,6 +1,7 @@
 #include "runtime/comm/mpi/MpiTransport.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/comm/Socket.h"
 
 #include <algorithm>
 #include <array>

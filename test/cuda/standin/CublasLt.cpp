@@ -252,7 +252,7 @@ Status cublasLtMatmul(dlc::rt::cublas::Handle, ProductDescriptor product, const 
   Product call{*product, *aLayout, *bLayout, *dLayout, shape, a, b, d, workspace, workspaceBytes};
   return Gpu::get().call(true,
                          [&](Gpu &gpu) {
-                           gpu.enqueue(stream, [&gpu, call] { call.run(gpu); });
+                           gpu.enqueueKernel(stream, [&gpu, call] { call.run(gpu); });
                            return success;
                          }) == success
              ? success

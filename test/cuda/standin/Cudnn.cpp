@@ -234,10 +234,10 @@ Status cudnnBackendExecute(Context context, Handle planHandle, Handle packHandle
     return badParameter;
   return Gpu::get().call(true,
                          [&](Gpu &gpu) {
-                           gpu.enqueue(context->stream,
-                                       [&gpu, graph = plan.graph, operands = operandsOf(pack)] {
-                                         execute(gpu, *graph, operands);
-                                       });
+                           gpu.enqueueKernel(context->stream, [&gpu, graph = plan.graph,
+                                                               operands = operandsOf(pack)] {
+                             execute(gpu, *graph, operands);
+                           });
                            return success;
                          }) == success
              ? success

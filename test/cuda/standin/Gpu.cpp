@@ -1,5 +1,7 @@
 #include "test/cuda/standin/Gpu.h"
 
+#include "runtime/artifact/Error.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -113,6 +115,12 @@ cudart::Status Gpu::attempt(const std::function<void()> &body) {
 }
 
 //===- Work -----------------------------------------------------------------------------------===//
+
+void Gpu::enqueueKernel(cudart::Stream stream, std::function<void()> work) {
+  if (kernels++ == given("DLC_STANDIN_FAULT", -1))
+    work = [] { throw Error(ErrorCode::Runtime, "an uncorrectable ECC error was found"); };
+  enqueue(stream, std::move(work));
+}
 
 void Gpu::enqueue(cudart::Stream stream, std::function<void()> work) {
   if (Capture *capture = stream->capture.get()) {

@@ -109,6 +109,9 @@ public:
 
   /// Adds work to a stream, or to what it captures. Exceptions of work are the device's failure.
   void enqueue(cudart::Stream stream, std::function<void()> work);
+  /// Of a kernel, the library's or generated: the one of the number $DLC_STANDIN_FAULT fails, and
+  /// the device with it.
+  void enqueueKernel(cudart::Stream stream, std::function<void()> work);
   /// On the stream that does not wait for others, at once or later.
   void enqueueDefault(std::function<void()> work);
 
@@ -138,6 +141,7 @@ private:
   std::atomic<bool> goesOn = false; // by itself
   std::string failure;
   cudart::Status lastStatus = status::success;
+  int64_t kernels = 0; // so far
   Tasks tasks;
   std::set<cudart::Stream> streams;
   cudart::StreamState defaultStream;

@@ -83,11 +83,10 @@ TEST_F(BatchLoaderTest, ManyThreadsFillWhatOneDoes) {
   auto batches = [&](unsigned threads) {
     BatchLoader loader(dataset, plan, 1, {}, to, threads);
     std::vector<std::vector<float>> seen;
-    for (int64_t batch = 1; batch < plan.batches(); ++batch) {
+    for (int64_t batch = 1; batch < plan.batches(); ++batch) { // one is kept while the next comes
       seen.push_back(slots[loader.acquire().slot]);
-      if (batch == 1) // two may be there at once
-        seen.push_back(slots[loader.acquire().slot]), ++batch, loader.release();
-      loader.release();
+      if (batch > 1)
+        loader.release();
     }
     EXPECT_EQ(loader.work().samples, 59 * 8);
     return seen;
