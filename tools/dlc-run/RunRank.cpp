@@ -74,10 +74,12 @@ static void runEval(Session &session, const Command &command, Console &console) 
 static void carryOut(const Command &command, ControlPlane &control, StopSignal &stop) {
   Artifact artifact(command.file);
   auto localSize = static_cast<unsigned>(control.localSize());
-  bool isBound = usableCores() * localSize <= onlineCores(); // by who started it, to its own
-  unsigned share = isBound ? usableCores() : std::max(usableCores() / localSize, 1u);
-  // While a GPU computes, the cores are there for its data.
+  unsigned share = std::max(usableCores() / localSize, 1u);
+  // While a GPU computes, the cores are there for its data. Where ranks can have as many each as
+  // this one sees, who started them has given each its own; loaders that are more than the cores
+  // after all, as in a small part of a large host, only take turns.
   bool onGpu = isForGpu(artifact);
+  unsigned loaders = usableCores() * localSize <= onlineCores() ? usableCores() : share;
   if (onGpu && command.threads)
     throw Error(ErrorCode::BadInput,
                 "--threads is for CPUs: '" + command.file +
@@ -87,10 +89,10 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
   unsigned planned = std::max(artifact->target()->threads(), 1u);
   unsigned threads = command.threads ? command.threads : onGpu ? 1 : std::min(share, planned);
   bindRank(command.bind.value_or(localSize > 1 && !onGpu ? Bind::Compact : Bind::None),
-           control.localRank(), control.localSize(), onGpu ? share : threads);
+           control.localRank(), control.localSize(), onGpu ? loaders : threads);
   Session session(
       artifact, control,
-      {threads, command.train.seed.value_or(0), nullptr, onGpu ? share : 1, command.noGraph});
+      {threads, command.train.seed.value_or(0), nullptr, onGpu ? loaders : 1, command.noGraph});
   // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
   bool terminal =
       command.terminal || (!detectLaunch(command).isRank() && ::isatty(STDOUT_FILENO) == 1);
