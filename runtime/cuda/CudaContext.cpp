@@ -56,7 +56,7 @@ CudaContext::CudaContext(int number) : device(number), runtime(requireLibrary(cu
                                         std::to_string(version) + ", older than sm_" +
                                         std::to_string(leastCapability) +
                                         " (Ampere), the first with 16-bit floats as artifacts use "
-                                        "them");
+                                        "them; take a newer one, or compile for a CPU");
   runtime.require(runtime.deviceGetStreamPriorityRange(&least, &greatest), "ask the GPU");
   for (size_t i = 0; i < streams.size(); ++i) {
     // Transfers are short and what waits for them is not.

@@ -175,13 +175,15 @@ std::string CudaDevice::platform() const {
 std::vector<std::string> CudaDevice::notices() const {
   if (replanned.empty())
     return {};
+  constexpr size_t shown = 3;
   std::string names;
-  for (size_t i = 0; i < std::min<size_t>(replanned.size(), 3); ++i)
+  for (size_t i = 0; i < std::min(replanned.size(), shown); ++i)
     names += (i ? ", " : "") + replanned[i];
-  return {std::to_string(replanned.size()) + " kernels (" + names +
-          (replanned.size() > 3 ? ", ...)" : ")") +
-          " have other engines than planned, which the cuDNN of this machine does not offer: bits "
-          "differ from those of the version that planned them; dlc-run tune chooses the fastest"};
+  if (replanned.size() > shown)
+    names += " and " + std::to_string(replanned.size() - shown) + " more";
+  return {"other engines than planned for " + names +
+          ", which this machine's cuDNN does not offer: bits differ from those of the version that "
+          "planned them; dlc-run tune chooses the fastest"};
 }
 
 std::unique_ptr<Executable> CudaDevice::prepare(ResolvedProgram program) {

@@ -282,7 +282,7 @@ void CudaExecutable::wait(Stream stream, cudart::Event event) {
   require(cuda.streamWaitEvent(device.context.stream(stream), event, 0), "wait for an event");
 }
 
-/// "kernel conv1_2 (instruction 12)", as dlc inspect numbers them.
+/// "kernel conv_1 (instruction 12)", counted from 0 as in instruction_ns of dlc-run bench --json.
 std::string CudaExecutable::nameOf(uint32_t index) const {
   const ResolvedProgram::Instruction &instruction = program.instructions[index];
   std::string what = "a copy";
