@@ -21,8 +21,8 @@ struct Link;
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
-/// What the stages nn (`precision` alone), train (`wire` alone) and schedule decide for; the
-/// passes' own options.
+/// What the stages nn (`precision` and `sources` alone), train (`wire` alone) and schedule decide
+/// for; the passes' own options.
 struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu:native, cpu:avx512, ..."),
                              llvm::cl::init(DefaultDecisions::target)};
@@ -38,6 +38,8 @@ struct ScheduleOptions : mlir::PassPipelineOptions<ScheduleOptions> {
                               llvm::cl::init(0)};
   Option<std::string> wire{*this, "wire", llvm::cl::desc("type of gradients between ranks"),
                            llvm::cl::init(DefaultDecisions::wire)};
+  Option<std::string> sources{*this, "sources",
+                              llvm::cl::desc("NAME=u8|u16, divided by commas: what files hold")};
   Option<uint64_t> memoryLimit{*this, "memory-limit",
                                llvm::cl::desc("bytes that a plan may take; 0: what the device has"),
                                llvm::cl::init(0)};

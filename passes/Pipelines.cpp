@@ -82,8 +82,10 @@ void dlc::buildNNPipeline(OpPassManager &manager, const ScheduleOptions &options
   // Later passes take layers apart into kernels, which know no windows.
   manager.addPass(createPlanTiling());
   manager.addPass(createTileEvaluation());
-  // Last, so that gradients follow the types of what was computed.
+  // So late that gradients follow the types of what was computed.
   manager.addPass(createMixedPrecision({options.precision}));
+  // Last: what is rounded of an input does not depend on where it is normalised.
+  manager.addPass(createStoreInputs({options.sources}));
 }
 
 //===- train ----------------------------------------------------------------------------------===//

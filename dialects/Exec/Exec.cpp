@@ -41,8 +41,7 @@ void ExecDialect::initialize() {
 static bool hasPlace(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && nn::isBounded(tensor, nn::maxRank + 1) &&
-         (tensor.getElementType().isUnsignedInteger(8) ||
-          nn::isTensor(RankedTensorType::get({}, tensor.getElementType())));
+         nn::isTensor(RankedTensorType::get({}, tensor.getElementType()));
 }
 
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,

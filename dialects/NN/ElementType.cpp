@@ -12,6 +12,8 @@ artifact::DType nn::dtypeOf(Type element) {
       return artifact::DType::Bool;
     case 8:
       return integer.isUnsigned() ? artifact::DType::U8 : artifact::DType::I8;
+    case 16:
+      return artifact::DType::U16;
     case 32:
       return artifact::DType::I32;
     default:

@@ -7,7 +7,7 @@
 
 namespace dlc::nn {
 
-/// `element` is one of the dialect's element types or an unsigned byte.
+/// `element` is one of the dialect's element types.
 artifact::DType dtypeOf(mlir::Type element);
 
 } // namespace dlc::nn

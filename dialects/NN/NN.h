@@ -85,6 +85,13 @@ bool isBounded(mlir::Type type, int64_t maxRank = nn::maxRank);
 /// True if such a tensor has elements of the dialect, too.
 bool isTensor(mlir::Type type);
 
+/// Behind the name of an input that comes as files hold it: inputs of [rows, channels] that bring
+/// what normalize subtracts from it, and what it multiplies the difference with.
+inline constexpr char shiftSuffix[] = ".shift", scaleSuffix[] = ".scale";
+/// The type in which a model has an input that may come as files hold it: f32 for unsigned
+/// integers.
+mlir::RankedTensorType inputType(mlir::RankedTensorType type);
+
 /// True if shapes and element types agree pairwise; layouts may differ.
 bool haveSameLogicalTypes(mlir::TypeRange a, mlir::TypeRange b);
 /// True if `sums` are the types in which tensors of `types` are summed; layouts may differ.

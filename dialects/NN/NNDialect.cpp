@@ -220,7 +220,13 @@ bool nn::isTensor(Type type) {
   Type element = tensor.getElementType();
   return isa<Float64Type, Float32Type, BFloat16Type, Float16Type>(element) ||
          element.isSignlessInteger(1) || element.isSignlessInteger(8) ||
-         element.isSignlessInteger(32) || element.isSignlessInteger(64);
+         element.isSignlessInteger(32) || element.isSignlessInteger(64) ||
+         element.isUnsignedInteger(8) || element.isUnsignedInteger(16);
+}
+
+RankedTensorType nn::inputType(RankedTensorType type) {
+  bool isStored = type.getElementType().isUnsignedInteger();
+  return isStored ? type.clone(Float32Type::get(type.getContext())) : type;
 }
 
 bool nn::haveSameLogicalTypes(TypeRange a, TypeRange b) {

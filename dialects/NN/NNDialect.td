@@ -154,6 +154,8 @@ class NN_TensorOf<list<Type> elements>
     : RankedTensorOf<elements, [CPred<"::dlc::nn::isBounded($_self)">],
                      "ranked tensor (static shape, at most 5 dimensions of at least 1, at most 2^40 elements)">;
 def NN_Tensor : NN_TensorOf<[F64, F32, BF16, F16, I1, I8, I32, I64]>;
+// What inputs may hold, which nn.cast alone computes with.
+def NN_StoredTensor : NN_TensorOf<[F64, F32, BF16, F16, I1, I8, I32, I64, UI8, UI16]>;
 def NN_FloatTensor : NN_TensorOf<[F64, F32, BF16, F16]>;
 def NN_IntTensor : NN_TensorOf<[I1, I8, I32, I64]>;
 def NN_BoolTensor : NN_TensorOf<[I1]>;

@@ -82,7 +82,7 @@ def NN_CastOp : NN_TypedOp<"cast", [NN_Elementwise, NN_Differentiable]> {
     Float to float rounds to nearest even; i1 becomes 0 or 1; integers become the nearest float; float to integer
     truncates.
   }];
-  let arguments = (ins NN_Tensor:$x);
+  let arguments = (ins NN_StoredTensor:$x);
   let results = (outs NN_Tensor:$y);
   let hasVerifier = 1;
 }

@@ -154,7 +154,7 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTer
     }
     ```
   }];
-  let arguments = (ins Variadic<NN_Tensor>:$inputs);
+  let arguments = (ins Variadic<NN_StoredTensor>:$inputs);
   let results = (outs Variadic<NN_Tensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

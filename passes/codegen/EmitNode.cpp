@@ -11,6 +11,8 @@ using LocBuilder = ImplicitLocOpBuilder;
 using Kind = ClusterNode::Kind;
 
 Type dlc::storedType(Type element) {
+  if (element.isUnsignedInteger())
+    return IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth());
   return element.isInteger(1) ? Type(IntegerType::get(element.getContext(), 8)) : element;
 }
 
@@ -18,6 +20,8 @@ Value dlc::emitLoaded(LocBuilder &b, Value stored, Type element) {
   if (element.isInteger(1))
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, stored,
                                  emitConstant(b, b.getI8Type(), 0));
+  if (element.isUnsignedInteger())
+    return arith::ExtUIOp::create(b, b.getI32Type(), stored);
   return isa<FloatType>(element) ? emitResize(b, stored, computeType(element)) : stored;
 }
 

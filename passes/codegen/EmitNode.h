@@ -7,7 +7,8 @@
 
 namespace dlc {
 
-/// The type that elements of a type have in memory: booleans are bytes there.
+/// The type that elements of a type have in memory: booleans are bytes there, and integers have no
+/// sign.
 mlir::Type storedType(mlir::Type element);
 
 /// An element from memory as one of the type that nodes compute with.

@@ -38,6 +38,15 @@ public:
   }
 
 private:
+  /// True if the name is that of another input's shift or scale.
+  static bool isOfNormalize(nn::ProgramOp program, StringRef name) {
+    return (name.consume_back(nn::shiftSuffix) || name.consume_back(nn::scaleSuffix)) &&
+           llvm::any_of(program.getArguments(), [&](BlockArgument argument) {
+             return program.getInputName(argument.getArgNumber()) == name &&
+                    nn::tensorType(argument).getElementType().isUnsignedInteger();
+           });
+  }
+
   /// The inputs' logical types outlive the nn.programs as attribute `inputs`; train's wins where
   /// programs differ in size.
   static void recordInputs(nn::ModelOp model) {
@@ -46,10 +55,13 @@ private:
     for (auto program : model.getBody().getOps<nn::ProgramOp>())
       for (BlockArgument argument : program.getArguments()) {
         StringRef name = program.getInputName(argument.getArgNumber());
+        if (isOfNormalize(program, name))
+          continue;
         NamedAttrList &entry = inputs[name];
         if (entry.empty() || program.getSymName() == "train") {
           entry.set("name", builder.getStringAttr(name));
-          entry.set("type", TypeAttr::get(nn::logicalType(nn::tensorType(argument))));
+          entry.set("type",
+                    TypeAttr::get(nn::inputType(nn::logicalType(nn::tensorType(argument)))));
         }
         if (auto range = program.getArgAttrOfType<DenseF64ArrayAttr>(argument.getArgNumber(),
                                                                      nn::inputRange))

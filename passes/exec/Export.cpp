@@ -33,6 +33,7 @@ private:
   void exportKernels(const llvm::StringMap<Launch> &launches);
   void exportBuffers(exec::ProgramOp program, int32_t number, const Liveness &liveness);
   fb::Offset<artifact::Tiling> tiling(exec::ProgramOp program);
+  fb::Offset<artifact::ProgramInput> input(exec::BufferOp buffer, ArrayRef<exec::BufferOp> all);
   LogicalResult exportProgram(exec::ProgramOp program, int32_t number);
   fb::Offset<artifact::Instruction> instruction(Operation *op);
   std::pair<artifact::Operation, fb::Offset<void>> operation(Operation *op);
@@ -290,24 +291,37 @@ fb::Offset<artifact::Tiling> Exporter::tiling(exec::ProgramOp program) {
                                 builder.CreateVector(alignment), parameters);
 }
 
+fb::Offset<artifact::ProgramInput> Exporter::input(exec::BufferOp buffer,
+                                                   ArrayRef<exec::BufferOp> all) {
+  StringRef name = *buffer.getInput();
+  bool isStored = buffer.getType().getTensor().getElementType().isUnsignedInteger();
+  auto numberOf = [&](StringRef suffix) {
+    const auto *found = llvm::find_if(
+        all, [&](exec::BufferOp other) { return *other.getInput() == (name + suffix).str(); });
+    return isStored && found != all.end() ? static_cast<int32_t>(found - all.begin()) : -1;
+  };
+  return artifact::CreateProgramInputDirect(builder, name.str().c_str(),
+                                            indexOf(buffer.getBuffer()), numberOf(nn::shiftSuffix),
+                                            numberOf(nn::scaleSuffix));
+}
+
 LogicalResult Exporter::exportProgram(exec::ProgramOp program, int32_t number) {
   results.clear();
   collectives.clear();
   events = 0;
   Liveness liveness(program);
   exportBuffers(program, number, liveness);
-  std::vector<fb::Offset<artifact::ProgramInput>> programInputs;
-  uint32_t batch = 0;
-  for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
-    if (!buffer.getInput() || !bufferIndex.contains(buffer.getBuffer()))
-      continue;
-    batch = static_cast<uint32_t>(buffer.getType().getTensor().getDimSize(0));
-    programInputs.push_back(artifact::CreateProgramInputDirect(
-        builder, buffer.getInput()->str().c_str(), indexOf(buffer.getBuffer())));
-  }
-  if (programInputs.empty())
+  SmallVector<exec::BufferOp> inputs;
+  for (auto buffer : program.getBody().getOps<exec::BufferOp>())
+    if (buffer.getInput() && bufferIndex.contains(buffer.getBuffer()))
+      inputs.push_back(buffer);
+  if (inputs.empty())
     return program.emitError("@") << program.getSymName()
                                   << " reads no input: nothing says how many samples it takes";
+  auto batch = static_cast<uint32_t>(inputs.front().getType().getTensor().getDimSize(0));
+  std::vector<fb::Offset<artifact::ProgramInput>> programInputs;
+  for (exec::BufferOp input : inputs)
+    programInputs.push_back(this->input(input, inputs));
   std::vector<fb::Offset<artifact::Instruction>> instructions;
   for (Operation *op : liveness.instructions())
     instructions.push_back(instruction(op));

@@ -252,7 +252,8 @@ private:
         return program.emitOpError("has two inputs '") << name << "'";
       bool same = sized && otherSized ? type == otherType
                                       : type.getRank() == otherType.getRank() &&
-                                            type.getElementType() == otherType.getElementType();
+                                            inputType(type).getElementType() ==
+                                                inputType(otherType).getElementType();
       if (!same)
         return program.emitOpError("has input '")
                << name << "' of type " << type << ", but @" << other.getSymName() << " has it as "

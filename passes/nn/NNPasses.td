@@ -97,6 +97,30 @@ def MixedPrecision : Pass<"dlc-mixed-precision", "::dlc::nn::ModelOp"> {
   let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, bf16 or f16">];
 }
 
+def StoreInputs : Pass<"dlc-store-inputs", "::dlc::nn::ModelOp"> {
+  let summary = "takes inputs as the files of their sources hold them";
+  let description = [{
+    Precondition: stage nn, programs derived. Effect with `sources=image=u8,mask=u8` (empty: none): f32 inputs of @train
+    and @eval that the data block makes of these sources without computing become ui8 or ui16. What normalize would
+    compute, if it is the last step that does, the program computes of two more inputs, [rows, channels]; bits are those
+    of the host. Others stay, with a warning. The model gets `sources`.
+
+    ```mlir
+    // image -> normalize(per_image) -> flip -> image
+    nn.program @train(%x: tensor<4x3x8x8xf32> {nn.input = "image"})
+    // becomes
+    nn.program @train(%x: tensor<4x3x8x8xui8> {nn.input = "image"}, %shift: tensor<4x3xf32> {nn.input = "image.shift"},
+                      %scale: tensor<4x3xf32> {nn.input = "image.scale"})
+    %0 = nn.cast %x : (tensor<4x3x8x8xui8>) -> tensor<4x3x8x8xf32>
+    %1 = nn.broadcast %shift {dims = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<4x3x8x8xf32>
+    %2 = nn.sub %0, %1 : (tensor<4x3x8x8xf32>, tensor<4x3x8x8xf32>) -> tensor<4x3x8x8xf32>
+    %3 = nn.broadcast %scale {dims = array<i64: 0, 1>} : (tensor<4x3xf32>) -> tensor<4x3x8x8xf32>
+    %4 = nn.mul %2, %3 : (tensor<4x3x8x8xf32>, tensor<4x3x8x8xf32>) -> tensor<4x3x8x8xf32>
+    ```
+  }];
+  let options = [Option<"sources", "sources", "std::string", "\"\"", "NAME=u8|u16, divided by commas">];
+}
+
 def VerifyNN : Pass<"dlc-verify-nn", "::mlir::ModuleOp"> {
   let summary = "checks a model at the beginning or the end of stage nn (read-only)";
   let description = [{

@@ -25,6 +25,7 @@ struct Decision {
 /// A model of stage nn may be written by hand, without the attribute: then nothing is decided yet.
 constexpr Decision decisions[] = {
     {"precision", "precision", nn::Stage::Train, DefaultDecisions::precision},
+    {"source", "sources", nn::Stage::Train, ""},
     {"wire", "wire", nn::Stage::Train, DefaultDecisions::wire},
     {"target", "target", nn::Stage::Schedule, DefaultDecisions::target},
     {"threads", "threads", nn::Stage::Schedule, "1"},

@@ -18,6 +18,7 @@ inline uint64_t sizeOf(artifact::DType dtype) {
     return 4;
   case artifact::DType::BF16:
   case artifact::DType::F16:
+  case artifact::DType::U16:
     return 2;
   default:
     return 1;

@@ -29,6 +29,9 @@ private:
 
   void verifySignature();
   void verifyInputs();
+  bool isStored(const artifact::TensorType &known, const artifact::TensorType &type) const;
+  void verifyNormalization(const artifact::ProgramInput &input, const std::string &name);
+  bool isOfNormalize(uint32_t number) const;
   void verifyResults();
   void verifyFormulas(const std::set<std::string_view> &metrics);
   std::optional<int64_t> rowsOf(uint32_t buffer) const;
@@ -150,11 +153,56 @@ void ProgramVerifier::verifyInputs() {
       const artifact::InputSignature *known = root.inputs()->Get(k);
       const artifact::TensorType *type = root.buffers()->Get(input->buffer())->type();
       if (known->name()->string_view() == input->name()->string_view() &&
-          (known->type()->dtype() != type->dtype() ||
+          ((known->type()->dtype() != type->dtype() && !isStored(*known->type(), *type)) ||
            countOf(known->type()->shape()) != countOf(type->shape())))
         faultInSignature(name + " has another type than the model's input of that name");
     }
+    if (input->shift() != -1 || input->scale() != -1)
+      verifyNormalization(*input, name);
   }
+}
+
+/// True of what may be an f32 input as files hold it. Predictions take any file.
+bool ProgramVerifier::isStored(const artifact::TensorType &known,
+                               const artifact::TensorType &type) const {
+  return known.dtype() == artifact::DType::F32 &&
+         (type.dtype() == artifact::DType::U8 || type.dtype() == artifact::DType::U16) &&
+         program.name()->string_view() != "predict";
+}
+
+/// Two inputs of the program bring a number for each row and channel.
+void ProgramVerifier::verifyNormalization(const artifact::ProgramInput &input,
+                                          const std::string &name) {
+  auto shapeOf = [&](uint32_t buffer) { return root.buffers()->Get(buffer)->type()->shape(); };
+  auto inputs = static_cast<int64_t>(countOf(program.inputs()));
+  artifact::DType type = root.buffers()->Get(input.buffer())->type()->dtype();
+  const auto *shape = shapeOf(input.buffer());
+  bool good = (type == artifact::DType::U8 || type == artifact::DType::U16) && countOf(shape) > 1 &&
+              input.shift() != input.scale();
+  for (int64_t number : {int64_t{input.shift()}, int64_t{input.scale()}}) {
+    good = good && number >= 0 && number < inputs;
+    if (!good)
+      break;
+    const artifact::ProgramInput *factor = program.inputs()->Get(static_cast<uint32_t>(number));
+    good = isVisible(factor->buffer()) && factor->shift() == -1 &&
+           root.buffers()->Get(factor->buffer())->type()->dtype() == artifact::DType::F32 &&
+           countOf(shapeOf(factor->buffer())) == 2 &&
+           shapeOf(factor->buffer())->Get(1) == shape->Get(1);
+    for (uint32_t k = 0; k < countOf(root.inputs()); ++k)
+      good = good && root.inputs()->Get(k)->name()->string_view() != factor->name()->string_view();
+  }
+  if (!good)
+    faultInSignature(name + " has no shift and scale of its channels");
+}
+
+/// True of an input that is no image, but belongs to one.
+bool ProgramVerifier::isOfNormalize(uint32_t number) const {
+  auto own = static_cast<int32_t>(number);
+  for (uint32_t i = 0; i < countOf(program.inputs()); ++i)
+    if (const artifact::ProgramInput *input = program.inputs()->Get(i);
+        input->shift() == own || input->scale() == own)
+      return true;
+  return false;
 }
 
 void ProgramVerifier::verifyResults() {
@@ -250,7 +298,8 @@ void ProgramVerifier::verifyTiling() {
     good = alignment > 0 && alignment < most && overlap < most && overlap % alignment == 0;
     uint64_t tile = extent(program.inputs()->Get(0)->buffer(), dim);
     for (uint32_t i = 1; i < countOf(program.inputs()); ++i)
-      good = extent(program.inputs()->Get(i)->buffer(), dim) == tile && good;
+      if (!isOfNormalize(i))
+        good = extent(program.inputs()->Get(i)->buffer(), dim) == tile && good;
     for (uint32_t i = 0; i < countOf(program.results()); ++i)
       if (const auto *buffers = program.results()->Get(i)->buffers(); countOf(buffers) == 1)
         good = alignment * extent(buffers->Get(0), dim) % tile == 0 && good;

@@ -99,6 +99,8 @@ double readScalar(DType dtype, const std::byte *at) {
   case DType::U8:
   case DType::Bool:
     return load<uint8_t>(at);
+  case DType::U16:
+    return load<uint16_t>(at);
   case DType::I32:
     return load<int32_t>(at);
   case DType::I64:
@@ -122,6 +124,8 @@ void writeScalar(DType dtype, std::byte *at, double value) {
   case DType::U8:
   case DType::Bool:
     return store(at, static_cast<uint8_t>(std::llrint(value)));
+  case DType::U16:
+    return store(at, static_cast<uint16_t>(std::llrint(value)));
   case DType::I32:
     return store(at, static_cast<int32_t>(std::llrint(value)));
   case DType::I64:

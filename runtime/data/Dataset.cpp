@@ -6,6 +6,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
+#include "runtime/data/steps/StoredInputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,6 +33,7 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
       cache(cache ? std::move(cache) : std::make_shared<ImageCache>()) {
   read = sourceNames(pipeline, knownInputs);
   buildChains(pipeline);
+  leaveNormalize(pipeline);
   for (const std::string &name : knownInputs)
     valueOf(name);
   for (const InputSpec &spec : specs)
@@ -78,11 +80,34 @@ void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
       chain.streams.push_back(
           randomStream(path + "." + std::to_string(chain.steps.size()) + "." + call->name));
       chain.steps.push_back(makeStep(*call));
+      chain.isLeft.push_back(false);
     }
     if (chain.inputs.empty() || outputsOf(chain.steps, chain.inputs.size()) != chain.outputs.size())
       throw Error(ErrorCode::Artifact, "data chain of " + joined(from->inputs) + " makes " +
                                            std::to_string(chain.inputs.size()) +
                                            " arrays, but does not end in as many names");
+  }
+}
+
+/// Notes which steps the program has in place of the data block.
+void Dataset::leaveNormalize(const artifact::DataPipelineT &pipeline) {
+  if (std::ranges::none_of(specs, [](const InputSpec &spec) { return spec.stored.has_value(); }))
+    return;
+  InputOrigins origins = inputOrigins(pipeline);
+  for (const InputSpec &spec : specs) {
+    if (!spec.stored)
+      continue;
+    InputOrigin origin = originOf(origins, spec.name);
+    if (!origin.isStored || origin.normalize.has_value() != spec.shift.has_value())
+      throw Error(ErrorCode::Artifact, "the program takes input " + spec.name +
+                                           " as its files hold it, but the data block computes it");
+    if (!origin.normalize)
+      continue;
+    auto before = pipeline.chains.begin() + static_cast<ptrdiff_t>(origin.normalize->chain);
+    auto restorations = std::count_if(pipeline.chains.begin(), before,
+                                      [](const auto &chain) { return isRestoration(*chain); });
+    chains[origin.normalize->chain - static_cast<size_t>(restorations)]
+        .isLeft[origin.normalize->step] = true;
   }
 }
 
@@ -384,9 +409,28 @@ bool Dataset::haveShapes(const std::vector<InputSpec> &wanted) const {
   return true;
 }
 
+/// Throws if files hold other elements than the artifact was compiled for.
+static void requireType(const InputSpec &spec, const Source &source) {
+  bool isWord = spec.stored == artifact::DType::U16;
+  for (int64_t sample : source.firstSamples()) {
+    const ArrayHeader &file = source.fileOf(sample);
+    bool isByte = file.type == ElementType::U8 || file.type == ElementType::Bool;
+    if (isByte || (isWord && file.type == ElementType::U16))
+      continue;
+    std::string type(nameOf(file.type)), option = "--source " + source.name();
+    throw Error(
+        ErrorCode::BadInput,
+        "'" + file.path + "' holds " + type + " elements, but the artifact takes " + source.name() +
+            " as " + (isWord ? "u16" : "u8") + ": compile it " +
+            (file.type == ElementType::U16 ? "with " + option + "=" + type : "without " + option));
+  }
+}
+
 void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
   for (int64_t sample : source.firstSamples())
     checkShape(spec, value, source, sample);
+  if (spec.stored)
+    requireType(spec, source);
   if (spec.dtype != artifact::DType::F32 && !isInteger(source.type()))
     throw Error(ErrorCode::BadInput,
                 "'" + source.path() + "' holds " + std::string(nameOf(source.type())) +
@@ -538,6 +582,13 @@ std::string Dataset::placeOf(const Chain &chain, int64_t index) const {
   return "";
 }
 
+/// Says of the samples what normalize would make of them.
+static void leaveStep(const DataStep &normalize, std::vector<Sample> &members) {
+  for (Sample &member : members)
+    if (!member.values.empty())
+      member.normalization = normalizationOf(normalize, member);
+}
+
 void Dataset::runChains(std::vector<Sample> &values, const Position &at,
                         const Augmentation &augmentation, const DataStep *stopBefore) const {
   Use use = useIn(augmentation);
@@ -550,7 +601,9 @@ void Dataset::runChains(std::vector<Sample> &values, const Position &at,
     for (size_t i = 0; i < chain.steps.size() && !stops; ++i) {
       stops = &chain.steps[i] == stopBefore;
       try {
-        if (!stops)
+        if (!stops && chain.isLeft[i])
+          leaveStep(chain.steps[i], members);
+        else if (!stops)
           applyStep(chain.steps[i], members, drawOf(at, augmentation, chain.streams[i]), use);
       } catch (const Error &error) {
         throw Error(error.code, placeOf(chain, at.index) + error.what());
@@ -581,10 +634,25 @@ std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augm
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
     Sample &input = inputs.emplace_back(std::move(values[static_cast<size_t>(value)]));
+    if (spec.isOfNormalize)
+      continue;
     dropMissingAxis(spec, input.shape);
     requireValues(spec, input.values, [&] { return placeBehindSteps(spec, index); });
   }
+  addNormalizations(inputs);
   return inputs;
+}
+
+/// What the program computes of inputs that come as their files hold them.
+void Dataset::addNormalizations(std::vector<Sample> &inputs) const {
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (const InputSpec &spec = specs[i]; spec.shift) {
+      const std::optional<Normalization> &left = inputs[i].normalization;
+      int64_t channels = specs[*spec.shift].shape[1];
+      auto [shift, scale] = left->perChannel(static_cast<size_t>(channels));
+      inputs[*spec.shift] = {{channels}, std::move(shift)};
+      inputs[*spec.scale] = {{channels}, std::move(scale)};
+    }
 }
 
 void Dataset::requireWhole() const {

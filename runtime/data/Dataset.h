@@ -90,12 +90,14 @@ private:
     std::vector<size_t> inputs, outputs; // values
     std::vector<DataStep> steps;
     std::vector<uint32_t> streams; // random stream of each step
+    std::vector<bool> isLeft;      // steps, to the program
   };
 
   size_t valueOf(const std::string &name);
   bool addRestoration(const artifact::DataChainT &chain);
   std::pair<const Chain *, const DataStep *> normalizeOf(size_t source) const;
   void buildChains(const artifact::DataPipelineT &pipeline);
+  void leaveNormalize(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   void openSource(size_t value, const std::string &path, const SourceUse &use);
   void pairSources();
@@ -123,6 +125,7 @@ private:
   std::pair<int64_t, Box> patchAt(const Position &at, const Augmentation &augmentation) const;
   std::vector<Box> slabsOf(int64_t index) const;
   Draw drawOf(const Position &at, const Augmentation &augmentation, uint32_t stream) const;
+  void addNormalizations(std::vector<Sample> &inputs) const;
   Sample readSource(size_t value, int64_t index, const Box *part) const;
   void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,
                  const DataStep *stopBefore) const;

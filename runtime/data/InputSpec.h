@@ -22,6 +22,12 @@ struct InputSpec {
   bool neededByPredict = false;
   bool sumsToOne = false;      // along the channels
   std::string sizeReason = {}; // why the extents cannot differ, for messages; may be empty
+  /// The type in which the program takes it, U8 or U16, if that is not `dtype`: elements of its
+  /// source. What normalize would make of them, (x - shift) * scale, is then the program's to
+  /// compute, of what these inputs, by their numbers, bring it.
+  std::optional<artifact::DType> stored = {};
+  std::optional<size_t> shift = {}, scale = {};
+  bool isOfNormalize = false; // such an input: [rows, channels], which is none of the model's
 };
 
 /// Whether the input takes samples of this shape, [channels, ...]; one without channels takes those

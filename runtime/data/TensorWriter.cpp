@@ -11,6 +11,8 @@ static size_t bytesOf(artifact::DType dtype) {
   case artifact::DType::F32:
   case artifact::DType::I32:
     return 4;
+  case artifact::DType::U16:
+    return 2;
   case artifact::DType::U8:
   case artifact::DType::I8:
   case artifact::DType::Bool:
@@ -25,6 +27,7 @@ TensorWriter::TensorWriter(artifact::DType dtype, std::vector<int64_t> shape, co
     : dtype(dtype), shape(std::move(shape)),
       physicalElements(layout.physicalElements(this->shape)) {
   bytesOf(dtype);
+  isRowMajor = layout == Layout::rowMajor(this->shape.size());
   for (size_t dim = 0; dim < this->shape.size(); ++dim) {
     std::vector<int64_t> index(this->shape.size(), 0);
     std::vector<int64_t> &places = this->places.emplace_back();
@@ -46,6 +49,12 @@ void TensorWriter::writeAs(int64_t row, std::span<const float> values,
     T converted = static_cast<T>(value);
     std::memcpy(tensor.data() + static_cast<size_t>(offset) * sizeof(T), &converted, sizeof(T));
   };
+  if (isRowMajor) { // in vectors
+    int64_t first = row * elementsPerRow;
+    for (size_t i = 0; i < values.size(); ++i)
+      put(first + static_cast<int64_t>(i), values[i]);
+    return;
+  }
   size_t rank = shape.size();
   int64_t base = rank ? places[0][static_cast<size_t>(row)] : 0;
   if (rank <= 1) {
@@ -72,6 +81,8 @@ void TensorWriter::writeRow(int64_t row, std::span<const float> values,
     return writeAs<int32_t>(row, values, tensor);
   case artifact::DType::I8:
     return writeAs<int8_t>(row, values, tensor);
+  case artifact::DType::U16:
+    return writeAs<uint16_t>(row, values, tensor);
   case artifact::DType::U8:
   case artifact::DType::Bool:
     return writeAs<uint8_t>(row, values, tensor);

@@ -34,6 +34,7 @@ private:
   std::vector<int64_t> shape;
   int64_t elementsPerRow = 1;
   int64_t physicalElements;
+  bool isRowMajor = false;
   /// Offsets are separable: each dimension adds places[dim][index], since blocks never mix
   /// dimensions.
   std::vector<std::vector<int64_t>> places;

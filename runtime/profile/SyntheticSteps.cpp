@@ -69,9 +69,14 @@ void SyntheticSteps::add(int64_t begin, int64_t end) {
   }
 }
 
-/// Normal numbers for images, 0 and 1 for targets, labels over their range.
+/// Normal numbers for images, 0 and 1 for targets, labels over their range; for images as files
+/// hold them, any element, and what is subtracted from it and multiplied with it.
 static float draw(const InputSpec &spec, uint32_t stream, uint64_t element) {
   float uniform = uniform01(philoxBits(0, stream, 0, element));
+  if (spec.stored && spec.neededByPredict)
+    return std::floor(uniform * (spec.stored == artifact::DType::U8 ? 256.0f : 65536.0f));
+  if (spec.isOfNormalize)
+    return 1.0f / 64;
   if (spec.dtype != artifact::DType::F32)
     return std::floor(uniform *
                       static_cast<float>(spec.range ? std::min(spec.range->high, 1e6) + 1 : 2));

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "runtime/core/ControlPlane.h"
-#include "runtime/train/FileLock.h"
+#include "runtime/data/FileLock.h"
 #include "runtime/train/TrainOptions.h"
 
 #include <nlohmann/json.hpp>

@@ -3,6 +3,8 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
 
+#include <utility>
+
 namespace dlc::rt {
 
 const artifact::Program &requireProgram(const Artifact &artifact, const std::string &name) {
@@ -32,9 +34,15 @@ std::vector<InputSpec> inputSpecs(const Artifact &artifact, const std::string &p
   for (const artifact::ProgramInput *input : *inputs) {
     const artifact::TensorType &type = *bufferOf(artifact, input->buffer()).type();
     InputSpec spec{input->name()->str(), type.dtype(), readShape(type), {}, false};
+    if (input->shift() >= 0) {
+      spec.shift = static_cast<size_t>(input->shift());
+      spec.scale = static_cast<size_t>(input->scale());
+    }
     if (artifact->inputs())
       for (const artifact::InputSignature *signature : *artifact->inputs())
         if (signature->name()->str() == spec.name) {
+          if (signature->type()->dtype() != spec.dtype)
+            spec.stored = std::exchange(spec.dtype, signature->type()->dtype());
           if (const artifact::Range *range = signature->range(); range && isJudged) {
             spec.range = ValueRange{range->low(), range->high()};
             if (const auto *others = signature->others())
@@ -45,6 +53,9 @@ std::vector<InputSpec> inputSpecs(const Artifact &artifact, const std::string &p
         }
     specs.push_back(std::move(spec));
   }
+  for (const InputSpec &spec : specs)
+    if (spec.shift)
+      specs[*spec.shift].isOfNormalize = specs[*spec.scale].isOfNormalize = true;
   return specs;
 }
 

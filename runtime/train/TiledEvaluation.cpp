@@ -20,7 +20,7 @@ std::vector<InputSpec> evaluationInputs(const Artifact &artifact) {
   std::vector<InputSpec> inputs = inputSpecs(artifact, "eval");
   const artifact::Tiling *tiling = evalProgram(artifact).tiling();
   for (InputSpec &input : inputs)
-    if (tiling)
+    if (tiling && !input.isOfNormalize)
       std::fill(input.shape.end() - tiling->overlap()->size(), input.shape.end(), anyExtent);
     else
       input.sizeReason = "evaluation of this model takes samples of the one size that it was "
@@ -77,8 +77,9 @@ void TiledEvaluation::add(int64_t sample) {
   auto spatial = [&](const Sample &input) {
     return spatialExtents(input.shape, *program.tiling());
   };
+  auto isImage = [&](size_t i) { return !dataset.inputs()[i].isOfNormalize; };
   for (size_t i = 1; i < inputs.size(); ++i)
-    if (spatial(inputs[i]) != spatial(inputs[0]))
+    if (isImage(i) && spatial(inputs[i]) != spatial(inputs[0]))
       throw Error(ErrorCode::BadInput,
                   "sample " + std::to_string(sample) + " of " + dataset.inputs()[i].name + " has " +
                       shapeText(spatial(inputs[i])) + " pixels, that of " +
@@ -87,8 +88,8 @@ void TiledEvaluation::add(int64_t sample) {
     Skips skips = skipsOf(tile);
     std::vector<Row> &rows = waiting[skips];
     Row &row = rows.emplace_back();
-    for (const Sample &input : inputs)
-      row.push_back(tiling.cut(input, tile));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      row.push_back(isImage(i) ? tiling.cut(inputs[i], tile) : inputs[i].values);
     if (rows.size() == program.batch()) {
       run(skips, rows);
       rows.clear();

@@ -28,6 +28,8 @@ class Pair(standin.Pair):
         for seed in 1, 2:
             same_file(self.trained_on_gpu(artifact, f"whole-{seed}", seed=seed), whole, "another order")
             same_file(self.trained_on_gpu(artifact, f"parts-{seed}", "--accumulate", 3, seed=seed), parts, "another order of micro-batches")
+        stored = self.compiled_as_text("--math=strict", "--source=image=u8", name="stored")
+        same_file(self.trained_on_gpu(stored, "stored"), whole, "images that are normalised on the GPU")
         self.trained_on_gpu(artifact, "cut", steps=2)
         same_file(self.trained_on_gpu(artifact, "cut", "--resume"), whole, "a run that was cut")
 

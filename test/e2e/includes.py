@@ -45,7 +45,7 @@ ALLOWED = {
     "passes/codegen/gpu": "dialects/NN dialects/Exec passes/codegen runtime/core",
     "passes/planning": "dialects/NN dialects/Comm dialects/Exec passes/codegen runtime/artifact runtime/core",
     "passes": "dialects/NN dialects/Comm dialects/Exec passes/planning",
-    "passes/nn": "dialects/NN dialects/Comm dialects/Exec passes runtime/artifact",
+    "passes/nn": "dialects/NN dialects/Comm dialects/Exec passes runtime/artifact runtime/data/steps",
     "passes/train": "dialects/NN passes passes/nn runtime/artifact",
     "passes/schedule": "dialects/NN dialects/Comm passes passes/nn passes/planning passes/codegen",
     "passes/exec": "dialects/NN dialects/Comm dialects/Exec passes passes/nn passes/planning passes/codegen runtime/artifact runtime/core",

@@ -109,6 +109,7 @@ void addCompileOptions(CLI::App &app, std::vector<std::string> &options) {
   pass("target", "TARGET", "What to compile for, e.g. cpu:native");
   pass("math", "strict|fast", "Algorithms that may be chosen");
   pass("precision", "TYPE", "Storage type of activations");
+  pass("source", "NAME=u8|u16", "What the files of a source hold, which training then takes");
   pass("wire", "TYPE", "Type of gradients on the wire");
   pass("link", "GBIT[:US]|shm", "Link that the overlap is planned for");
   pass("bucket-size", "BYTES", "Size of all-reduce buckets");

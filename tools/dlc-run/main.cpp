@@ -2,6 +2,7 @@
 // carries out the command.
 #include "runtime/artifact/Error.h"
 #include "runtime/core/BusError.h"
+#include "runtime/data/StoredTypes.h"
 #include "tools/dlc-run/Check.h"
 #include "tools/dlc-run/Launcher.h"
 #include "tools/dlc-run/ModelFile.h"
@@ -9,6 +10,7 @@
 #include "tools/dlc-run/Sweep.h"
 #include "tools/dlc-run/Tune.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <unistd.h>
@@ -22,6 +24,19 @@ static std::vector<std::string> rankArguments(int argc, char **argv, const std::
     arguments.emplace_back("--terminal");
   arguments.insert(arguments.end(), argv + 1, argv + argc);
   return arguments;
+}
+
+/// Those given, and for GPUs, which data reach by a bus, what the files hold.
+static std::vector<std::string> compileOptions(const run::Command &command) {
+  std::vector<std::string> options = command.compileOptions;
+  auto isGiven = [&](const std::string &begin) {
+    return std::ranges::any_of(
+        options, [&](const std::string &option) { return option.starts_with(begin); });
+  };
+  if (command.verb == run::Verb::Train && isGiven("--target=cuda:") && !isGiven("--source="))
+    for (const std::string &type : rt::storedTypes(command.train.data, command.train.validation))
+      options.push_back("--source=" + type);
+  return options;
 }
 
 static int runCommand(run::Command command, int argc, char **argv, rt::StopSignal &stop) {
@@ -56,7 +71,7 @@ static int runCommand(run::Command command, int argc, char **argv, rt::StopSigna
                           " -o MODEL.dlx first, or start the ranks with dlc-run -np N");
     stop.noteAll();
     run::CompiledModel compiled =
-        run::compileModel(file, command.compileOptions, command.threads, stop);
+        run::compileModel(file, compileOptions(command), command.threads, stop);
     if (compiled.artifact.empty())
       return compiled.exitCode;
     command.file = compiled.artifact;

@@ -60,6 +60,11 @@ static void addCompileOptions(CLI::App &command, CompileOptions &options) {
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->default_str(DefaultDecisions::wire);
   command
+      .add_option("--source", options.sources,
+                  "NAME=u8 or u16: what the files of a source of the data block hold; training "
+                  "takes inputs so, and the device normalises them")
+      ->allow_extra_args(false);
+  command
       .add_option("--threads", options.threads,
                   "plan for 1..T threads per rank (default: this host's cores)")
       ->check(CLI::Range(1, 1024));

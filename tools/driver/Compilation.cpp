@@ -10,6 +10,7 @@
 #include "tools/driver/DumpPasses.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <thread>
@@ -59,6 +60,8 @@ static std::vector<GivenOption> givenOptions(const CompileOptions &options) {
   addText("target", options.target);
   addText("math", options.math);
   addText("link", options.link);
+  if (!options.sources.empty())
+    given.push_back({"source", llvm::join(options.sources, ",")});
   if (options.threads)
     given.push_back({"threads", std::to_string(*options.threads)});
   if (options.bucketSize)
@@ -84,6 +87,7 @@ static void setOptions(ScheduleOptions &schedule, const CompileOptions &options)
   set(schedule.bucketSize, options.bucketSize);
   set(schedule.noOverlap, options.noOverlap);
   set(schedule.wire, options.wire);
+  schedule.sources = llvm::join(options.sources, ",");
   schedule.memoryLimit = options.memoryLimit;
   schedule.threads =
       isForGpu(options)

@@ -31,6 +31,7 @@ struct CompileOptions {
   // What is planned for. Nothing where the user says nothing: then it is the model's to say, and
   // the default (passes/planning/Decisions.h) where it is not decided yet.
   std::optional<std::string> target, math, precision, wire, link;
+  std::vector<std::string> sources;   // name=type: what the files of a source of data hold
   std::optional<unsigned> threads;    // by default this host's cores
   std::optional<uint64_t> bucketSize; // bytes; 0, the default: from the link
   std::optional<bool> noOverlap;

@@ -5,6 +5,7 @@
 #include "runtime/data/readers/Damage.h"
 
 #include <cstring>
+#include <type_traits>
 
 namespace dlc::rt {
 
@@ -59,13 +60,19 @@ double Array::at(int64_t position) const {
 
 void Array::read(int64_t first, int64_t stride, std::span<float> out) const {
   visitType(head.type, [&](auto zero) {
-    for (size_t i = 0; i < out.size(); ++i) {
-      decltype(zero) element;
-      auto position = static_cast<size_t>(first + static_cast<int64_t>(i) * stride);
-      // Files promise no alignment.
-      std::memcpy(&element, data.data() + position * sizeof(element), sizeof(element));
-      out[i] = static_cast<float>(element);
-    }
+    auto readWith = [&](auto step) {
+      const std::byte *from = data.data() + static_cast<size_t>(first) * sizeof(zero);
+      for (size_t i = 0; i < out.size(); ++i) {
+        decltype(zero) element; // files promise no alignment
+        std::memcpy(&element, from + i * static_cast<size_t>(step) * sizeof(element),
+                    sizeof(element));
+        out[i] = static_cast<float>(element);
+      }
+    };
+    if (stride == 1)
+      readWith(std::integral_constant<size_t, 1>()); // in vectors
+    else
+      readWith(stride);
   });
 }
 

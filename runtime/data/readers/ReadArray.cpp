@@ -73,4 +73,10 @@ ArrayHeader imageHeader(const std::string &path) {
                                        "name says: save it as one, or take it away");
 }
 
+ArrayHeader fileHeader(const std::string &path) {
+  std::optional<FileFormat> format = formatOf(path);
+  bool isArray = !format || format == FileFormat::Npy || format == FileFormat::Idx;
+  return isArray ? readArray(path).header() : imageHeader(path);
+}
+
 } // namespace dlc::rt

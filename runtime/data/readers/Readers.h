@@ -29,5 +29,7 @@ ArrayHeader jpegHeader(const std::string &path);
 
 /// The header of a PNG, TIFF or JPEG file, told apart by content.
 ArrayHeader imageHeader(const std::string &path);
+/// The header of any file that readArray reads, images undecoded.
+ArrayHeader fileHeader(const std::string &path);
 
 } // namespace dlc::rt

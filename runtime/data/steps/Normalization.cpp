@@ -15,34 +15,33 @@ static void checkChannels(size_t statistics, size_t channels) {
                                          std::to_string(channels));
 }
 
-/// Calls `body` with the values of each channel, its shift and its divisor.
-template <typename Body>
-static void perChannel(const Normalization &normalization, std::span<float> values, size_t channels,
-                       Body body) {
-  const auto &[shift, divisor] = normalization;
-  checkChannels(shift.size(), channels);
-  checkChannels(divisor.size(), channels);
-  size_t each = values.size() / channels;
-  for (size_t channel = 0; channel < channels; ++channel)
-    body(values.subspan(channel * each, each), shift[shift.size() == 1 ? 0 : channel],
-         divisor[divisor.size() == 1 ? 0 : channel]);
+static std::vector<float> repeated(const std::vector<float> &entries, size_t channels) {
+  checkChannels(entries.size(), channels);
+  return entries.size() == 1 ? std::vector(channels, entries[0]) : entries;
+}
+
+std::pair<std::vector<float>, std::vector<float>> Normalization::perChannel(size_t channels) const {
+  std::vector<float> scale = repeated(divisor, channels);
+  for (float &entry : scale)
+    entry = 1.0f / entry;
+  return {repeated(shift, channels), scale};
 }
 
 void Normalization::apply(Sample &sample) const {
   size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
-  perChannel(*this, sample.values, channels,
-             [](std::span<float> values, float shift, float divisor) {
-               float scale = 1.0f / divisor;
-               for (float &value : values)
-                 value = (value - shift) * scale;
-             });
+  auto [shifts, scales] = perChannel(channels);
+  size_t each = sample.values.size() / channels;
+  for (size_t channel = 0; channel < channels; ++channel)
+    for (float &value : std::span(sample.values).subspan(channel * each, each))
+      value = (value - shifts[channel]) * scales[channel];
 }
 
 void Normalization::undo(std::span<float> values, size_t channels) const {
-  perChannel(*this, values, channels, [](std::span<float> values, float shift, float divisor) {
-    for (float &value : values)
-      value = value * divisor + shift;
-  });
+  std::vector<float> shifts = repeated(shift, channels), divisors = repeated(divisor, channels);
+  size_t each = values.size() / channels;
+  for (size_t channel = 0; channel < channels; ++channel)
+    for (float &value : values.subspan(channel * each, each))
+      value = value * divisors[channel] + shifts[channel];
 }
 
 Normalization NormalizePerImage::of(const Sample &sample) const {

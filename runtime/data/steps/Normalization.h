@@ -3,19 +3,7 @@
 
 #include "runtime/data/steps/Sample.h"
 
-#include <span>
-
 namespace dlc::rt {
-
-/// (x - shift) / divisor; one entry each, or one per channel.
-struct Normalization {
-  std::vector<float> shift, divisor;
-
-  /// Throws Error(BadInput) if the sample has another number of channels.
-  void apply(Sample &sample) const;
-  /// x * divisor + shift, of values of that many channels.
-  void undo(std::span<float> values, size_t channels) const;
-};
 
 /// (x - mean) / (std + 1e-6) per sample.
 struct NormalizePerImage {

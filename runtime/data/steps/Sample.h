@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace dlc::rt {
@@ -17,12 +20,29 @@ struct ValueRange {
   bool holds(double value) const { return (value >= low && value <= high) || hasOther(value); }
 };
 
+struct Sample;
+
+/// (x - shift) / divisor; one entry each, or one per channel.
+struct Normalization {
+  std::vector<float> shift, divisor;
+
+  // Those that take a number of channels throw Error(BadInput) if the entries are for another one.
+
+  void apply(Sample &sample) const;
+  /// x * divisor + shift, of values of that many channels.
+  void undo(std::span<float> values, size_t channels) const;
+  /// Of each channel, what apply subtracts, and what it multiplies the difference with.
+  std::pair<std::vector<float>, std::vector<float>> perChannel(size_t channels) const;
+};
+
 /// Row-major f32 values in stored units until a step changes them. `shape` is channels, then
 /// spatial dimensions; empty for a plain number per sample (a label).
 struct Sample {
   std::vector<int64_t> shape;
   std::vector<float> values;
   bool isCategorical = false; // classes, a mask or weights: not to be blended or brightened
+  /// What a step has left to the program, of values that are still in stored units.
+  std::optional<Normalization> normalization = {};
 };
 
 /// What a sample is for. Tiles cover images of any size in predictions.

@@ -213,6 +213,15 @@ bool keepsValues(const DataStep &step, bool isCategorical) {
   return isOneOf<Flip, Rotate90, Crop, Patches>(step);
 }
 
+bool movesValues(const DataStep &step, bool noZeros) {
+  if (const auto *crop = std::get_if<Crop>(&step))
+    return !noZeros || crop->padding == 0;
+  if (const auto *spots = std::get_if<BlindSpot>(&step))
+    return spots->structure.empty() && (spots->replacement == SpotReplacement::Uniform ||
+                                        spots->replacement == SpotReplacement::UniformWithCenter);
+  return isOneOf<Flip, Rotate90, Patches>(step);
+}
+
 bool isNormalize(const DataStep &step) {
   return isOneOf<NormalizePerImage, NormalizePercentile, NormalizeChannels>(step);
 }

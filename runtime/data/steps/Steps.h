@@ -87,6 +87,10 @@ DataStep makeStep(const artifact::CallT &call);
 /// True if the elements behind the step are elements of the sample, or zeros that it adds.
 bool keepsValues(const DataStep &step, bool isCategorical);
 
+/// True if each element behind the step is one of the sample, whatever the values mean; or a zero
+/// that it adds, but `noZeros`. Of blind_spot's three results the first two are meant.
+bool movesValues(const DataStep &step, bool noZeros);
+
 bool isNormalize(const DataStep &step);
 /// What such a step does to the sample.
 Normalization normalizationOf(const DataStep &step, const Sample &sample);

@@ -1,8 +1,8 @@
 #include "test/unit/train/TrainerTest.h"
 #include "runtime/comm/ControlPlanes.h"
+#include "runtime/data/FileLock.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
-#include "runtime/train/FileLock.h"
 
 #include <cmath>
 

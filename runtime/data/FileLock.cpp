@@ -1,4 +1,4 @@
-#include "runtime/train/FileLock.h"
+#include "runtime/data/FileLock.h"
 
 #include "runtime/artifact/Error.h"
 

@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+"""`dlc compile --source`: inputs that travel as their files hold them, and are normalised by the program, change no bit of
+weights, losses and metrics; inputs that the host computes stay as they are."""
+import json
+
+from combinations import disks
+from support import MODELS, check, digits, run, same_file, workspace
+
+import numpy as np
+
+directory = workspace()
+
+
+def volume(directory):
+    """Words, as microscopes write them."""
+    random = np.random.default_rng(2)
+    np.save(directory / "volume.npy", (300 + 40 * random.normal(size=(6, 40, 36))).astype(np.uint16))
+    return ["--data", f"volume={directory}/volume.npy"]
+
+
+def images_of_two_sizes(directory):
+    """Disks to train on, and to validate with larger images than the tiles of an evaluation."""
+    training = disks(directory, size=32)
+    random = np.random.default_rng(5)
+    np.save(directory / "large.npy", random.integers(0, 255, (3, 56, 48), dtype=np.uint8))
+    np.save(directory / "large_mask.npy", random.integers(0, 2, (3, 56, 48), dtype=np.uint8) * 255)
+    return [*training, "--val", f"image={directory}/large.npy", "--val", f"mask={directory}/large_mask.npy"]
+
+
+UNET = ["base=4", "depth=1", "size=32", "predict.size=32", "batch=2"]
+N2V = ["base=4", "depth=1", "size=16", "batch=2", "percent=2"]
+CASES = {
+    "mnist_cnn": ("mnist_cnn", digits, ["batch=8"], {"image": "u8"}),
+    "unet2d": ("unet2d", lambda at: disks(at, size=32), UNET, {"image": "u8", "mask": "u8"}),
+    "tiles": ("unet2d", images_of_two_sizes, UNET, {"image": "u8", "mask": "u8"}),
+    "n2v2d": ("n2v2d", volume, N2V, {"volume": "u16"}),
+}
+
+
+def compiled(at, model, sets, sources, *options):
+    artifact = at / ("stored.dlx" if sources else "plain.dlx")
+    words = [word for each in sets for word in ("--set", each)] + [word for name, kind in sources.items() for word in ("--source", f"{name}={kind}")]
+    _, said = run("dlc", "compile", MODELS / f"{model}.dl", "--threads=1", *words, *options, "-o", artifact)
+    return artifact, said
+
+
+def trained(at, artifact, data):
+    run("dlc-run", "train", artifact, *data, "--epochs", 2, "--run", at / artifact.stem, "--save", at / f"{artifact.stem}.safetensors")
+    log = [json.loads(line) for line in (at / artifact.stem / "log.jsonl").read_text().splitlines()]
+    return at / f"{artifact.stem}.safetensors", [(record["loss"], record.get("val_loss")) for record in log if record["event"] == "epoch"]
+
+
+def compare(name, *options):
+    model, make, sets, sources = CASES[name]
+    at = directory / (name + "".join(options))
+    at.mkdir()
+    data = make(at)
+    results = []
+    for given in {}, sources:
+        artifact, said = compiled(at, model, sets, given, *options)
+        check("stays f32" not in said, said)
+        results.append(trained(at, artifact, data))
+    same_file(results[0][0], results[1][0], f"{name}: inputs as files hold them")
+    check(results[0][1] == results[1][1], f"{name}: {results}")
+
+
+def test_computed_inputs_stay():
+    at = directory / "computed"
+    at.mkdir()
+    artifact, said = compiled(at, "n2v2d", [*N2V, "replace=mean"], {"volume": "u16"})
+    check(said.count("stays f32") == 2, said)
+    trained(at, artifact, volume(at))
+
+
+def test_other_files():
+    at = directory / "other"
+    at.mkdir()
+    digits(at)
+    artifact, _ = compiled(at, "mnist_cnn", ["batch=8"], {"image": "u8"})
+    np.save(at / "image.npy", np.load(at / "image.npy").astype(np.float32))
+    _, said = run("dlc-run", "train", artifact, "--data", f"image={at}/image.npy", "--data", f"label={at}/label.npy", "--steps", 1, expect=1)
+    check("holds f32 elements, but the artifact takes image as u8: compile it without --source image" in said, said)
+
+
+def main():
+    for name in CASES:
+        compare(name)
+    test_computed_inputs_stay()
+    test_other_files()
+
+
+main()
