@@ -7,9 +7,9 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/core/DeviceSpan.h"
-#include "runtime/cuda/CublasLt.h"
-#include "runtime/cuda/Cudart.h"
 #include "runtime/cuda/CudnnGraph.h"
+#include "runtime/cuda/libraries/CublasLt.h"
+#include "runtime/cuda/libraries/Cudart.h"
 
 #include <array>
 #include <memory>

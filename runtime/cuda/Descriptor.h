@@ -1,7 +1,7 @@
 // A descriptor of cuDNN's graph API: created, given attributes, finalized, read.
 #pragma once
 
-#include "runtime/cuda/Cudnn.h"
+#include "runtime/cuda/libraries/Cudnn.h"
 
 #include <array>
 #include <optional>

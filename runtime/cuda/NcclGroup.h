@@ -8,7 +8,7 @@
 #include "runtime/core/Collectives.h"
 #include "runtime/core/ControlPlane.h"
 #include "runtime/cuda/CudaContext.h"
-#include "runtime/cuda/Nccl.h"
+#include "runtime/cuda/libraries/Nccl.h"
 
 namespace dlc::rt {
 

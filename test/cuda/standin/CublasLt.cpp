@@ -1,7 +1,7 @@
 // libcublasLt.so.13 of the stand-in GPU: products by plain loops, sums in f32 in the order of the
 // factors' common dimension.
 
-#include "runtime/cuda/CublasLt.h"
+#include "runtime/cuda/libraries/CublasLt.h"
 
 #include "runtime/artifact/Error.h"
 #include "test/cuda/Tensors.h"

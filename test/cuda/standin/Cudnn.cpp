@@ -4,7 +4,7 @@
 #include "test/cuda/standin/Gpu.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/cuda/Cudnn.h"
+#include "runtime/cuda/libraries/Cudnn.h"
 #include "test/cuda/StoredGraph.h"
 
 #include <algorithm>

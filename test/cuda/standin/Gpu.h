@@ -5,7 +5,7 @@
 // Functions that return one may be called from any thread.
 #pragma once
 
-#include "runtime/cuda/Cudart.h"
+#include "runtime/cuda/libraries/Cudart.h"
 #include "test/cuda/standin/Memory.h"
 #include "test/cuda/standin/Tasks.h"
 

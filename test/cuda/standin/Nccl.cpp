@@ -2,7 +2,7 @@
 //
 // Sums are formed in another order than that of the ranks.
 
-#include "runtime/cuda/Nccl.h"
+#include "runtime/cuda/libraries/Nccl.h"
 #include "runtime/artifact/Error.h"
 #include "test/cuda/standin/Gpu.h"
 

@@ -1,8 +1,8 @@
 // What runtime/cuda declares of NVIDIA's libraries against their own headers, where these are.
 
-#include "runtime/cuda/CublasLt.h"
-#include "runtime/cuda/Cudart.h"
-#include "runtime/cuda/Cudnn.h"
+#include "runtime/cuda/libraries/CublasLt.h"
+#include "runtime/cuda/libraries/Cudart.h"
+#include "runtime/cuda/libraries/Cudnn.h"
 #include "test/unit/cuda/SameCall.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What runtime/cuda declares of NCCL against its own header, where this is.
 
-#include "runtime/cuda/Nccl.h"
+#include "runtime/cuda/libraries/Nccl.h"
 #include "test/unit/cuda/SameCall.h"
 
 #include <gtest/gtest.h>

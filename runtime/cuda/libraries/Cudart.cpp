@@ -1,7 +1,7 @@
-#include "runtime/cuda/Cudart.h"
+#include "runtime/cuda/libraries/Cudart.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/cuda/SharedLibrary.h"
+#include "runtime/cuda/libraries/SharedLibrary.h"
 
 #include <optional>
 

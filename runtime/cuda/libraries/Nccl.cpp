@@ -1,7 +1,7 @@
-#include "runtime/cuda/Nccl.h"
+#include "runtime/cuda/libraries/Nccl.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/cuda/SharedLibrary.h"
+#include "runtime/cuda/libraries/SharedLibrary.h"
 
 #include <optional>
 

@@ -5,7 +5,7 @@
 // headers. The library is opened on demand: what plans and what runs are tables of its functions.
 #pragma once
 
-#include "runtime/cuda/Cudart.h"
+#include "runtime/cuda/libraries/Cudart.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
-#include "runtime/cuda/Cudnn.h"
+#include "runtime/cuda/libraries/Cudnn.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/cuda/SharedLibrary.h"
+#include "runtime/cuda/libraries/SharedLibrary.h"
 
 #include <optional>
 

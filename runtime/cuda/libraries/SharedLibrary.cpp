@@ -1,4 +1,4 @@
-#include "runtime/cuda/SharedLibrary.h"
+#include "runtime/cuda/libraries/SharedLibrary.h"
 
 #include <cstdlib>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // The part of NCCL that dlc uses, declared here, as cuDNN's is in Cudnn.h.
 #pragma once
 
-#include "runtime/cuda/Cudart.h"
+#include "runtime/cuda/libraries/Cudart.h"
 
 #include <array>
 #include <cstddef>
