@@ -67,7 +67,7 @@ int check() {
   bool hasCompiler = std::filesystem::exists(bin / "dlc");
   say("compiler",
       hasCompiler ? (bin / "dlc").string() : "none beside this program: artifacts only");
-  return cpu ? 0 : 1;
+  return cpu || cuda ? 0 : 1;
 }
 
 int calibrate(const std::string &file) {
