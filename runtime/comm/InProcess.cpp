@@ -85,6 +85,13 @@ public:
     return done;
   }
 
+  bool hasCome(int peer, int tag) override {
+    std::scoped_lock lock(world->mutex);
+    deliver();
+    auto mail = world->mail.find({peer, rank(), tag});
+    return mail != world->mail.end() && !mail->second.empty();
+  }
+
   std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override {
     auto mapping = std::make_shared<Mapping>(Mapping::anonymous(bytes));
     std::scoped_lock lock(world->mutex);

@@ -10,7 +10,7 @@ namespace dlc::rt {
 
 struct MpiModule {
   /// Changes with this struct and with the virtual methods of control plane and collectives.
-  static constexpr unsigned currentVersion = 6;
+  static constexpr unsigned currentVersion = 7;
   static constexpr const char *entry = "dlc_comm_mpi";
   using Entry = const MpiModule *();
 

@@ -9,8 +9,8 @@
 namespace dlc::rt {
 
 PeerControlPlane::PeerControlPlane(std::unique_ptr<Transport> newTransport)
-    : transport(std::move(newTransport)), watch(*transport), exchanges(*transport, watch),
-      collectives(*this, *transport, watch, exchanges) {}
+    : transport(std::move(newTransport)), watch(*transport), standings(*transport),
+      exchanges(*transport, watch, standings), collectives(*this, *transport, watch, exchanges) {}
 
 PeerControlPlane::~PeerControlPlane() { collectives.leave(); }
 
@@ -50,6 +50,24 @@ void PeerControlPlane::broadcast(std::span<std::byte> data, int root) {
 
 void PeerControlPlane::barrier(const std::string &doing) {
   exchanges.allGatherEqual({}, doing, timeout());
+}
+
+void PeerControlPlane::giveUp(Standing standing,
+                              const std::function<std::string(uint64_t)> &nameOf) {
+  constexpr double answerSeconds = 2;
+  auto all = standings.exchange(standing.started, answerSeconds);
+  uint64_t least = standing.started, most = least;
+  for (const std::optional<uint64_t> &started : all)
+    if (started) {
+      least = std::min(least, *started);
+      most = std::max(most, *started);
+    }
+  bool someAreBehind = least < most || least == standing.completed;
+  Lateness late{{}, someAreBehind ? "has not started it" : "does not answer"};
+  for (int r = 0; r < size(); ++r)
+    if (!all[r] || (someAreBehind && *all[r] == least))
+      late.ranks.push_back(r);
+  throw watch.timeout(late, nameOf(someAreBehind ? least : least - 1), timeout());
 }
 
 void PeerControlPlane::abort(const std::string &reason) noexcept { transport->abort(reason); }

@@ -28,6 +28,9 @@ public:
   void broadcast(std::span<std::byte> data, int root) override;
   void barrier(const std::string &doing) override;
   void check() override { transport->checkRun(); }
+  [[noreturn]] void giveUp(Standing standing,
+                           const std::function<std::string(uint64_t)> &nameOf) override;
+  bool hasPeerGivenUp() override { return standings.isAsked(); }
   void abort(const std::string &reason) noexcept override;
 
   HostCollectives &hostCollectives() override { return collectives; }
@@ -35,6 +38,7 @@ public:
 private:
   std::unique_ptr<Transport> transport;
   PeerWatch watch;
+  Standings standings;
   SmallCollectives exchanges;
   SliceCollectives collectives;
 };

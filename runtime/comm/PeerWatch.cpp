@@ -48,7 +48,13 @@ void PeerWatch::check(const Lateness &late, const std::string &doing) {
 
 Error PeerWatch::timeout(const Lateness &late, const std::string &doing, double seconds) const {
   std::ostringstream message;
-  message << doing << " did not complete within " << seconds << " s: ";
+  message << doing << " did not complete within " << seconds << " s";
+  if (late.ranks.empty()) {
+    message << ", although all ranks have started it: find out what holds up the network between "
+               "them, or raise --timeout";
+    return {ErrorCode::Peer, message.str()};
+  }
+  message << ": ";
   constexpr size_t shown = 8;
   for (size_t i = 0; i < late.ranks.size() && i < shown; ++i)
     message << (i ? ", " : "") << describe(late.ranks[i]);

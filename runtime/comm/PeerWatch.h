@@ -29,6 +29,7 @@ public:
   /// Throws Error(Peer) if the run has failed or an awaited rank of this host is gone for good.
   void check(const Lateness &late, const std::string &doing);
 
+  /// If no rank is late, what is between them is.
   Error timeout(const Lateness &late, const std::string &doing, double seconds) const;
 
 private:

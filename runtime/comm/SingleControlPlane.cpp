@@ -1,4 +1,5 @@
 // One rank without peers: every operation is complete when it starts.
+#include "runtime/artifact/Error.h"
 #include "runtime/comm/ControlPlanes.h"
 #include "runtime/comm/Mapping.h"
 
@@ -42,6 +43,10 @@ public:
   }
   void broadcast(std::span<std::byte>, int) override {}
   void barrier(const std::string &) override {}
+  [[noreturn]] void giveUp(Standing standing,
+                           const std::function<std::string(uint64_t)> &nameOf) override {
+    throw Error(ErrorCode::Peer, nameOf(standing.started) + " does not complete");
+  }
   void abort(const std::string &) noexcept override {}
   HostCollectives &hostCollectives() override { return collectives; }
 

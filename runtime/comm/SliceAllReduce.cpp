@@ -12,7 +12,6 @@
 #include "runtime/comm/Tags.h"
 
 #include <algorithm>
-#include <sstream>
 
 namespace dlc::rt {
 
@@ -207,19 +206,6 @@ void SliceAllReduce::sendSums() {
     packBf16({operand.data + own.begin, own.size()}, packed.data() + own.begin);
   for (int peer : messagePeers)
     sumsOut.add(peer, context.transport.send(peer, tags::sum(sequence), outgoing(own)));
-}
-
-std::string SliceAllReduce::describe() const {
-  std::ostringstream text;
-  text << "all-reduce of bucket " << label.bucket;
-  constexpr size_t shown = 3;
-  size_t count = label.members.size();
-  for (size_t i = 0; i < count && i < shown; ++i)
-    text << (i ? ", " : " (") << label.members[i];
-  if (count > shown)
-    text << " and " << count - shown << " more";
-  text << (count ? ")" : "") << " in step " << label.step;
-  return text.str();
 }
 
 Lateness SliceAllReduce::lateness() {

@@ -43,7 +43,7 @@ public:
   /// when complete. Own slices are summed in the order of operations.
   bool advance(size_t &budget);
 
-  std::string describe() const;
+  std::string describe() const { return rt::describe(label); }
   Lateness lateness();
 
 private:

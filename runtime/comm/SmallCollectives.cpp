@@ -87,6 +87,8 @@ void SmallCollectives::await(const std::string &doing, double timeout) {
     receives.appendUnfinished(transport, late.ranks);
     if (late.ranks.empty())
       sends.appendUnfinished(transport, late.ranks);
+    if (standings.isAsked())
+      standings.tell(Standings::ahead);
     watch.check(late, doing);
     if (patience.expired() && !late.ranks.empty())
       throw watch.timeout(late, doing, timeout);

@@ -7,6 +7,7 @@
 
 #include "runtime/comm/Messages.h"
 #include "runtime/comm/PeerWatch.h"
+#include "runtime/comm/Standings.h"
 
 #include <cstddef>
 #include <span>
@@ -17,7 +18,9 @@ namespace dlc::rt {
 
 class SmallCollectives {
 public:
-  SmallCollectives(Transport &transport, PeerWatch &watch) : transport(transport), watch(watch) {}
+  /// Who waits in an exchange tells so where `standings` are asked for.
+  SmallCollectives(Transport &transport, PeerWatch &watch, Standings &standings)
+      : transport(transport), watch(watch), standings(standings) {}
 
   /// What every rank gave, in rank order; `doing` names the operation in messages.
   std::vector<std::vector<std::byte>> allGather(std::span<const std::byte> mine,
@@ -37,6 +40,7 @@ private:
 
   Transport &transport;
   PeerWatch &watch;
+  Standings &standings;
   Messages receives;
   Messages sends;
   std::vector<std::byte> outbox;

@@ -8,6 +8,8 @@ namespace dlc::rt::tags {
 
 inline constexpr int small = 0;
 
+inline constexpr int standing = static_cast<int>(1 + 2 * ControlBlock::ringSize);
+
 inline int contribution(uint64_t sequence) {
   return static_cast<int>(1 + 2 * (sequence % ControlBlock::ringSize));
 }

@@ -121,6 +121,12 @@ bool TcpTransport::test(Request request) {
   return true;
 }
 
+bool TcpTransport::hasCome(int peer, int tag) {
+  progress();
+  auto held = peers[peer].held.find(tag);
+  return held != peers[peer].held.end() && !held->second.empty();
+}
+
 //===- Messages -------------------------------------------------------------------------------===//
 
 void TcpTransport::progress(int milliseconds) {

@@ -25,12 +25,14 @@ struct CollectiveOperation {
 };
 
 /// Names an operation in messages about faults: "all-reduce of bucket 2 (conv1.weight, ...) in step
-/// 17". `members` must outlive the operation.
+/// 17", counted from 1. `members` must outlive the operation.
 struct CollectiveLabel {
   uint32_t bucket = 0;
   uint64_t step = 0;
   std::span<const std::string> members;
 };
+
+std::string describe(const CollectiveLabel &label);
 
 /// Whoever changes the virtual methods counts MpiModule::currentVersion up.
 class Collectives {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,7 +16,7 @@ namespace dlc::rt {
 
 class HostCollectives;
 
-/// Whoever changes the virtual methods counts MpiModule::currentVersion up.
+/// Whoever changes the virtual methods counts MpiModule::currentVersion and BackEnd's up.
 class ControlPlane {
 public:
   virtual ~ControlPlane() = default;
@@ -34,6 +36,21 @@ public:
   virtual void barrier(const std::string &doing) = 0;
   /// Throws Error(Peer) if the run is known to have failed elsewhere: for those who wait otherwise.
   virtual void check() {}
+
+  /// Of collectives that go another way than these exchanges, as between GPUs, and that all ranks
+  /// start in the same order: how many this rank has started, and how many of those, at least, are
+  /// complete.
+  struct Standing {
+    uint64_t completed, started;
+  };
+  /// For when one does not complete within the timeout. Ranks tell each other where they stand;
+  /// throws Error(Peer) that names those that are behind, or do not tell within seconds, and the
+  /// first collective that one of them has not started: `nameOf` its number, counted from 0.
+  [[noreturn]] virtual void giveUp(Standing standing,
+                                   const std::function<std::string(uint64_t)> &nameOf) = 0;
+  /// True if another rank has given up and waits for this one to.
+  virtual bool hasPeerGivenUp() { return false; }
+
   /// Ends all peers within seconds, silently: the caller has said why. With MPI this does not
   /// return, so it is for the one catch in main, before the control plane is destroyed.
   virtual void abort(const std::string &reason) noexcept = 0;

@@ -92,7 +92,7 @@ void CpuExecutable::execute(const Step &step, const RunArguments &arguments) {
   case Kind::Start: {
     const ResolvedProgram::Collective &started = program.collectives[step.collective];
     tickets[step.collective] = context.collectives.start(
-        started.operation, {step.collective, arguments.step, started.members});
+        started.operation, {step.collective, arguments.step + 1, started.members});
     return;
   }
   case Kind::Wait:

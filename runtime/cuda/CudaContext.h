@@ -40,6 +40,8 @@ public:
   CudaContext &operator=(const CudaContext &) = delete;
 
   const cudart::Functions &cuda() const { return runtime; }
+  /// CUDA's number of the GPU.
+  int number() const { return device; }
   /// Throws Error(Artifact) if the target is another architecture's.
   void requireOwn(const artifact::Target &target) const;
   /// What no other GPU has, or slice of one.

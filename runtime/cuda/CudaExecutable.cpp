@@ -74,6 +74,8 @@ CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
     started.push_back(makeEvent(cudart::eventWithoutTime));
   for (cudart::Event *event : {&begun, &commDone, &copyDone, &uploaded, &done[0], &done[1]})
     *event = makeEvent(cudart::eventWithoutTime);
+  if (device.peers && !program.collectives.empty())
+    progress.emplace(device.context, program);
 }
 
 CudaExecutable::~CudaExecutable() {
@@ -132,6 +134,8 @@ void CudaExecutable::run(const RunArguments &arguments) {
   if (arguments.timed && timers.empty())
     for (size_t i = 0; i < program.instructions.size(); ++i)
       timers.push_back({makeEvent(0), makeEvent(0)});
+  if (progress)
+    progress->begin(arguments, *device.peers);
   uploadInputs(arguments);
   Kind kind{slot, arguments.part.pass(), arguments.part.index == 0, arguments.timed};
   cudart::Stream compute = device.context.stream(Stream::Compute);
@@ -191,6 +195,7 @@ cudart::GraphExec CudaExecutable::capture(const RunArguments &arguments) {
 /// Other streams than the first begin behind it, and it ends behind them.
 void CudaExecutable::start(const RunArguments &arguments, bool isCaptured) {
   isRecorded.assign(program.events, false);
+  collectivesBegun = 0;
   record(begun, Stream::Compute);
   wait(Stream::Comm, begun);
   wait(Stream::Copy, begun);
@@ -246,8 +251,11 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
   } else if (const auto *collective = as<ResolvedProgram::Start>(instruction)) {
     // One rank has nothing to add up, but what waits is behind what started.
     const CollectiveOperation &operation = program.collectives[collective->collective].operation;
-    if (device.peers)
-      device.peers->start(operation, device.context.stream(operation.stream));
+    if (progress) {
+      cudart::Stream own = device.context.stream(operation.stream);
+      progress->reach(collectivesBegun++, slot, own);
+      device.peers->start(operation, own);
+    }
     record(started[collective->collective], operation.stream);
   } else if (const auto *collective = as<ResolvedProgram::Wait>(instruction)) {
     wait(instruction.stream, started[collective->collective]);
@@ -299,10 +307,13 @@ void CudaExecutable::await(unsigned slot, cudart::Event event) {
 }
 
 void CudaExecutable::await(cudart::Event event, const std::string &doing) {
-  if (device.peers)
-    device.peers->await(event, doing);
-  else
-    require(cuda.eventSynchronize(event), doing);
+  if (!progress)
+    return require(cuda.eventSynchronize(event), doing);
+  if (device.peers->await(event, doing))
+    return;
+  bool isLast = cuda.eventQuery(done[1 - progress->lastSlot()]) != cudart::notReady;
+  device.peers->giveUp(progress->standing(isLast),
+                       [&](uint64_t collective) { return progress->nameOf(collective); });
 }
 
 std::span<const std::byte> CudaExecutable::results(unsigned slot) {

@@ -6,8 +6,10 @@
 
 #include "runtime/core/Executable.h"
 #include "runtime/cuda/CudaDevice.h"
+#include "runtime/cuda/NcclProgress.h"
 
 #include <map>
+#include <optional>
 
 namespace dlc::rt {
 
@@ -69,6 +71,8 @@ private:
   std::vector<std::array<cudart::Event, 2>> timers; // by instruction
   std::map<Kind, cudart::GraphExec> graphs;         // null: has run once
   std::array<RunArguments, 2> last;                 // likewise
+  std::optional<NcclProgress> progress;             // where runs have collectives of several ranks
+  uint32_t collectivesBegun = 0;                    // of the run that is being started
   unsigned lastSlot = 0;
   std::vector<TraceEvent> events;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <string_view>
 #include <thread>
 #include <unistd.h>
@@ -16,6 +17,18 @@ namespace {
 constexpr const char *orderSettings[] = {
     "NCCL_ALGO=",     "NCCL_PROTO=",    "NCCL_MIN_",     "NCCL_MAX_",
     "NCCL_BUFFSIZE=", "NCCL_NTHREADS=", "NCCL_COLLNET_", "NCCL_NVLS_"};
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds pollTime{10};
+/// After which the control plane knows of a rank that has died.
+constexpr std::chrono::seconds newsTime{2};
+
+Clock::time_point after(double seconds) {
+  constexpr double most = 1e9; // seconds that fit
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(std::min(seconds, most)));
+}
 
 /// NCCL would fail in a way of its own.
 void requireOwnGpus(ControlPlane &control, const CudaContext &context) {
@@ -41,8 +54,38 @@ NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
   if (control.rank() == 0)
     library.require(library.getUniqueId(&id), "start NCCL");
   control.broadcast(std::as_writable_bytes(std::span(id.bytes)), 0);
-  library.require(library.commInitRank(&communicator, control.size(), id, control.rank()),
-                  "join the ranks' GPUs");
+  communicator = join(id);
+}
+
+/// Whoever waits in NCCL for a rank that does not come waits for good: that is a thread which is
+/// left behind then.
+nccl::Communicator NcclGroup::join(const nccl::UniqueId &id) {
+  using Joined = std::pair<nccl::Status, nccl::Communicator>;
+  std::packaged_task<Joined()> joining([id, device = context.number(), setDevice = cuda.setDevice,
+                                        initRank = library.commInitRank, ranks = control.size(),
+                                        rank = control.rank()] {
+    setDevice(device); // of this thread
+    Joined made{nccl::success, nullptr};
+    made.first = initRank(&made.second, ranks, id, rank);
+    return made;
+  });
+  std::future<Joined> joined = joining.get_future();
+  std::thread(std::move(joining)).detach();
+  Clock::time_point end = after(control.timeout());
+  while (joined.wait_for(pollTime) != std::future_status::ready) {
+    control.check();
+    if (Clock::now() > end)
+      throw Error(ErrorCode::Peer, "cannot join the ranks' GPUs: not all have come within " +
+                                       std::to_string(static_cast<int64_t>(control.timeout())) +
+                                       " s; NCCL_DEBUG=INFO shows what NCCL waits for, such as a "
+                                       "network interface that hosts cannot reach each other by "
+                                       "(NCCL_SOCKET_IFNAME)");
+  }
+  auto [status, made] = joined.get();
+  if (status != nccl::success)
+    hearOfPeers();
+  library.require(status, "join the ranks' GPUs");
+  return made;
 }
 
 std::string NcclGroup::platform() const {
@@ -79,9 +122,12 @@ void NcclGroup::start(const CollectiveOperation &operation, cudart::Stream strea
                   "add up gradients");
 }
 
-void NcclGroup::await(cudart::Event event, const std::string &doing) {
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point begin = Clock::now();
+uint64_t NcclGroup::number(size_t collectives) {
+  return std::exchange(numbered, numbered + collectives);
+}
+
+bool NcclGroup::await(cudart::Event event, const std::string &doing) {
+  Clock::time_point end = after(control.timeout());
   cudart::Status status = cuda.eventQuery(event);
   for (uint64_t tries = 1; status == cudart::notReady; ++tries) {
     std::this_thread::yield();
@@ -89,17 +135,30 @@ void NcclGroup::await(cudart::Event event, const std::string &doing) {
       requireRun();
       nccl::Status error = nccl::success;
       library.commGetAsyncError(communicator, &error);
-      if (error != nccl::success)
-        fail("cannot " + doing + ": NCCL says " + library.getErrorString(error));
-      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      if (seconds > control.timeout())
-        fail("cannot " + doing + ": gradients were not added up within " +
-             std::to_string(static_cast<int64_t>(control.timeout())) +
-             " s; find out which rank is late, or raise --timeout");
+      if (error != nccl::success) {
+        hearOfPeers();
+        abandon();
+        throw Error(ErrorCode::Peer,
+                    "cannot " + doing + ": NCCL says " + library.getErrorString(error));
+      }
+      if (control.hasPeerGivenUp() || Clock::now() > end)
+        return false;
     }
     status = cuda.eventQuery(event);
   }
   context.require(status, doing);
+  return true;
+}
+
+/// Told to end, what runs on the device would pass for having come farther than it has.
+void NcclGroup::giveUp(ControlPlane::Standing standing,
+                       const std::function<std::string(uint64_t)> &nameOf) {
+  try {
+    control.giveUp(standing, nameOf);
+  } catch (const Error &) {
+    abandon();
+    throw;
+  }
 }
 
 /// Ending the communicator waits for captured graphs to be gone, which others have, but what runs
@@ -119,9 +178,12 @@ void NcclGroup::requireRun() {
   }
 }
 
-void NcclGroup::fail(const std::string &reason) {
-  abandon();
-  throw Error(ErrorCode::Peer, reason);
+/// Where a peer has died, NCCL may be the first to fail, but the control plane says whose end it
+/// is.
+void NcclGroup::hearOfPeers() {
+  for (auto end = Clock::now() + newsTime; Clock::now() < end;
+       std::this_thread::sleep_for(pollTime))
+    requireRun();
 }
 
 } // namespace dlc::rt

@@ -15,7 +15,8 @@ namespace dlc::rt {
 class NcclGroup {
 public:
   /// Joins the ranks, each with a GPU of its own. Collective. Throws Error(Runtime) if there is no
-  /// library or two ranks have one GPU. Both outlive it.
+  /// library or two ranks have one GPU, Error(Peer) if a rank has died or not all have come after
+  /// the control plane's timeout. Both outlive it.
   NcclGroup(ControlPlane &control, const CudaContext &context);
   ~NcclGroup();
   NcclGroup(const NcclGroup &) = delete;
@@ -26,9 +27,12 @@ public:
   static void requireWire(const CollectiveOperation &operation);
   /// Adds up on all ranks, in the order of the stream, or in what it captures.
   void start(const CollectiveOperation &operation, cudart::Stream stream);
-  /// Waits for what may wait for peers. Throws Error(Peer) after the control plane's timeout, or if
-  /// NCCL has lost one; what runs on the device has been told to end then.
-  void await(cudart::Event event, const std::string &doing);
+  /// Waits for what may wait for peers. Throws Error(Peer) if one is lost; what runs on the device
+  /// has been told to end then. False after the control plane's timeout, or if a peer has given up.
+  bool await(cudart::Event event, const std::string &doing);
+  /// Throws Error(Peer) as ControlPlane::giveUp does; what runs on the device has been told to end.
+  [[noreturn]] void giveUp(ControlPlane::Standing standing,
+                           const std::function<std::string(uint64_t)> &nameOf);
 
   /// Version and settings, which its sums depend on.
   std::string platform() const;
@@ -36,15 +40,20 @@ public:
   /// Tells what runs on the device to end: nobody may wait for peers any more.
   void abandon() noexcept;
 
+  /// Numbers the collectives of a run that begins; returns the first one's.
+  uint64_t number(size_t collectives);
+
 private:
+  nccl::Communicator join(const nccl::UniqueId &id);
   void requireRun();
-  [[noreturn]] void fail(const std::string &reason);
+  void hearOfPeers();
 
   ControlPlane &control;
   const CudaContext &context;
   const cudart::Functions &cuda;
   const nccl::Functions &library;
   nccl::Communicator communicator = nullptr;
+  uint64_t numbered = 0;
 };
 
 } // namespace dlc::rt

@@ -3,9 +3,11 @@
 stand-ins for NVIDIA's libraries (test/cuda/standin), which fail as they are told to."""
 import json
 import re
+import signal
 
 import emulated
-from standin import Pair, on_gpu, require_standins
+from jobs import Ranks, free_port, torchrun
+from standin import Pair, environment, on_gpu, require_standins
 from support import MODELS, check, run, same_file
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
@@ -97,11 +99,36 @@ def other_machines(case):
     check(f"a run on {platform}; it may not be bit-exact" in other and "resuming on NVIDIA B" in other, other)
 
 
+def peers(case):
+    """A rank that dies, or does not come, ends the others, which name it."""
+    artifact = case.compiled_as_text("--math=strict")
+    train = ["train", artifact, *case.data, "--epochs", 1, "--run", case.directory / "no-run"]
+
+    def started(seconds, **facts):
+        port = free_port()
+        ranks = Ranks([*train, "--timeout", seconds], [{**environment(**facts), **torchrun(rank, 2, port)} for rank in range(2)])
+        said = [process.communicate(timeout=60)[1] for process in ranks.processes]
+        return said, [process.returncode for process in ranks.processes]
+
+    said, codes = started(300, absent="1:0")
+    check(codes == [1, -signal.SIGKILL] and "rank 1 has died: its connection is closed" in said[0], f"{codes}: {said}")
+    said, codes = started(2, absent="1:100")
+    check(codes == [1, 1] and "cannot join the ranks' GPUs: not all have come within 2 s; NCCL_DEBUG=INFO shows" in said[0], f"{codes}: {said}")
+    check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
+
+    # In its third step, which is captured, a rank does not come to a bucket.
+    buckets = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"]
+    for bucket in range(len(buckets)):
+        said, codes = started(3, stall=f"1:{2 * len(buckets) + bucket}")
+        late = rf"all-reduce of bucket {bucket} \([a-z0-9., ]+\) in step 3 did not complete within 3 s: rank 1 (\(process \d+\) )?has not started it; find out what"
+        check(codes == [1, 1] and re.search(late, "".join(said)), f"{codes}: {said}")
+
+
 def main():
     require_standins()
     mnist = emulated.cases("mnist_cnn")[0]
     case = Pair(mnist.model, mnist.emulated, mnist.directory / "errors")
-    for test in starts, memory, failures, other_machines:
+    for test in starts, memory, failures, other_machines, peers:
         test(case)
 
 

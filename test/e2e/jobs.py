@@ -2,10 +2,13 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
 from support import BIN, check, run
+
+PATIENCE = 30
 
 
 def fails(pattern, *command, **options):
@@ -98,3 +101,40 @@ def damage_memory(pid, value):
                 memory.write(bytes([value[0] ^ 1]))
                 found, at = found + 1, held.find(value, at + 1)
     return found
+
+
+def free_port():
+    """Of two that follow each other, the first."""
+    while True:
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+            try:
+                other.bind(("127.0.0.1", port + 1))
+                return port
+            except OSError:
+                continue
+
+
+def torchrun(rank, ranks, port, host="127.0.0.1"):
+    return {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": host, "MASTER_PORT": str(port),
+            "TORCHELASTIC_RUN_ID": "test"}
+
+
+class Ranks:
+    """Processes that somebody else has started as ranks."""
+
+    def __init__(self, command, environments):
+        self.processes = [subprocess.Popen([str(part) for part in (BIN / "dlc-run", *command)], env={**os.environ, **facts},
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for facts in environments]
+
+    def end(self, expect=0):
+        """What they say to stderr."""
+        try:
+            said = [process.communicate(timeout=PATIENCE)[1] for process in self.processes]
+        finally:
+            for process in self.processes:
+                process.kill()
+        for process, text in zip(self.processes, said):
+            check(process.returncode == expect, f"exit code {process.returncode}, not {expect}: {said}")
+        return said

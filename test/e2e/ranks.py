@@ -4,13 +4,10 @@ started find each other; bits are the same. Who dies, hangs, is missing, or is a
 import os
 import signal
 import socket
-import subprocess
 import time
 
-from jobs import Job, fails, steps_done
+from jobs import Job, Ranks, fails, free_port, steps_done, torchrun
 from support import BIN, MODELS, check, digits, run, same_file, workspace
-
-PATIENCE = 30
 
 
 def without_mpirun(directory):
@@ -21,46 +18,9 @@ def without_mpirun(directory):
     return {**os.environ, "PATH": str(programs)}
 
 
-def free_port():
-    """Of two that follow each other, the first."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                other.bind(("127.0.0.1", port + 1))
-                return port
-            except OSError:
-                continue
-
-
-def torchrun(rank, ranks, port, host="127.0.0.1"):
-    return {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": host, "MASTER_PORT": str(port),
-            "TORCHELASTIC_RUN_ID": "test"}
-
-
 def srun(rank, ranks, job):
     return {"SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank), "SLURM_STEP_NUM_TASKS": str(ranks), "SLURM_NTASKS": str(ranks),
             "SLURM_STEP_NODELIST": f"{socket.gethostname()},node[07-09]", "SLURM_JOB_ID": str(job), "SLURM_STEP_ID": "0"}
-
-
-class Ranks:
-    """Processes that somebody else has started as ranks."""
-
-    def __init__(self, command, environments):
-        self.processes = [subprocess.Popen([str(part) for part in (BIN / "dlc-run", *command)], env={**os.environ, **facts},
-                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for facts in environments]
-
-    def end(self, expect=0):
-        """What they say to stderr."""
-        try:
-            said = [process.communicate(timeout=PATIENCE)[1] for process in self.processes]
-        finally:
-            for process in self.processes:
-                process.kill()
-        for process, text in zip(self.processes, said):
-            check(process.returncode == expect, f"exit code {process.returncode}, not {expect}: {said}")
-        return said
 
 
 class Runs:

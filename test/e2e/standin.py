@@ -20,12 +20,15 @@ def small_digits(directory):
 CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"], ("strict", "bf16", "f16"))})
 
 
-def on_gpu(*command, expect=0, **facts):
-    """A program whose NVIDIA libraries are the stand-ins, two GPUs unless `facts` say otherwise: seed=1 for the stand-in's
+def environment(**facts):
+    """In which NVIDIA's libraries are the stand-ins, two GPUs unless `facts` say otherwise: seed=1 for the stand-in's
     DLC_STANDIN_SEED, and so on."""
     facts = {"gpus": 2, **facts}
-    return run(*command, expect=expect, env={**os.environ, "LD_LIBRARY_PATH": str(STANDINS),
-                                             **{f"DLC_STANDIN_{name.upper()}": str(value) for name, value in facts.items()}})
+    return {**os.environ, "LD_LIBRARY_PATH": str(STANDINS), **{f"DLC_STANDIN_{name.upper()}": str(value) for name, value in facts.items()}}
+
+
+def on_gpu(*command, expect=0, **facts):
+    return run(*command, expect=expect, env=environment(**facts))
 
 
 def require_standins():

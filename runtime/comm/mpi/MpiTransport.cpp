@@ -152,6 +152,13 @@ bool MpiTransport::test(Request request) {
   return true;
 }
 
+bool MpiTransport::hasCome(int peer, int tag) {
+  int found = 0;
+  check(MPI_Iprobe(peer, tag, communicator, &found, MPI_STATUS_IGNORE),
+        "looking for messages of ranks");
+  return found != 0;
+}
+
 void MpiTransport::abort(const std::string &) noexcept { MPI_Abort(MPI_COMM_WORLD, 1); }
 
 } // namespace dlc::rt

@@ -143,8 +143,8 @@ cudart::Status Gpu::runDefault() {
 
 cudart::Status Gpu::query(cudart::Event event) {
   std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-  if (!lock || goesOn)
-    return status::notReady;
+  if (!lock || goesOn) // at work
+    return !event->capture && event->stamp->hasRun ? status::success : status::notReady;
   if (!failure.empty())
     return lastStatus = status::launchFailure;
   if (event->capture || invalidateCapture())
@@ -201,7 +201,10 @@ cudart::Status Gpu::wait(cudart::Stream stream, cudart::Event event) {
 }
 
 cudart::Status Gpu::record(cudart::Event event, cudart::Stream stream, bool isExternal) {
-  auto work = [stamp = event->stamp] { stamp->time = std::chrono::steady_clock::now(); };
+  auto work = [stamp = event->stamp] {
+    stamp->time = std::chrono::steady_clock::now();
+    stamp->hasRun = true;
+  };
   if (Capture *capture = stream->capture.get()) {
     if (isExternal) {
       enqueue(stream, work);
@@ -216,6 +219,7 @@ cudart::Status Gpu::record(cudart::Event event, cudart::Stream stream, bool isEx
     return status::invalidValue;
   enqueue(stream, work);
   event->stamp->task = stream->last.front();
+  event->stamp->hasRun = false;
   event->capture = nullptr;
   return status::success;
 }
@@ -261,8 +265,10 @@ void Gpu::launch(const std::shared_ptr<const Nodes> &nodes, cudart::Stream strea
     if (after.empty())
       after = stream->last;
     made.push_back(tasks.add(std::move(after), [nodes, &node] { node.work(); }));
-    if (node.stamp)
+    if (node.stamp) {
       node.stamp->task = made.back();
+      node.stamp->hasRun = false;
+    }
   }
   addAll(made, stream->last); // of a graph without nodes
   stream->last = {tasks.add(std::move(made), [] {})};

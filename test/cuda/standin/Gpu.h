@@ -33,6 +33,7 @@ using Time = std::chrono::steady_clock::time_point;
 struct Stamp {
   Tasks::Task task = 0; // 0: never
   Time time;
+  std::atomic<bool> hasRun = true; // of no record, too
 };
 
 /// Work of a graph, behind other nodes.

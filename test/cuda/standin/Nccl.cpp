@@ -7,6 +7,7 @@
 #include "test/cuda/standin/Gpu.h"
 
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -24,7 +25,7 @@ constexpr size_t chunk = 1 << 18; // elements that a rank shows at a time
 constexpr int mostRanks = 8;
 
 struct Meeting {
-  std::atomic<uint32_t> arrived, round;
+  std::atomic<uint32_t> opened, arrived, round;
   float shown[mostRanks][chunk];
 };
 
@@ -58,6 +59,14 @@ Meeting *openMeeting(const char *name, bool isFirst) {
   return isSized && memory != MAP_FAILED ? static_cast<Meeting *>(memory) : nullptr;
 }
 
+/// RANK:COUNT of an environment's variable: the count if it is for this rank, -1 if not.
+int64_t countOf(const char *variable, int rank) {
+  const char *text = std::getenv(variable);
+  char *end = nullptr;
+  long given = text ? std::strtol(text, &end, 10) : -1;
+  return text && given == rank && *end == ':' ? std::strtol(end + 1, nullptr, 10) : -1;
+}
+
 } // namespace
 
 namespace dlc::rt::nccl {
@@ -72,8 +81,11 @@ struct CommunicatorState {
 
 /// In place, chunk by chunk, beginning with the last rank.
 static void addUp(Gpu &gpu, CommunicatorState &ranks, void *memory, size_t count) {
-  if (ranks.started++ == ranks.most)
-    pause(ranks.ends, [] { return false; });
+  auto takePart = [&] {
+    if (ranks.started == ranks.most)
+      pause(ranks.ends, [] { return false; });
+  };
+  takePart();
   auto *values = reinterpret_cast<float *>(gpu.memory.at(memory, count * sizeof(float)).data());
   for (size_t begin = 0; begin < count; begin += chunk) {
     size_t size = std::min(chunk, count - begin);
@@ -87,6 +99,8 @@ static void addUp(Gpu &gpu, CommunicatorState &ranks, void *memory, size_t count
     }
     meet(*ranks.meeting, ranks.ranks, ranks.ends);
   }
+  ++ranks.started;
+  takePart(); // what follows on the stream is not reached either
 }
 
 extern "C" {
@@ -113,16 +127,16 @@ Status ncclCommInitRank(Communicator *made, int ranks, UniqueId id, int rank) {
   if (!meeting)
     return systemError;
   auto *communicator = new CommunicatorState{meeting, ranks, rank};
-  meet(*meeting, ranks, communicator->ends);
-  if (rank == 0)
+  if (meeting->opened.fetch_add(1) + 1 == static_cast<uint32_t>(ranks))
     shm_unlink(id.bytes.data());
-  // RANK:COUNT: that rank takes part in so many collectives only.
-  if (const char *stall = std::getenv("DLC_STANDIN_STALL")) {
-    char *end = nullptr;
-    long stalled = std::strtol(stall, &end, 10);
-    if (*end == ':' && stalled == rank)
-      communicator->most = std::strtol(end + 1, nullptr, 10);
+  // That rank does not come, and dies after so many seconds, or never.
+  if (int64_t seconds = countOf("DLC_STANDIN_ABSENT", rank); seconds >= 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(seconds));
+    std::raise(SIGKILL);
   }
+  meet(*meeting, ranks, communicator->ends);
+  // That rank takes part in so many collectives only.
+  communicator->most = countOf("DLC_STANDIN_STALL", rank);
   *made = communicator;
   return success;
 }

@@ -74,6 +74,63 @@ TEST(Faults, ARankThatDoesNotJoinAnExchangeIsNamed) {
   }
 }
 
+// Of three ranks, each after `started` collectives of which 4 are complete; the last one does what
+// it is told.
+std::string lateOnes(std::vector<uint64_t> started,
+                     const std::function<void(ControlPlane &)> &last = nullptr) {
+  return errorOf([&] {
+    runInProcess(
+        3,
+        [&](ControlPlane &c) {
+          c.setTimeout(5);
+          if (c.rank() == 2 && last)
+            return last(c);
+          while (c.rank() > 0 && !c.hasPeerGivenUp())
+            std::this_thread::yield();
+          c.giveUp({4, started[c.rank()]},
+                   [](uint64_t number) { return "all-reduce " + std::to_string(number); });
+        },
+        1);
+  });
+}
+
+TEST(Faults, RanksThatAreBehindElsewhereAreNamed) {
+  EXPECT_EQ(lateOnes({6, 5, 6}), "all-reduce 5 did not complete within 5 s: rank 1 has not started "
+                                 "it; find out what holds it up, or raise --timeout");
+  EXPECT_EQ(lateOnes({4, 5, 4}), "all-reduce 4 did not complete within 5 s: rank 0, rank 2 has not "
+                                 "started it; find out what holds it up, or raise --timeout");
+}
+
+TEST(Faults, RanksThatAllWaitElsewhereAreNotNamed) {
+  EXPECT_EQ(lateOnes({6, 6, 6}),
+            "all-reduce 5 did not complete within 5 s, although all ranks have started it: find "
+            "out what holds up the network between them, or raise --timeout");
+  // None of what follows the complete ones: what comes before keeps all of them.
+  EXPECT_EQ(lateOnes({4, 4, 4}),
+            "all-reduce 4 did not complete within 5 s: rank 0, rank 1, rank 2 has not started it; "
+            "find out what holds it up, or raise --timeout");
+}
+
+TEST(Faults, ARankThatDoesNotTellIsNamed) {
+  auto sleep = [](ControlPlane &) { std::this_thread::sleep_for(std::chrono::seconds(3)); };
+  EXPECT_EQ(lateOnes({6, 6, 6}, sleep), "all-reduce 5 did not complete within 5 s: rank 2 does not "
+                                        "answer; find out what holds it up, or raise --timeout");
+  EXPECT_EQ(lateOnes({6, 5, 6}, sleep),
+            "all-reduce 5 did not complete within 5 s: rank 1, rank 2 has not started it; find out "
+            "what holds it up, or raise --timeout");
+}
+
+TEST(Faults, ARankInAnExchangeIsNotLateElsewhere) {
+  auto meet = [](ControlPlane &c) {
+    try {
+      c.barrier("barrier");
+    } catch (const Error &) { // the others have given up
+    }
+  };
+  EXPECT_EQ(lateOnes({6, 5, 6}, meet), "all-reduce 5 did not complete within 5 s: rank 1 has not "
+                                       "started it; find out what holds it up, or raise --timeout");
+}
+
 TEST(Faults, DifferentOperandsAreNoticed) {
   std::string text = errorOf([] {
     runInProcess(2, [](ControlPlane &c) {

@@ -1,5 +1,6 @@
 // Ranks that reduce step after step until rank 1 fails in the way asked for; the others must notice
-// and say so. Usage, below a launcher: comm-faults kill|stop|end|throw [RANKS-PER-HOST]
+// and say so; or that wait for collectives that go another way. Usage, below a launcher:
+//   comm-faults kill|stop|end|throw|behind|silent [RANKS-PER-HOST]
 #include "runtime/artifact/Error.h"
 #include "test/unit/comm/ranks/World.h"
 
@@ -37,13 +38,27 @@ void train(ControlPlane &control, std::string_view how) {
   }
 }
 
+void waitElsewhere(ControlPlane &control, std::string_view how) {
+  control.setTimeout(2);
+  control.barrier("barrier");
+  if (how == "silent" && control.rank() == 1)
+    std::raise(SIGSTOP);
+  while (control.rank() > 0 && !control.hasPeerGivenUp())
+    control.check();
+  control.giveUp({4, control.rank() == 1 ? 5u : 6u},
+                 [](uint64_t number) { return "all-reduce " + std::to_string(number); });
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   int perHost = argc > 2 ? std::stoi(argv[2]) : 0;
   auto control = dlc::rt::test::joinRanks(perHost);
   try {
-    train(*control, argc > 1 ? argv[1] : "");
+    std::string_view how = argc > 1 ? argv[1] : "";
+    if (how == "behind" || how == "silent")
+      waitElsewhere(*control, how);
+    train(*control, how);
   } catch (const Error &error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     control->abort(error.what());

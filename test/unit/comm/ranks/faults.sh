@@ -25,6 +25,8 @@ for ranks in 2 3; do
   for perHost in 0 1; do
     expect $ranks stop $perHost "$late.*has not started it"
     expect $ranks throw $perHost 'error: rank 1 cannot read its file'
+    expect $ranks behind $perHost 'error: all-reduce 5 did not complete within 2 s: rank 1 .*has not started it'
+    expect $ranks silent $perHost 'error: all-reduce 5 did not complete within 2 s: rank 1 .*does not answer'
   done
   if [ $kind = tcp ]; then # nobody ends them: they hear of it
     for perHost in 0 1; do
