@@ -136,7 +136,8 @@ ResolvedProgram Resolver::run() const {
     for (const artifact::Instruction *instruction : *program.instructions())
       resolved.instructions.push_back(
           {instruction->stream(), operationOf(*instruction),
-           passesOf(instruction->operation_type(), instruction->phase())});
+           passesOf(instruction->operation_type(), instruction->phase()),
+           instruction->location() ? instruction->location()->str() : ""});
   if (program.collectives())
     for (const artifact::Collective *entry : *program.collectives())
       resolved.collectives.push_back(collective(*entry));

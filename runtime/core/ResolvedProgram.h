@@ -81,6 +81,7 @@ struct ResolvedProgram {
                  Download, Accumulate, Recall>
         operation;
     StepPasses passes = everyPass;
+    std::string layer = {}; // or its place in the model's source, for messages and traces
 
     bool runsIn(MicroBatch part) const { return passes[static_cast<size_t>(part.pass())]; }
   };

@@ -1,6 +1,7 @@
 #include "runtime/cuda/CudaExecutable.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/cuda/Range.h"
 
 #include <algorithm>
 #include <chrono>
@@ -128,6 +129,7 @@ CudaExecutable::Launches CudaExecutable::bind(const ResolvedProgram::Instruction
 //===- A run ----------------------------------------------------------------------------------===//
 
 void CudaExecutable::run(const RunArguments &arguments) {
+  Range step("step", arguments.step + 1);
   unsigned slot = arguments.slot;
   await(slot, device.context.slotIsFree(slot));
   std::ranges::copy(arguments.scalars.first(scalars[slot].size()), scalars[slot].begin());
@@ -156,6 +158,7 @@ void CudaExecutable::run(const RunArguments &arguments) {
 
 /// On the copy stream, behind what used the slot before; computation waits for it.
 void CudaExecutable::uploadInputs(const RunArguments &arguments) {
+  Range range("upload", arguments.step + 1);
   cudart::Stream stream = device.context.stream(Stream::Copy);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const auto *upload = earlyUpload(program.instructions[i]);
@@ -203,6 +206,9 @@ void CudaExecutable::start(const RunArguments &arguments, bool isCaptured) {
     const ResolvedProgram::Instruction &instruction = program.instructions[i];
     if (!instruction.runsIn(arguments.part))
       continue;
+    // A graph's launches have no host's time of their own.
+    bool isShown = !isCaptured && !instruction.layer.empty();
+    Range layer(isShown ? instruction.layer.c_str() : nullptr, i);
     cudart::Stream stream = device.context.stream(instruction.stream);
     auto time = [&](size_t end) {
       unsigned flags = isCaptured ? cudart::externalRecord : 0;

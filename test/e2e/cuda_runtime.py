@@ -40,6 +40,7 @@ class Pair(standin.Pair):
         figures = json.loads(on_gpu("dlc-run", "bench", artifact, "--iters", 1, "--batches-per-iter", 2, "--warmup", 3, "--json")[0])
         check(figures["step_ms"] > 0 and max(figures["instruction_ns"]) < 60e9, str(figures))
 
+        self.show_ranges(artifact)
         # Of two ranks: sums of two numbers have one order.
         two = self.trained_on_gpu(artifact, "two", "-np", 2)
         same_file(two, self.trained(artifact, "emulated-two", "-np", 2), "two ranks")
@@ -53,6 +54,27 @@ class Pair(standin.Pair):
 
         got, wanted = metrics(lambda *words: on_gpu("dlc-run", *words)), metrics(lambda *words: run(self.emulated, *words))
         check(got == wanted, f"eval says {got}, on the emulated device {wanted}")
+
+    def show_ranges(self, artifact):
+        """Steps, and one by one the layers of their instructions, as NVIDIA's tools see them."""
+        tool = standin.STANDINS / "libdlc_nvtx.so"
+        if not tool.exists():
+            print("skipped: built without NVTX's headers")
+            return
+        seen, last = self.directory / "ranges", self.directory / "ranges-run"
+        run("dlc-run", "train", artifact, *self.data, *RATE, "--steps", 2, "--no-graph", "--run", last,
+            env={**standin.environment(ranges=seen), "NVTX_INJECTION64_PATH": str(tool)})
+        open_ranges, layers = [], {1: set(), 2: set()}
+        for line in seen.read_text().splitlines():
+            if line == "<":
+                open_ranges.pop()
+                continue
+            name, number = line[2:].rsplit(" ", 1)
+            check(bool(open_ranges) == (name != "step"), f"{line} within {open_ranges}")
+            if open_ranges and name != "upload":
+                layers[open_ranges[0]].add(name)
+            open_ranges.append(int(number))
+        check(not open_ranges and layers[1] == layers[2] >= {"conv1", "conv2", "fc1", "fc2"}, f"{open_ranges}, {layers}")
 
 
 def main():
