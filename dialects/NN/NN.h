@@ -146,6 +146,10 @@ std::optional<double> splatValue(mlir::Value value);
 bool windowsTile(MaxPoolOp op);
 bool windowsTile(MaxPoolGradOp op);
 
+/// True of a convolution, a transposed one or a gradient of one in which each channel has a filter
+/// of its own.
+bool isDepthwise(mlir::Operation *op);
+
 /// The program @train, or null.
 ProgramOp trainProgram(ModelOp model);
 

@@ -2,6 +2,8 @@
 
 #include "dialects/NN/NN.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace dlc;
 using namespace dlc::nn;
@@ -204,6 +206,19 @@ template <typename Pool> static bool tile(Pool pool, Value full) {
   for (auto [i, window] : llvm::enumerate(pool.getKernel()))
     isTiling &= tensorType(full).getDimSize(i + 2) % window == 0;
   return isTiling;
+}
+
+static bool isDepthwise(uint64_t groups, Value weight) {
+  ArrayRef<int64_t> shape = tensorType(weight).getShape();
+  return groups > 1 && static_cast<int64_t>(groups) == shape[0] && shape[1] == 1;
+}
+
+bool dlc::nn::isDepthwise(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<ConvOp, ConvTransposeOp, ConvGradDataOp>(
+          [](auto conv) { return ::isDepthwise(conv.getGroups(), conv.getWeight()); })
+      .Case([](ConvGradFilterOp grad) { return ::isDepthwise(grad.getGroups(), grad.getDw()); })
+      .Default(false);
 }
 
 bool dlc::nn::windowsTile(MaxPoolOp op) { return tile(op, op.getX()); }

@@ -142,9 +142,9 @@ def NN_ReorderOp : NN_TypedOp<"reorder", [NN_MovesElements, NN_StaysAlone, NN_Ha
 def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "a cluster that becomes one generated kernel";
   let description = [{
-    The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, gradients of pooling, iota
-    and constants over one iteration space, or one data movement (concat, slice, pad, transpose, repeat), pooling or
-    matrix product. Behind reductions there may be elementwise ops over what these keep: their epilogue. Results are what
+    The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, gradients of pooling,
+    convolutions in which each channel has a filter of its own, iota and constants over one iteration space, or one data
+    movement (concat, slice, pad, transpose, repeat), pooling, gradient of such filters or matrix product. Behind reductions there may be elementwise ops over what these keep: their epilogue. Results are what
     nn.yield names.
 
     ```mlir

@@ -11,15 +11,17 @@
 using namespace mlir;
 using namespace dlc;
 
+bool dlc::addsUp(Operation *reduction) { return !isa<nn::ReduceMaxOp>(reduction); }
+
 double dlc::identityOf(Operation *reduction) {
-  return isa<nn::ReduceSumOp>(reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
+  return addsUp(reduction) ? 0.0 : -std::numeric_limits<double>::infinity();
 }
 
 /// In which a reduction accumulates. Sums of what f32 may not hold are f64 on every machine.
 static Type accumulatorType(Operation *reduction, Type sums) {
   Type element = nn::tensorType(reduction->getOperand(0)).getElementType();
   bool fitsNarrow = isa<BFloat16Type, Float16Type, Float32Type>(element);
-  if (isa<nn::ReduceSumOp>(reduction))
+  if (addsUp(reduction))
     return fitsNarrow ? sums : Type(Float64Type::get(element.getContext()));
   // 16-bit floats are f32 outside of memory.
   return fitsNarrow ? Type(Float32Type::get(element.getContext())) : element;
@@ -56,6 +58,7 @@ private:
   unsigned resultBuffer(unsigned result) const { return cluster.getNumArguments() + result; }
   LogicalResult planConcat(nn::ConcatOp concat);
   LogicalResult planRepeat(nn::RepeatOp repeat);
+  LogicalResult planFilterGradient(nn::ConvGradFilterOp grad);
   LogicalResult planNest(RankedTensorType type);
   bool isEpilogue(Value value) const;
   LogicalResult addReduction(StageBuilder &builder, const LoopSpace &space, Operation *op,
@@ -76,7 +79,9 @@ private:
   ClusterPlan plan;
 };
 
-bool isReduction(Value value) { return bool(value.getDefiningOp<nn::ReductionOpInterface>()); }
+bool isReduction(Value value) {
+  return isa_and_present<nn::ReductionOpInterface, nn::ConvGradFilterOp>(value.getDefiningOp());
+}
 
 ArrayRef<int64_t> reducedDims(Operation *op) {
   return cast<nn::ReductionOpInterface>(op).getDims();
@@ -86,6 +91,8 @@ ArrayRef<int64_t> reducedDims(Operation *op) {
 FailureOr<ClusterPlan> ClusterPlanner::run() {
   if (yield.getValues().empty())
     return plan;
+  if (auto grad = yield.getValues().front().getDefiningOp<nn::ConvGradFilterOp>())
+    return failed(planFilterGradient(grad)) ? FailureOr<ClusterPlan>(failure()) : plan;
   // The iteration space: what is reduced, else what is yielded.
   SmallVector<Value> spaces;
   for (Operation *reduction : reductions)
@@ -186,6 +193,44 @@ LogicalResult ClusterPlanner::planRepeat(nn::RepeatOp repeat) {
   }
   setLoops(stage, /*index=*/0);
   plan.stages.push_back(std::move(stage));
+  return success();
+}
+
+/// One stage of sums over all elements of dy, and what combines its parts. The taps along the
+/// kernel's last dimension are reductions of their own, so that an element of dy is read once for
+/// all of them; those along the others are loops around the channels.
+LogicalResult ClusterPlanner::planFilterGradient(nn::ConvGradFilterOp grad) {
+  auto dw = nn::tensorType(grad.getDw());
+  ArrayRef<int64_t> kernel = dw.getShape().drop_front(2);
+  LoopSpace space = spaceOf(nn::tensorType(grad.getDy()));
+  size_t channels = space.extents.size() - 1, taps = kernel.size() - 1;
+  space.extents.insert(space.extents.begin() + channels, kernel.begin(), kernel.end() - 1);
+  for (LinearForm &form : space.coordinates)
+    form.weights.insert(form.weights.begin() + channels, taps, 0);
+  const LinearForm zero = LinearForm::constant(space.extents.size(), 0);
+  Coordinates tap(kernel.size(), zero);
+  for (size_t dim = 0; dim < taps; ++dim)
+    tap[dim].weights[channels + dim] = 1;
+  StagePlan stage;
+  StageBuilder builder(stage, space);
+  for (StagePlan::Loop &loop : MutableArrayRef(stage.loops).take_front(channels))
+    loop.reduced = true;
+  reductions.insert(grad);
+  plan.sums = sums;
+  for (; tap.back().offset < kernel.back(); ++tap.back().offset) {
+    FailureOr<unsigned> term = builder.evaluateTerm(grad, tap, space.coordinates);
+    if (failed(term))
+      return failure();
+    Coordinates filter{space.coordinates[1], zero};
+    filter.append(tap);
+    builder.write(resultBuffer(0), dw.getElementType(), *term,
+                  *addressOf(dw, filter, space.extents), /*valid=*/{}, grad,
+                  accumulatorType(grad, sums));
+  }
+  setLoops(stage, /*index=*/0);
+  if (!writesDirectly(stage) && failed(planPartials(stage)))
+    return failure();
+  plan.stages.insert(plan.stages.begin(), std::move(stage));
   return success();
 }
 
@@ -340,7 +385,18 @@ bool ClusterPlanner::writesDirectly(const StagePlan &stage) {
       for (auto [loop, weight] : llvm::zip(stage.loops, bound.form.weights))
         if (weight != 0 && !loop.reduced)
           return false;
-  return nn::layoutOf(nn::tensorType(reductions.front()->getResult(0))).isRowMajor();
+  return isa<nn::ConvGradFilterOp>(reductions.front()) ||
+         nn::layoutOf(nn::tensorType(reductions.front()->getResult(0))).isRowMajor();
+}
+
+/// A part of a reduction's result, as it lies in scratch memory: its shape, and where the element
+/// at some coordinates of the result is.
+static std::pair<SmallVector<int64_t>, Coordinates> partOf(Operation *reduction,
+                                                           const LoopSpace &result) {
+  if (!isa<nn::ConvGradFilterOp>(reduction))
+    return {keptShape(reduction), result.coordinates};
+  auto type = nn::tensorType(reduction->getResult(0));
+  return {{type.getNumElements()}, {*addressOf(type, result.coordinates, result.extents)}};
 }
 
 /// Lets the stage write one partial result per item to scratch, and adds the stage that combines
@@ -370,24 +426,26 @@ LogicalResult ClusterPlanner::planPartials(StagePlan &stage) {
                                       [&](int64_t dim) { return first.getDimSize(dim); });
   LinearForm partial = LinearForm::constant(space.extents.size(), 0);
   partial.weights.front() = 1;
+  llvm::SmallDenseMap<Operation *, unsigned> buffers;
   for (ClusterWrite &write : stage.writes) {
     if (!write.reduction)
       continue;
-    SmallVector<int64_t> shape = keptShape(write.reduction);
-    shape.insert(shape.begin(), partials);
-    auto scratch = RankedTensorType::get(shape, write.accumulator);
-    unsigned buffer = plan.buffers.size();
-    Coordinates at = space.coordinates;
-    at.insert(at.begin(), partial);
-    builder.write(write.buffer, write.element, builder.read(buffer, scratch, at),
-                  *addressOf(first, space.coordinates, space.extents), valid, write.reduction,
-                  write.accumulator);
-    combine.writes.back().isStored = std::exchange(write.isStored, true);
-    write.address.add(position, scratch.getNumElements() / partials);
-    write.buffer = buffer;
-    write.element = scratch.getElementType();
-    plan.buffers.push_back(scratch);
-    plan.scratch.push_back(scratch);
+    auto [known, isNew] = buffers.try_emplace(write.reduction, plan.buffers.size());
+    if (isNew) {
+      auto [shape, at] = partOf(write.reduction, space);
+      shape.insert(shape.begin(), partials);
+      at.insert(at.begin(), partial);
+      auto scratch = RankedTensorType::get(shape, write.accumulator);
+      builder.write(write.buffer, write.element, builder.read(known->second, scratch, at),
+                    *addressOf(first, space.coordinates, space.extents), valid, write.reduction,
+                    write.accumulator);
+      combine.writes.back().isStored = std::exchange(write.isStored, true);
+      plan.buffers.push_back(scratch);
+      plan.scratch.push_back(scratch);
+    }
+    write.buffer = known->second;
+    write.element = write.accumulator;
+    write.address.add(position, plan.buffers[write.buffer].getNumElements() / partials);
   }
   if (failed(addEpilogue(builder, space.coordinates)))
     return failure();
@@ -405,26 +463,46 @@ static bool isInMemory(Value value) {
   return isa<BlockArgument>(value);
 }
 
-/// No block of a pooled tensor's layout lies across windows. What a gradient gathers from windows
-/// that overlap is in memory.
-template <typename Pool> static LogicalResult verifyPooling(Pool pool, Value full) {
-  auto type = nn::tensorType(full);
+/// No block of an image's layout lies across windows. What is gathered is in memory.
+static LogicalResult verifyWindows(Operation *op, Value image) {
+  auto type = nn::tensorType(image);
   rt::Layout layout = nn::layoutOf(type);
   for (int64_t dim = 2; dim < type.getRank(); ++dim)
     if (layout.blockOf(dim) != 1)
-      return pool.emitOpError("has windows across the blocks of ") << type;
-  if (isa<nn::MaxPoolGradOp>(pool) && !nn::windowsTile(pool) &&
-      !llvm::all_of(pool->getOperands(), isInMemory))
-    return pool.emitOpError("has windows that do not tile ")
-           << type << " and operands that are computed in its cluster";
+      return op->emitOpError("has windows across the blocks of ") << type;
+  for (OpOperand &operand : op->getOpOperands())
+    if (isGathered(operand) && !isInMemory(operand.get()))
+      return op->emitOpError("has windows that do not tile ")
+             << type << " and operands that are computed in its cluster";
   return success();
+}
+
+static LogicalResult verifyOnlyResult(Operation *op) {
+  auto yield = dyn_cast<nn::YieldOp>(op->getBlock()->back());
+  if (!yield || yield.getValues() != op->getResults() || !op->hasOneUse())
+    return op->emitOpError("is not the only result of its cluster");
+  return success();
+}
+
+/// A filter for each channel. Sums over images have channels that follow each other in memory.
+static LogicalResult verifyDepthwise(Operation *op) {
+  if (!nn::isDepthwise(op))
+    return op->emitOpError("cannot be inside of a generated kernel, unless each channel has a "
+                           "filter of its own");
+  auto grad = dyn_cast<nn::ConvGradFilterOp>(op);
+  if (!grad)
+    return verifyWindows(op, op->getResult(0));
+  rt::Layout layout = nn::layoutOf(nn::tensorType(grad.getDy()));
+  if (!layout.blocks.empty() || layout.order.back() != 1)
+    return op->emitOpError("adds up along other dimensions than the innermost of ")
+           << grad.getDy().getType();
+  return failed(verifyOnlyResult(op)) ? failure() : verifyWindows(op, grad.getX());
 }
 
 /// An element is written to its places as it is read, so nothing else is computed with it there.
 static LogicalResult verifyRepeat(nn::RepeatOp repeat) {
-  auto yield = dyn_cast<nn::YieldOp>(repeat->getBlock()->back());
-  if (!yield || yield.getValues() != repeat->getResults() || !repeat->hasOneUse())
-    return repeat.emitOpError("is not the only result of its cluster");
+  if (failed(verifyOnlyResult(repeat)))
+    return failure();
   if (!nn::areFewRepeats(repeat.getTimes()))
     return repeat.emitOpError("writes each element to more than ") << nn::mostRepeats << " places";
   return success();
@@ -434,9 +512,11 @@ static LogicalResult verifyOp(Operation &op) {
   if (isa<nn::ReductionOpInterface>(op))
     return success();
   if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
-    return verifyPooling(pool, pool.getX());
+    return verifyWindows(pool, pool.getX());
   if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op))
-    return verifyPooling(grad, grad.getDx());
+    return verifyWindows(grad, grad.getDx());
+  if (isa<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp, nn::ConvGradFilterOp>(op))
+    return verifyDepthwise(&op);
   if (auto repeat = dyn_cast<nn::RepeatOp>(op))
     return verifyRepeat(repeat);
   if (!op.hasTrait<nn::Elementwise>() && !op.hasTrait<nn::CopiedToReaders>() &&

@@ -28,6 +28,8 @@ struct ClusterNode {
     Equal,    // two integers
     Wins,     // a takes the place of b as a window's maximum
     Sum,      // of all operands, rounded once
+    Products, // the sum of products of two operands each, and of the last one if it is alone,
+              // rounded once; then what `op` applies
     Reduced,  // the result of a reduction
     Op        // an elementwise nn op
   };
@@ -55,7 +57,7 @@ struct ClusterWrite {
   unsigned buffer = 0;
   LinearForm address;
   mlir::Type element;
-  /// nn.reduce_sum or nn.reduce_max, null for a plain result.
+  /// nn.reduce_sum, nn.reduce_max or nn.conv_grad_filter, null for a plain result.
   mlir::Operation *reduction = nullptr;
   /// In which the reduction accumulates.
   mlir::Type accumulator = {};
@@ -134,6 +136,9 @@ llvm::LogicalResult restoreLoops(StagePlan &stage, const GeneratedStage &planned
 /// Buffers of a stage in its function's order: what it reads, then what it writes.
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
                                          llvm::SmallVector<exec::Access> *access = nullptr);
+
+/// True of a reduction that adds up; others take the maximum.
+bool addsUp(mlir::Operation *reduction);
 
 /// The result of a reduction over no element.
 double identityOf(mlir::Operation *reduction);

@@ -43,6 +43,19 @@ static Value emitWins(LocBuilder &b, Value x, Value maximum) {
   return arith::AndIOp::create(b, greater, ordered);
 }
 
+static Value emitProducts(LocBuilder &b, const ClusterNode &node, ValueRange operands) {
+  Value sum = operands.size() % 2 ? operands.back() : Value();
+  for (size_t i = 0; i + 1 < operands.size(); i += 2) {
+    Value x = operands[i], y = operands[i + 1];
+    sum = sum ? math::FmaOp::create(b, x, y, sum).getResult()
+              : arith::MulFOp::create(b, x, y).getResult();
+  }
+  auto epilogue = dyn_cast_if_present<nn::EpilogueOpInterface>(node.op);
+  if (epilogue && epilogue.getRelu())
+    sum = emitRelu(b, sum);
+  return emitRounded(b, sum, node.element);
+}
+
 Value dlc::emitNode(LocBuilder &b, const ClusterNode &node, ValueRange operands,
                     const PointEmitter &point) {
   auto constant = [&](double value) {
@@ -74,6 +87,8 @@ Value dlc::emitNode(LocBuilder &b, const ClusterNode &node, ValueRange operands,
       sum = arith::AddFOp::create(b, sum, operand);
     return emitRounded(b, sum, node.element);
   }
+  case Kind::Products:
+    return emitProducts(b, node, operands);
   case Kind::Reduced:
     llvm_unreachable("the emitter of the reduction has it");
   case Kind::Op:
@@ -83,7 +98,7 @@ Value dlc::emitNode(LocBuilder &b, const ClusterNode &node, ValueRange operands,
 }
 
 Value dlc::emitCombined(LocBuilder &b, const ClusterWrite &write, Value x, Value y) {
-  if (isa<nn::ReduceSumOp>(write.reduction))
+  if (addsUp(write.reduction))
     return arith::AddFOp::create(b, x, y);
   return arith::MaximumFOp::create(b, x, y);
 }
@@ -97,7 +112,7 @@ Value dlc::emitAccumulated(LocBuilder &b, const ClusterWrite &write, Value value
     value = emitResize(b, value, old.getType()); // of the product once it is rounded
     product = nullptr;
   }
-  if (product && isa<nn::ReduceSumOp>(write.reduction))
+  if (product && addsUp(write.reduction))
     value = math::FmaOp::create(b, emitResize(b, product.getLhs(), old.getType()),
                                 emitResize(b, product.getRhs(), old.getType()), old);
   else

@@ -147,7 +147,7 @@ static Value positiveWhere(Value x) {
 /// Rounding to bf16 keeps signs, but for denormals: the ReLU of a rounded value is the rounded ReLU
 /// of the value, so only the result is rounded. NaN stays NaN, at the price of no more than a
 /// comparison and a selection; some machines have them as one instruction.
-static Value emitRelu(LocBuilder &b, Value x) {
+Value dlc::emitRelu(LocBuilder &b, Value x) {
   Value exact = beforeRounding(x), from = exact ? exact : x;
   Value zero = emitConstant(b, from.getType(), 0);
   Value negative = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, from, zero);

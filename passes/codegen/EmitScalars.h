@@ -22,6 +22,9 @@ mlir::Value emitResize(mlir::ImplicitLocOpBuilder &builder, mlir::Value x, mlir:
 /// The value of the compute type that is nearest to x among those of an element type.
 mlir::Value emitRounded(mlir::ImplicitLocOpBuilder &builder, mlir::Value x, mlir::Type element);
 
+/// max(x, 0), of a rounded value or of one that is about to be.
+mlir::Value emitRelu(mlir::ImplicitLocOpBuilder &builder, mlir::Value x);
+
 /// A constant of a scalar type: i1, integer or float.
 mlir::Value emitConstant(mlir::ImplicitLocOpBuilder &builder, mlir::Type type, double value);
 

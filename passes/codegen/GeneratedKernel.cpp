@@ -124,9 +124,13 @@ GeneratedKernel dlc::describe(const ClusterPlan &plan, Block &cluster) {
     planned.tile = stage.tile;
     planned.buffers = stageBuffers(stage, &planned.access);
     planned.part = writtenPart(plan, stage);
-    for (auto [number, node] : llvm::enumerate(stage.nodes))
+    for (auto [number, node] : llvm::enumerate(stage.nodes)) {
+      int64_t times = stage.isEpilogue(number) ? stage.keptIterations() : stage.iterations();
       if (node.kind == ClusterNode::Kind::Op)
-        planned.flops += stage.isEpilogue(number) ? stage.keptIterations() : stage.iterations();
+        planned.flops += times;
+      if (node.kind == ClusterNode::Kind::Products)
+        planned.flops += times * (node.operands.size() - 1);
+    }
     for (const ClusterWrite &write : stage.writes)
       planned.flops += write.reduction ? stage.iterations() : 0;
     for (unsigned buffer : planned.buffers) {

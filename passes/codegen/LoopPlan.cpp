@@ -167,6 +167,14 @@ static int64_t chooseColumns(int64_t extent, int64_t limit, int64_t lanes) {
   return part > 1 ? part : extent;
 }
 
+/// Reductions that have parts of one result: each term of an item counts for all of them.
+static int64_t partsOfResult(const StagePlan &stage) {
+  const ClusterWrite &first = stage.writes.front();
+  return llvm::count_if(stage.writes, [&](const ClusterWrite &write) {
+    return write.reduction && write.reduction == first.reduction;
+  });
+}
+
 /// Elements of an item along each loop.
 static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLimits &limits,
                                        bool wholeResults) {
@@ -183,6 +191,10 @@ static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLim
   int64_t inside = 1;
   bool isFull = false;
   int64_t columns = wholeResults ? limits.combinedColumns : limits.reducedColumns;
+  if (int64_t parts = partsOfResult(stage); parts > 1) {
+    most *= parts;
+    columns = std::max(columns / parts, limits.vectorLanes);
+  }
   for (size_t i = stage.loops.size(); i-- > 0;) {
     const StagePlan::Loop &loop = stage.loops[i];
     int64_t limit = most / inside, lanes = i + 1 == stage.loops.size() ? limits.vectorLanes : 1;

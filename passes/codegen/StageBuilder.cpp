@@ -121,6 +121,8 @@ FailureOr<unsigned> StageBuilder::evaluateNew(Value value, const Coordinates &at
       .Case([&](nn::ConcatOp concat) { return evaluateConcat(concat, at); })
       .Case([&](nn::MaxPoolOp pool) { return evaluatePool(pool, value == pool.getIndex(), at); })
       .Case([&](nn::MaxPoolGradOp grad) { return evaluatePoolGrad(grad, at); })
+      .Case<nn::ConvOp, nn::ConvTransposeOp, nn::ConvGradDataOp>(
+          [&](auto conv) { return evaluateDepthwise(conv, at); })
       .Case([&](nn::IotaOp iota) {
         return FailureOr<unsigned>(
             coordinate(nn::tensorType(iota).getElementType(), at[iota.getDim()]));
@@ -283,45 +285,90 @@ unsigned StageBuilder::gradientOf(unsigned index, unsigned dy, LinearForm positi
   return select(hit, dy, add(std::move(zero)));
 }
 
-/// An operand's element at a window in which an element has a position; zero where there is no such
-/// window. `start`: of the windows in the operand, which may be a slice of one in memory.
-unsigned StageBuilder::readWindow(nn::MaxPoolGradOp op, Value operand, int64_t position,
-                                  Coordinates start, const Coordinates &at) {
-  if (auto slice = operand.getDefiningOp<nn::SliceOp>()) {
+/// The element of an operand in memory, or of a slice of one, in the row and channel that `at` has
+/// and at other places; zero where there is none.
+unsigned StageBuilder::gather(Value operand, const GatheredPlaces &places, const Coordinates &at) {
+  auto read = nn::tensorType(operand);
+  Coordinates start(at.size(), LinearForm::constant(extents.size(), 0));
+  for (; auto slice = operand.getDefiningOp<nn::SliceOp>(); operand = slice.getX())
     for (auto [form, more] : llvm::zip(start, slice.getStart()))
       form.offset += more;
-    return readWindow(op, slice.getX(), position, std::move(start), at);
-  }
-  auto type = nn::tensorType(operand), windows = nn::tensorType(op.getIndex());
-  ArrayRef<int64_t> kernel = op.getKernel();
+  auto type = nn::tensorType(operand);
   for (size_t dim : {size_t{0}, size_t{1}})
     start[dim].add(at[dim]);
   ClusterNode node{Kind::Read};
   node.element = type.getElementType();
   node.buffer = cast<BlockArgument>(operand).getArgNumber();
-  node.form = addressOf(type, start, extents);
-  for (size_t dim = kernel.size(); dim-- > 0; position /= kernel[dim]) {
-    int64_t stride = op.getStrides()[dim];
-    LinearForm form = at[dim + 2];
-    form.offset += op.getPaddingLow()[dim] - position % kernel[dim];
-    node.bounds.push_back({form, stride * windows.getDimSize(dim + 2), stride});
+  for (auto [i, place] : llvm::enumerate(places)) {
+    auto [form, divisor] = place;
+    int64_t extent = read.getDimSize(i + 2);
+    auto [low, high] = form.range(extents);
+    if (divisor > 1 || low < 0 || high >= extent)
+      node.bounds.push_back({form, divisor * extent, divisor});
+    if (divisor == 1) {
+      start[i + 2].add(form);
+      continue;
+    }
     Coordinates one(at.size(), LinearForm::constant(extents.size(), 0));
-    one[dim + 2].offset = 1;
-    node.quotients.push_back({form, stride, addressOf(type, one, extents)->offset});
+    one[i + 2].offset = 1;
+    node.quotients.push_back({form, divisor, addressOf(type, one, extents)->offset});
   }
+  node.form = addressOf(type, start, extents);
   return add(std::move(node));
 }
 
 /// What all windows give an element, those of its first positions first.
 FailureOr<unsigned> StageBuilder::gatherWindows(nn::MaxPoolGradOp op, const Coordinates &at) {
-  const Coordinates origin(at.size(), LinearForm::constant(extents.size(), 0));
   ClusterNode sum{Kind::Sum};
   sum.element = nn::tensorType(op.getDx()).getElementType();
-  for (int64_t i = 0; i < llvm::product_of(op.getKernel()); ++i) {
-    unsigned index = readWindow(op, op.getIndex(), i, origin, at);
-    unsigned dy = readWindow(op, op.getDy(), i, origin, at);
+  WindowPlaces places = WindowPlaces::of(op);
+  for (int64_t i = 0; i < places.count(); ++i) {
+    GatheredPlaces windows = places.windowsWith(places.tap(i, extents.size()), at);
+    unsigned index = gather(op.getIndex(), windows, at), dy = gather(op.getDy(), windows, at);
     LinearForm position = LinearForm::constant(extents.size(), i);
     sum.operands.push_back(gradientOf(index, dy, std::move(position)));
   }
   return add(std::move(sum));
+}
+
+//===- Depthwise convolutions -----------------------------------------------------------------===//
+
+/// A convolution, or the transpose of one: the sum of what the taps of a channel's filter meet, and
+/// of a bias.
+template <typename Conv>
+FailureOr<unsigned> StageBuilder::evaluateDepthwise(Conv op, const Coordinates &at) {
+  WindowPlaces windows = WindowPlaces::of(op, op.getWeight());
+  ClusterNode sum{Kind::Products, op};
+  sum.element = nn::tensorType(op->getResult(0)).getElementType();
+  for (int64_t i = 0; i < windows.count(); ++i) {
+    Coordinates tap = windows.tap(i, extents.size());
+    GatheredPlaces places = std::is_same_v<Conv, nn::ConvOp> ? windows.elementsAt(tap, at)
+                                                             : windows.windowsWith(tap, at);
+    Coordinates filter{at[1], LinearForm::constant(extents.size(), 0)};
+    filter.append(tap);
+    FailureOr<unsigned> weight = evaluate(op.getWeight(), filter);
+    if (failed(weight))
+      return failure();
+    sum.operands.append({gather(op->getOperand(0), places, at), *weight});
+  }
+  auto epilogue = dyn_cast<nn::EpilogueOpInterface>(op.getOperation());
+  if (Value bias = epilogue ? epilogue.getBias() : Value()) {
+    FailureOr<unsigned> term = evaluate(bias, {at[1]});
+    if (failed(term))
+      return failure();
+    sum.operands.push_back(*term);
+  }
+  return add(std::move(sum));
+}
+
+FailureOr<unsigned> StageBuilder::evaluateTerm(nn::ConvGradFilterOp op, const Coordinates &tap,
+                                               const Coordinates &at) {
+  FailureOr<unsigned> dy = evaluate(op.getDy(), at);
+  if (failed(dy))
+    return failure();
+  WindowPlaces windows = WindowPlaces::of(op, op.getDw());
+  ClusterNode product{Kind::Products};
+  product.element = nn::sumType(nn::tensorType(op.getX())).getElementType();
+  product.operands = {gather(op.getX(), windows.elementsAt(tap, at), at), *dy};
+  return add(std::move(product));
 }

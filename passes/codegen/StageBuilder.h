@@ -3,7 +3,7 @@
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"
-#include "passes/codegen/LoopSpace.h"
+#include "passes/codegen/WindowPlaces.h"
 
 #include <map>
 
@@ -19,6 +19,10 @@ public:
 
   /// The value's element at coordinates, or failure with a diagnostic.
   mlir::FailureOr<unsigned> evaluate(mlir::Value value, const Coordinates &at);
+  /// What an element of dy adds to a tap of its channel's filter, in the gradient of a depthwise
+  /// convolution's weight.
+  mlir::FailureOr<unsigned> evaluateTerm(nn::ConvGradFilterOp op, const Coordinates &tap,
+                                         const Coordinates &at);
   unsigned read(unsigned buffer, mlir::RankedTensorType type, const Coordinates &at);
   void write(unsigned buffer, mlir::Type element, unsigned node, LinearForm address,
              llvm::ArrayRef<Bound> valid, mlir::Operation *reduction = nullptr,
@@ -54,8 +58,9 @@ private:
   mlir::FailureOr<unsigned> evaluatePoolGrad(nn::MaxPoolGradOp op, const Coordinates &at);
   mlir::FailureOr<unsigned> evaluateTile(nn::MaxPoolGradOp op, const Coordinates &at);
   mlir::FailureOr<unsigned> gatherWindows(nn::MaxPoolGradOp op, const Coordinates &at);
-  unsigned readWindow(nn::MaxPoolGradOp op, mlir::Value operand, int64_t position,
-                      Coordinates start, const Coordinates &at);
+  unsigned gather(mlir::Value operand, const GatheredPlaces &places, const Coordinates &at);
+  template <typename Conv>
+  mlir::FailureOr<unsigned> evaluateDepthwise(Conv op, const Coordinates &at);
   unsigned gradientOf(unsigned index, unsigned dy, LinearForm position);
   mlir::FailureOr<unsigned> evaluateConcat(nn::ConcatOp op, const Coordinates &at);
   mlir::FailureOr<unsigned> evaluateElementwise(mlir::Operation *op, const Coordinates &at);

@@ -35,6 +35,9 @@ StringRef dlc::categoryOf(Operation *op) {
           return "pooling";
         if (!fused.getBody().getOps<nn::MatmulOp>().empty())
           return "dense";
+        for (Operation &inner : fused.getBody().front())
+          if (nn::isDepthwise(&inner))
+            return categoryOf(&inner);
         return role.kind == nn::LayerKind::Other ? StringRef("pointwise")
                                                  : stringifyLayerKind(role.kind);
       })

@@ -75,6 +75,55 @@ rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const 
   return list.candidates.empty() ? none() : list;
 }
 
+// Each is an instruction or two, and a load, of a kernel.
+static constexpr int64_t mostTaps = 128;
+
+/// True of a convolution in which each channel has a filter of its own, of not too many elements.
+static bool hasFilterPerChannel(const rt::KernelRequest &request) {
+  ArrayRef<int64_t> weight = request.operands[*rt::weightOperand(request.op)].shape;
+  return request.groups > 1 && weight[0] == request.groups && weight[1] == 1 &&
+         llvm::product_of(weight.drop_front(2)) <= mostTaps;
+}
+
+/// Taps outermost, channels innermost.
+static Layout filterLayout(size_t rank) {
+  Layout layout = Layout::rowMajor(rank);
+  std::rotate(layout.order.begin(), layout.order.begin() + 2, layout.order.end());
+  std::swap(layout.order[rank - 2], layout.order[rank - 1]);
+  return layout;
+}
+
+/// A multiplication for each tap and element of the operand that the loops run over: the result, or
+/// dy for a gradient of weights.
+rt::CandidateList CodeProvider::depthwise(const rt::KernelRequest &request) const {
+  const rt::PlannerTarget &target = planner.target();
+  if (!target.generatesWindows || !hasFilterPerChannel(request))
+    return none();
+  size_t weight = *rt::weightOperand(request.op);
+  const rt::OperandType &space =
+      request.operands[request.op == KernelOp::ConvGradFilter ? 1 : request.operands.size() - 1];
+  auto elements = [](ArrayRef<int64_t> shape) { return llvm::product_of(shape); };
+  auto flops = static_cast<uint64_t>(2 * elements(space.shape) *
+                                     elements(request.operands[weight].shape) / request.groups);
+  rt::CandidateList list;
+  for (rt::LayoutFamily family : target.families) {
+    std::vector<Layout> layouts;
+    bool fits = true;
+    for (auto [i, operand] : llvm::enumerate(request.operands)) {
+      size_t rank = operand.shape.size();
+      layouts.push_back(i == weight ? filterLayout(rank)
+                                    : rt::layoutIn(family, rank, target.channelBlock));
+      fits &= !operand.layout || *operand.layout == layouts.back();
+    }
+    if (!fits || !isChannelsInnermost(layouts.front()) || !layouts.front().blocks.empty())
+      continue;
+    rt::KernelCandidate kernel = candidate(request, std::move(layouts), flops, /*nanoseconds=*/0);
+    kernel.nanoseconds = planner.generatedCost(kernel.bytes, flops);
+    list.add(std::move(kernel));
+  }
+  return list.candidates.empty() ? none() : list;
+}
+
 rt::CandidateList CodeProvider::product(nn::MatmulOp op, const rt::KernelRequest &request) const {
   std::optional<ProductPlan> plan = planProduct(op, planner.target().loops.products);
   bool isRowMajor = llvm::all_of(request.operands, [](const rt::OperandType &operand) {
@@ -108,11 +157,14 @@ rt::CandidateList CodeProvider::candidates(Operation *op, const rt::KernelReques
   case KernelOp::MaxPool:
   case KernelOp::MaxPoolGrad:
     return pooling(request);
+  case KernelOp::Conv:
+  case KernelOp::ConvGradData:
+  case KernelOp::ConvGradFilter:
+    return depthwise(request);
   case KernelOp::Matmul:
     return product(cast<nn::MatmulOp>(op), request);
   case KernelOp::Reorder:
     return reorder(request);
-  default:
-    return none();
   }
+  llvm_unreachable("a request is of one of the kinds");
 }

@@ -34,8 +34,8 @@ private:
   rt::KernelPlanner &planner;
 };
 
-/// Kernels that the compiler writes: pooling of tiles, which becomes a part of clusters; products
-/// of few rows; reorders.
+/// Kernels that the compiler writes: pooling of tiles and, for targets that want it, depthwise
+/// convolutions, which become parts of clusters; products of few rows; reorders.
 class CodeProvider final : public KernelProvider {
 public:
   explicit CodeProvider(const rt::KernelPlanner &planner) : planner(planner) {}
@@ -44,6 +44,7 @@ public:
 
 private:
   rt::CandidateList pooling(const rt::KernelRequest &request) const;
+  rt::CandidateList depthwise(const rt::KernelRequest &request) const;
   rt::CandidateList product(nn::MatmulOp op, const rt::KernelRequest &request) const;
   rt::CandidateList reorder(const rt::KernelRequest &request) const;
 

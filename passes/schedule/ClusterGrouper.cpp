@@ -7,6 +7,7 @@
 
 #include "dialects/Comm/Comm.h"
 #include "dialects/NN/Role.h"
+#include "passes/codegen/WindowPlaces.h"
 
 using namespace mlir;
 using namespace dlc;
@@ -82,9 +83,15 @@ void ClusterGrouper::addOp(unsigned position) {
     group.part = StepPart::Count;
   else if (nn::phaseOf(op) == nn::Phase::Update)
     group.part = StepPart::Update;
-  if (auto grad = dyn_cast<nn::MaxPoolGradOp>(op)) {
+  auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
+  if (grad)
     group.windows = grad.getKernelAttr();
-    group.closed |= ClusterRules::isGathering(grad);
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isGathered(operand))
+      continue;
+    group.closed |= grad || isa<nn::ConvGradFilterOp>(op);
+    if (Operation *producer = operand.get().getDefiningOp())
+      group.gathered.push_back(positions.lookup(producer));
   }
 }
 
@@ -143,6 +150,7 @@ bool ClusterGrouper::tryJoin(unsigned a, unsigned b) {
     into.kept = from.kept;
   }
   into.reductions.append(from.reductions);
+  into.gathered.append(from.gathered);
   into.elementwise &= from.elementwise;
   if (from.windows)
     into.windows = from.windows;
@@ -155,6 +163,8 @@ StringRef ClusterGrouper::refusal(unsigned a, unsigned b) {
     return reason;
   if (graph->members(a).size() + graph->members(b).size() > mostOps)
     return "one kernel would be too long";
+  if (gathersFromItself(a, b))
+    return "what is gathered from has to be in memory";
   if (readsReduction(a, b))
     return "a reduction is complete only when its cluster is";
   return graph->isSeparated(a, b) ? "something between them runs outside of clusters" : "";
@@ -191,6 +201,15 @@ bool ClusterGrouper::mayFollow(const Group &group, const Group &reducing) const 
 static bool isBehind(Operation *op, RankedTensorType kept) {
   return !isa<nn::ReductionOpInterface>(op) &&
          nn::haveOneSpace(nn::tensorType(op->getResult(0)), kept);
+}
+
+/// True if one of two groups computes what either gathers from.
+bool ClusterGrouper::gathersFromItself(unsigned a, unsigned b) {
+  return llvm::any_of(llvm::concat<unsigned>(all[a].gathered, all[b].gathered),
+                      [&](unsigned producer) {
+                        unsigned group = graph->find(producer);
+                        return group == a || group == b;
+                      });
 }
 
 /// True if anything of two groups other than an epilogue wants the result of a reduction of either.

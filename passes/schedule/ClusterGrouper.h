@@ -43,6 +43,7 @@ private:
     llvm::SmallVector<int64_t> reducedDims; // common to all reductions
     mlir::DenseI64ArrayAttr windows;        // of the pooling whose gradient is inside
     llvm::SmallVector<unsigned> reductions; // positions
+    llvm::SmallVector<unsigned> gathered;   // positions of ops whose results are gathered from
     bool closed = false;                    // stays alone
     bool elementwise = true;                // all ops but the reductions
     StepPart part = StepPart::Pass;
@@ -58,6 +59,7 @@ private:
   llvm::StringRef refusal(unsigned a, unsigned b);
   llvm::StringRef disagreement(const Group &a, const Group &b) const;
   bool mayFollow(const Group &group, const Group &reducing) const;
+  bool gathersFromItself(unsigned a, unsigned b);
   bool readsReduction(unsigned a, unsigned b) const;
   /// Positions of the ops of a group, in program order.
   llvm::SmallVector<unsigned> membersOf(unsigned group) const;

@@ -1,5 +1,7 @@
 #include "passes/schedule/ClusterRules.h"
 
+#include "passes/codegen/WindowPlaces.h"
+
 using namespace mlir;
 using namespace dlc;
 
@@ -11,21 +13,17 @@ ClusterRules::ClusterRules(Block &block, TargetKernels &kernels)
       generated.insert(&op);
 }
 
-bool ClusterRules::isGathering(Operation *op) {
-  auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
-  return grad && !nn::windowsTile(grad);
-}
-
-/// True if an op is gathered from, or a slice of its result is.
-static bool isGathered(Operation *op) {
-  return llvm::any_of(op->getUsers(), [](Operation *user) {
-    return ClusterRules::isGathering(user) || (isa<nn::SliceOp>(user) && isGathered(user));
+/// True if a cluster gathers from an op's result, or from a slice of it.
+bool ClusterRules::isGatheredFrom(Operation *op) const {
+  return llvm::any_of(op->getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return isa<nn::SliceOp>(user) ? isGatheredFrom(user) : isClusterOp(user) && isGathered(use);
   });
 }
 
 bool ClusterRules::needsMemory(Operation *op) const {
   return llvm::any_of(op->getUsers(), [&](Operation *user) { return !isClusterOp(user); }) ||
-         (!isa<nn::SliceOp>(op) && isGathered(op));
+         (!isa<nn::SliceOp>(op) && isGatheredFrom(op));
 }
 
 /// A cast whose result is larger than its operand and is not needed in memory.

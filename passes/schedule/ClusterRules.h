@@ -24,11 +24,9 @@ public:
   /// True if something other than a cluster reads the result of an op, or a cluster that gathers
   /// from it.
   bool needsMemory(mlir::Operation *op) const;
-  /// True of an op that reads its operands where they lie, slices of them included: the gradient of
-  /// windows that overlap.
-  static bool isGathering(mlir::Operation *op);
 
 private:
+  bool isGatheredFrom(mlir::Operation *op) const;
   bool isCopiedCast(mlir::Operation *op) const;
 
   bool epilogues;

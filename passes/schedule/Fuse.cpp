@@ -4,6 +4,7 @@
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
+#include "passes/codegen/WindowPlaces.h"
 #include "passes/planning/BlockOrder.h"
 #include "passes/schedule/ClusterGrouper.h"
 
@@ -104,9 +105,17 @@ private:
   void copy(Operation *op) {
     if (mapping.contains(op->getResult(0)))
       return;
-    for (Value operand : op->getOperands())
-      bring(operand);
-    inner->clone(*op, mapping)->removeAttr(nn::roleName); // the cluster has it
+    SmallVector<std::pair<unsigned, Value>> gathered;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (isGathered(operand))
+        gathered.emplace_back(operand.getOperandNumber(), inMemory(operand.get()));
+      else
+        bring(operand.get());
+    }
+    Operation *copied = inner->clone(*op, mapping);
+    copied->removeAttr(nn::roleName); // the cluster has it
+    for (auto [number, value] : gathered)
+      copied->setOperand(number, value);
   }
 
   /// Makes an operand known inside: a member is there already, a free op is copied, anything else
@@ -115,13 +124,29 @@ private:
     if (mapping.contains(value))
       return;
     Operation *op = value.getDefiningOp();
-    bool isThere = ClusterRules::isGathering(group.front()) && !isa_and_nonnull<nn::SliceOp>(op);
-    if (op && rules.isCopied(op) && !inGroup.contains(op) && !isThere) {
+    if (op && rules.isCopied(op) && !inGroup.contains(op))
       copy(op);
-      return;
-    }
+    else
+      mapping.map(value, argumentFor(value));
+  }
+
+  /// What is gathered from: an argument, or slices of one.
+  Value inMemory(Value value) {
+    auto slice = value.getDefiningOp<nn::SliceOp>();
+    if (!slice)
+      return argumentFor(value);
+    Operation *copied = inner->clone(*slice);
+    copied->removeAttr(nn::roleName);
+    copied->setOperand(0, inMemory(slice.getX()));
+    return copied->getResult(0);
+  }
+
+  BlockArgument argumentFor(Value value) {
+    auto known = llvm::find(inputs, value);
+    if (known != inputs.end())
+      return body->getArgument(known - inputs.begin());
     inputs.push_back(value);
-    mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
+    return body->addArgument(value.getType(), value.getLoc());
   }
 
   const ClusterGroup &group;

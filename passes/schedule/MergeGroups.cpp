@@ -71,15 +71,17 @@ public:
   }
 
 private:
-  /// How many groups to make one of: a power of two, 1 if nothing is gained.
+  /// How many groups to make one of: a power of two, 1 if nothing is gained. Generated code has no
+  /// use for larger ones.
   int64_t cheapest(Operation *op, KernelRequest request, size_t weight) {
     for (rt::OperandType &operand : request.operands) {
       operand.layout.reset();
       if (operand.shape.size() < 3)
         operand.layout = rt::Layout::rowMajor(operand.shape.size());
     }
+    rt::CandidateList list;
     auto costOf = [&](const KernelRequest &asked) {
-      rt::CandidateList list = kernels.candidates(op, asked);
+      list = kernels.candidates(op, asked);
       return list.candidates.empty() ? std::numeric_limits<double>::infinity()
                                      : list.candidates.front().nanoseconds;
     };
@@ -87,6 +89,8 @@ private:
         nn::tensorType(weight < op->getNumOperands() ? op->getOperand(weight) : op->getResult(0))));
     int64_t best = 1;
     double least = costOf(request);
+    if (!list.candidates.empty() && list.candidates.front().implementation == generatedName)
+      return best;
     std::vector<int64_t> &shape = request.operands[weight].shape;
     for (int64_t merged = 2; request.groups % 2 == 0; merged *= 2) {
       request.groups /= 2;

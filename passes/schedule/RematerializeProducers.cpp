@@ -8,8 +8,8 @@
 
 #include "dialects/NN/Role.h"
 #include "passes/Passes.h"
+#include "passes/codegen/WindowPlaces.h"
 #include "passes/planning/PlanningTarget.h"
-#include "passes/schedule/ClusterRules.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -67,7 +67,7 @@ bool Recipe::add(Value value, const rt::LoopLimits &limits, llvm::SmallDenseSet<
   auto grad = dyn_cast<nn::MaxPoolGradOp>(op);
   // A padded element is not free: its bounds are tested.
   bool free = op->hasTrait<nn::CopiedToReaders>() && !isa<nn::PadOp>(op);
-  if ((!pointwise && !grad && !free) || (grad && ClusterRules::isGathering(grad)))
+  if ((!pointwise && !grad && !free) || llvm::any_of(op->getOpOperands(), isGathered))
     return false;
   if (grad)
     windows = grad.getKernelAttr();
@@ -89,14 +89,21 @@ static bool staysInPlace(Value value) {
   });
 }
 
+/// True if an operand, or a slice of one, is.
+static bool isGatheredFrom(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    auto slice = dyn_cast<nn::SliceOp>(use.getOwner());
+    return slice ? isGatheredFrom(slice) : isGathered(use);
+  });
+}
+
 /// True if a consumer's loops can hold the recipe of operand `index`: windows of pooling must tile
 /// them alike, and what shifts an element by less than a window cannot have the gradient inside.
-/// What gathers from memory holds none.
+/// What is gathered from stays in memory.
 static bool canHold(nn::FusedOp consumer, unsigned index, const Recipe &recipe) {
   Block &body = consumer.getBody().front();
-  for (Operation &op : body)
-    if (ClusterRules::isGathering(&op))
-      return false;
+  if (isGatheredFrom(body.getArgument(index)))
+    return false;
   if (!recipe.windows)
     return true;
   for (auto grad : body.getOps<nn::MaxPoolGradOp>())

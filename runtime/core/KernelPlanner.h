@@ -110,7 +110,8 @@ struct PlannerTarget {
   /// Layouts that activations may have, the most common first, and the channels of a block.
   std::vector<LayoutFamily> families = {LayoutFamily::Plain};
   unsigned channelBlock = 1;
-  /// Whether poolings of windows that overlap are generated, too: where libraries have none.
+  /// Whether poolings of windows that overlap are generated, too, and convolutions in which each
+  /// channel has a filter of its own: where libraries have none, or slow ones.
   bool generatesWindows = false;
   /// Targets of this back end that multiply bf16, for those that do not.
   std::vector<std::string> bf16Targets = {};

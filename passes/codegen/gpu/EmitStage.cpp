@@ -26,6 +26,8 @@ using Kind = ClusterNode::Kind;
 static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 // Values that iterations which are under way together may have loaded.
 static constexpr int64_t mostLoaded = 32;
+// Values that are loaded ahead of iterations: registers for as long as these run.
+static constexpr int64_t mostLoadedAhead = 96;
 
 namespace {
 /// The values of all nodes, lane by lane.
@@ -305,7 +307,7 @@ Value StageEmitter::bufferOf(unsigned buffer) {
 }
 
 /// Nodes that are the same whatever the indices of some loops and of one with a shorter last item,
-/// whose indices need not exist; none of the epilogue.
+/// whose indices need not exist, as far as there are registers for them; none of the epilogue.
 llvm::SmallBitVector StageEmitter::nodesWithout(ArrayRef<unsigned> loops) const {
   SmallVector<unsigned> moving(loops);
   if (std::optional<unsigned> ragged = stage.raggedLoop())
@@ -314,6 +316,7 @@ llvm::SmallBitVector StageEmitter::nodesWithout(ArrayRef<unsigned> loops) const 
     return llvm::all_of(moving, [&](unsigned loop) { return form.weights[loop] == 0; });
   };
   llvm::SmallBitVector fixed(stage.nodes.size());
+  int64_t loaded = 0;
   for (unsigned i = 0; i < stage.epilogue.value_or(stage.nodes.size()); ++i) {
     const ClusterNode &node = stage.nodes[i];
     fixed[i] = (!node.form || isFixed(*node.form)) &&
@@ -323,6 +326,8 @@ llvm::SmallBitVector StageEmitter::nodesWithout(ArrayRef<unsigned> loops) const 
                  llvm::any_of(moving,
                               [&](unsigned loop) { return node.address.isFunctionOfDim(loop); })) &&
                llvm::all_of(node.operands, [&](unsigned operand) { return fixed[operand]; });
+    if (fixed[i] && node.kind == Kind::Read)
+      fixed[i] = (loaded += threads.lanes) <= mostLoadedAhead;
   }
   return fixed;
 }

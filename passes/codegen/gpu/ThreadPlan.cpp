@@ -7,6 +7,8 @@ using namespace mlir;
 using namespace dlc;
 
 static constexpr int64_t vectorBytes = 16, mostLanes = 8, mostThreads = 256;
+// Of a thread. Each is three registers: a run in f32 and a sum in f64.
+static constexpr int64_t mostAccumulators = 40;
 
 /// Bytes of the widest element that lies next to its neighbour of the innermost loop; of sums, each
 /// of which is written once, only where there is nothing else; of a vector where there is nothing
@@ -30,6 +32,10 @@ static int64_t lanesOf(const StagePlan &stage) {
   if (innermost.item)
     return 1;
   int64_t wanted = std::min(mostLanes, vectorBytes / widestBytes(stage));
+  int64_t reductions =
+      llvm::count_if(stage.writes, [](const ClusterWrite &write) { return write.reduction; });
+  while (wanted > 1 && wanted * reductions > mostAccumulators)
+    wanted /= 2;
   // Powers of two, so that vectors stay aligned.
   return std::gcd(wanted, std::gcd(innermost.extent, innermost.last));
 }

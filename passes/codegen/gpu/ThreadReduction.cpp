@@ -57,14 +57,16 @@ static const ClusterNode &narrowest(const StagePlan &stage, unsigned number) {
 
 /// True of an element of f32 or an integer, as it is in memory.
 static bool isStored(const ClusterNode &node) {
-  bool isMemory = node.kind != ClusterNode::Kind::Op || isa<nn::CastOp>(node.op);
-  return isMemory && node.element.isF32();
+  using Kind = ClusterNode::Kind;
+  bool isComputed =
+      node.kind == Kind::Products || (node.kind == Kind::Op && !isa<nn::CastOp>(node.op));
+  return !isComputed && node.element.isF32();
 }
 
-/// True if f32 is good enough for the terms of a sum: they are rounded to f32 anyway, or exact.
-/// Elements of f32 are left to f64, and so are products that are not rounded, other than of bf16: a
-/// variance is the difference of a sum of squares and a mean's, both of which may be millions of
-/// times as large. So are integers, whose sums are exact.
+/// True if f32 is good enough for the terms of a sum: they are rounded to f32 anyway, or exact, or
+/// a convolution's. Elements of f32 are left to f64, and so are products that are not rounded,
+/// other than of bf16: a variance is the difference of a sum of squares and a mean's, both of which
+/// may be millions of times as large. So are integers, whose sums are exact.
 static bool fitsF32(const StagePlan &stage, const ClusterWrite &write) {
   const ClusterNode &term = narrowest(stage, write.node);
   if (!isa<FloatType>(term.element))
@@ -80,9 +82,7 @@ static bool fitsF32(const StagePlan &stage, const ClusterWrite &write) {
   return !isStored(term);
 }
 
-static bool isSum(const ClusterWrite &write) {
-  return isa_and_present<nn::ReduceSumOp>(write.reduction);
-}
+static bool isSum(const ClusterWrite &write) { return write.reduction && addsUp(write.reduction); }
 
 /// In which a run adds up: all sums of a stage or none of them, since they may be parts of one
 /// figure.

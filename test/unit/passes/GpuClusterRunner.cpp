@@ -146,7 +146,8 @@ bool ClusterRunner::mayDifferOnGpu(Value value) {
   if (!op)
     return false;
   bool isWide = nn::isTensor(value.getType()) && getElementTypeOrSelf(value.getType()).isF64();
-  return isWide || (isa<nn::ReductionOpInterface, nn::PowOp>(op) && !isCount(op)) ||
+  return isWide ||
+         (isa<nn::ReductionOpInterface, nn::ConvGradFilterOp, nn::PowOp>(op) && !isCount(op)) ||
          llvm::any_of(op->getOperands(), mayDifferOnGpu);
 }
 

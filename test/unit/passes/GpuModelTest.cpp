@@ -121,11 +121,14 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuDoes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, GpuModel,
-    testing::Values(GpuCase{"mnist_cnn", {"batch=2"}, "f32"},
-                    GpuCase{"mnist_cnn", {"batch=2"}, "bf16"},
-                    GpuCase{"mnist_cnn", {"batch=2"}, "f16"},
-                    GpuCase{"unet2d", {"batch=2", "size=32", "base=8", "depth=2"}, "bf16"},
-                    GpuCase{"resnet50", {"batch=2", "size=32", "stem=small", "classes=10"}, "bf16"},
-                    GpuCase{
-                        "inception_v3", {"batch=1", "size=107", "classes=10", "aux=false"}, "f32"},
-                    GpuCase{"n2v2d", {"batch=1"}, "f16"}));
+    testing::Values(
+        GpuCase{"mnist_cnn", {"batch=2"}, "f32"}, GpuCase{"mnist_cnn", {"batch=2"}, "bf16"},
+        GpuCase{"mnist_cnn", {"batch=2"}, "f16"},
+        GpuCase{"unet2d", {"batch=2", "size=32", "base=8", "depth=2"}, "bf16"},
+        GpuCase{"resnet50", {"batch=2", "size=32", "stem=small", "classes=10"}, "bf16"},
+        GpuCase{"inception_v3", {"batch=1", "size=107", "classes=10", "aux=false"}, "f32"},
+        GpuCase{"n2v2d", {"batch=1"}, "f16"},
+        GpuCase{"../test/networks/mobilenetv2",
+                {"batch=2", "size=32", "classes=10", "widths=[16, 24, 32]", "counts=[1, 2, 1]",
+                 "strides=[1, 2, 2]"},
+                "bf16"}));

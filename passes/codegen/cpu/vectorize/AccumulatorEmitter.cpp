@@ -41,7 +41,7 @@ Accumulators AccumulatorEmitter::identities(bool inRun) {
 }
 
 Value AccumulatorEmitter::combine(const ClusterWrite &write, Value x, Value y) {
-  if (isa<nn::ReduceSumOp>(write.reduction))
+  if (addsUp(write.reduction))
     return arith::AddFOp::create(b, x, y);
   return arith::MaximumFOp::create(b, x, y);
 }
