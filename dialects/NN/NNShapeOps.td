@@ -144,8 +144,8 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTer
   let description = [{
     The region's arguments are the operands; its ops are elementwise, broadcasts, reductions, gradients of pooling,
     convolutions in which each channel has a filter of its own, iota and constants over one iteration space, or one data
-    movement (concat, slice, pad, transpose, repeat), pooling, gradient of such filters or matrix product. Behind reductions there may be elementwise ops over what these keep: their epilogue. Results are what
-    nn.yield names.
+    movement (concat, slice, pad, transpose, repeat), pooling, gradient of such filters or matrix product. Behind
+    reductions there may be elementwise ops over what these keep: their epilogue. Results are what nn.yield names.
 
     ```mlir
     %y = nn.fused (%a = %x, %b = %z) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32> {
