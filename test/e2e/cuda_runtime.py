@@ -15,7 +15,7 @@ from support import check, run, same_file
 
 class Pair(standin.Pair):
     def compare(self):
-        for plan in self.plans:
+        for plan in "strict", "bf16", "f16":
             artifact = self.compiled_as_text(*OPTIONS[plan])
             same_file(self.trained_on_gpu(artifact, f"gpu-{plan}"), self.trained(artifact, f"emulated-{plan}"),
                       f"{self.model} {plan}")

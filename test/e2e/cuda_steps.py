@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""A small network on the emulated GPU in all precisions; a loss scale that is too large, other orders of streams, a cut
-and ranks."""
+"""A small network on the emulated GPU; a loss scale that is too large, other orders of streams, a cut and ranks."""
 from emulated import cases
 
 for case in cases("mnist_cnn"):

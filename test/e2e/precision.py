@@ -49,7 +49,7 @@ def near_evaluator(random):
         RoundedCase(f"unet2d, wire of {wire}", "unet2d.dl", plain | {"batch": 2}, scans, f"--wire={wire}").step(2)
 
 
-# No bit of the step depends on the order of a sum: see IntegerCase. Concatenation, pooling and upsampling as in the
+# No bit of the step depends on the order of a sum: see integer_case. Concatenation, pooling and upsampling as in the
 # U-Net.
 INTEGERS = """model integers(batch = 4) {
   input image : f32[batch, 1, 16, 16]
@@ -79,39 +79,40 @@ train { optimizer = sgd(lr = 1) }
 """
 
 
-class IntegerCase(RoundedCase):
-    """Pixels are integers that bf16 holds, weights are 1, 0 and -1, the loss divides by a power of 2. While nothing but sums, ReLU and
+def integer_case(kind, name, text, random, target, bias, *options, unit=1):
+    """Pixels are integers that bf16 holds, of some unit, weights are 1, 0 and -1, the loss divides by a power of 2. While nothing but sums, ReLU and
     max pool is computed of them, f32 holds every sum in any order, and program and evaluator round the same numbers: a rounding at one
     place more or less moves gradients by 1e-2. In a network of ordinary numbers no tolerance shows that: errors of 2^-22 in its sums
     decide otherwise at a few roundings of each layer, those move all sums of the next layer by as much as a few roundings, and behind
     four layers, or one ReLU that they turn over, gradients differ by 0.2, as they do from those without any rounding."""
-    tolerance = 1e-6
+    path = workspace() / "model.dl"
+    path.write_text(text)
+    image = unit * random.integers(-256, 257, (4, 1, 16, 16)).astype(np.float32)
+    case = kind(name, path, {}, {"image": image, "target": target}, *options)
 
-    def __init__(self, name, text, random, target, bias):
-        path = workspace() / "model.dl"
-        path.write_text(text)
-        super().__init__(name, path, {}, {"image": random.integers(-256, 257, (4, 1, 16, 16)).astype(np.float32), "target": target})
-
-        def weights(value):  # about eight of a filter's are not 0
-            share = min(0.4, 4 / value[0].size)
-            return random.choice([-1, 0, 1], value.shape, p=[share, 1 - 2 * share, share])
-        drawn = read_safetensors(self.weights).items()
-        write_safetensors(self.weights, {key: weights(value) if value.ndim > 1 else bias(value) for key, value in drawn})
+    def weights(value):  # about eight of a filter's are not 0
+        share = min(0.4, 4 / value[0].size)
+        return random.choice([-1, 0, 1], value.shape, p=[share, 1 - 2 * share, share])
+    drawn = read_safetensors(case.weights).items()
+    write_safetensors(case.weights, {key: weights(value) if value.ndim > 1 else bias(value) for key, value in drawn})
+    case.tolerance = 1e-6
+    return case
 
 
-def near_evaluator_in_integers(random):
-    target = random.integers(-256, 257, (4, 1, 16, 16)).astype(np.float32)
-    case = IntegerCase("integers", INTEGERS, random, target, lambda value: random.integers(-20, 21, value.shape))
+def near_evaluator_in_integers(random, kind, *options, unit=1):
+    target = unit * random.integers(-256, 257, (4, 1, 16, 16)).astype(np.float32)
+    case = integer_case(kind, "integers", INTEGERS, random, target, lambda value: unit * random.integers(-20, 21, value.shape), *options,
+                        unit=unit)
     case.step(1)
     case.forward()
 
 
-def near_evaluator_with_norm(random):
+def near_evaluator_with_norm(random, kind, *options):
     """One element that is rounded to the other side moves a gradient by up to 8e-5, a rounding more or less by 5e-4 to
     2e-3."""
     for norm, groups in (("batch_norm", ""), ("group_norm", ", 5"), ("instance_norm", ""), ("layer_norm", "")):
         text = NORM.replace("batch_norm(", f"{norm}(").replace('"a")', f'"a"){groups}')
-        case = IntegerCase(norm, text, random, random.standard_normal((4, 1, 16, 16), np.float32), lambda value: value)
+        case = integer_case(kind, norm, text, random, random.standard_normal((4, 1, 16, 16), np.float32), lambda value: value, *options)
         case.tolerance = 3e-5
         case.step(1)
 
@@ -153,8 +154,8 @@ def main():
         skip("this processor has no bf16 instructions")
     random = np.random.default_rng(4)
     near_evaluator(random)
-    near_evaluator_in_integers(random)
-    near_evaluator_with_norm(np.random.default_rng(5))
+    near_evaluator_in_integers(random, RoundedCase)
+    near_evaluator_with_norm(np.random.default_rng(5), RoundedCase)
     bits(directory)
 
 

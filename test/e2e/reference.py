@@ -20,6 +20,7 @@ def relative(ours, theirs, least=1e-9):
 class Case:
     """A model (of models/ by its name, or a path), its inputs and its weights: drawn by the runtime, then moved so that
     no bias is 0 and no scale is 1."""
+    program, threads = "dlc-run", 2
     tolerance = 1e-5  # of what leaves the forward pass; gradients may err tenfold
     floor = 0  # share of the largest gradient that others are measured by if they are smaller: some are 0 but for rounding
 
@@ -33,8 +34,8 @@ class Case:
             np.save(self.directory / f"{key}.npy", value)
             self.files.append(f"{key}={self.directory / key}.npy")
         self.artifact, self.weights = self.directory / "model.dlx", self.directory / "weights.safetensors"
-        run("dlc", "compile", *self.model, "--set", "train.optimizer=sgd(lr=1)", "--set", "train.schedule=[]", "--threads=2",
-            *options, "-o", self.artifact)
+        run("dlc", "compile", *self.model, "--set", "train.optimizer=sgd(lr=1)", "--set", "train.schedule=[]",
+            *self.threaded(1), *options, "-o", self.artifact)
         random = np.random.default_rng(2)
         drawn = self.trained(0, 1)
         write_safetensors(self.weights, {key: value + 0.1 * random.random(value.shape, np.float32) * (value.ndim == 1)
@@ -43,12 +44,15 @@ class Case:
     def data(self, option="--data"):
         return [part for file in self.files for part in (option, file)]
 
+    def threaded(self, ranks):
+        return ["--threads", self.threads // ranks] if self.threads else []
+
     def trained(self, rate, ranks):
         """Weights after one step."""
         out = self.directory / "out.safetensors"
         init = ["--init", self.weights] if self.weights.exists() else []
-        run("dlc-run", "-np", ranks, "train", self.artifact, *self.data(), *init, "--steps", 1, "--lr", rate, "--seed", SEED,
-            "--no-shuffle", "--on-nan=continue", "--threads", 2 // ranks, "--save", out, "--run",
+        run(self.program, "-np", ranks, "train", self.artifact, *self.data(), *init, "--steps", 1, "--lr", rate, "--seed", SEED,
+            "--no-shuffle", "--on-nan=continue", *self.threaded(ranks), "--save", out, "--run",
             self.directory / f"run-{rate}-{ranks}")
         return read_safetensors(out)
 
@@ -67,13 +71,14 @@ class Case:
         return json.loads(printed), read_safetensors(out)
 
     def step(self, ranks):
+        """Returns how far the gradient that is furthest is from the evaluator's."""
         before, after = read_safetensors(self.weights), self.trained(RATE, ranks)
         figures, truth = self.reference("train", "--ranks", ranks)
         loss = self.logged(RATE, ranks)
         check(abs(loss - figures["loss"]) <= self.tolerance * abs(figures["loss"]),
               f"{self.name}, {ranks} ranks: loss is {loss}, evaluator: {figures['loss']}")
         largest = max(np.linalg.norm(value) for key, value in truth.items() if key.startswith("gradient."))
-        compared = 0
+        compared, furthest = 0, 0
         for key, value in truth.items():
             kind, _, name = key.partition(".")
             if kind == "gradient":
@@ -84,16 +89,17 @@ class Case:
                 continue
             error = relative(ours, value, max(1e-9, self.floor * largest) if kind == "gradient" else 1e-9)
             check(error < 10 * self.tolerance, f"{self.name}, {ranks} ranks: {key} differs by {error:.1e} from the evaluator's")
-            compared += 1
+            compared, furthest = compared + 1, max(furthest, error)
         check(compared == len(before), f"{self.name}: {compared} of {len(before)} variables compared")
+        return furthest
 
     def forward(self):
-        ours = json.loads(run("dlc-run", "eval", self.artifact, *self.data(), "--init", self.weights, "--json")[0])
+        ours = json.loads(run(self.program, "eval", self.artifact, *self.data(), "--init", self.weights, "--json")[0])
         theirs, _ = self.reference("eval")
         for key, value in theirs.items():
             check(abs(ours[key] - value) <= self.tolerance * abs(value), f"{self.name}: {key} is {ours[key]}, evaluator: {value}")
         image = [part for part in self.files if part.startswith("image=")]
-        run("dlc-run", "predict", self.artifact, "--data", *image, "--init", self.weights, "-o", self.directory)
+        run(self.program, "predict", self.artifact, "--data", *image, "--init", self.weights, "-o", self.directory)
         _, truth = self.reference("predict")
         for key in filter(lambda key: key.startswith("output."), truth):
             error = relative(np.load(self.directory / f"{key.removeprefix('output.')}.npy"), truth[key])

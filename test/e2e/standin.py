@@ -17,7 +17,7 @@ def small_digits(directory):
     return ["--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy"]
 
 
-CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"], ("strict", "bf16", "f16"))})
+CASES.update({"mnist_cnn": (small_digits, ["batch=8", "size=12"])})
 
 
 def environment(**facts):

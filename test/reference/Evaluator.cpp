@@ -6,6 +6,7 @@
 
 #include "mlir/IR/SymbolTable.h"
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -17,10 +18,10 @@ using namespace dlc::reference;
 namespace {
 class Run {
 public:
-  Run(ProgramOp program, const Tensors &variables, ArrayRef<Tensors> inputs, Noise noise)
+  Run(ProgramOp program, const Tensors &variables, ArrayRef<Tensors> inputs, Arithmetic arithmetic)
       : program(program), model(program->getParentOfType<ModelOp>()), variables(variables),
-        inputs(inputs), amplitude(noise.amplitude), generator(noise.seed), values(inputs.size()),
-        outcomes(inputs.size()) {}
+        inputs(inputs), arithmetic(arithmetic), generator(arithmetic.noiseSeed),
+        values(inputs.size()), outcomes(inputs.size()) {}
 
   FailureOr<std::vector<Outcome>> run() {
     Block &body = program.getBody().front();
@@ -101,6 +102,12 @@ private:
       operands.push_back(&known.find(operand)->second);
     if (auto fused = dyn_cast<FusedOp>(op))
       return computeFused(fused, operands, known);
+    std::array<Tensor, 2> factors;
+    if (arithmetic.isTf32 && isProduct(op))
+      for (auto [i, factor] : llvm::enumerate(factors)) {
+        factor = roundedToTf32(*operands[i], op.getOperand(i));
+        operands[i] = &factor;
+      }
     Results results = evaluateElementwise(&op, operands);
     if (!results)
       results = evaluateShape(&op, operands);
@@ -109,7 +116,7 @@ private:
     if (!results)
       return op.emitOpError("has no reference semantics");
     for (auto [result, tensor] : llvm::zip(op.getResults(), *results)) {
-      if (amplitude > 0 && isa<FloatType>(tensorType(result).getElementType()))
+      if (arithmetic.noise > 0 && isa<FloatType>(tensorType(result).getElementType()))
         addNoise(op, tensor);
       known[result] = rounded(std::move(tensor), result);
     }
@@ -127,10 +134,25 @@ private:
     return tensor;
   }
 
+  static bool isProduct(Operation &op) {
+    return isa<ConvOp, ConvTransposeOp, ConvGradDataOp, ConvGradFilterOp, MatmulOp>(op);
+  }
+
+  /// A factor of f32 with 10 bits behind the point; ties go away from zero.
+  static Tensor roundedToTf32(Tensor tensor, Value value) {
+    if (tensorType(value).getElementType().isF32())
+      for (double &element : tensor.data) {
+        int exponent = 0;
+        double fraction = std::frexp(static_cast<float>(element), &exponent);
+        element = std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);
+      }
+    return tensor;
+  }
+
   void addNoise(Operation &op, Tensor &tensor) {
-    bool sums = isa<ConvOp, ConvTransposeOp, ConvGradDataOp, ConvGradFilterOp, MatmulOp,
-                    ReduceSumOp, AvgPoolOp, AvgPoolGradOp, UpsampleOp, UpsampleGradOp, BatchNormOp,
-                    BatchNormGradOp, GroupNormOp, GroupNormGradOp>(op);
+    bool sums =
+        isProduct(op) || isa<ReduceSumOp, AvgPoolOp, AvgPoolGradOp, UpsampleOp, UpsampleGradOp,
+                             BatchNormOp, BatchNormGradOp, GroupNormOp, GroupNormGradOp>(op);
     double squares = 0;
     for (double value : tensor.data)
       squares += value * value;
@@ -139,7 +161,7 @@ private:
       double share = 2 * (double(generator() >> 11) * 0x1p-53) - 1;
       if (!std::isfinite(value) || value == double(float(value)))
         continue;
-      value = float(value + amplitude * share * std::max(std::abs(value), scale));
+      value = float(value + arithmetic.noise * share * std::max(std::abs(value), scale));
     }
   }
 
@@ -245,7 +267,7 @@ private:
   ModelOp model;
   const Tensors &variables;
   ArrayRef<Tensors> inputs;
-  double amplitude;
+  Arithmetic arithmetic;
   std::mt19937_64 generator;
   std::vector<llvm::DenseMap<Value, Tensor>> values; // by rank
   std::vector<Outcome> outcomes;
@@ -253,8 +275,9 @@ private:
 } // namespace
 
 FailureOr<std::vector<Outcome>> reference::evaluate(ProgramOp program, const Tensors &variables,
-                                                    ArrayRef<Tensors> inputs, Noise noise) {
-  return Run(program, variables, inputs, noise).run();
+                                                    ArrayRef<Tensors> inputs,
+                                                    Arithmetic arithmetic) {
+  return Run(program, variables, inputs, arithmetic).run();
 }
 
 double reference::totalLoss(ArrayRef<Outcome> ranks) {

@@ -28,14 +28,17 @@ struct Outcome {
   Tensors assigned;  // nn.assign
 };
 
-/// Random errors of the size that arithmetic in f32 makes: how far they move a result says how far
-/// a correct program's may be from the exact one. Where an op rounds, its results get a relative
-/// error of at most `amplitude` (of sums: relative to the tensor's root mean square at least, as
-/// terms may cancel) and are rounded to f32. What f32 represents exactly stays as it is: it was not
-/// rounded.
-struct Noise {
-  double amplitude = 0;
-  uint64_t seed = 0;
+/// How a program's arithmetic differs from that of f64.
+struct Arithmetic {
+  /// Random errors of the size that arithmetic in f32 makes: how far they move a result says how
+  /// far a correct program's may be from the exact one. Where an op rounds, its results get a
+  /// relative error of at most `noise` (of sums: relative to the tensor's root mean square at
+  /// least, as terms may cancel) and are rounded to f32. What f32 represents exactly stays as it
+  /// is: it was not rounded.
+  double noise = 0;
+  uint64_t noiseSeed = 0;
+  /// Convolutions and matrix products round factors of f32 to TF32, as tensor cores do.
+  bool isTf32 = false;
 };
 
 /// Runs a program on inputs.size() ranks. A variable missing in `variables` has its initial value
@@ -43,7 +46,8 @@ struct Noise {
 /// valid_rows follow from the number of ranks and the model's batch. Emits an error at the op that
 /// cannot be evaluated.
 llvm::FailureOr<std::vector<Outcome>> evaluate(nn::ProgramOp program, const Tensors &variables,
-                                               llvm::ArrayRef<Tensors> inputs, Noise noise = {});
+                                               llvm::ArrayRef<Tensors> inputs,
+                                               Arithmetic arithmetic = {});
 
 /// Sum over losses of weight * sum / count, sums and counts over all ranks.
 double totalLoss(llvm::ArrayRef<Outcome> ranks);

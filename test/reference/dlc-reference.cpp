@@ -37,6 +37,8 @@ static llvm::cl::opt<unsigned> steps("steps", llvm::cl::init(1),
 static llvm::cl::opt<double> noise("noise",
                                    llvm::cl::desc("relative size of random errors, as f32 makes"));
 static llvm::cl::opt<uint64_t> noiseSeed("noise-seed", llvm::cl::desc("which random errors"));
+static llvm::cl::opt<bool>
+    isTf32("tf32", llvm::cl::desc("round factors of f32 as tensor cores do; of stages behind nn"));
 static llvm::cl::opt<std::string> output("o", llvm::cl::desc("OUT.safetensors, in f64"));
 
 static std::pair<std::string, std::string> splitPair(StringRef text) {
@@ -156,7 +158,7 @@ static void run() {
   Tensors variables = readVariables();
   for (unsigned step = 0; step < steps; ++step) {
     FailureOr<std::vector<Outcome>> outcomes =
-        evaluate(program, variables, readInputs(program, step), {noise, noiseSeed});
+        evaluate(program, variables, readInputs(program, step), {noise, noiseSeed, isTf32});
     if (failed(outcomes))
       throw Error(ErrorCode::BadInput, "cannot evaluate '" + programName + "'");
     printSummary(*outcomes);

@@ -37,7 +37,7 @@ protected:
       inputs.push_back({{"x", x}});
     ModelOp model = *module->getOps<ModelOp>().begin();
     FailureOr<std::vector<Outcome>> outcomes =
-        evaluate(*model.getBody().getOps<ProgramOp>().begin(), {}, inputs);
+        evaluate(*model.getBody().getOps<ProgramOp>().begin(), {}, inputs, arithmetic);
     return succeeded(outcomes) ? *outcomes : std::vector<Outcome>();
   }
 
@@ -48,6 +48,7 @@ protected:
     return outcomes.empty() ? std::vector<double>() : outcomes.front().outputs["y"].data;
   }
 
+  Arithmetic arithmetic;
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
 };
@@ -266,6 +267,25 @@ TEST_F(EvaluatorTest, TransposedConvolution) {
              "nn.output \"y\", %y : tensor<1x1x6xf32>",
              tensor({1, 1, 3}, {1, 2, 3}));
   EXPECT_EQ(y, Values({10, 100 + 2, 20, 200 + 3, 30, 300}));
+}
+
+/// Both factors are rounded, ties away from zero, the result is not.
+TEST_F(EvaluatorTest, FactorsInTf32) {
+  const char *const square = "%y = nn.matmul %x, %x : (tensor<1x1xf32>, tensor<1x1xf32>) -> "
+                             "tensor<1x1xf32>\nnn.output \"y\", %y : tensor<1x1xf32>";
+  const char *const sum = "%y = nn.add %x, %x : (tensor<1x1xf32>, tensor<1x1xf32>) -> "
+                          "tensor<1x1xf32>\nnn.output \"y\", %y : tensor<1x1xf32>";
+  for (double sign : {1, -1}) {
+    Tensor tie = tensor({1, 1}, {sign * (1 + 0x1p-11)}),
+           less = tensor({1, 1}, {sign * (1 + 0x1p-11 - 0x1p-23)}), zero({1, 1});
+    arithmetic.isTf32 = true;
+    EXPECT_EQ(output("1x1xf32", square, tie), Values({(1 + 0x1p-10) * (1 + 0x1p-10)}));
+    EXPECT_EQ(output("1x1xf32", square, less), Values({1}));
+    EXPECT_EQ(output("1x1xf32", square, zero), Values({0}));
+    EXPECT_EQ(output("1x1xf32", sum, tie), Values({sign * (2 + 0x1p-10)}));
+    arithmetic.isTf32 = false;
+    EXPECT_EQ(output("1x1xf32", square, tie), Values({(1 + 0x1p-11) * (1 + 0x1p-11)}));
+  }
 }
 
 TEST_F(EvaluatorTest, MaxPoolTakesTheFirstMaximumAndNeverPadding) {
