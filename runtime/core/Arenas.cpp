@@ -22,7 +22,7 @@ uint64_t largestBatch(const Artifact &artifact, uint64_t fixed, uint64_t grows, 
              : 0;
 }
 
-/// Before anything is allocated. Memory for sums is asked for later, by those who add up.
+/// Before arenas are allocated. Memory for sums is asked for later, by those who add up.
 void requireRoom(const Artifact &artifact, const Device &device) {
   std::optional<uint64_t> free = device.freeMemory();
   if (!free || !artifact->arenas())
@@ -53,7 +53,8 @@ void requireRoom(const Artifact &artifact, const Device &device) {
 
 Arenas::Arenas(const Artifact &artifact, Device &device)
     : artifact(artifact), device(device),
-      arenas(artifact->arenas() ? artifact->arenas()->size() : 0) {
+      arenas(artifact->arenas() ? artifact->arenas()->size() : 0),
+      total(device.allocateMessages(artifact)) {
   requireRoom(artifact, device);
   for (unsigned i = 0; i < arenas.size(); ++i)
     if (artifact->arenas()->Get(i)->kind() != artifact::ArenaKind::Sums)

@@ -30,7 +30,7 @@ public:
 
   /// Memory of a buffer when the program runs on input arena `slot`.
   DeviceSpan memory(uint32_t buffer, unsigned slot) const;
-  /// Bytes of all allocations, both input arenas included.
+  /// Bytes of all allocations, both input arenas and what all-reduces work in included.
   uint64_t bytes() const { return total; }
   /// In the artifact's order.
   std::vector<ArenaPages> pages() const;
@@ -42,7 +42,7 @@ private:
   Device &device;
   std::vector<std::array<DeviceSpan, 2>> arenas; // equal but for inputs
   bool hasSums = false;
-  uint64_t total = 0;
+  uint64_t total;
 };
 
 } // namespace dlc::rt

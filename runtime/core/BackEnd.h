@@ -18,7 +18,7 @@ namespace dlc::rt {
 /// What a module's `dlc_back_end` returns.
 struct BackEnd {
   /// Changes with this struct, and with the virtual methods of what modules make or take.
-  static constexpr uint32_t currentVersion = 9;
+  static constexpr uint32_t currentVersion = 10;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of

@@ -34,6 +34,8 @@ public:
 
   /// Bytes that can still be allocated, where the device has memory of its own.
   virtual std::optional<uint64_t> freeMemory() const { return {}; }
+  /// Memory beside arenas, where all-reduces of the artifact work in some; its bytes.
+  virtual uint64_t allocateMessages(const Artifact &) { return 0; }
   /// Memory for an arena, with whatever is in it, 64-byte aligned, ready to be used at full speed,
   /// which lives as long as the device. Gradients are registered with the collectives: collective,
   /// of equal size on all ranks. Throws Error(Runtime) if there is not as much.

@@ -45,15 +45,15 @@ CudaDevice::~CudaDevice() {
     cuda.libraryUnload(library);
   for (const auto &[address, mirror] : mirrors)
     cuda.freeHost(mirror.data());
-  for (void *arena : arenas)
-    cuda.free(arena);
+  for (void *address : allocated)
+    cuda.free(address);
 }
 
 Collectives &CudaDevice::collectives() { return control.hostCollectives(); }
 
 //===- Memory ---------------------------------------------------------------------------------===//
 
-DeviceSpan CudaDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
+DeviceSpan CudaDevice::allocate(size_t bytes) {
   const cudart::Functions &cuda = context.cuda();
   void *address = nullptr;
   if (cudart::Status status = cuda.malloc(&address, bytes); status != cudart::success) {
@@ -65,8 +65,26 @@ DeviceSpan CudaDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
                                         gibibytes(free) +
                                         " are free: " + cuda.getErrorString(status));
   }
-  arenas.push_back(address);
-  DeviceSpan memory{reinterpret_cast<uintptr_t>(address), bytes};
+  allocated.push_back(address);
+  return {reinterpret_cast<uintptr_t>(address), bytes};
+}
+
+/// All-reduces follow each other on one stream, so that they may work in the same memory.
+uint64_t CudaDevice::allocateMessages(const Artifact &artifact) {
+  uint64_t bytes = 0;
+  if (peers && artifact->programs())
+    for (const artifact::Program *program : *artifact->programs())
+      if (program->collectives())
+        for (const artifact::Collective *collective : *program->collectives())
+          bytes = std::max(bytes, peers->workBytes(collective->elements(), collective->wire()));
+  if (bytes > 0)
+    peers->workIn(allocate(bytes));
+  return bytes;
+}
+
+DeviceSpan CudaDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
+  const cudart::Functions &cuda = context.cuda();
+  DeviceSpan memory = allocate(bytes);
   if (kind == artifact::ArenaKind::Inputs && bytes > 0) {
     void *mirror = nullptr;
     cuda.require(cuda.hostAlloc(&mirror, bytes, 0), "lock " + gibibytes(bytes) + " of memory");

@@ -24,6 +24,7 @@ public:
 
   DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) override;
   void countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const override;
+  uint64_t allocateMessages(const Artifact &artifact) override;
   std::optional<uint64_t> freeMemory() const override;
   Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) override;
   std::string platform() const override;
@@ -38,13 +39,14 @@ public:
 private:
   friend class CudaExecutable;
 
+  DeviceSpan allocate(size_t bytes);
   cudart::Library libraryOf(const Artifact &artifact);
 
   ControlPlane &control;
   CudaContext context;
   std::optional<NcclGroup> peers; // where there are several ranks
   Math math;
-  std::vector<void *> arenas;
+  std::vector<void *> allocated;
   std::map<uintptr_t, std::span<std::byte>> mirrors; // of input arenas, by address, page-locked
   std::map<uint64_t, cudart::Library> libraries;     // by offset in the data section
   std::deque<LoadedKernel> kernels;                  // which launches refer to

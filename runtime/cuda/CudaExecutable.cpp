@@ -54,9 +54,6 @@ int64_t now() {
 CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
     : device(device), cuda(device.context.cuda()), program(std::move(newProgram)) {
   size_t scalarBytes = 0;
-  for (const ResolvedProgram::Collective &collective : program.collectives)
-    if (device.peers)
-      NcclGroup::requireWire(collective.operation);
   for (const ResolvedProgram::Instruction &instruction : program.instructions) {
     launchesOf.push_back(bind(instruction));
     auto &places = staged.emplace_back();

@@ -1,5 +1,7 @@
 #include "runtime/cuda/NcclGroup.h"
 
+#include "runtime/artifact/Align.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -28,6 +30,12 @@ Clock::time_point after(double seconds) {
   constexpr double most = 1e9; // seconds that fit
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(std::min(seconds, most)));
+}
+
+/// Elements of a slice that travels as bf16, equal for all ranks: lines of 128 bytes. The last ones
+/// reach beyond the operand, and what they hold there is of no use.
+size_t sliceElements(size_t elements, size_t ranks) {
+  return alignUp(elements / ranks + 1, size_t{64});
 }
 
 /// NCCL would fail in a way of its own.
@@ -108,13 +116,58 @@ NcclGroup::~NcclGroup() {
     library.commDestroy(communicator);
 }
 
-void NcclGroup::requireWire(const CollectiveOperation &operation) {
-  if (operation.wire != artifact::DType::F32)
-    throw Error(ErrorCode::Artifact, "the artifact's gradients travel in 16 bits, which GPUs do "
-                                     "not do yet; compile it without --wire");
+/// For all slices, and for all contributions to the own one.
+uint64_t NcclGroup::workBytes(size_t elements, artifact::DType wire) const {
+  auto ranks = static_cast<size_t>(control.size());
+  return wire == artifact::DType::BF16
+             ? 2 * ranks * sliceElements(elements, ranks) * sizeof(uint16_t)
+             : 0;
+}
+
+void NcclGroup::workIn(DeviceSpan memory) {
+  work = memory;
+  if (!kernels)
+    kernels.emplace(cuda);
+}
+
+/// Slices of ranks, of which the own one becomes its sum, then all the others.
+void NcclGroup::startRounded(DeviceSpan operand, cudart::Stream stream) {
+  auto ranks = static_cast<size_t>(control.size()), rank = static_cast<size_t>(control.rank());
+  size_t each = sliceElements(operand.bytes / sizeof(float), ranks);
+  size_t bytes = each * sizeof(uint16_t);
+  DeviceSpan slices = work.subspan(0, ranks * bytes);
+  DeviceSpan contributions = work.subspan(ranks * bytes, ranks * bytes);
+  DeviceSpan own = slices.subspan(rank * bytes, bytes);
+  kernels->narrow(operand, slices, stream);
+  exchange(slices, contributions, each, stream);
+  kernels->add(contributions, own, stream);
+  library.require(library.allGather(pointerTo(own), pointerTo(slices), each,
+                                    nccl::DataType::BFloat16, communicator, stream),
+                  "hand out sums of gradients");
+  kernels->widen(slices, operand, stream);
+}
+
+/// Slice r goes to rank r. All that is started travels at once, the own slice as well.
+void NcclGroup::exchange(DeviceSpan slices, DeviceSpan contributions, size_t each,
+                         cudart::Stream stream) {
+  constexpr auto type = nccl::DataType::BFloat16;
+  size_t bytes = each * sizeof(uint16_t);
+  nccl::Status status = library.groupStart();
+  for (int peer = 0; peer < control.size() && status == nccl::success; ++peer) {
+    size_t offset = static_cast<size_t>(peer) * bytes;
+    status = library.send(pointerTo(slices.subspan(offset, bytes)), each, type, peer, communicator,
+                          stream);
+    if (status == nccl::success)
+      status = library.recv(pointerTo(contributions.subspan(offset, bytes)), each, type, peer,
+                            communicator, stream);
+  }
+  nccl::Status ended = library.groupEnd();
+  library.require(status != nccl::success ? status : ended, "exchange gradients");
 }
 
 void NcclGroup::start(const CollectiveOperation &operation, cudart::Stream stream) {
+  if (operation.wire == artifact::DType::BF16)
+    return startRounded(operation.memory, stream);
   void *memory = pointerTo(operation.memory);
   library.require(library.allReduce(memory, memory, operation.memory.bytes / sizeof(float),
                                     nccl::DataType::Float32, nccl::Reduction::Sum, communicator,

@@ -3,12 +3,18 @@
 // NCCL adds in an order of its own, which depends on the number of ranks, on where they are and on
 // its version: results have equal bits where these are equal. NVLink SHARP's sums are not used
 // unless NCCL_ALGO asks for them: their bits differ from host to host and from run to run.
+//
+// What travels as bf16 is added here, in the order of the ranks, as HostCollectives has it: NCCL
+// carries contributions to who adds a slice, and its sum to all.
 #pragma once
 
 #include "runtime/core/Collectives.h"
 #include "runtime/core/ControlPlane.h"
 #include "runtime/cuda/CudaContext.h"
+#include "runtime/cuda/WireKernels.h"
 #include "runtime/cuda/libraries/Nccl.h"
+
+#include <optional>
 
 namespace dlc::rt {
 
@@ -22,10 +28,13 @@ public:
   NcclGroup(const NcclGroup &) = delete;
   NcclGroup &operator=(const NcclGroup &) = delete;
 
-  /// Throws Error(Artifact) if it travels as another type than f32, which start does not do. Those
-  /// of artifacts are sums of f32.
-  static void requireWire(const CollectiveOperation &operation);
-  /// Adds up on all ranks, in the order of the stream, or in what it captures.
+  /// Bytes that an all-reduce works in beside its operand, on every rank.
+  uint64_t workBytes(size_t elements, artifact::DType wire) const;
+  /// Before what travels as bf16 is started: memory, as large as the largest takes it, which
+  /// outlives what is started.
+  void workIn(DeviceSpan memory);
+  /// Adds up f32 on all ranks, in the order of the stream, or in what it captures. All that travel
+  /// as bf16 are on one stream, since they work in the same memory.
   void start(const CollectiveOperation &operation, cudart::Stream stream);
   /// Waits for what may wait for peers. Throws Error(Peer) if one is lost; what runs on the device
   /// has been told to end then. False after the control plane's timeout, or if a peer has given up.
@@ -45,6 +54,8 @@ public:
 
 private:
   nccl::Communicator join(const nccl::UniqueId &id);
+  void startRounded(DeviceSpan operand, cudart::Stream stream);
+  void exchange(DeviceSpan slices, DeviceSpan contributions, size_t each, cudart::Stream stream);
   void requireRun();
   void hearOfPeers();
 
@@ -54,6 +65,8 @@ private:
   const nccl::Functions &library;
   nccl::Communicator communicator = nullptr;
   uint64_t numbered = 0;
+  std::optional<WireKernels> kernels; // where there is work memory
+  DeviceSpan work;
 };
 
 } // namespace dlc::rt

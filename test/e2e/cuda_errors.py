@@ -35,8 +35,6 @@ def starts(case):
     refused(r"rank 1 has NVIDIA B \(sm_90\), CUDA 13\.0, .*NCCL 2\.28\.3, .*, but rank 0 has NVIDIA A \(sm_90\), .*: give all ranks the same",
             *two, names="NVIDIA A,NVIDIA B")
     check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
-    narrow = case.compiled_as_text("--math=strict", "--wire=bf16", name="narrow")
-    refused("gradients travel in 16 bits, which GPUs do not do yet; compile it without --wire", "train", narrow, "-np", 2, *case.data)
 
 
 def memory(case):

@@ -76,6 +76,22 @@ class Pair(standin.Pair):
             open_ranges.append(int(number))
         check(not open_ranges and layers[1] == layers[2] >= {"conv1", "conv2", "fc1", "fc2"}, f"{open_ranges}, {layers}")
 
+    def round(self):
+        """Gradients in 16 bits are added up as the emulated device has it, whose sums are the host's: in a graph or not, cut or not."""
+        artifact, steps = self.compiled_as_text("--math=strict", "--wire=bf16", "--bucket-size=100000", name="rounded"), 4 # the last two captured
+        whole = self.trained_on_gpu(artifact, "rounded", "-np", 2, steps=steps)
+        same_file(whole, self.trained(artifact, "emulated-rounded", "-np", 2, steps=steps), "gradients in 16 bits")
+        self.trained_on_gpu(artifact, "rounded-cut", "-np", 2, steps=2)
+        plain = self.directory / "rounded-plain.safetensors"
+        said, _ = on_gpu("dlc-run", "train", artifact, "-np", 2, "--no-graph", *self.data, *RATE, "--steps", steps, "--save", plain,
+                         "--run", self.directory / "rounded-cut", "--resume", seed=1)
+        same_file(plain, whole, "gradients in 16 bits of a run that was cut and goes on without a graph")
+
+        described = json.loads(run("dlc", "inspect", "--json", artifact)[0])
+        buckets = [bucket["bytes"] for bucket in described["programs"][0]["buckets"]]
+        planned, wanted = float(re.search(r" ([0-9.]+) MiB planned", said)[1]), (described["memory"]["bytes"] + 2 * max(buckets)) / (1 << 20)
+        check(len(buckets) > 1 and abs(planned - wanted) < 0.06, f"{planned} MiB, not {wanted}, with {buckets}")
+
 
 def main():
     standin.require_standins()
@@ -84,6 +100,7 @@ def main():
     for pair in pairs:
         pair.compare()
     pairs[0].repeat()
+    pairs[0].round()
 
 
 main()

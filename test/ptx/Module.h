@@ -139,6 +139,7 @@ struct Instruction {
 struct Parameter {
   std::string name;
   unsigned bytes = 8;
+  bool isAddress = false; // of global memory
 };
 
 struct Entry {

@@ -197,12 +197,13 @@ void Parser::parseParameters(Entry &entry) {
     std::optional<Type> type = typeNamed(take());
     if (!type)
       fail("expected the type of a parameter");
-    if (takeIf(".ptr")) {
+    bool isAddress = takeIf(".ptr");
+    if (isAddress) {
       expect(".global");
       takeAligned();
     }
     places[peek()] = 8 * entry.parameters.size();
-    entry.parameters.push_back({take(), bitsOf(*type) / 8});
+    entry.parameters.push_back({take(), bitsOf(*type) / 8, isAddress});
     takeIf(",");
   }
 }

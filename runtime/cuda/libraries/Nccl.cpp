@@ -19,6 +19,11 @@ std::optional<Functions> load(std::string &reason) {
   library.find("ncclCommDestroy", found.commDestroy);
   library.find("ncclCommAbort", found.commAbort);
   library.find("ncclAllReduce", found.allReduce);
+  library.find("ncclAllGather", found.allGather);
+  library.find("ncclSend", found.send);
+  library.find("ncclRecv", found.recv);
+  library.find("ncclGroupStart", found.groupStart);
+  library.find("ncclGroupEnd", found.groupEnd);
   reason = library.failure();
   return reason.empty() ? std::optional(found) : std::nullopt;
 }

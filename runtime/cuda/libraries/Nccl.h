@@ -18,7 +18,7 @@ struct UniqueId {
   std::array<char, 128> bytes;
 };
 
-enum class DataType : int { Float32 = 7 };
+enum class DataType : int { Float32 = 7, BFloat16 = 9 };
 enum class Reduction : int { Sum = 0 };
 
 /// Under NCCL's names without their prefix.
@@ -32,6 +32,14 @@ struct Functions {
   Status (*commAbort)(Communicator communicator);
   Status (*allReduce)(const void *from, void *to, size_t count, DataType type, Reduction reduction,
                       Communicator communicator, cudart::Stream stream);
+  Status (*allGather)(const void *from, void *to, size_t count, DataType type,
+                      Communicator communicator, cudart::Stream stream);
+  Status (*send)(const void *from, size_t count, DataType type, int peer, Communicator communicator,
+                 cudart::Stream stream);
+  Status (*recv)(void *to, size_t count, DataType type, int peer, Communicator communicator,
+                 cudart::Stream stream);
+  Status (*groupStart)();
+  Status (*groupEnd)();
 
   /// Throws Error(Runtime), as in "cannot `doing`: NCCL says ...", if a call failed.
   void require(Status status, const std::string &doing) const;

@@ -69,14 +69,15 @@ std::function<void()> copyOfNow(Gpu &gpu, void *to, const void *from, size_t byt
 }
 
 /// An operand's region begins at a multiple of 256, so that addresses are aligned as they are.
-void run(Gpu &gpu, const ptx::Module &module, ptx::Launch launch,
-         const std::vector<std::byte *> &addresses) {
+void run(Gpu &gpu, const ptx::Module &module, ptx::Launch launch) {
+  const ptx::Entry &entry = module.entries.at(launch.entry);
   ptx::Memory regions;
-  for (std::byte *address : addresses) {
-    uintptr_t lead = reinterpret_cast<uintptr_t>(address) % 256;
-    uint64_t region = regions.add("operand " + std::to_string(launch.arguments.size()),
-                                  gpu.memory.from(address - lead), ptx::Use::ReadWrite);
-    launch.arguments.push_back(region + lead);
+  for (size_t i = 0; i < launch.arguments.size(); ++i) {
+    if (!entry.parameters[i].isAddress)
+      continue;
+    uint64_t &argument = launch.arguments[i], lead = argument % 256;
+    std::span<std::byte> memory = gpu.memory.from(reinterpret_cast<void *>(argument - lead));
+    argument = lead + regions.add("operand " + std::to_string(i), memory, ptx::Use::ReadWrite);
   }
   ptx::Report report = ptx::Emulator(module, regions).run(launch);
   if (!report.faults.empty())
@@ -349,7 +350,7 @@ Status cudaLibraryGetKernel(Kernel *kernel, Library library, const char *name) {
     return status::success;
   });
 }
-/// Every parameter is a device address.
+/// Every parameter has 8 bytes.
 Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void **arguments,
                         size_t sharedBytes, Stream stream) {
   return call([&](Gpu &gpu) {
@@ -357,16 +358,14 @@ Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void 
     bool isFlat = grid.y == 1 && grid.z == 1 && block.y == 1 && block.z == 1;
     if (!isFlat || sharedBytes > 0)
       return status::invalidValue;
-    std::vector<std::byte *> addresses;
-    for (size_t i = 0; i < kernel.entry->parameters.size(); ++i)
-      addresses.push_back(*static_cast<std::byte **>(arguments[i]));
     ptx::Launch launch;
+    for (size_t i = 0; i < kernel.entry->parameters.size(); ++i)
+      launch.arguments.push_back(*static_cast<uint64_t *>(arguments[i]));
     launch.entry = kernel.entry->name;
     launch.blocks = grid.x;
     launch.threads = block.x;
-    gpu.enqueueKernel(stream, [&gpu, module = kernel.module, launch, addresses] {
-      run(gpu, *module, launch, addresses);
-    });
+    gpu.enqueueKernel(stream,
+                      [&gpu, module = kernel.module, launch] { run(gpu, *module, launch); });
     return status::success;
   });
 }

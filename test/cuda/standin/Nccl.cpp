@@ -1,6 +1,7 @@
 // libnccl.so.2 of the stand-in GPU: ranks are processes of one host, which meet in shared memory.
 //
-// Sums are formed in another order than that of the ranks.
+// Sums are formed in another order than that of the ranks. A message has been sent when it has been
+// taken: ranks that send to each other and receive then, not in a group, wait forever.
 
 #include "runtime/cuda/libraries/Nccl.h"
 #include "runtime/artifact/Error.h"
@@ -12,11 +13,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 using namespace dlc::rt::nccl;
 using namespace dlc::rt::standin;
 using dlc::rt::Error;
 using dlc::rt::ErrorCode;
+using dlc::rt::cudart::Stream;
 
 namespace {
 
@@ -24,18 +28,24 @@ constexpr Status systemError = 2, invalidArgument = 4, invalidUsage = 5;
 constexpr size_t chunk = 1 << 18; // elements that a rank shows at a time
 constexpr int mostRanks = 8;
 
+/// A piece on its way from one rank to another.
+struct Mailbox {
+  std::atomic<bool> isFull;
+  size_t message; // bytes of all its pieces
+  std::array<std::byte, 1 << 16> bytes;
+};
+
 struct Meeting {
   std::atomic<uint32_t> opened, arrived, round;
   float shown[mostRanks][chunk];
+  Mailbox boxes[mostRanks][mostRanks]; // by sender and receiver
 };
 
-/// Does nothing until a condition holds, or the communicator is told to end.
-template <typename Condition> void pause(const std::atomic<bool> &ends, Condition isOver) {
-  while (!isOver()) {
-    usleep(50);
-    if (ends)
-      throw Error(ErrorCode::Peer, "a collective was told to end");
-  }
+/// Does nothing for a moment, unless the communicator is told to end.
+void pause(const std::atomic<bool> &ends) {
+  usleep(50);
+  if (ends)
+    throw Error(ErrorCode::Peer, "a collective was told to end");
 }
 
 /// Until all have come.
@@ -46,7 +56,8 @@ void meet(Meeting &meeting, int ranks, const std::atomic<bool> &ends) {
     meeting.round.fetch_add(1);
     return;
   }
-  pause(ends, [&] { return meeting.round != round; });
+  while (meeting.round == round)
+    pause(ends);
 }
 
 Meeting *openMeeting(const char *name, bool isFirst) {
@@ -76,16 +87,112 @@ struct CommunicatorState {
   int64_t most = -1; // collectives that this rank takes part in; -1: in all
   std::atomic<bool> ends = false;
   int64_t started = 0;
+
+  /// Goes on, or never, after so many.
+  void takePart() const {
+    while (started == most)
+      pause(ends);
+  }
 };
 } // namespace dlc::rt::nccl
 
+namespace {
+
+Status enqueue(Communicator ranks, Stream stream, const std::function<void(Gpu &)> &work) {
+  auto body = [&](Gpu &gpu) {
+    gpu.enqueue(stream, [&gpu, ranks, work] {
+      ranks->takePart();
+      work(gpu);
+      ++ranks->started;
+      ranks->takePart(); // what follows on the stream is not reached either
+    });
+    return status::success;
+  };
+  return Gpu::get().call(true, body) == status::success ? success : systemError;
+}
+
+//===- Messages -------------------------------------------------------------------------------===//
+
+size_t bytesOf(DataType type) { return type == DataType::BFloat16 ? 2 : 4; }
+
+struct Message {
+  void *memory;
+  size_t bytes;
+  int peer;
+  bool isSent;
+  size_t moved = 0;
+  bool isOver = false;
+};
+
+/// What is called between groupStart and groupEnd, on one stream.
+struct Group {
+  int depth = 0;
+  Communicator communicator = nullptr;
+  Stream stream = nullptr;
+  std::vector<Message> messages;
+};
+thread_local Group group;
+
+/// Puts a piece into its box, or takes one out of it. True if something has happened.
+bool move(Gpu &gpu, CommunicatorState &ranks, Message &message) {
+  int from = message.isSent ? ranks.rank : message.peer;
+  int to = message.isSent ? message.peer : ranks.rank;
+  Mailbox &box = ranks.meeting->boxes[from][to];
+  message.isOver = message.moved == message.bytes && !(message.isSent && box.isFull);
+  if (message.isOver || box.isFull == message.isSent)
+    return message.isOver;
+  size_t size = std::min(box.bytes.size(), message.bytes - message.moved);
+  std::byte *memory = gpu.memory.at(message.memory, message.bytes).data() + message.moved;
+  if (message.isSent) {
+    box.message = message.bytes;
+    std::memcpy(box.bytes.data(), memory, size);
+  } else if (box.message == message.bytes) {
+    std::memcpy(memory, box.bytes.data(), size);
+  } else {
+    throw Error(ErrorCode::Peer, "a message is not as large as what was to be received");
+  }
+  message.moved += size;
+  box.isFull = message.isSent;
+  return true;
+}
+
+/// All at once, but in order between two ranks.
+void exchange(Gpu &gpu, CommunicatorState &ranks, std::vector<Message> messages) {
+  while (!messages.empty()) {
+    bool moves = false, isBusy[2][mostRanks] = {};
+    for (Message &message : messages)
+      if (!std::exchange(isBusy[message.isSent][message.peer], true))
+        moves |= move(gpu, ranks, message);
+    std::erase_if(messages, [](const Message &message) { return message.isOver; });
+    if (!moves)
+      pause(ranks.ends);
+  }
+}
+
+Status enqueue(Communicator communicator, Stream stream, const std::vector<Message> &messages) {
+  return enqueue(communicator, stream, [=](Gpu &gpu) { exchange(gpu, *communicator, messages); });
+}
+
+/// On its stream at once, or at the group's end.
+Status add(Communicator communicator, Stream stream, Message message) {
+  if (message.peer < 0 || message.peer >= communicator->ranks)
+    return invalidArgument;
+  if (group.depth == 0)
+    return enqueue(communicator, stream, {message});
+  if (!group.messages.empty() && (group.communicator != communicator || group.stream != stream))
+    return invalidUsage;
+  group.communicator = communicator;
+  group.stream = stream;
+  group.messages.push_back(message);
+  return success;
+}
+
+} // namespace
+
+//===- Collectives ----------------------------------------------------------------------------===//
+
 /// In place, chunk by chunk, beginning with the last rank.
 static void addUp(Gpu &gpu, CommunicatorState &ranks, void *memory, size_t count) {
-  auto takePart = [&] {
-    if (ranks.started == ranks.most)
-      pause(ranks.ends, [] { return false; });
-  };
-  takePart();
   auto *values = reinterpret_cast<float *>(gpu.memory.at(memory, count * sizeof(float)).data());
   for (size_t begin = 0; begin < count; begin += chunk) {
     size_t size = std::min(chunk, count - begin);
@@ -99,8 +206,6 @@ static void addUp(Gpu &gpu, CommunicatorState &ranks, void *memory, size_t count
     }
     meet(*ranks.meeting, ranks.ranks, ranks.ends);
   }
-  ++ranks.started;
-  takePart(); // what follows on the stream is not reached either
 }
 
 extern "C" {
@@ -159,18 +264,46 @@ Status ncclCommAbort(Communicator communicator) {
 }
 
 Status ncclAllReduce(const void *from, void *to, size_t count, DataType type, Reduction reduction,
-                     Communicator communicator, dlc::rt::cudart::Stream stream) {
+                     Communicator communicator, Stream stream) {
   if (from != to || type != DataType::Float32 || reduction != Reduction::Sum)
     return invalidUsage;
-  return Gpu::get().call(true,
-                         [&](Gpu &gpu) {
-                           gpu.enqueue(stream, [&gpu, communicator, to, count] {
-                             addUp(gpu, *communicator, to, count);
-                           });
-                           return status::success;
-                         }) == status::success
-             ? success
-             : systemError;
+  return enqueue(communicator, stream, [=](Gpu &gpu) { addUp(gpu, *communicator, to, count); });
+}
+
+Status ncclSend(const void *from, size_t count, DataType type, int peer, Communicator communicator,
+                Stream stream) {
+  return add(communicator, stream, {const_cast<void *>(from), count * bytesOf(type), peer, true});
+}
+
+Status ncclRecv(void *to, size_t count, DataType type, int peer, Communicator communicator,
+                Stream stream) {
+  return add(communicator, stream, {to, count * bytesOf(type), peer, false});
+}
+
+Status ncclAllGather(const void *from, void *to, size_t count, DataType type,
+                     Communicator communicator, Stream stream) {
+  if (group.depth > 0) // which nobody does
+    return invalidUsage;
+  size_t bytes = count * bytesOf(type);
+  std::vector<Message> messages;
+  for (int peer = 0; peer < communicator->ranks; ++peer) {
+    messages.push_back({const_cast<void *>(from), bytes, peer, true});
+    messages.push_back({static_cast<std::byte *>(to) + peer * bytes, bytes, peer, false});
+  }
+  return enqueue(communicator, stream, messages);
+}
+
+Status ncclGroupStart() {
+  ++group.depth;
+  return success;
+}
+
+Status ncclGroupEnd() {
+  if (group.depth == 0)
+    return invalidUsage;
+  if (--group.depth > 0 || group.messages.empty())
+    return success;
+  return enqueue(group.communicator, group.stream, std::exchange(group.messages, {}));
 }
 
 } // extern "C"
@@ -185,4 +318,9 @@ Status ncclAllReduce(const void *from, void *to, size_t count, DataType type, Re
     .commDestroy = ncclCommDestroy,
     .commAbort = ncclCommAbort,
     .allReduce = ncclAllReduce,
+    .allGather = ncclAllGather,
+    .send = ncclSend,
+    .recv = ncclRecv,
+    .groupStart = ncclGroupStart,
+    .groupEnd = ncclGroupEnd,
 };

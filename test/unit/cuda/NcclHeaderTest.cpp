@@ -26,7 +26,13 @@ CALL(nccl, commGetAsyncError, ncclCommGetAsyncError);
 CALL(nccl, commDestroy, ncclCommDestroy);
 CALL(nccl, commAbort, ncclCommAbort);
 CALL(nccl, allReduce, ncclAllReduce);
+CALL(nccl, allGather, ncclAllGather);
+CALL(nccl, send, ncclSend);
+CALL(nccl, recv, ncclRecv);
+CALL(nccl, groupStart, ncclGroupStart);
+CALL(nccl, groupEnd, ncclGroupEnd);
 SAME(nccl::DataType::Float32, ncclFloat32);
+SAME(nccl::DataType::BFloat16, ncclBfloat16);
 SAME(nccl::Reduction::Sum, ncclSum);
 SAME(nccl::success, ncclSuccess);
 TEST(CudaHeaders, AgreeWithWhatIsDeclaredOfNccl) { SUCCEED() << "compiled, so they do"; }

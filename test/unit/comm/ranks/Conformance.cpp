@@ -1,6 +1,7 @@
 // The conformance suite of processes: every rank runs every test in the same order.
 #include "test/unit/comm/Conformance.h"
 #include "test/unit/comm/Values.h"
+#include "test/unit/comm/ranks/RankTests.h"
 #include "test/unit/comm/ranks/World.h"
 
 #include <csignal>
@@ -56,15 +57,6 @@ TEST(Processes, SumsWhereMemoryCannotBeShared) {
   EXPECT_EQ(firstDifference(data, serialSum(elements, c.size())), elements);
 }
 
-/// Of the ranks other than 0, only failures are worth printing.
-class FailurePrinter final : public testing::EmptyTestEventListener {
-  void OnTestPartResult(const testing::TestPartResult &result) override {
-    if (result.failed())
-      std::fprintf(stderr, "rank %d: %s:%d: %s\n", setup.control->rank(), result.file_name(),
-                   result.line_number(), result.message());
-  }
-};
-
 int runTests(int argc, char **argv) {
   constexpr std::string_view option = "--ranks-per-host=";
   for (int i = 1; i < argc; ++i)
@@ -77,15 +69,7 @@ int runTests(int argc, char **argv) {
   }
   control->setTimeout(30);
   setup.control = control.get();
-  testing::InitGoogleTest(&argc, argv);
-  if (control->rank() != 0) {
-    auto &listeners = testing::UnitTest::GetInstance()->listeners();
-    delete listeners.Release(listeners.default_result_printer());
-    listeners.Append(new FailurePrinter);
-  }
-  std::vector<double> failures = {static_cast<double>(RUN_ALL_TESTS() != 0)};
-  control->sum(failures, "sum of failures");
-  return failures[0] != 0;
+  return runRankTests(*control, argc, argv);
 }
 
 } // namespace
