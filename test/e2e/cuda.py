@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 
-from support import MODELS, check, run, skip, workspace
+from support import MODELS, NETWORKS, check, run, skip, workspace
 
 DEVICES = {"a100": "sm_80", "rtx4090": "sm_89", "h100": "sm_90", "h200": "sm_90", "b200": "sm_100", "rtx5090": "sm_120"}
 
@@ -38,6 +38,20 @@ def compiles(home):
             check((launch is not None) == (dispatch["implementation"] == "generated"), dispatch)
             check(not launch or (launch["blocks"] > 0 and 0 < launch["threads"] <= 1024 and 0 < launch["registers"] <= 255), dispatch)
         check(any(dispatch["launch"] and dispatch["launch"]["shared_bytes"] for dispatch in dispatches), f"{model.stem} reduces nothing")
+
+
+def depthwise(home):
+    """Convolutions in which each channel has a filter of its own are no library's, and need no memory beside."""
+    for precision in ("f32", "f16", "bf16"):
+        _, said = run("dlc", "compile", NETWORKS / "mobilenetv2.dl", "--set", "counts=[1, 1, 1, 1, 1, 1, 1]", "--target=cuda:h200",
+                      f"--precision={precision}", "-o", home / "m.dlx")
+        check("warning" not in said, said)
+        found = {}
+        for dispatch in json.loads(run("dlc", "inspect", home / "m.dlx", "--json")[0])["programs"][0]["dispatches"]:
+            if any(re.match(r"\d+x1x3x3x", operand) for operand in dispatch["operands"]) and dispatch["category"] != "optimizer":
+                check(dispatch["implementation"] == "generated" and dispatch["workspace"] == 0, dispatch)
+                found[dispatch["category"]] = found.get(dispatch["category"], 0) + 1
+        check(all(found.get(f"conv.{part}", 0) >= 7 for part in ("forward", "grad_data", "grad_filter")), found)
 
 
 def assembles(home):
@@ -85,7 +99,7 @@ def main():
         check("DLC_REQUIRE_CUDA" not in os.environ, found)
         skip("no cuDNN, which plans for GPUs")
     home = workspace()
-    for test in (compiles, assembles, devices, without_assembler):
+    for test in (compiles, depthwise, assembles, devices, without_assembler):
         test(home)
 
 

@@ -7,11 +7,10 @@ import math
 import pathlib
 
 from reference import Case
-from support import MODELS, ROOT, check, run
+from support import MODELS, NETWORKS, ROOT, check, run
 
 import numpy as np
 
-NETWORKS = ROOT / "test" / "networks"
 ROWS = 4
 
 # Of torchvision's networks. A small stem has kernels of 3 x 3 instead of 7 x 7; that of house numbers sees one channel,

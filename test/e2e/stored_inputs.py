@@ -2,6 +2,7 @@
 """`dlc compile --source`: inputs that travel as their files hold them, and are normalised by the program, change no bit of
 weights, losses and metrics; inputs that the host computes stay as they are."""
 import json
+import os
 
 from combinations import disks
 from support import MODELS, check, digits, run, same_file, workspace
@@ -82,11 +83,31 @@ def test_other_files():
     check("holds f32 elements, but the artifact takes image as u8: compile it without --source image" in said, said)
 
 
+def test_gpus_take_what_files_hold():
+    """A model that dlc-run compiles for one, whether there is one or not: bytes of 784 pixels and 4 of a label, for 8 rows."""
+    if "cuda         cuDNN" not in run("dlc-run", "--check")[0]:
+        print("skipped: no cuDNN, which plans for GPUs")
+        return
+    at = directory / "gpu"
+    at.mkdir()
+    data = digits(at)
+    bytes_of = {}
+    for name, given in ("found", []), ("given", ["--source=label=u8"]):
+        cache = at / name
+        run("dlc-run", "train", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "--set", "batch=8", *given, *data, "--steps", 1, "--run", at / "run",
+            expect=1, env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+        artifact = next((cache / "dlc").glob("*.dlx"))
+        bytes_of[name] = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["input_bytes"]
+    # Of each row a mean and a scale, too.
+    check(bytes_of == {"found": 8 * (784 + 4 + 8), "given": 8 * (4 * 784 + 4)}, f"{bytes_of}")
+
+
 def main():
     for name in CASES:
         compare(name)
     test_computed_inputs_stay()
     test_other_files()
+    test_gpus_take_what_files_hold()
 
 
 main()

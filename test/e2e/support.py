@@ -14,6 +14,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("DLC_BIN", ROOT / "build" / "dev" / "bin"))
 MODELS = ROOT / "models"
+NETWORKS = ROOT / "test" / "networks"
 TIMEOUT = int(os.environ.get("DLC_TEST_TIMEOUT", "300")) - 20  # ctest's, less time to report
 
 
