@@ -2,7 +2,8 @@
 //
 // Convolutions are cuDNN's, by engines that are there already, deterministic and, in strict math,
 // exact; products are cuBLASLt's. Both write in place of their results alone: what they cannot do,
-// pooling and reorders too, is left to generated code.
+// pooling and reorders too, is left to generated code, as are convolutions with a filter for each
+// channel, which cuDNN has without tensor cores alone.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"

@@ -49,9 +49,9 @@ def depthwise(home):
         found = {}
         for dispatch in json.loads(run("dlc", "inspect", home / "m.dlx", "--json")[0])["programs"][0]["dispatches"]:
             if any(re.match(r"\d+x1x3x3x", operand) for operand in dispatch["operands"]) and dispatch["category"] != "optimizer":
-                check(dispatch["implementation"] == "generated" and dispatch["workspace"] == 0, dispatch)
+                check(dispatch["implementation"] == "generated" and dispatch["workspace"] == 0, f"{dispatch}")
                 found[dispatch["category"]] = found.get(dispatch["category"], 0) + 1
-        check(all(found.get(f"conv.{part}", 0) >= 7 for part in ("forward", "grad_data", "grad_filter")), found)
+        check(all(found.get(f"conv.{part}", 0) >= 7 for part in ("forward", "grad_data", "grad_filter")), f"{precision}: {found}")
 
 
 def assembles(home):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A segmentation network and a residual one on the emulated GPU."""
+"""A segmentation network, a residual one and one of depthwise convolutions on the emulated GPU."""
 from emulated import cases
 
-for case in cases("unet2d", "resnet50"):
+for case in cases("unet2d", "resnet50", "mobilenetv2"):
     case.compare()
