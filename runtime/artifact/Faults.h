@@ -34,6 +34,12 @@ struct CheckedBuffer {
   uint32_t liveBegin = 0, liveEnd = 0;
 };
 
+/// True if the program at `index` may use a buffer: its own, or one of all programs.
+inline bool isVisibleIn(int32_t index, const std::vector<CheckedBuffer> &buffers, uint32_t buffer) {
+  return buffer < buffers.size() && buffers[buffer].valid &&
+         (buffers[buffer].program < 0 || buffers[buffer].program == index);
+}
+
 /// Size of a vector that may be missing.
 template <typename Vector> uint32_t countOf(const Vector *vector) {
   return vector ? vector->size() : 0;
@@ -47,6 +53,10 @@ bool sameType(const artifact::TensorType &a, const artifact::TensorType &b);
 
 /// Checks the numbers of the blocks data and train.
 void verifyConfiguration(const artifact::Artifact &root, Faults &faults);
+
+/// Checks what the host sees of the program at `index`, whose buffers have been checked.
+void verifySignature(const artifact::Artifact &root, const std::vector<CheckedBuffer> &buffers,
+                     uint32_t index, Faults &faults);
 
 /// Checks the program at `index`; every buffer, kernel and arena of `root` has been checked.
 void verifyProgram(const artifact::Artifact &root, const std::vector<CheckedBuffer> &buffers,

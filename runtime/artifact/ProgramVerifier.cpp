@@ -2,10 +2,8 @@
 // ordered, on devices whose streams run side by side, too, is OrderProof's to say.
 
 #include "runtime/artifact/Faults.h"
-#include "runtime/artifact/Formula.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/OrderProof.h"
-#include "runtime/artifact/Ranges.h"
 #include "runtime/artifact/WrittenRanges.h"
 
 #include <map>
@@ -27,15 +25,6 @@ public:
 private:
   enum class State : uint8_t { Idle, Started, Done };
 
-  void verifySignature();
-  void verifyInputs();
-  bool isStored(const artifact::TensorType &known, const artifact::TensorType &type) const;
-  void verifyNormalization(const artifact::ProgramInput &input, const std::string &name);
-  bool isOfNormalize(uint32_t number) const;
-  void verifyResults();
-  void verifyFormulas(const std::set<std::string_view> &metrics);
-  std::optional<int64_t> rowsOf(uint32_t buffer) const;
-  void verifyTiling();
   void verifyCollectives();
   void verifyInstruction(uint32_t at, const artifact::Instruction &instruction);
   void verifyDispatch(const artifact::Dispatch &dispatch);
@@ -69,10 +58,7 @@ private:
   bool isSum(uint32_t buffer) const;
   /// A buffer in the arena of gradients that is no view.
   bool isBucket(uint32_t buffer) const;
-  bool isVisible(uint32_t buffer) const {
-    return buffer < buffers.size() && buffers[buffer].valid &&
-           (buffers[buffer].program < 0 || buffers[buffer].program == index);
-  }
+  bool isVisible(uint32_t buffer) const { return isVisibleIn(index, buffers, buffer); }
   bool isLiveHere(uint32_t buffer) const {
     return buffers[buffer].liveBegin <= position && position <= buffers[buffer].liveEnd;
   }
@@ -120,193 +106,6 @@ private:
   std::set<uint32_t> adding, dispatched; // kernels
   StepOrderProof order;
 };
-
-/// Rows of a tensor, nothing if it has no dimensions.
-std::optional<int64_t> ProgramVerifier::rowsOf(uint32_t buffer) const {
-  const auto *shape = root.buffers()->Get(buffer)->type()->shape();
-  return countOf(shape) > 0 ? std::optional(shape->Get(0)) : std::nullopt;
-}
-
-void ProgramVerifier::verifyInputs() {
-  std::set<std::string_view> names;
-  std::set<uint32_t> places;
-  for (uint32_t i = 0; i < countOf(program.inputs()); ++i) {
-    const artifact::ProgramInput *input = program.inputs()->Get(i);
-    std::string name = "input '" + input->name()->str() + "'";
-    if (!names.insert(input->name()->string_view()).second)
-      faultInSignature(name + " is defined twice");
-    if (!isVisible(input->buffer())) {
-      faultInSignature(name + " has no buffer");
-      continue;
-    }
-    if (!places.insert(input->buffer()).second)
-      faultInSignature(name + " has the buffer of another one");
-    const CheckedBuffer &buffer = buffers[input->buffer()];
-    if (buffer.liveBegin > 0)
-      faultInSignature(name + " does not live from the start");
-    if (root.arenas()->Get(buffer.arena)->kind() != artifact::ArenaKind::Inputs)
-      faultInSignature(name + " does not lie in the arena of inputs");
-    if (rowsOf(input->buffer()) != program.batch())
-      faultInSignature(name + " has no rows of its own for a batch of " +
-                       std::to_string(program.batch()));
-    for (uint32_t k = 0; k < countOf(root.inputs()); ++k) {
-      const artifact::InputSignature *known = root.inputs()->Get(k);
-      const artifact::TensorType *type = root.buffers()->Get(input->buffer())->type();
-      if (known->name()->string_view() == input->name()->string_view() &&
-          ((known->type()->dtype() != type->dtype() && !isStored(*known->type(), *type)) ||
-           countOf(known->type()->shape()) != countOf(type->shape())))
-        faultInSignature(name + " has another type than the model's input of that name");
-    }
-    if (input->shift() != -1 || input->scale() != -1)
-      verifyNormalization(*input, name);
-  }
-}
-
-/// True of what may be an f32 input as files hold it. Predictions take any file.
-bool ProgramVerifier::isStored(const artifact::TensorType &known,
-                               const artifact::TensorType &type) const {
-  return known.dtype() == artifact::DType::F32 &&
-         (type.dtype() == artifact::DType::U8 || type.dtype() == artifact::DType::U16) &&
-         program.name()->string_view() != "predict";
-}
-
-/// Two inputs of the program bring a number for each row and channel.
-void ProgramVerifier::verifyNormalization(const artifact::ProgramInput &input,
-                                          const std::string &name) {
-  auto shapeOf = [&](uint32_t buffer) { return root.buffers()->Get(buffer)->type()->shape(); };
-  auto inputs = static_cast<int64_t>(countOf(program.inputs()));
-  artifact::DType type = root.buffers()->Get(input.buffer())->type()->dtype();
-  const auto *shape = shapeOf(input.buffer());
-  bool good = (type == artifact::DType::U8 || type == artifact::DType::U16) && countOf(shape) > 1 &&
-              input.shift() != input.scale();
-  for (int64_t number : {int64_t{input.shift()}, int64_t{input.scale()}}) {
-    good = good && number >= 0 && number < inputs;
-    if (!good)
-      break;
-    const artifact::ProgramInput *factor = program.inputs()->Get(static_cast<uint32_t>(number));
-    good = isVisible(factor->buffer()) && factor->shift() == -1 &&
-           root.buffers()->Get(factor->buffer())->type()->dtype() == artifact::DType::F32 &&
-           countOf(shapeOf(factor->buffer())) == 2 &&
-           shapeOf(factor->buffer())->Get(1) == shape->Get(1);
-    for (uint32_t k = 0; k < countOf(root.inputs()); ++k)
-      good = good && root.inputs()->Get(k)->name()->string_view() != factor->name()->string_view();
-  }
-  if (!good)
-    faultInSignature(name + " has no shift and scale of its channels");
-}
-
-/// True of an input that is no image, but belongs to one.
-bool ProgramVerifier::isOfNormalize(uint32_t number) const {
-  auto own = static_cast<int32_t>(number);
-  for (uint32_t i = 0; i < countOf(program.inputs()); ++i)
-    if (const artifact::ProgramInput *input = program.inputs()->Get(i);
-        input->shift() == own || input->scale() == own)
-      return true;
-  return false;
-}
-
-void ProgramVerifier::verifyResults() {
-  std::set<std::string_view> outputs, metrics;
-  bool hasLoss = false;
-  for (uint32_t i = 0; i < countOf(program.results()); ++i) {
-    const artifact::Result *result = program.results()->Get(i);
-    std::string name = "result '" + result->name()->str() + "'";
-    if (result->kind() > artifact::ResultKind::MAX) {
-      faultInSignature(name + " has an unknown kind");
-      continue;
-    }
-    bool output = result->kind() == artifact::ResultKind::Output;
-    bool isLoss = result->kind() == artifact::ResultKind::Loss;
-    hasLoss |= isLoss;
-    if (!output && isLoss != (result->name()->string_view() == "loss"))
-      faultInSignature(name + (isLoss ? " is a loss" : " is none, but a loss's name"));
-    if (!output && !isLoss && !metrics.insert(result->name()->string_view()).second)
-      faultInSignature(name + " is defined twice");
-    if (countOf(result->buffers()) != (output ? 1u : 2u)) {
-      faultInSignature(name + " has the wrong number of buffers");
-      continue;
-    }
-    if (!ranges::finite.contains(result->weight()))
-      faultInSignature(name + " has a weight that is not finite");
-    if (output && !outputs.insert(result->name()->string_view()).second)
-      faultInSignature(name + " is defined twice");
-    for (uint32_t buffer : *result->buffers())
-      if (!isVisible(buffer))
-        faultInSignature(name + " has no buffer");
-      else if (uint64_t{buffers[buffer].liveEnd} + 1 < countOf(program.instructions()))
-        faultInSignature(name + " does not live to the end");
-      else if (output && rowsOf(buffer) != program.batch())
-        faultInSignature(name + " has no rows of its own for a batch of " +
-                         std::to_string(program.batch()));
-      else if (!output && (buffers[buffer].elements != 1 ||
-                           root.buffers()->Get(buffer)->type()->dtype() != artifact::DType::F32))
-        faultInSignature(name + " is not a pair of f32 scalars");
-  }
-  if (program.name()->string_view() != "predict" && !hasLoss)
-    faultInSignature("has no loss, which training watches");
-  verifyFormulas(metrics);
-}
-
-/// A formula is one of metrics of the program, and none itself.
-void ProgramVerifier::verifyFormulas(const std::set<std::string_view> &metrics) {
-  std::set<std::string_view> names;
-  for (uint32_t i = 0; i < countOf(program.formulas()); ++i) {
-    const artifact::Formula *formula = program.formulas()->Get(i);
-    std::string name = formula->name()->str(), what = "formula '" + name + "'";
-    if (name == "loss" || metrics.contains(name) ||
-        !names.insert(formula->name()->string_view()).second)
-      faultInSignature(what + " has the name of another result");
-    if (formula->means() < 1 || formula->means() > Formula::maxMeans) {
-      faultInSignature(what + " has no means, or too many");
-      continue;
-    }
-    if (!Formula::parse(formula->expression()->string_view(), formula->means()))
-      faultInSignature(what + " cannot be evaluated");
-    for (uint32_t mean = 0; mean < formula->means(); ++mean)
-      if (!metrics.contains(name + "." + std::to_string(mean)))
-        faultInSignature(what + " lacks its mean " + std::to_string(mean));
-  }
-}
-
-void ProgramVerifier::verifySignature() {
-  if (program.batch() < 1)
-    faultInSignature("batch 0");
-  if (countOf(program.instructions()) == 0)
-    faultInSignature("has no instructions");
-  verifyInputs();
-  verifyResults();
-}
-
-/// Tiles of all inputs lie alike, and every one begins with a whole element of every output.
-void ProgramVerifier::verifyTiling() {
-  const artifact::Tiling *tiling = program.tiling();
-  if (!tiling)
-    return;
-  constexpr int64_t most = int64_t{1} << 31;
-  uint32_t spatial = countOf(tiling->alignment());
-  bool good = spatial > 0 && countOf(tiling->overlap()) == spatial && countOf(program.inputs()) > 0;
-  auto extent = [&](uint32_t buffer, uint32_t dim) -> uint64_t {
-    const auto *shape = isVisible(buffer) ? root.buffers()->Get(buffer)->type()->shape() : nullptr;
-    // All but the spatial dimensions: the batch and perhaps channels.
-    uint32_t leading = countOf(shape) - std::min(countOf(shape), spatial);
-    int64_t found = leading == 1 || leading == 2 ? shape->Get(dim + leading) : 0;
-    good = good && found > 0 && found < most;
-    return good ? static_cast<uint64_t>(found) : 1;
-  };
-  for (uint32_t dim = 0; good && dim < spatial; ++dim) {
-    uint64_t alignment = tiling->alignment()->Get(dim), overlap = tiling->overlap()->Get(dim);
-    good = alignment > 0 && alignment < most && overlap < most && overlap % alignment == 0;
-    uint64_t tile = extent(program.inputs()->Get(0)->buffer(), dim);
-    for (uint32_t i = 1; i < countOf(program.inputs()); ++i)
-      if (!isOfNormalize(i))
-        good = extent(program.inputs()->Get(i)->buffer(), dim) == tile && good;
-    for (uint32_t i = 0; i < countOf(program.results()); ++i)
-      if (const auto *buffers = program.results()->Get(i)->buffers(); countOf(buffers) == 1)
-        good = alignment * extent(buffers->Get(0), dim) % tile == 0 && good;
-  }
-  if (!good)
-    faultInSignature("has a tiling that does not fit its inputs and outputs");
-}
 
 void ProgramVerifier::verifyCollectives() {
   collectives.resize(countOf(program.collectives()));
@@ -682,8 +481,7 @@ void ProgramVerifier::verifyInstruction(uint32_t at, const artifact::Instruction
 }
 
 void ProgramVerifier::run() {
-  verifySignature();
-  verifyTiling();
+  verifySignature(root, buffers, static_cast<uint32_t>(index), faults);
   verifyCollectives();
   findHostValues();
   findPadding();

@@ -6,11 +6,11 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
+#include "runtime/data/SourcePairs.h"
 #include "runtime/data/steps/StoredInputs.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
 namespace dlc::rt {
@@ -178,67 +178,18 @@ Use Dataset::useIn(const Augmentation &augmentation) const {
   return anySize ? Use::PredictionInTiles : Use::Prediction;
 }
 
-/// Two directories of samples pair by what their images are called.
-static void checkPair(const Source &a, const Source &b) {
-  const std::vector<std::string> &left = a.sampleNames(), &right = b.sampleNames();
-  auto requireAll = [](const Source &having, const Source &lacking) {
-    const std::vector<std::string> &some = having.sampleNames(), &others = lacking.sampleNames();
-    for (size_t i = 0; i < some.size(); ++i)
-      if (!std::binary_search(others.begin(), others.end(), some[i]))
-        throw Error(ErrorCode::BadInput, "'" + having.path() + "' has " + some[i] + " for " +
-                                             having.name() + ", but '" + lacking.path() +
-                                             "' has no image named " + some[i] + " or " + some[i] +
-                                             "_" + lacking.name() + " for " + lacking.name() +
-                                             ": add it, or take the other away");
-  };
-  bool haveImages = a.classes().empty() && b.classes().empty();
-  if (!left.empty() && !right.empty()) {
-    if (haveImages && a.fileOf(0).path == b.fileOf(0).path)
-      throw Error(ErrorCode::BadInput, "'" + a.fileOf(0).path + "' would be read for " + a.name() +
-                                           " and for " + b.name() + ": name the images of " +
-                                           b.name() + " x_" + b.name() +
-                                           ", or give them a directory of their own");
-    requireAll(a, b);
-    requireAll(b, a);
-  }
-  if (a.samples() != b.samples())
-    throw Error(ErrorCode::BadInput, "'" + a.path() + "' has " + std::to_string(a.samples()) +
-                                         " samples, '" + b.path() + "' has " +
-                                         std::to_string(b.samples()));
-}
-
-/// Names that pair by mistake show in the first ones.
-void Dataset::notePairs(const Source &one, const Source &other) {
-  auto fileName = [](const Source &source, int64_t sample) {
-    return std::filesystem::path(source.fileOf(sample).path).filename().string();
-  };
-  std::string text;
-  for (int64_t i = 0; i < std::min<int64_t>(one.samples(), 3); ++i)
-    text += (i ? ", " : "") + fileName(one, i) + " with " + fileName(other, i);
-  remarks.push_back(one.name() + " and " + other.name() + " pair " + text +
-                    (one.samples() > 3 ? ", ..." : ""));
-}
-
-static std::string textOf(const std::vector<std::string> &classes) {
-  std::string text;
-  for (size_t i = 0; i < std::min<size_t>(classes.size(), 10); ++i)
-    text += (i ? ", " : "") + std::to_string(i) + " " + printable(classes[i]);
-  return text + (classes.size() > 10 ? ", ..." : "");
-}
-
 void Dataset::pairSources() {
   const Source *first = nullptr;
   for (const auto &[value, source] : sources) {
     if (first) {
-      checkPair(*first, source);
+      requirePair(*first, source);
       bool havePairs = !first->sampleNames().empty() && !source.sampleNames().empty() &&
                        first->classes().empty() && source.classes().empty();
       if (havePairs && !isPrediction)
-        notePairs(*first, source);
+        remarks.push_back(noteOnPairs(*first, source));
     }
     if (!source.classes().empty())
-      remarks.push_back(source.name() + " numbers the folders of '" + source.path() +
-                        "': " + textOf(source.classes()));
+      remarks.push_back(noteOnClasses(source));
     first = first ? first : &source;
   }
   count = first ? first->samples() : 0;
@@ -409,28 +360,10 @@ bool Dataset::haveShapes(const std::vector<InputSpec> &wanted) const {
   return true;
 }
 
-/// Throws if files hold other elements than the artifact was compiled for.
-static void requireType(const InputSpec &spec, const Source &source) {
-  bool isWord = spec.stored == artifact::DType::U16;
-  for (int64_t sample : source.firstSamples()) {
-    const ArrayHeader &file = source.fileOf(sample);
-    bool isByte = file.type == ElementType::U8 || file.type == ElementType::Bool;
-    if (isByte || (isWord && file.type == ElementType::U16))
-      continue;
-    std::string type(nameOf(file.type)), option = "--source " + source.name();
-    throw Error(
-        ErrorCode::BadInput,
-        "'" + file.path + "' holds " + type + " elements, but the artifact takes " + source.name() +
-            " as " + (isWord ? "u16" : "u8") + ": compile it " +
-            (file.type == ElementType::U16 ? "with " + option + "=" + type : "without " + option));
-  }
-}
-
 void Dataset::checkInput(const InputSpec &spec, size_t value, const Source &source) const {
   for (int64_t sample : source.firstSamples())
     checkShape(spec, value, source, sample);
-  if (spec.stored)
-    requireType(spec, source);
+  requireElements(spec, source);
   if (spec.dtype != artifact::DType::F32 && !isInteger(source.type()))
     throw Error(ErrorCode::BadInput,
                 "'" + source.path() + "' holds " + std::string(nameOf(source.type())) +

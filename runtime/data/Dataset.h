@@ -101,7 +101,6 @@ private:
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   void openSource(size_t value, const std::string &path, const SourceUse &use);
   void pairSources();
-  void notePairs(const Source &one, const Source &other);
   /// Shapes by value, if known.
   using Shapes = std::vector<std::optional<Extents>>;
   Shapes shapesBehindSteps(Shapes shapes, Use use) const;

@@ -100,4 +100,22 @@ void requireValues(const InputSpec &spec, std::span<const float> values,
     refuseValue(spec, place(), *wrong);
 }
 
+void requireElements(const InputSpec &spec, const Source &source) {
+  if (!spec.stored)
+    return;
+  bool isWord = spec.stored == artifact::DType::U16;
+  for (int64_t sample : source.firstSamples()) {
+    const ArrayHeader &file = source.fileOf(sample);
+    bool isByte = file.type == ElementType::U8 || file.type == ElementType::Bool;
+    if (isByte || (isWord && file.type == ElementType::U16))
+      continue;
+    std::string type(nameOf(file.type)), option = "--source " + source.name();
+    throw Error(
+        ErrorCode::BadInput,
+        "'" + file.path + "' holds " + type + " elements, but the artifact takes " + source.name() +
+            " as " + (isWord ? "u16" : "u8") + ": compile it " +
+            (file.type == ElementType::U16 ? "with " + option + "=" + type : "without " + option));
+  }
+}
+
 } // namespace dlc::rt

@@ -47,4 +47,7 @@ void dropMissingAxis(const InputSpec &spec, std::vector<int64_t> &sample);
 void requireValues(const InputSpec &spec, std::span<const float> values,
                    const std::function<std::string()> &place);
 
+/// Throws Error(BadInput) if files of the source hold other elements than the program takes.
+void requireElements(const InputSpec &spec, const Source &source);
+
 } // namespace dlc::rt
