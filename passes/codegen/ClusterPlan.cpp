@@ -491,7 +491,8 @@ static LogicalResult verifyDepthwise(Operation *op) {
                            "filter of its own");
   auto grad = dyn_cast<nn::ConvGradFilterOp>(op);
   if (!grad)
-    return verifyWindows(op, op->getResult(0));
+    return failed(verifyWindows(op, op->getOperand(0))) ? failure()
+                                                        : verifyWindows(op, op->getResult(0));
   rt::Layout layout = nn::layoutOf(nn::tensorType(grad.getDy()));
   if (!layout.blocks.empty() || layout.order.back() != 1)
     return op->emitOpError("adds up along other dimensions than the innermost of ")

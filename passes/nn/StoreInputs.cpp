@@ -1,6 +1,7 @@
 // dlc-store-inputs: inputs of @train and @eval come as the files of their sources hold them.
 
 #include "dialects/NN/Elementwise.h"
+#include "dialects/NN/InputRange.h"
 #include "passes/Passes.h"
 #include "passes/nn/BlockTables.h"
 #include "runtime/data/steps/StoredInputs.h"
@@ -21,10 +22,6 @@ namespace dlc {
 } // namespace dlc
 
 namespace {
-/// True if a dimension of the type is the channels of a sample, [channels, spatial...], whichever
-/// axes the files have. Of maps without channels it could be a spatial one.
-bool hasChannels(RankedTensorType type) { return type.getRank() != 1 && type.getRank() != 3; }
-
 /// Takes an input as its source holds it.
 class InputRewriter {
 public:
@@ -84,7 +81,9 @@ private:
       if (source.empty() || width == 0)
         return model.emitError("source '")
                << entry << "' is not NAME=u8 or NAME=u16, what its files hold";
-      types[source.str()] = IntegerType::get(&getContext(), width, IntegerType::Unsigned);
+      auto type = IntegerType::get(&getContext(), width, IntegerType::Unsigned);
+      if (!types.try_emplace(source.str(), type).second)
+        return model.emitError("source '") << source << "' is given twice";
     }
     return success();
   }
@@ -96,33 +95,59 @@ private:
     if (!origins)
       return model.emitError(reason);
     std::set<std::string> known;
-    for (auto program : model.getBody().getOps<ProgramOp>())
-      for (unsigned i = 0, inputs = program.getNumArguments(); i < inputs; ++i) {
-        rt::InputOrigin origin = rt::originOf(*origins, program.getInputName(i).str());
-        known.insert(origin.source);
-        if (program.getSymName() != "predict" && types.contains(origin.source))
-          store(program, i, origin);
-      }
+    std::set<rt::StepPlace> onHost; // steps that some input still needs there
+    auto forInputs = [&](auto body) {
+      for (auto program : model.getBody().getOps<ProgramOp>())
+        for (unsigned i = 0, inputs = program.getNumArguments(); i < inputs; ++i)
+          body(program, i, rt::originOf(*origins, program.getInputName(i).str()));
+    };
+    forInputs([&](ProgramOp program, unsigned index, const rt::InputOrigin &origin) {
+      known.insert(origin.source);
+      if (program.getSymName() != "predict" && origin.normalize &&
+          !canStore(program, index, origin))
+        onHost.insert(*origin.normalize);
+    });
     for (const auto &[source, type] : types)
       if (!known.contains(source))
         return model.emitError("no input is from source '")
                << source << "'; the model reads " << llvm::join(known, ", ");
-    model->setAttr("sources", StringAttr::get(&getContext(), sources));
+    forInputs([&](ProgramOp program, unsigned index, const rt::InputOrigin &origin) {
+      bool isShared = origin.normalize && onHost.contains(*origin.normalize);
+      if (program.getSymName() != "predict" && types.contains(origin.source))
+        store(program, index, origin, canStore(program, index, origin) && !isShared);
+    });
+    std::vector<std::string> given;
+    for (const auto &[source, type] : types)
+      given.push_back(source + "=u" + std::to_string(type.getIntOrFloatBitWidth()));
+    model->setAttr("sources", StringAttr::get(&getContext(), llvm::join(given, ",")));
     return success();
   }
 
-  /// An input stays as it is where values of files are not all that it depends on.
-  void store(ProgramOp program, unsigned index, const rt::InputOrigin &origin) {
+  /// True if an input is all that its files hold, or is so already.
+  bool canStore(ProgramOp program, unsigned index, const rt::InputOrigin &origin) const {
     auto type = tensorType(program.getArgument(index));
-    if (!type.getElementType().isF32())
+    bool isNumber = type.getElementType().isF32() && !mayBeClass(program, index);
+    return type.getElementType().isUnsignedInteger() ||
+           (isNumber && types.contains(origin.source) && origin.isStored &&
+            (!origin.normalize || type.getRank() > 1));
+  }
+
+  /// A number for each sample, which loss or metric look at, may be that of a folder.
+  static bool mayBeClass(ProgramOp program, unsigned index) {
+    return tensorType(program.getArgument(index)).getRank() <= 2 &&
+           program.getArgAttr(index, inputRange);
+  }
+
+  void store(ProgramOp program, unsigned index, const rt::InputOrigin &origin, bool isStored) {
+    if (!tensorType(program.getArgument(index)).getElementType().isF32() ||
+        mayBeClass(program, index))
       return;
-    if (!origin.isStored || (origin.normalize && !hasChannels(type))) {
-      if (program.getSymName() == "train")
-        program.emitWarning("input '") << program.getInputName(index) << "' stays f32, since steps "
-                                       << "of the data block compute it on the host";
-      return;
-    }
-    InputRewriter(program, index).rewrite(types.at(origin.source), origin.normalize.has_value());
+    if (isStored)
+      InputRewriter(program, index).rewrite(types.at(origin.source), origin.normalize.has_value());
+    else if (program.getSymName() == "train")
+      program.emitWarning("input '") << program.getInputName(index)
+                                     << "' stays f32, since the host computes it, or its normalize "
+                                        "for another input";
   }
 
   std::map<std::string, Type> types; // by source

@@ -7,6 +7,7 @@
 #include "passes/planning/OverlapSimulator.h"
 #include "passes/planning/PlanningTarget.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <charconv>
@@ -67,6 +68,11 @@ std::optional<std::string> canonical(MLIRContext *context, const GivenOption &gi
                                      std::string &error) {
   if (given.name == "link")
     return textOf(*Link::parse(given.value));
+  if (given.name == "source") { // in any order
+    SmallVector<StringRef> sources = llvm::to_vector(llvm::split(StringRef(given.value), ','));
+    llvm::sort(sources);
+    return llvm::join(sources, ",");
+  }
   if (given.name != "target")
     return given.value;
   std::shared_ptr<rt::KernelPlanner> planner = openPlanner(context, given.value, 1, error);

@@ -67,10 +67,12 @@ bool Dataset::addRestoration(const artifact::DataChainT &chain) {
 void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
   for (const auto &source : pipeline.sources)
     valueOf(source->name);
-  for (const auto &from : pipeline.chains) {
+  for (size_t number = 0; number < pipeline.chains.size(); ++number) {
+    const auto &from = pipeline.chains[number];
     if (addRestoration(*from))
       continue;
     Chain &chain = chains.emplace_back();
+    chain.number = number;
     for (const std::string &name : from->inputs)
       chain.inputs.push_back(valueOf(name));
     for (const std::string &name : from->outputs)
@@ -91,24 +93,24 @@ void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
 
 /// Notes which steps the program has in place of the data block.
 void Dataset::leaveNormalize(const artifact::DataPipelineT &pipeline) {
-  if (std::ranges::none_of(specs, [](const InputSpec &spec) { return spec.stored.has_value(); }))
-    return;
   InputOrigins origins = inputOrigins(pipeline);
+  auto isLeft = [&](StepPlace place) -> std::vector<bool>::reference {
+    return std::ranges::find(chains, place.chain, &Chain::number)->isLeft[place.step];
+  };
   for (const InputSpec &spec : specs) {
-    if (!spec.stored)
-      continue;
     InputOrigin origin = originOf(origins, spec.name);
-    if (!origin.isStored || origin.normalize.has_value() != spec.shift.has_value())
+    if (spec.stored && (!origin.isStored || origin.normalize.has_value() != spec.shift.has_value()))
       throw Error(ErrorCode::Artifact, "the program takes input " + spec.name +
                                            " as its files hold it, but the data block computes it");
-    if (!origin.normalize)
-      continue;
-    auto before = pipeline.chains.begin() + static_cast<ptrdiff_t>(origin.normalize->chain);
-    auto restorations = std::count_if(pipeline.chains.begin(), before,
-                                      [](const auto &chain) { return isRestoration(*chain); });
-    chains[origin.normalize->chain - static_cast<size_t>(restorations)]
-        .isLeft[origin.normalize->step] = true;
+    if (spec.shift)
+      isLeft(*origin.normalize) = true;
   }
+  for (const InputSpec &spec : specs)
+    if (InputOrigin origin = originOf(origins, spec.name);
+        !spec.stored && origin.normalize && isLeft(*origin.normalize))
+      throw Error(ErrorCode::Artifact, "input " + spec.name +
+                                           " is normalised neither by the data "
+                                           "block nor by the program");
 }
 
 std::vector<size_t> Dataset::sourceValues() const {
@@ -123,11 +125,13 @@ std::vector<size_t> Dataset::sourceValues() const {
 std::vector<bool> Dataset::reachedFrom(size_t source) const {
   std::vector<bool> reached(names.size(), false);
   reached[source] = true;
-  for (const Chain &chain : chains)
+  for (const Chain &chain : chains) {
+    const std::vector<bool> before = reached;
     for (size_t i = 0; i < chain.outputs.size(); ++i)
       if (size_t input = chain.inputs[std::min(i, chain.inputs.size() - 1)];
           input != chain.outputs[i])
-        reached[chain.outputs[i]] = reached[input];
+        reached[chain.outputs[i]] = before[input];
+  }
   return reached;
 }
 
@@ -569,8 +573,8 @@ std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augm
     Sample &input = inputs.emplace_back(std::move(values[static_cast<size_t>(value)]));
     if (spec.isOfNormalize)
       continue;
+    requireValues(spec, input, [&] { return placeBehindSteps(spec, index); });
     dropMissingAxis(spec, input.shape);
-    requireValues(spec, input.values, [&] { return placeBehindSteps(spec, index); });
   }
   addNormalizations(inputs);
   return inputs;
@@ -582,6 +586,8 @@ void Dataset::addNormalizations(std::vector<Sample> &inputs) const {
     if (const InputSpec &spec = specs[i]; spec.shift) {
       const std::optional<Normalization> &left = inputs[i].normalization;
       int64_t channels = specs[*spec.shift].shape[1];
+      if (!left)
+        throw Error(ErrorCode::Artifact, "nothing normalises input " + spec.name);
       auto [shift, scale] = left->perChannel(static_cast<size_t>(channels));
       inputs[*spec.shift] = {{channels}, std::move(shift)};
       inputs[*spec.scale] = {{channels}, std::move(scale)};

@@ -87,6 +87,7 @@ public:
 
 private:
   struct Chain {
+    size_t number = 0;                   // in the data block
     std::vector<size_t> inputs, outputs; // values
     std::vector<DataStep> steps;
     std::vector<uint32_t> streams; // random stream of each step

@@ -82,8 +82,8 @@ static void requireSumsOfOne(const InputSpec &spec, std::span<const float> value
   }
 }
 
-void requireValues(const InputSpec &spec, std::span<const float> values,
-                   const std::function<std::string()> &place) {
+static void requireFinal(const InputSpec &spec, std::span<const float> values,
+                         const std::function<std::string()> &place) {
   ValueRange range = takenBy(spec);
   auto low = static_cast<float>(range.low), high = static_cast<float>(range.high);
   bool good = true;
@@ -98,6 +98,15 @@ void requireValues(const InputSpec &spec, std::span<const float> values,
   });
   if (wrong != values.end())
     refuseValue(spec, place(), *wrong);
+}
+
+void requireValues(const InputSpec &spec, const Sample &sample,
+                   const std::function<std::string()> &place) {
+  if (!sample.normalization || !(spec.range || spec.sumsToOne))
+    return requireFinal(spec, sample.values, place);
+  Sample normalized = sample;
+  sample.normalization->apply(normalized);
+  requireFinal(spec, normalized.values, place);
 }
 
 void requireElements(const InputSpec &spec, const Source &source) {

@@ -41,10 +41,10 @@ void dropMissingAxis(const InputSpec &spec, std::vector<int64_t> &sample);
 [[noreturn]] void refuseValue(const InputSpec &spec, const std::string &place, double value,
                               const std::string &beside = "");
 
-/// Throws Error(BadInput) if the input does not take a sample's values, [channels, ...]: if one is
-/// not in its type and range, or shares of a whole do not sum to 1. `place` says where they are
-/// from.
-void requireValues(const InputSpec &spec, std::span<const float> values,
+/// Throws Error(BadInput) if the input does not take a sample's values, [channels, ...], normalized
+/// where that is left to the program: if one is not in its type and range, or shares of a whole do
+/// not sum to 1. `place` says where they are from.
+void requireValues(const InputSpec &spec, const Sample &sample,
                    const std::function<std::string()> &place);
 
 /// Throws Error(BadInput) if files of the source hold other elements than the program takes.

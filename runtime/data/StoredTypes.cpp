@@ -11,7 +11,8 @@ namespace dlc::rt {
 
 /// The images of a directory are of one type.
 static std::string firstFile(const std::string &path, const ImageRule &rule) {
-  if (!std::filesystem::is_directory(path))
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored))
     return path;
   std::map<std::string, std::string> images = imageFiles(path, rule);
   return images.empty() ? path : images.begin()->second;

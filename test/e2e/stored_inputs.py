@@ -92,14 +92,18 @@ def test_gpus_take_what_files_hold():
     at.mkdir()
     data = digits(at)
     bytes_of = {}
-    for name, given in ("found", []), ("given", ["--source=label=u8"]):
+    planned = at / "planned.mlir" # where it is decided
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--target=cuda:h200", "--emit=schedule", "-o", planned)
+    model = [MODELS / "mnist_cnn.dl", "--set", "batch=8"]
+    for name, given in ("found", model), ("given", [*model, "--source=label=u8"]), ("decided", [planned]):
         cache = at / name
-        run("dlc-run", "train", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "--set", "batch=8", *given, *data, "--steps", 1, "--run", at / "run",
+        run("dlc-run", "train", *given, "--target=cuda:h200", *data, "--steps", 1, "--run", at / "run",
             expect=1, env={**os.environ, "XDG_CACHE_HOME": str(cache)})
         artifact = next((cache / "dlc").glob("*.dlx"))
         bytes_of[name] = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["input_bytes"]
     # Of each row a mean and a scale, too.
-    check(bytes_of == {"found": 8 * (784 + 4 + 8), "given": 8 * (4 * 784 + 4)}, f"{bytes_of}")
+    plain = 8 * (4 * 784 + 4)
+    check(bytes_of == {"found": 8 * (784 + 4 + 8), "given": plain, "decided": plain}, f"{bytes_of}")
 
 
 def main():

@@ -5,6 +5,7 @@
 #include "runtime/core/HostFeatures.h"
 #include "tools/dlc-run/Process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,11 @@ bool isModel(const std::string &file) {
 
 bool isForGpu(const rt::Artifact &artifact) {
   return artifact->target()->name()->string_view().starts_with("cuda:");
+}
+
+bool isForGpu(const std::vector<std::string> &options) {
+  return std::ranges::any_of(
+      options, [](const std::string &option) { return option.starts_with("--target=cuda:"); });
 }
 
 static std::string contentOf(const fs::path &path) {

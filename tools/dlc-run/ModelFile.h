@@ -18,6 +18,8 @@ bool isModel(const std::string &file);
 
 /// True for an artifact whose programs run on a GPU.
 bool isForGpu(const rt::Artifact &artifact);
+/// The same of options for the compiler.
+bool isForGpu(const std::vector<std::string> &options);
 
 struct CompiledModel {
   std::string artifact; // empty if the compiler failed; it has said why

@@ -70,9 +70,7 @@ std::optional<std::string> Sweeper::artifactOf(std::optional<int64_t> batch) {
 bool Sweeper::isForGpu() const {
   if (!isModel(command.file))
     return run::isForGpu(rt::Artifact(command.file));
-  return std::ranges::any_of(command.compileOptions, [](const std::string &option) {
-    return option.starts_with("--target=cuda:");
-  });
+  return run::isForGpu(command.compileOptions);
 }
 
 /// What is checked before anything is measured; false if the compiler failed.

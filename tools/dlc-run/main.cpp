@@ -26,14 +26,14 @@ static std::vector<std::string> rankArguments(int argc, char **argv, const std::
   return arguments;
 }
 
-/// Those given, and for GPUs, which data reach by a bus, what the files hold.
+/// Those given, and for GPUs, which data reach by a bus, what the files hold. Text of a later stage
+/// than .dl may have decided that.
 static std::vector<std::string> compileOptions(const run::Command &command) {
   std::vector<std::string> options = command.compileOptions;
-  auto isGiven = [&](const std::string &begin) {
-    return std::ranges::any_of(
-        options, [&](const std::string &option) { return option.starts_with(begin); });
-  };
-  if (command.verb == run::Verb::Train && isGiven("--target=cuda:") && !isGiven("--source="))
+  bool isDecided = std::ranges::any_of(
+      options, [](const std::string &option) { return option.starts_with("--source="); });
+  if (command.verb == run::Verb::Train && command.file.ends_with(".dl") && !isDecided &&
+      run::isForGpu(options))
     for (const std::string &type : rt::storedTypes(command.train.data, command.train.validation))
       options.push_back("--source=" + type);
   return options;

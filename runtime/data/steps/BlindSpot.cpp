@@ -243,6 +243,7 @@ std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, const Sample &sample
   std::array<Sample, 3> result = {sample, sample, sample};
   Sample &image = result[0], &mask = result[2];
   mask.isCategorical = true;
+  mask.normalization.reset();
   std::fill(mask.values.begin(), mask.values.end(), 0.0f);
   auto channels = static_cast<size_t>(sample.shape[0]);
   size_t each = sample.values.size() / channels;

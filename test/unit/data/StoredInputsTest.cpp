@@ -140,6 +140,48 @@ TEST_F(StoredDatasetTest, TheProgramHasTheHostsBits) {
   }
 }
 
+TEST_F(StoredDatasetTest, LossesLookAtWhatTheProgramMakesOfElements) {
+  pipeline.chains[0]->steps.clear();
+  pipeline.chains[0]->steps.push_back(
+      makeCall("normalize", {floats("mean", {0}), floats("std", {255})}));
+  std::vector<InputSpec> specs = stored(DType::U8);
+  specs[0].range = ValueRange{0, 1};
+  EXPECT_EQ(open(specs).sample(0, {})[0].values[0], 9);
+  pipeline.chains[0]->steps[0] = makeCall("normalize", {floats("mean", {0}), floats("std", {8})});
+  std::string message = errorOf([&] { open(specs).sample(0, {}); });
+  EXPECT_NE(message.find("has the value 1.125"), std::string::npos) << message;
+}
+
+TEST_F(StoredDatasetTest, WhatSharesANormalizeIsNormalizedToo) {
+  pipeline.chains.clear();
+  add(pipeline, {"image", "clean"}, {"image", "clean"}, perImage());
+  auto openBoth = [&](bool areStored) {
+    std::vector<InputSpec> specs = stored(DType::U8);
+    specs.push_back(plain());
+    specs[3].name = "clean";
+    if (areStored) {
+      specs[3].stored = DType::U8;
+      specs[3].shift = 4;
+      specs[3].scale = 5;
+      specs.push_back(specs[1]), specs.push_back(specs[2]);
+    }
+    return Dataset(pipeline, specs, {"image", "clean"}, {{"image", path}, {"clean", path}});
+  };
+  EXPECT_EQ(errorOf([&] { openBoth(false); }),
+            "input clean is normalised neither by the data block nor by the program");
+  std::vector<Sample> both = openBoth(true).sample(1, {});
+  EXPECT_EQ(both[1].values, both[4].values);
+  EXPECT_EQ(both[2].values, both[5].values);
+}
+
+TEST_F(StoredDatasetTest, ArraysMayChangeTheirNames) {
+  pipeline.chains.clear();
+  add(pipeline, {"image", "clean"}, {"clean", "image"}, perImage());
+  Dataset dataset(pipeline, stored(DType::U8), {"image", "clean"},
+                  {{"image", directory / "missing.npy"}, {"clean", path}});
+  EXPECT_EQ(dataset.sample(0, {})[0].values[0], 9);
+}
+
 TEST_F(StoredDatasetTest, FilesOfAnotherTypeAreRefused) {
   EXPECT_EQ(open(stored(DType::U16)).samples(), 3); // which holds bytes
   std::vector<uint16_t> words(3 * 2 * 4 * 4, 300);
