@@ -85,11 +85,14 @@ public:
     return done;
   }
 
-  bool hasCome(int peer, int tag) override {
+  std::optional<int> senderOf(int tag) override {
     std::scoped_lock lock(world->mutex);
     deliver();
-    auto mail = world->mail.find({peer, rank(), tag});
-    return mail != world->mail.end() && !mail->second.empty();
+    for (int peer = 0; peer < size(); ++peer)
+      if (auto mail = world->mail.find({peer, rank(), tag});
+          mail != world->mail.end() && !mail->second.empty())
+        return peer;
+    return {};
   }
 
   std::shared_ptr<Mapping> createSegment(size_t bytes, std::string &name) override {

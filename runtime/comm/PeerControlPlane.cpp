@@ -62,11 +62,16 @@ void PeerControlPlane::giveUp(Standing standing,
       least = std::min(least, *started);
       most = std::max(most, *started);
     }
-  bool someAreBehind = least < most || least == standing.completed;
-  Lateness late{{}, someAreBehind ? "has not started it" : "does not answer"};
-  for (int r = 0; r < size(); ++r)
+  bool someAreBehind = least < most || least == standing.completed, someAreSilent = false;
+  Lateness late;
+  for (int r = 0; r < size(); ++r) {
     if (!all[r] || (someAreBehind && *all[r] == least))
       late.ranks.push_back(r);
+    someAreSilent |= !all[r];
+  }
+  late.failing = !someAreBehind  ? "does not answer"
+                 : someAreSilent ? "has not started it or does not answer"
+                                 : "has not started it";
   throw watch.timeout(late, nameOf(someAreBehind ? least : least - 1), timeout());
 }
 

@@ -12,7 +12,8 @@
 
 namespace dlc::rt {
 
-/// The ranks that an operation waits for and what they have not done, e.g. "has not started it".
+/// The ranks that an operation waits for and what they have not done, e.g. "has not started it"; no
+/// rank, where all have done their part.
 struct Lateness {
   std::vector<int> ranks;
   std::string failing;
@@ -29,7 +30,7 @@ public:
   /// Throws Error(Peer) if the run has failed or an awaited rank of this host is gone for good.
   void check(const Lateness &late, const std::string &doing);
 
-  /// If no rank is late, what is between them is.
+  /// The error that names the late ranks; without any, the network is held up.
   Error timeout(const Lateness &late, const std::string &doing, double seconds) const;
 
 private:

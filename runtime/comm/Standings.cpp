@@ -7,12 +7,7 @@
 
 namespace dlc::rt {
 
-bool Standings::isAsked() {
-  bool isAsked = false;
-  for (int peer = 0; peer < transport.size(); ++peer)
-    isAsked = isAsked || (peer != transport.rank() && transport.hasCome(peer, tags::standing));
-  return isAsked;
-}
+bool Standings::isAsked() { return transport.senderOf(tags::standing).has_value(); }
 
 void Standings::tell(uint64_t started) {
   if (told)
@@ -32,15 +27,13 @@ std::vector<std::optional<uint64_t>> Standings::exchange(uint64_t started, doubl
     return std::ranges::all_of(all, [](const auto &each) { return each.has_value(); });
   };
   while (!areAllThere() && !patience.expired()) {
-    for (int peer = 0; peer < transport.size(); ++peer) {
-      if (all[peer] || !transport.hasCome(peer, tags::standing))
-        continue;
+    while (std::optional<int> peer = transport.senderOf(tags::standing)) {
       uint64_t heard = 0;
       Transport::Request request =
-          transport.receive(peer, tags::standing, std::as_writable_bytes(std::span(&heard, 1)));
+          transport.receive(*peer, tags::standing, std::as_writable_bytes(std::span(&heard, 1)));
       while (!transport.test(request))
         continue; // it has come
-      all[peer] = heard;
+      all[*peer] = heard;
     }
     sends.takeAll(transport);
     patience.pause();

@@ -121,10 +121,13 @@ bool TcpTransport::test(Request request) {
   return true;
 }
 
-bool TcpTransport::hasCome(int peer, int tag) {
+std::optional<int> TcpTransport::senderOf(int tag) {
   progress();
-  auto held = peers[peer].held.find(tag);
-  return held != peers[peer].held.end() && !held->second.empty();
+  for (size_t peer = 0; peer < peers.size(); ++peer)
+    if (auto held = peers[peer].held.find(tag);
+        held != peers[peer].held.end() && !held->second.empty())
+      return static_cast<int>(peer);
+  return {};
 }
 
 //===- Messages -------------------------------------------------------------------------------===//

@@ -27,7 +27,7 @@ public:
   Request send(int peer, int tag, std::span<const std::byte> data) override;
   Request receive(int peer, int tag, std::span<std::byte> data) override;
   bool test(Request request) override;
-  bool hasCome(int peer, int tag) override;
+  std::optional<int> senderOf(int tag) override;
 
   void checkRun() override;
   void abort(const std::string &reason) noexcept override;

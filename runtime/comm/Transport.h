@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,9 +37,9 @@ public:
   /// Moves messages on without blocking; true when this one is complete, and the request is then
   /// gone.
   virtual bool test(Request request) = 0;
-  /// True if a message of this tag has come from the peer that was not asked for yet. Moves
-  /// messages on.
-  virtual bool hasCome(int peer, int tag) = 0;
+  /// A peer of which a message with this tag has come that was not asked for yet. Moves messages
+  /// on.
+  virtual std::optional<int> senderOf(int tag) = 0;
   /// Grows whenever test has moved a part of a message to its end: then there may be more to move.
   uint64_t moved() const { return movedParts; }
 

@@ -152,11 +152,12 @@ bool MpiTransport::test(Request request) {
   return true;
 }
 
-bool MpiTransport::hasCome(int peer, int tag) {
+std::optional<int> MpiTransport::senderOf(int tag) {
   int found = 0;
-  check(MPI_Iprobe(peer, tag, communicator, &found, MPI_STATUS_IGNORE),
+  MPI_Status status;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, tag, communicator, &found, &status),
         "looking for messages of ranks");
-  return found != 0;
+  return found ? std::optional(status.MPI_SOURCE) : std::nullopt;
 }
 
 void MpiTransport::abort(const std::string &) noexcept { MPI_Abort(MPI_COMM_WORLD, 1); }

@@ -39,7 +39,7 @@ public:
   Request send(int peer, int tag, std::span<const std::byte> data) override;
   Request receive(int peer, int tag, std::span<std::byte> data) override;
   bool test(Request request) override;
-  bool hasCome(int peer, int tag) override;
+  std::optional<int> senderOf(int tag) override;
 
   void abort(const std::string &reason) noexcept override;
 
