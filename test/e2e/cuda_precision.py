@@ -31,7 +31,7 @@ class GpuCase(Case):
             truth[f"gradient.{name}"] = (before[name] - truth.pop(f"assigned.{name}")) / RATE
         return figures, {key: value for key, value in truth.items() if key.partition(".")[2] in before or program == "predict"}
 
-    def is_near_f64(self):
+    def is_near_f64(self, bound):
         """The program that is the reference computes the model's gradients, but for rounding."""
         rounded = self.reference("train")[1]
         self.model, self.rounding = self.exact, []
@@ -39,7 +39,7 @@ class GpuCase(Case):
         apart, size = (np.sqrt(sum(np.square(value - part * rounded[key]).sum() for key, value in exact.items()
                                    if key.startswith("gradient."))) for part in (1, 0))
         print(f"{self.name}: {apart / size:.1e} from f64")
-        check(apart < 0.5 * size, f"{self.name}: gradients of {size} differ by {apart} from f64")
+        check(apart < bound * size, f"{self.name}: gradients of {size} differ by {apart} from f64")
 
 
 # Where an error of f32 takes one value to the other side of a rounding, what depends on that value is apart by more than f32 is, up to
@@ -48,6 +48,7 @@ class GpuCase(Case):
 # In f16 and TF32 such a rounding is thus within what is allowed here: finding it is left to the integers and norms, which find about
 # half of those that were tried.
 TOLERANCE = {"strict": 1e-5, "bf16": 3e-4, "f16": 1e-3, "fast": 1e-3}  # gradients may err tenfold
+FROM_F64 = {"strict": 1e-9, "bf16": 0.2, "f16": 0.2, "fast": 0.2}
 DRAWS = 3
 
 
@@ -67,10 +68,11 @@ def near_evaluator(name, sets, inputs, plan):
         try:
             print(f"{case.name}, draw {seed}: {case.step(1):.1e} from the evaluator's")
             case.forward()
-            return case.is_near_f64()
-        except SystemExit as fault:
-            reason = fault
-    raise reason
+            break
+        except SystemExit as fault:  # of what was compared, not of a program
+            if seed + 1 == DRAWS or not str(fault.code).startswith("FAILED"):
+                raise
+    case.is_near_f64(FROM_F64[plan])
 
 
 GpuCase.program = emulated_device(workspace())
