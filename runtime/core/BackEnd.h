@@ -17,8 +17,13 @@ namespace dlc::rt {
 
 /// What a module's `dlc_back_end` returns.
 struct BackEnd {
+  struct Finding {
+    bool canRun;      // programs, on this machine
+    std::string text; // one line: library, version, what it may use here or what is missing
+  };
+
   /// Changes with this struct, and with the virtual methods of what modules make or take.
-  static constexpr uint32_t currentVersion = 10;
+  static constexpr uint32_t currentVersion = 11;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of
@@ -39,8 +44,7 @@ struct BackEnd {
   /// device; `progress` hears of each. Throws Error if plans are not chosen that way.
   std::vector<uint8_t> (*tune)(const Artifact &artifact,
                                const std::function<void(const std::string &)> &progress);
-  /// One line: library, version, what it may use here.
-  std::string (*describe)();
+  Finding (*describe)();
 };
 
 /// The back end of a target, "cpu:..." by its part before the colon; null with `reason` set if its

@@ -18,12 +18,12 @@ std::unique_ptr<Device> makeCpuDevice(const artifact::Target &target, unsigned t
   return std::make_unique<CpuDevice>(target, threads, control.hostCollectives());
 }
 
-std::string describeCpu() {
+BackEnd::Finding describeCpu() {
   const dnnl_version_t *version = dnnl_version();
   CpuTarget native("cpu:native", 1);
-  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-         std::to_string(version->patch) + ", native target " + native.name() +
-         (native.table().empty() ? "" : " by the table of " + native.table());
+  return {true, "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) +
+                    "." + std::to_string(version->patch) + ", native target " + native.name() +
+                    (native.table().empty() ? "" : " by the table of " + native.table())};
 }
 
 std::vector<uint8_t> tuneForCpu(const Artifact &,

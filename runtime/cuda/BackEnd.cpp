@@ -30,23 +30,25 @@ MachineSpeed measureGpu() { refuse(); }
 std::string calibrateGpu(const std::function<void(const std::string &)> &) { refuse(); }
 
 /// "NVIDIA H200 (sm_90, 140.4 GiB)", or why there is none.
-std::string describeGpu() try {
+BackEnd::Finding describeGpu() try {
   CudaContext gpu(0);
   auto properties = nlohmann::json::parse(gpu.convolutions().properties);
   char text[160];
   std::snprintf(text, sizeof text, "%s (sm_%d, %.1f GiB)",
                 properties.at("deviceName").get<std::string>().c_str(), gpu.capability(),
                 properties.at("totalGlobalMem").get<double>() / (1 << 30));
-  return text;
+  return {true, text};
 } catch (const std::exception &error) {
-  return error.what();
+  return {false, error.what()};
 }
 
-std::string describeCuda() {
+BackEnd::Finding describeCuda() {
   std::string reason;
   const cudnn::Functions *library = cudnn::open(reason);
-  return library ? "cuDNN " + cudnn::versionText(library->getVersion()) + "; " + describeGpu()
-                 : "no cuDNN: " + reason;
+  if (!library)
+    return {false, "no cuDNN: " + reason};
+  auto [canRun, gpu] = describeGpu();
+  return {canRun, "cuDNN " + cudnn::versionText(library->getVersion()) + "; " + gpu};
 }
 
 const BackEnd backEnd{BackEnd::currentVersion,

@@ -30,7 +30,7 @@ std::vector<uint8_t> tuneDevice(const Artifact &,
                                 const std::function<void(const std::string &)> &) {
   refuse();
 }
-std::string describe() { return "the CPU, late"; }
+BackEnd::Finding describe() { return {true, "the CPU, late"}; }
 
 const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeDevice, measure,
                       calibrateDevice,         tuneDevice,     describe};

@@ -27,7 +27,7 @@ std::string calibrateTest(const std::function<void(const std::string &)> &) { re
 std::vector<uint8_t> tuneTest(const Artifact &, const std::function<void(const std::string &)> &) {
   refuse();
 }
-std::string describeTest() { return "rules for tests"; }
+BackEnd::Finding describeTest() { return {true, "rules for tests"}; }
 
 const BackEnd backEnd{BackEnd::currentVersion, makeTestPlanner, makeTestDevice, measureTestMachine,
                       calibrateTest,           tuneTest,        describeTest};

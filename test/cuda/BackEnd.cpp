@@ -30,7 +30,7 @@ std::vector<uint8_t> tuneDevice(const Artifact &,
                                 const std::function<void(const std::string &)> &) {
   refuse();
 }
-std::string describe() { return "a GPU, emulated"; }
+BackEnd::Finding describe() { return {true, "a GPU, emulated"}; }
 
 const BackEnd backEnd{BackEnd::currentVersion, makeCudaPlanner, makeDevice, measure,
                       calibrateDevice,         tuneDevice,      describe};

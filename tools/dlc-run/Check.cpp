@@ -42,6 +42,16 @@ static std::string hugePages() {
          ", shared memory: " + chosen((folder + "shmem_enabled").c_str());
 }
 
+/// True if the back end's programs run here.
+static bool sayBackEnd(const char *name, const std::string &target) {
+  std::string reason;
+  const rt::BackEnd *backEnd = rt::findBackEnd(target, reason);
+  auto [canRun, text] =
+      backEnd ? backEnd->describe() : rt::BackEnd::Finding{false, "not available: " + reason};
+  say(name, text);
+  return canRun;
+}
+
 int check() {
   say("processor", rt::hostProcessor() + ", " + std::to_string(usableCores()) + " usable cores");
   std::string features;
@@ -56,18 +66,15 @@ int check() {
   bool multipliesBF16 = rt::missingFeatures({"avx512bf16"}).empty();
   say("bf16", multipliesBF16 ? "supported: --precision=bf16"
                              : "not supported: no avx512bf16, so --precision=f32 only");
-  std::string reason;
-  const rt::BackEnd *cpu = rt::findBackEnd("cpu:native", reason);
-  say("cpu", cpu ? cpu->describe() : "not available: " + reason);
-  const rt::BackEnd *cuda = rt::findBackEnd("cuda:h200", reason);
-  say("cuda", cuda ? cuda->describe() : "not available: " + reason);
+  bool canRun = sayBackEnd("cpu", "cpu:native");
+  canRun |= sayBackEnd("cuda", "cuda:h200");
   std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
   bool hasMpi = std::filesystem::exists(mpiModule());
   say("mpi", hasMpi ? "Open MPI module found" : "this build has no MPI module: ranks meet by TCP");
   bool hasCompiler = std::filesystem::exists(bin / "dlc");
   say("compiler",
       hasCompiler ? (bin / "dlc").string() : "none beside this program: artifacts only");
-  return cpu || cuda ? 0 : 1;
+  return canRun ? 0 : 1;
 }
 
 int calibrate(const std::string &file) {
