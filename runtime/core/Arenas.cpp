@@ -22,12 +22,12 @@ uint64_t largestBatch(const Artifact &artifact, uint64_t fixed, uint64_t grows, 
              : 0;
 }
 
-/// Before arenas are allocated. Memory for sums is asked for later, by those who add up.
+/// Before anything is allocated. Memory for sums is asked for later, by those who add up.
 void requireRoom(const Artifact &artifact, const Device &device) {
   std::optional<uint64_t> free = device.freeMemory();
   if (!free || !artifact->arenas())
     return;
-  uint64_t fixed = 0, grows = 0;
+  uint64_t fixed = device.messageBytes(artifact), grows = 0;
   for (const artifact::Arena *arena : *artifact->arenas()) {
     if (arena->kind() == artifact::ArenaKind::Inputs)
       grows += 2 * arena->bytes();
@@ -54,8 +54,9 @@ void requireRoom(const Artifact &artifact, const Device &device) {
 Arenas::Arenas(const Artifact &artifact, Device &device)
     : artifact(artifact), device(device),
       arenas(artifact->arenas() ? artifact->arenas()->size() : 0),
-      total(device.allocateMessages(artifact)) {
+      total(device.messageBytes(artifact)) {
   requireRoom(artifact, device);
+  device.allocateMessages(artifact);
   for (unsigned i = 0; i < arenas.size(); ++i)
     if (artifact->arenas()->Get(i)->kind() != artifact::ArenaKind::Sums)
       allocate(i);

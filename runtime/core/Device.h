@@ -34,8 +34,10 @@ public:
 
   /// Bytes that can still be allocated, where the device has memory of its own.
   virtual std::optional<uint64_t> freeMemory() const { return {}; }
-  /// Memory beside arenas, where all-reduces of the artifact work in some; its bytes.
-  virtual uint64_t allocateMessages(const Artifact &) { return 0; }
+  /// Bytes of memory beside arenas that the artifact's all-reduces work in, among these ranks.
+  virtual uint64_t messageBytes(const Artifact &) const { return 0; }
+  /// Allocates them, if there are any; once.
+  virtual void allocateMessages(const Artifact &) {}
   /// Memory for an arena, with whatever is in it, 64-byte aligned, ready to be used at full speed,
   /// which lives as long as the device. Gradients are registered with the collectives: collective,
   /// of equal size on all ranks. Throws Error(Runtime) if there is not as much.

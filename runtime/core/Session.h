@@ -93,8 +93,8 @@ public:
   /// When set, every instruction of the following runs is appended.
   void trace(std::vector<TraceEvent> *events);
 
-  /// Bytes allocated for arenas, which equals the sum planned in the artifact, without
-  /// sums as long as nothing accumulates.
+  /// Bytes allocated for arenas, which equals the sum planned in the artifact, without sums as long
+  /// as nothing accumulates, and for what all-reduces of several ranks work in beside them.
   uint64_t arenaBytes() const;
   /// Which arenas the kernel put on huge pages.
   std::vector<ArenaPages> arenaPages() const;

@@ -1,7 +1,9 @@
 #include "runtime/cuda/CudaContext.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/Gibibytes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -61,13 +63,41 @@ CudaContext::CudaContext(int number) : device(number), runtime(requireLibrary(cu
   for (size_t i = 0; i < streams.size(); ++i) {
     // Transfers are short and what waits for them is not.
     bool computes = i == static_cast<size_t>(artifact::Stream::Compute);
-    runtime.require(runtime.streamCreateWithPriority(&streams[i], cudart::nonBlockingStream,
+    cudart::Stream stream = nullptr;
+    runtime.require(runtime.streamCreateWithPriority(&stream, cudart::nonBlockingStream,
                                                      computes ? least : greatest),
                     "make a stream");
+    streams[i] = {stream, {runtime.streamDestroy}};
   }
-  for (cudart::Event &event : slots)
-    runtime.require(runtime.eventCreateWithFlags(&event, cudart::eventWithoutTime),
-                    "make an event");
+  for (Owned<cudart::Event> &event : slots)
+    event = makeEvent(cudart::eventWithoutTime);
+}
+
+Owned<void *> CudaContext::allocate(size_t bytes) const {
+  void *address = nullptr;
+  cudart::Status status = runtime.malloc(&address, bytes);
+  if (status == cudart::success)
+    return {address, {runtime.free}};
+  size_t free = 0, total = 0;
+  runtime.getLastError();
+  runtime.memGetInfo(&free, &total);
+  throw Error(ErrorCode::Runtime, "cannot allocate " + gibibytes(bytes) + " on the GPU, of whose " +
+                                      gibibytes(total) + " " + gibibytes(free) +
+                                      " are free: " + runtime.getErrorString(status));
+}
+
+Owned<void *> CudaContext::lock(size_t bytes) const {
+  void *address = nullptr;
+  runtime.require(runtime.hostAlloc(&address, std::max<size_t>(bytes, 1), 0),
+                  "lock " + gibibytes(bytes) + " of memory");
+  std::memset(address, 0, bytes);
+  return {address, {runtime.freeHost}};
+}
+
+Owned<cudart::Event> CudaContext::makeEvent(unsigned flags) const {
+  cudart::Event event = nullptr;
+  runtime.require(runtime.eventCreateWithFlags(&event, flags), "make an event");
+  return {event, {runtime.eventDestroy}};
 }
 
 void CudaContext::requireOwn(const artifact::Target &target) const {
@@ -113,17 +143,7 @@ std::string CudaContext::platform() const {
   return text;
 }
 
-CudaContext::~CudaContext() {
-  runtime.deviceSynchronize();
-  if (cudnn)
-    cudnn->library.destroy(cudnn->context);
-  if (cublas)
-    cublas->library.destroy(cublas->handle);
-  for (cudart::Event event : slots)
-    runtime.eventDestroy(event);
-  for (cudart::Stream stream : streams)
-    runtime.streamDestroy(stream);
-}
+CudaContext::~CudaContext() { runtime.deviceSynchronize(); }
 
 const CudaContext::Convolutions &CudaContext::convolutions() {
   if (cudnn)
@@ -132,7 +152,8 @@ const CudaContext::Convolutions &CudaContext::convolutions() {
   std::string properties = cudnn::propertiesOf(library, device);
   cudnn::Context context = nullptr;
   library.require(library.create(&context), "start cuDNN");
-  cudnn.emplace(library, context, properties, cudnn::deviceProperties(library, properties));
+  cudnn.emplace(library, Owned<cudnn::Context>(context, {library.destroy}), properties,
+                cudnn::deviceProperties(library, properties));
   return *cudnn;
 }
 
@@ -142,7 +163,7 @@ const CudaContext::Products &CudaContext::products() {
   const cublas::Functions &library = requireLibrary(cublas::open);
   cublas::Handle handle = nullptr;
   library.require(library.create(&handle), "start cuBLASLt");
-  cublas.emplace(library, handle);
+  cublas.emplace(library, Owned<cublas::Handle>(handle, {library.destroy}));
   return *cublas;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/cuda/CudnnGraph.h"
 #include "runtime/cuda/libraries/CublasLt.h"
 #include "runtime/cuda/libraries/Cudart.h"
+#include "runtime/cuda/libraries/Owned.h"
 
 #include <array>
 #include <memory>
@@ -54,22 +55,28 @@ public:
   /// Compute capability, 90 for 9.0.
   int capability() const { return version; }
   cudart::Stream stream(artifact::Stream which) const {
-    return streams[static_cast<size_t>(which)];
+    return streams[static_cast<size_t>(which)].get();
   }
   /// Recorded when all that uses the input arena has run.
-  cudart::Event slotIsFree(unsigned slot) const { return slots[slot]; }
+  cudart::Event slotIsFree(unsigned slot) const { return slots[slot].get(); }
+
+  /// Memory of the GPU. Throws Error(Runtime) that says how much is free if there is not as much.
+  Owned<void *> allocate(size_t bytes) const;
+  /// Page-locked memory of the host, zeroed.
+  Owned<void *> lock(size_t bytes) const;
+  Owned<cudart::Event> makeEvent(unsigned flags) const;
 
   /// Opened by the first artifact that has a convolution, or a product.
   struct Convolutions {
     const cudnn::Functions &library;
-    cudnn::Context context;
+    Owned<cudnn::Context> context;
     std::string properties; // of this device
     cudnn::Descriptor device;
   };
   const Convolutions &convolutions();
   struct Products {
     const cublas::Functions &library;
-    cublas::Handle handle;
+    Owned<cublas::Handle> handle;
   };
   const Products &products();
 
@@ -78,8 +85,8 @@ private:
   const cudart::Functions &runtime;
   int version = 0;
   cudart::Properties properties{};
-  std::array<cudart::Stream, 3> streams{};
-  std::array<cudart::Event, 2> slots{};
+  std::array<Owned<cudart::Stream>, 3> streams;
+  std::array<Owned<cudart::Event>, 2> slots;
   std::optional<Convolutions> cudnn;
   std::optional<Products> cublas;
 };

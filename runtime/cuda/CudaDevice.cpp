@@ -1,7 +1,6 @@
 #include "runtime/cuda/CudaDevice.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/core/Gibibytes.h"
 #include "runtime/cuda/CudaExecutable.h"
 
 #include <algorithm>
@@ -38,59 +37,37 @@ CudaDevice::CudaDevice(const artifact::Target &target, ControlPlane &control)
     peers.emplace(control, context);
 }
 
-CudaDevice::~CudaDevice() {
-  const cudart::Functions &cuda = context.cuda();
-  cuda.deviceSynchronize();
-  for (const auto &[offset, library] : libraries)
-    cuda.libraryUnload(library);
-  for (const auto &[address, mirror] : mirrors)
-    cuda.freeHost(mirror.data());
-  for (void *address : allocated)
-    cuda.free(address);
-}
+CudaDevice::~CudaDevice() { context.cuda().deviceSynchronize(); }
 
 Collectives &CudaDevice::collectives() { return control.hostCollectives(); }
 
 //===- Memory ---------------------------------------------------------------------------------===//
 
 DeviceSpan CudaDevice::allocate(size_t bytes) {
-  const cudart::Functions &cuda = context.cuda();
-  void *address = nullptr;
-  if (cudart::Status status = cuda.malloc(&address, bytes); status != cudart::success) {
-    size_t free = 0, total = 0;
-    cuda.getLastError();
-    cuda.memGetInfo(&free, &total);
-    throw Error(ErrorCode::Runtime, "cannot allocate " + gibibytes(bytes) +
-                                        " on the GPU, of whose " + gibibytes(total) + " " +
-                                        gibibytes(free) +
-                                        " are free: " + cuda.getErrorString(status));
-  }
-  allocated.push_back(address);
-  return {reinterpret_cast<uintptr_t>(address), bytes};
+  allocated.push_back(context.allocate(bytes));
+  return {reinterpret_cast<uintptr_t>(allocated.back().get()), bytes};
 }
 
 /// All-reduces follow each other on one stream, so that they may work in the same memory.
-uint64_t CudaDevice::allocateMessages(const Artifact &artifact) {
+uint64_t CudaDevice::messageBytes(const Artifact &artifact) const {
   uint64_t bytes = 0;
   if (peers && artifact->programs())
     for (const artifact::Program *program : *artifact->programs())
       if (program->collectives())
         for (const artifact::Collective *collective : *program->collectives())
           bytes = std::max(bytes, peers->workBytes(collective->elements(), collective->wire()));
-  if (bytes > 0)
-    peers->workIn(allocate(bytes));
   return bytes;
 }
 
+void CudaDevice::allocateMessages(const Artifact &artifact) {
+  if (uint64_t bytes = messageBytes(artifact); bytes > 0)
+    peers->workIn(allocate(bytes));
+}
+
 DeviceSpan CudaDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
-  const cudart::Functions &cuda = context.cuda();
   DeviceSpan memory = allocate(bytes);
-  if (kind == artifact::ArenaKind::Inputs && bytes > 0) {
-    void *mirror = nullptr;
-    cuda.require(cuda.hostAlloc(&mirror, bytes, 0), "lock " + gibibytes(bytes) + " of memory");
-    std::memset(mirror, 0, bytes);
-    mirrors[memory.address] = {static_cast<std::byte *>(mirror), bytes};
-  }
+  if (kind == artifact::ArenaKind::Inputs && bytes > 0)
+    mirrors.push_back({memory, context.lock(bytes)});
   return memory;
 }
 
@@ -105,11 +82,11 @@ void CudaDevice::countHugePages(std::span<const DeviceSpan>, std::span<uint64_t>
 }
 
 HostBlock CudaDevice::stage(DeviceSpan memory) {
-  if (auto above = mirrors.upper_bound(memory.address); above != mirrors.begin()) {
-    auto &[start, mirror] = *std::prev(above);
-    if (DeviceSpan{start, mirror.size()}.contains(memory))
-      return {mirror.subspan(memory.address - start, memory.bytes), nullptr};
-  }
+  for (const Mirror &mirror : mirrors) // of which there are two
+    if (mirror.memory.contains(memory)) {
+      auto *start = static_cast<std::byte *>(mirror.locked.get());
+      return {{start + (memory.address - mirror.memory.address), memory.bytes}, nullptr};
+    }
   auto block = std::make_shared<std::vector<std::byte>>(memory.bytes);
   return {*block, block};
 }
@@ -146,15 +123,13 @@ cudart::Library CudaDevice::libraryOf(const Artifact &artifact) {
     throw Error(ErrorCode::Artifact, "the artifact has no code for sm_" +
                                          std::to_string(context.capability()) +
                                          "; compile the model for it");
-  auto [found, isNew] = libraries.try_emplace(chosen->code()->offset());
-  if (isNew) {
+  Owned<cudart::Library> &library = libraries[chosen->code()->offset()];
+  if (!library) {
     std::span<const uint8_t> code = artifact.data(*chosen->code());
     std::string ended(code.begin(), code.end()); // as text has to be
-    context.cuda().require(context.cuda().libraryLoadData(&found->second, ended.c_str(), nullptr,
-                                                          nullptr, 0, nullptr, nullptr, 0),
-                           "load the artifact's code");
+    library = context.cuda().load(ended, "load the artifact's code");
   }
-  return found->second;
+  return library.get();
 }
 
 Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel &kernel) {

@@ -24,7 +24,8 @@ public:
 
   DeviceSpan allocate(artifact::ArenaKind kind, size_t bytes) override;
   void countHugePages(std::span<const DeviceSpan>, std::span<uint64_t> bytes) const override;
-  uint64_t allocateMessages(const Artifact &artifact) override;
+  uint64_t messageBytes(const Artifact &artifact) const override;
+  void allocateMessages(const Artifact &artifact) override;
   std::optional<uint64_t> freeMemory() const override;
   Kernel load(const Artifact &artifact, const artifact::Kernel &kernel) override;
   std::string platform() const override;
@@ -39,6 +40,11 @@ public:
 private:
   friend class CudaExecutable;
 
+  struct Mirror { // of an input arena, page-locked
+    DeviceSpan memory;
+    Owned<void *> locked;
+  };
+
   DeviceSpan allocate(size_t bytes);
   cudart::Library libraryOf(const Artifact &artifact);
 
@@ -46,11 +52,11 @@ private:
   CudaContext context;
   std::optional<NcclGroup> peers; // where there are several ranks
   Math math;
-  std::vector<void *> allocated;
-  std::map<uintptr_t, std::span<std::byte>> mirrors; // of input arenas, by address, page-locked
-  std::map<uint64_t, cudart::Library> libraries;     // by offset in the data section
-  std::deque<LoadedKernel> kernels;                  // which launches refer to
-  std::vector<std::string> replanned;                // kernels that other engines than planned have
+  std::vector<Owned<void *>> allocated;
+  std::vector<Mirror> mirrors;
+  std::map<uint64_t, Owned<cudart::Library>> libraries; // by offset in the data section
+  std::deque<LoadedKernel> kernels;                     // which launches refer to
+  std::vector<std::string> replanned; // kernels that other engines than planned have
 };
 
 } // namespace dlc::rt

@@ -53,7 +53,6 @@ int64_t now() {
 
 CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
     : device(device), cuda(device.context.cuda()), program(std::move(newProgram)) {
-  size_t scalarBytes = 0;
   for (const ResolvedProgram::Instruction &instruction : program.instructions) {
     launchesOf.push_back(bind(instruction));
     auto &places = staged.emplace_back();
@@ -64,8 +63,10 @@ CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
         scalarBytes = std::max(scalarBytes, scalar.offset + scalar.memory[0].bytes);
     }
   }
-  scalars = {lock(scalarBytes), lock(scalarBytes)};
-  resultBlocks = {lock(program.resultBytes), lock(program.resultBytes)};
+  for (unsigned slot : {0U, 1U}) {
+    scalars[slot] = device.context.lock(scalarBytes);
+    resultBlocks[slot] = device.context.lock(program.resultBytes);
+  }
   for (uint32_t i = 0; i < program.events; ++i)
     recorded.push_back(makeEvent(cudart::eventWithoutTime));
   for (size_t i = 0; i < program.collectives.size(); ++i)
@@ -80,26 +81,10 @@ CudaExecutable::~CudaExecutable() {
   if (device.peers && std::uncaught_exceptions() > 0)
     device.peers->abandon(); // peers may not come to what has started
   cuda.deviceSynchronize();
-  for (const auto &[kind, graph] : graphs)
-    if (graph)
-      cuda.graphExecDestroy(graph);
-  for (cudart::Event event : allEvents)
-    cuda.eventDestroy(event);
-  for (std::span<std::byte> block : {scalars[0], scalars[1], resultBlocks[0], resultBlocks[1]})
-    cuda.freeHost(block.data());
 }
 
 cudart::Event CudaExecutable::makeEvent(unsigned flags) {
-  cudart::Event event = nullptr;
-  cuda.require(cuda.eventCreateWithFlags(&event, flags), "make an event");
-  return allEvents.emplace_back(event);
-}
-
-std::span<std::byte> CudaExecutable::lock(size_t bytes) {
-  void *address = nullptr;
-  cuda.require(cuda.hostAlloc(&address, std::max<size_t>(bytes, 1), 0), "lock memory");
-  std::memset(address, 0, bytes);
-  return {static_cast<std::byte *>(address), bytes};
+  return allEvents.emplace_back(device.context.makeEvent(flags)).get();
 }
 
 CudaExecutable::Launches CudaExecutable::bind(const ResolvedProgram::Instruction &instruction) {
@@ -129,7 +114,7 @@ void CudaExecutable::run(const RunArguments &arguments) {
   Range step("step", arguments.step + 1);
   unsigned slot = arguments.slot;
   await(slot, device.context.slotIsFree(slot));
-  std::ranges::copy(arguments.scalars.first(scalars[slot].size()), scalars[slot].begin());
+  std::memcpy(scalars[slot].get(), arguments.scalars.data(), scalarBytes);
   if (arguments.timed && timers.empty())
     for (size_t i = 0; i < program.instructions.size(); ++i)
       timers.push_back({makeEvent(0), makeEvent(0)});
@@ -145,7 +130,7 @@ void CudaExecutable::run(const RunArguments &arguments) {
   } else {
     if (!known->second)
       known->second = capture(arguments);
-    require(cuda.graphLaunch(known->second, compute), "launch a step's graph");
+    require(cuda.graphLaunch(known->second.get(), compute), "launch a step's graph");
   }
   require(cuda.eventRecord(device.context.slotIsFree(slot), compute), "record an event");
   require(cuda.eventRecord(done[slot], compute), "record an event");
@@ -172,24 +157,26 @@ void CudaExecutable::uploadInputs(const RunArguments &arguments) {
   wait(Stream::Compute, uploaded);
 }
 
-cudart::GraphExec CudaExecutable::capture(const RunArguments &arguments) {
+Owned<cudart::GraphExec> CudaExecutable::capture(const RunArguments &arguments) {
   cudart::Stream compute = device.context.stream(Stream::Compute);
   require(cuda.streamBeginCapture(compute, cudart::CaptureMode::ThreadLocal), "capture a step");
-  cudart::Graph graph = nullptr;
+  auto end = [&](Owned<cudart::Graph> &captured) {
+    cudart::Graph graph = nullptr;
+    cudart::Status status = cuda.streamEndCapture(compute, &graph);
+    captured = {graph, {cuda.graphDestroy}};
+    return status;
+  };
+  Owned<cudart::Graph> graph;
   try {
     start(arguments, true);
   } catch (...) {
-    cuda.streamEndCapture(compute, &graph);
-    if (graph)
-      cuda.graphDestroy(graph);
+    end(graph);
     throw;
   }
-  require(cuda.streamEndCapture(compute, &graph), "capture a step");
+  require(end(graph), "capture a step");
   cudart::GraphExec executable = nullptr;
-  cudart::Status status = cuda.graphInstantiate(&executable, graph, 0);
-  cuda.graphDestroy(graph);
-  require(status, "make a step's graph");
-  return executable;
+  require(cuda.graphInstantiate(&executable, graph.get(), 0), "make a step's graph");
+  return {executable, {cuda.graphExecDestroy}};
 }
 
 /// Other streams than the first begin behind it, and it ends behind them.
@@ -258,19 +245,23 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
       cudart::Stream own = device.context.stream(operation.stream);
       progress->reach(collectivesBegun++, slot, own);
       device.peers->start(operation, own);
+      if (collectivesBegun == progress->count(slot))
+        progress->reach(collectivesBegun, slot, own);
     }
     record(started[collective->collective], operation.stream);
   } else if (const auto *collective = as<ResolvedProgram::Wait>(instruction)) {
     wait(instruction.stream, started[collective->collective]);
   } else if (const auto *upload = as<ResolvedProgram::Upload>(instruction)) {
     for (const auto &[memory, offset] : merged(upload->scalars, slot))
-      require(cuda.memcpyAsync(pointerTo(memory), scalars[slot].data() + offset, memory.bytes,
+      require(cuda.memcpyAsync(pointerTo(memory),
+                               static_cast<std::byte *>(scalars[slot].get()) + offset, memory.bytes,
                                cudart::CopyKind::HostToDevice, stream),
               "copy scalars to the GPU");
   } else if (const auto *download = as<ResolvedProgram::Download>(instruction)) {
     for (const auto &[memory, offset] : merged(download->parts, slot))
-      require(cuda.memcpyAsync(resultBlocks[slot].data() + offset, pointerTo(memory), memory.bytes,
-                               cudart::CopyKind::DeviceToHost, stream),
+      require(cuda.memcpyAsync(static_cast<std::byte *>(resultBlocks[slot].get()) + offset,
+                               pointerTo(memory), memory.bytes, cudart::CopyKind::DeviceToHost,
+                               stream),
               "copy results from the GPU");
   }
 }
@@ -321,7 +312,7 @@ void CudaExecutable::await(cudart::Event event, const std::string &doing) {
 
 std::span<const std::byte> CudaExecutable::results(unsigned slot) {
   await(slot, done[slot]);
-  return resultBlocks[slot];
+  return {static_cast<const std::byte *>(resultBlocks[slot].get()), program.resultBytes};
 }
 
 bool CudaExecutable::isRunning() { return cuda.eventQuery(done[lastSlot]) == cudart::notReady; }

@@ -42,7 +42,7 @@ private:
   /// Starts all instructions of a run on their streams, now or in a graph.
   void start(const RunArguments &arguments, bool isCaptured);
   void start(uint32_t instruction, const RunArguments &arguments);
-  cudart::GraphExec capture(const RunArguments &arguments);
+  Owned<cudart::GraphExec> capture(const RunArguments &arguments);
   void require(cudart::Status status, const std::string &doing) const;
   void copy(DeviceSpan from, DeviceSpan to, cudart::Stream stream);
   void record(cudart::Event event, artifact::Stream stream);
@@ -52,7 +52,6 @@ private:
   void await(cudart::Event event, const std::string &doing);
   std::string nameOf(uint32_t instruction) const;
   cudart::Event makeEvent(unsigned flags);
-  std::span<std::byte> lock(size_t bytes);
 
   CudaDevice &device;
   const cudart::Functions &cuda;
@@ -60,16 +59,17 @@ private:
   std::vector<CudaLaunch> launches;
   std::vector<Launches> launchesOf;                          // by instruction
   std::vector<std::vector<std::array<HostBlock, 2>>> staged; // by instruction, input and slot
-  std::array<std::span<std::byte>, 2> scalars;               // by slot, page-locked
-  std::array<std::span<std::byte>, 2> resultBlocks;          // likewise
-  std::vector<cudart::Event> allEvents;
+  std::array<Owned<void *>, 2> scalars;                      // by slot, page-locked
+  std::array<Owned<void *>, 2> resultBlocks;                 // likewise
+  size_t scalarBytes = 0;
+  std::vector<Owned<cudart::Event>> allEvents;
   std::vector<cudart::Event> started;  // by collective
   std::vector<cudart::Event> recorded; // by event of the program
   std::vector<bool> isRecorded;        // likewise, in the run that is being started
   cudart::Event begun, commDone, copyDone, uploaded;
   std::array<cudart::Event, 2> done;                // by slot, the last run on it
   std::vector<std::array<cudart::Event, 2>> timers; // by instruction
-  std::map<Kind, cudart::GraphExec> graphs;         // null: has run once
+  std::map<Kind, Owned<cudart::GraphExec>> graphs;  // null: has run once
   std::array<RunArguments, 2> last;                 // likewise
   std::optional<NcclProgress> progress;             // where runs have collectives of several ranks
   uint32_t collectivesBegun = 0;                    // of the run that is being started

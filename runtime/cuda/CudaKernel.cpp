@@ -63,8 +63,8 @@ cudnn::Descriptor ConvolutionKernel::bind(std::span<const DeviceSpan> operands) 
 
 void ConvolutionKernel::run(const cudnn::Descriptor &operands, cudart::Stream stream) const {
   const cudnn::Functions &library = convolutions->library;
-  library.require(library.setStream(convolutions->context, stream), "run kernel " + name);
-  library.require(library.backendExecute(convolutions->context, plan->get(), operands.get()),
+  library.require(library.setStream(convolutions->context.get(), stream), "run kernel " + name);
+  library.require(library.backendExecute(convolutions->context.get(), plan->get(), operands.get()),
                   "run kernel " + name);
 }
 
@@ -162,8 +162,8 @@ cublas::Algorithm ProductKernel::chooseAlgorithm() const {
     if (status == cublas::success)
       status = prefer(operand, uint32_t{16});
   if (status == cublas::success)
-    status = library.matmulAlgoGetHeuristic(products->handle, own.product, own.a, own.b, own.c,
-                                            own.c, preference, 1, &found, &count);
+    status = library.matmulAlgoGetHeuristic(products->handle.get(), own.product, own.a, own.b,
+                                            own.c, own.c, preference, 1, &found, &count);
   library.matmulPreferenceDestroy(preference);
   library.require(status, doing);
   if (count == 0)
@@ -185,7 +185,7 @@ void ProductKernel::run(std::span<const DeviceSpan> operands, cudart::Stream str
   void *result = pointerTo(operands[bias ? 3 : 2]);
   DeviceSpan workspace{alignUp<uintptr_t>(operands.back().address, 256), workspaceBytes};
   DeviceSpan a = operands[swapped ? 1 : 0], b = operands[swapped ? 0 : 1];
-  library.require(library.matmul(products->handle, descriptors->product, &one, pointerTo(b),
+  library.require(library.matmul(products->handle.get(), descriptors->product, &one, pointerTo(b),
                                  descriptors->a, pointerTo(a), descriptors->b, &zero, result,
                                  descriptors->c, result, descriptors->c, &algorithm,
                                  pointerTo(workspace), workspace.bytes, stream),

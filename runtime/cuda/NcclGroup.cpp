@@ -67,12 +67,12 @@ NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
 
 /// Whoever waits in NCCL for a rank that does not come waits for good: that is a thread which is
 /// left behind then.
-nccl::Communicator NcclGroup::join(const nccl::UniqueId &id) {
+Owned<nccl::Communicator> NcclGroup::join(const nccl::UniqueId &id) {
   using Joined = std::pair<nccl::Status, nccl::Communicator>;
-  std::packaged_task<Joined()> joining([id, device = context.number(), setDevice = cuda.setDevice,
+  std::packaged_task<Joined()> joining([id, device = context.number(), &cuda = cuda,
                                         initRank = library.commInitRank, ranks = control.size(),
                                         rank = control.rank()] {
-    setDevice(device); // of this thread
+    cuda.require(cuda.setDevice(device), "use GPU " + std::to_string(device) + " in a thread");
     Joined made{nccl::success, nullptr};
     made.first = initRank(&made.second, ranks, id, rank);
     return made;
@@ -93,7 +93,7 @@ nccl::Communicator NcclGroup::join(const nccl::UniqueId &id) {
   if (status != nccl::success)
     hearOfPeers();
   library.require(status, "join the ranks' GPUs");
-  return made;
+  return {made, {library.commDestroy}};
 }
 
 std::string NcclGroup::platform() const {
@@ -111,11 +111,6 @@ std::string NcclGroup::platform() const {
   return text;
 }
 
-NcclGroup::~NcclGroup() {
-  if (communicator)
-    library.commDestroy(communicator);
-}
-
 /// For all slices, and for all contributions to the own one.
 uint64_t NcclGroup::workBytes(size_t elements, artifact::DType wire) const {
   auto ranks = static_cast<size_t>(control.size());
@@ -126,8 +121,7 @@ uint64_t NcclGroup::workBytes(size_t elements, artifact::DType wire) const {
 
 void NcclGroup::workIn(DeviceSpan memory) {
   work = memory;
-  if (!kernels)
-    kernels.emplace(cuda);
+  kernels.emplace(cuda);
 }
 
 /// Slices of ranks, of which the own one becomes its sum, then all the others.
@@ -142,7 +136,7 @@ void NcclGroup::startRounded(DeviceSpan operand, cudart::Stream stream) {
   exchange(slices, contributions, each, stream);
   kernels->add(contributions, own, stream);
   library.require(library.allGather(pointerTo(own), pointerTo(slices), each,
-                                    nccl::DataType::BFloat16, communicator, stream),
+                                    nccl::DataType::BFloat16, communicator.get(), stream),
                   "hand out sums of gradients");
   kernels->widen(slices, operand, stream);
 }
@@ -155,11 +149,11 @@ void NcclGroup::exchange(DeviceSpan slices, DeviceSpan contributions, size_t eac
   nccl::Status status = library.groupStart();
   for (int peer = 0; peer < control.size() && status == nccl::success; ++peer) {
     size_t offset = static_cast<size_t>(peer) * bytes;
-    status = library.send(pointerTo(slices.subspan(offset, bytes)), each, type, peer, communicator,
-                          stream);
+    status = library.send(pointerTo(slices.subspan(offset, bytes)), each, type, peer,
+                          communicator.get(), stream);
     if (status == nccl::success)
       status = library.recv(pointerTo(contributions.subspan(offset, bytes)), each, type, peer,
-                            communicator, stream);
+                            communicator.get(), stream);
   }
   nccl::Status ended = library.groupEnd();
   library.require(status != nccl::success ? status : ended, "exchange gradients");
@@ -170,8 +164,8 @@ void NcclGroup::start(const CollectiveOperation &operation, cudart::Stream strea
     return startRounded(operation.memory, stream);
   void *memory = pointerTo(operation.memory);
   library.require(library.allReduce(memory, memory, operation.memory.bytes / sizeof(float),
-                                    nccl::DataType::Float32, nccl::Reduction::Sum, communicator,
-                                    stream),
+                                    nccl::DataType::Float32, nccl::Reduction::Sum,
+                                    communicator.get(), stream),
                   "add up gradients");
 }
 
@@ -187,7 +181,7 @@ bool NcclGroup::await(cudart::Event event, const std::string &doing) {
     if (tries % 1024 == 0) {
       requireRun();
       nccl::Status error = nccl::success;
-      library.commGetAsyncError(communicator, &error);
+      library.commGetAsyncError(communicator.get(), &error);
       if (error != nccl::success) {
         hearOfPeers();
         abandon();
@@ -203,7 +197,8 @@ bool NcclGroup::await(cudart::Event event, const std::string &doing) {
   return true;
 }
 
-/// Told to end, what runs on the device would pass for having come farther than it has.
+/// Ranks tell each other before any is told to end: what runs on the device would pass for having
+/// come farther than it has.
 void NcclGroup::giveUp(ControlPlane::Standing standing,
                        const std::function<std::string(uint64_t)> &nameOf) {
   try {
@@ -214,10 +209,10 @@ void NcclGroup::giveUp(ControlPlane::Standing standing,
   }
 }
 
-/// Ending the communicator waits for captured graphs to be gone, which others have, but what runs
-/// hears of it before.
+/// Aborting tells what runs to end, and then waits until captured graphs are gone, which their
+/// executables still have: so a thread does it.
 void NcclGroup::abandon() noexcept {
-  if (nccl::Communicator lost = std::exchange(communicator, nullptr))
+  if (nccl::Communicator lost = communicator.release())
     std::thread([abort = library.commAbort, lost] { abort(lost); }).detach();
 }
 

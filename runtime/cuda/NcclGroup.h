@@ -14,7 +14,9 @@
 #include "runtime/cuda/WireKernels.h"
 #include "runtime/cuda/libraries/Nccl.h"
 
+#include <functional>
 #include <optional>
+#include <string>
 
 namespace dlc::rt {
 
@@ -24,7 +26,7 @@ public:
   /// library or two ranks have one GPU, Error(Peer) if a rank has died or not all have come after
   /// the control plane's timeout. Both outlive it.
   NcclGroup(ControlPlane &control, const CudaContext &context);
-  ~NcclGroup();
+  ~NcclGroup() = default;
   NcclGroup(const NcclGroup &) = delete;
   NcclGroup &operator=(const NcclGroup &) = delete;
 
@@ -53,7 +55,7 @@ public:
   uint64_t number(size_t collectives);
 
 private:
-  nccl::Communicator join(const nccl::UniqueId &id);
+  Owned<nccl::Communicator> join(const nccl::UniqueId &id);
   void startRounded(DeviceSpan operand, cudart::Stream stream);
   void exchange(DeviceSpan slices, DeviceSpan contributions, size_t each, cudart::Stream stream);
   void requireRun();
@@ -63,7 +65,7 @@ private:
   const CudaContext &context;
   const cudart::Functions &cuda;
   const nccl::Functions &library;
-  nccl::Communicator communicator = nullptr;
+  Owned<nccl::Communicator> communicator;
   uint64_t numbered = 0;
   std::optional<WireKernels> kernels; // where there is work memory
   DeviceSpan work;

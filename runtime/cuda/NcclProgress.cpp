@@ -7,27 +7,20 @@
 namespace dlc::rt {
 
 NcclProgress::NcclProgress(const CudaContext &context, const ResolvedProgram &program)
-    : cuda(context.cuda()), program(program) {
-  std::vector<uint32_t> values(std::max<size_t>(program.collectives.size(), 1));
+    : cuda(context.cuda()), program(program),
+      numbers(context.allocate((program.collectives.size() + 1) * sizeof(uint32_t))),
+      locked(context.lock(2 * sizeof(uint32_t))) {
+  std::vector<uint32_t> values(program.collectives.size() + 1);
   std::iota(values.begin(), values.end(), 1);
-  size_t bytes = values.size() * sizeof(uint32_t);
-  cuda.require(cuda.malloc(&numbers, bytes), "allocate memory on the GPU");
-  void *locked = nullptr;
-  cuda.require(cuda.hostAlloc(&locked, runs.size() * sizeof(uint32_t), 0), "lock memory");
-  reached = static_cast<uint32_t *>(locked);
-  cuda.require(cuda.memcpy(numbers, values.data(), bytes, cudart::CopyKind::HostToDevice),
+  cuda.require(cuda.memcpy(numbers.get(), values.data(), values.size() * sizeof(uint32_t),
+                           cudart::CopyKind::HostToDevice),
                "copy to the GPU");
   cuda.require(cuda.deviceSynchronize(), "copy to the GPU");
 }
 
-NcclProgress::~NcclProgress() {
-  cuda.freeHost(reached);
-  cuda.free(numbers);
-}
-
 void NcclProgress::begin(const RunArguments &arguments, NcclGroup &group) {
   last = arguments.slot;
-  reached[last] = 0;
+  reached(last) = 0;
   Run &run = runs[last];
   run.collectives.clear();
   for (const ResolvedProgram::Instruction &instruction : program.instructions)
@@ -39,15 +32,21 @@ void NcclProgress::begin(const RunArguments &arguments, NcclGroup &group) {
 }
 
 void NcclProgress::reach(uint32_t number, unsigned slot, cudart::Stream stream) const {
-  cuda.require(cuda.memcpyAsync(&reached[slot], static_cast<uint32_t *>(numbers) + number,
+  cuda.require(cuda.memcpyAsync(&reached(slot), static_cast<uint32_t *>(numbers.get()) + number,
                                 sizeof(uint32_t), cudart::CopyKind::DeviceToHost, stream),
                "copy from the GPU");
 }
 
+uint32_t NcclProgress::count(unsigned slot) const {
+  return static_cast<uint32_t>(runs[slot].collectives.size());
+}
+
+/// The one that it has come to may be under way: those before are complete.
 ControlPlane::Standing NcclProgress::standing(bool isLast) const {
   unsigned slot = isLast ? last : 1 - last;
-  uint32_t count = std::atomic_ref(reached[slot]).load(std::memory_order_acquire);
-  return {runs[slot].first, runs[slot].first + count};
+  uint32_t come = std::atomic_ref(reached(slot)).load(std::memory_order_acquire);
+  uint64_t first = runs[slot].first;
+  return {first + std::max(come, 1U) - 1, first + std::min(come, count(slot))};
 }
 
 std::string NcclProgress::nameOf(uint64_t collective) const {
@@ -56,7 +55,7 @@ std::string NcclProgress::nameOf(uint64_t collective) const {
       uint32_t index = run.collectives[collective - run.first];
       return describe(CollectiveLabel{index, run.step + 1, program.collectives[index].members});
     }
-  return "what follows step " + std::to_string(runs[last].step + 1);
+  return "what follows the last all-reduce of step " + std::to_string(runs[last].step + 1);
 }
 
 } // namespace dlc::rt

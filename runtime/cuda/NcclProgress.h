@@ -20,14 +20,14 @@ class NcclProgress {
 public:
   /// Both outlive it.
   NcclProgress(const CudaContext &context, const ResolvedProgram &program);
-  ~NcclProgress();
-  NcclProgress(const NcclProgress &) = delete;
-  NcclProgress &operator=(const NcclProgress &) = delete;
 
   /// A run begins, on a slot that no other uses any more.
   void begin(const RunArguments &arguments, NcclGroup &group);
-  /// What follows on a stream, or is captured, is the run's collective of this number in the run.
+  /// What follows on a stream, or is captured, is the run's collective of this number in the run,
+  /// or, with their count, none any more.
   void reach(uint32_t number, unsigned slot, cudart::Stream stream) const;
+  /// Collectives of the run on a slot.
+  uint32_t count(unsigned slot) const;
 
   /// Of the last run, or of the one before it.
   ControlPlane::Standing standing(bool isLast) const;
@@ -42,9 +42,11 @@ private:
 
   const cudart::Functions &cuda;
   const ResolvedProgram &program;
-  void *numbers = nullptr;     // 1, 2, ..., of the device
-  uint32_t *reached = nullptr; // by slot, page-locked
-  std::array<Run, 2> runs;     // by slot
+  uint32_t &reached(unsigned slot) const { return static_cast<uint32_t *>(locked.get())[slot]; }
+
+  Owned<void *> numbers;   // 1, 2, ..., of the device
+  Owned<void *> locked;    // what has been copied of them, by slot
+  std::array<Run, 2> runs; // by slot
   unsigned last = 0;
 };
 

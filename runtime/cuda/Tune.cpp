@@ -24,26 +24,21 @@ constexpr double leastGain = 1.02;      // more than times differ from one round
 class Operands {
 public:
   Operands(const CudaContext &context, size_t bytes);
-  ~Operands() { context.cuda().free(memory); }
-  Operands(const Operands &) = delete;
-  Operands &operator=(const Operands &) = delete;
 
   static size_t bytesOf(const artifact::Kernel &kernel);
   std::vector<DeviceSpan> of(const artifact::Kernel &kernel) const;
 
 private:
-  const CudaContext &context;
-  void *memory = nullptr;
+  Owned<void *> memory;
 };
 
 /// Filled with numbers around one in f32 and 16-bit floats alike.
-Operands::Operands(const CudaContext &context, size_t bytes) : context(context) {
+Operands::Operands(const CudaContext &context, size_t bytes) : memory(context.allocate(bytes)) {
   const cudart::Functions &cuda = context.cuda();
   std::vector<uint32_t> values(bytes / sizeof(uint32_t) + 1);
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = (philoxBits(0, 0, 0, i) & 0x83ff83ffU) | 0x3c003c00U;
-  cuda.require(cuda.malloc(&memory, bytes), "allocate operands on the GPU");
-  cuda.require(cuda.memcpy(memory, values.data(), bytes, cudart::CopyKind::HostToDevice),
+  cuda.require(cuda.memcpy(memory.get(), values.data(), bytes, cudart::CopyKind::HostToDevice),
                "copy to the GPU");
 }
 
@@ -58,7 +53,7 @@ size_t Operands::bytesOf(const artifact::Kernel &kernel) {
 
 std::vector<DeviceSpan> Operands::of(const artifact::Kernel &kernel) const {
   std::vector<DeviceSpan> spans;
-  auto at = reinterpret_cast<uintptr_t>(memory);
+  auto at = reinterpret_cast<uintptr_t>(memory.get());
   for (const artifact::TensorType *type : *kernel.operands()) {
     spans.push_back({at, PhysicalType(*type).bytes()});
     at += alignUp(spans.back().bytes, alignment);
@@ -69,9 +64,6 @@ std::vector<DeviceSpan> Operands::of(const artifact::Kernel &kernel) const {
 class Tuner {
 public:
   Tuner(const Artifact &artifact, const std::function<void(const std::string &)> &progress);
-  ~Tuner();
-  Tuner(const Tuner &) = delete;
-  Tuner &operator=(const Tuner &) = delete;
 
   std::vector<uint8_t> run();
 
@@ -88,20 +80,13 @@ private:
   const std::function<void(const std::string &)> &progress;
   CudaContext context{0};
   Math math;
-  std::array<cudart::Event, 2> events{};
+  Owned<cudart::Event> begin, end;
   std::vector<NewPlan> found;
 };
 
 Tuner::Tuner(const Artifact &artifact, const std::function<void(const std::string &)> &progress)
-    : artifact(artifact), progress(progress), math(mathOf(*artifact->target())) {
-  for (cudart::Event &event : events)
-    context.cuda().require(context.cuda().eventCreateWithFlags(&event, 0), "make an event");
-}
-
-Tuner::~Tuner() {
-  for (cudart::Event event : events)
-    context.cuda().eventDestroy(event);
-}
+    : artifact(artifact), progress(progress), math(mathOf(*artifact->target())),
+      begin(context.makeEvent(0)), end(context.makeEvent(0)) {}
 
 /// The fastest of some rounds of launches.
 double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::string &name,
@@ -117,12 +102,12 @@ double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < rounds; ++round) {
     float milliseconds = 0;
-    cuda.require(cuda.eventRecord(events[0], stream), "record an event");
+    cuda.require(cuda.eventRecord(begin.get(), stream), "record an event");
     for (int launch = 0; launch < launches; ++launch)
       kernel.run(bound, stream);
-    cuda.require(cuda.eventRecord(events[1], stream), "record an event");
-    cuda.require(cuda.eventSynchronize(events[1]), "run kernel " + name);
-    cuda.require(cuda.eventElapsedTime(&milliseconds, events[0], events[1]), "read times");
+    cuda.require(cuda.eventRecord(end.get(), stream), "record an event");
+    cuda.require(cuda.eventSynchronize(end.get()), "run kernel " + name);
+    cuda.require(cuda.eventElapsedTime(&milliseconds, begin.get(), end.get()), "read times");
     best = std::min(best, static_cast<double>(milliseconds) * 1e6 / launches);
   }
   return best;

@@ -179,39 +179,34 @@ std::string WireKernels::text() {
          entry("add", addCode) + entry("widen", widenCode);
 }
 
-WireKernels::WireKernels(const cudart::Functions &cuda) : cuda(cuda) {
-  const std::string doing = "load the kernels of --wire=bf16";
-  cuda.require(
-      cuda.libraryLoadData(&library, text().c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-      doing);
+static const std::string loading = "load the kernels of --wire=bf16";
+
+WireKernels::WireKernels(const cudart::Functions &cuda)
+    : cuda(cuda), library(cuda.load(text(), loading)) {
   for (auto [kernel, name] :
        {std::pair(&narrowing, "narrow"), {&adding, "add"}, {&widening, "widen"}})
-    cuda.require(cuda.libraryGetKernel(kernel, library, name), doing);
+    cuda.require(cuda.libraryGetKernel(kernel, library.get(), name), loading);
 }
 
-WireKernels::~WireKernels() { cuda.libraryUnload(library); }
-
 void WireKernels::narrow(DeviceSpan from, DeviceSpan to, cudart::Stream stream) const {
-  size_t elements = from.bytes / sizeof(float);
-  launch(narrowing, elements / 4, from, to, elements, 1, stream);
+  launch(narrowing, from, to, from.bytes / sizeof(float), 1, stream);
 }
 
 void WireKernels::widen(DeviceSpan from, DeviceSpan to, cudart::Stream stream) const {
-  size_t elements = to.bytes / sizeof(float);
-  launch(widening, elements / 4, from, to, elements, 1, stream);
+  launch(widening, from, to, to.bytes / sizeof(float), 1, stream);
 }
 
 void WireKernels::add(DeviceSpan contributions, DeviceSpan sum, cudart::Stream stream) const {
-  launch(adding, sum.bytes / 16, contributions, sum, sum.bytes / sizeof(uint16_t),
-         contributions.bytes / sum.bytes, stream);
+  launch(adding, contributions, sum, sum.bytes / sizeof(uint16_t), contributions.bytes / sum.bytes,
+         stream);
 }
 
-/// Of items that a thread takes at a time.
-void WireKernels::launch(cudart::Kernel kernel, size_t items, DeviceSpan from, DeviceSpan to,
-                         uint64_t elements, uint64_t ranks, cudart::Stream stream) const {
+void WireKernels::launch(cudart::Kernel kernel, DeviceSpan from, DeviceSpan to, uint64_t elements,
+                         uint64_t ranks, cudart::Stream stream) const {
+  constexpr uint64_t most = 8; // elements that a thread takes at a time
   uint64_t parameters[] = {from.address, to.address, elements, ranks};
   void *arguments[] = {&parameters[0], &parameters[1], &parameters[2], &parameters[3]};
-  auto blocks = static_cast<unsigned>(std::min(items / threads + 1, mostBlocks));
+  auto blocks = static_cast<unsigned>(std::min(elements / most / threads + 1, mostBlocks));
   cuda.require(cuda.launchKernel(kernel, {blocks}, {threads}, arguments, 0, stream),
                "run a kernel of --wire=bf16");
 }

@@ -17,9 +17,6 @@ public:
 
   /// Throws Error(Runtime) if the driver does not take the text. `cuda` outlives it.
   explicit WireKernels(const cudart::Functions &cuda);
-  ~WireKernels();
-  WireKernels(const WireKernels &) = delete;
-  WireKernels &operator=(const WireKernels &) = delete;
 
   // All memory begins at multiples of 16 bytes.
 
@@ -31,11 +28,11 @@ public:
   void widen(DeviceSpan from, DeviceSpan to, cudart::Stream stream) const;
 
 private:
-  void launch(cudart::Kernel kernel, size_t items, DeviceSpan from, DeviceSpan to,
-              uint64_t elements, uint64_t ranks, cudart::Stream stream) const;
+  void launch(cudart::Kernel kernel, DeviceSpan from, DeviceSpan to, uint64_t elements,
+              uint64_t ranks, cudart::Stream stream) const;
 
   const cudart::Functions &cuda;
-  cudart::Library library = nullptr;
+  Owned<cudart::Library> library;
   cudart::Kernel narrowing = nullptr, adding = nullptr, widening = nullptr;
 };
 

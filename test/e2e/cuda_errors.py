@@ -3,12 +3,13 @@
 stand-ins for NVIDIA's libraries (test/cuda/standin), which fail as they are told to."""
 import json
 import re
+import shutil
 import signal
 
 import emulated
 from jobs import Ranks, free_port, torchrun
 from standin import Pair, environment, on_gpu, require_standins
-from support import MODELS, check, run, same_file
+from support import BIN, MODELS, check, run, same_file
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
 
@@ -18,6 +19,17 @@ def refused(pattern, *command, **facts):
     _, said = on_gpu("dlc-run", *command, expect=1, **facts)
     lines = [line for line in said.splitlines() if line.startswith("dlc-run: error: ")]
     check(len(lines) == 1 and re.search(pattern, lines[0]), f"wanted '{pattern}':\n{said}")
+
+
+def checks(case):
+    """A build for GPUs alone is of use where there is one."""
+    home = case.directory / "gpus-alone"
+    for file in "bin/dlc-run", "lib/dlc_cuda.so":
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(BIN.parent / file, home / file)
+    for gpus, expect in (0, 1), (1, 0):
+        found, _ = run(home / "bin" / "dlc-run", "--check", expect=expect, env=environment(gpus=gpus))
+        check("cpu          not available" in found and "cuda         cuDNN 9.19.0; " in found, found)
 
 
 def starts(case):
@@ -49,6 +61,13 @@ def memory(case):
     _, said = on_gpu("dlc-run", "bench", artifact, expect=1, taken=taken)
     found = re.search(pattern, said)
     check(found and abs(float(found[1]) - planned) < 0.01, f"{planned} GiB are planned: {said}")
+    # What gradients in 16 bits are added up in has no room where all else has.
+    rounded = case.compiled_as_text("--math=strict", "--wire=bf16", name="rounded")
+    pages = json.loads(run("dlc", "inspect", "--json", rounded)[0])["memory"]["bytes"]
+    train = ["train", rounded, *case.data, "--steps", 1, "-np", 2, "--run", case.directory / "no-run"]
+    refused("the plan takes", *train, taken=(4 << 30) - pages - 4096)
+    on_gpu("dlc-run", *train[:-1], case.directory / "room", taken=(4 << 30) - pages - (4 << 20))
+
     _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", *sets, "--set", "batch=10000", "--target=cuda:h200", "--math=strict", found[3],
                   "-o", artifact, expect=1)
     largest = re.search(r"largest batch .* is (\d+)", said)
@@ -114,7 +133,15 @@ def peers(case):
     check(codes == [1, 1] and "cannot join the ranks' GPUs: not all have come within 2 s; NCCL_DEBUG=INFO shows" in said[0], f"{codes}: {said}")
     check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
 
-    # In its third step, which is captured, a rank does not come to a bucket.
+    # The last kernel of the third step, which is captured, never ends: behind its buckets and before those of the
+    # fourth, so that the network is not at fault.
+    kernels = sum(len(program["dispatches"]) for program in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"]
+                  if program["name"] == "train")
+    said, codes = started(3, hang=3 * kernels - 1)
+    late = r"all-reduce of bucket 0 .* in step 4 did not complete within 3 s: rank 0.*, rank 1.* has not started it"
+    check(codes == [1, 1] and re.search(late, said[0]), f"{codes}: {said}")
+
+    # In its third step a rank does not come to a bucket.
     buckets = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"]
     for bucket in range(len(buckets)):
         said, codes = started(3, stall=f"1:{2 * len(buckets) + bucket}")
@@ -126,7 +153,7 @@ def main():
     require_standins()
     mnist = emulated.cases("mnist_cnn")[0]
     case = Pair(mnist.model, mnist.emulated, mnist.directory / "errors")
-    for test in starts, memory, failures, other_machines, peers:
+    for test in checks, starts, memory, failures, other_machines, peers:
         test(case)
 
 

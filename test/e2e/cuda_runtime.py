@@ -59,6 +59,7 @@ class Pair(standin.Pair):
         """Steps, and one by one the layers of their instructions, as NVIDIA's tools see them."""
         tool = standin.STANDINS / "libdlc_nvtx.so"
         if not tool.exists():
+            check("DLC_REQUIRE_CUDA" not in os.environ, "built without NVTX's headers")
             print("skipped: built without NVTX's headers")
             return
         seen, last = self.directory / "ranges", self.directory / "ranges-run"

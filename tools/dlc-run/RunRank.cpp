@@ -2,6 +2,7 @@
 #include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/Leftover.h"
 #include "runtime/core/Session.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/CollectiveError.h"
@@ -15,6 +16,7 @@
 #include "tools/dlc-run/Process.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -71,28 +73,8 @@ static void runEval(Session &session, const Command &command, Console &console) 
   console.line(line + "(" + std::to_string(samples.size()) + " samples)");
 }
 
-static void carryOut(const Command &command, ControlPlane &control, StopSignal &stop) {
-  Artifact artifact(command.file);
-  auto localSize = static_cast<unsigned>(control.localSize());
-  unsigned share = std::max(usableCores() / localSize, 1u);
-  // While a GPU computes, the cores are there for its data. Where ranks can have as many each as
-  // this one sees, who started them has given each its own; loaders that are more than the cores
-  // after all, as in a small part of a large host, only take turns.
-  bool onGpu = isForGpu(artifact);
-  unsigned loaders = usableCores() * localSize <= onlineCores() ? usableCores() : share;
-  if (onGpu && command.threads)
-    throw Error(ErrorCode::BadInput,
-                "--threads is for CPUs: '" + command.file +
-                    "' is for a GPU, whose data all cores of the rank prepare");
-  if (command.noGraph && !onGpu)
-    throw Error(ErrorCode::BadInput, "--no-graph is for GPUs, '" + command.file + "' is for a CPU");
-  unsigned planned = std::max(artifact->target()->threads(), 1u);
-  unsigned threads = command.threads ? command.threads : onGpu ? 1 : std::min(share, planned);
-  bindRank(command.bind.value_or(localSize > 1 && !onGpu ? Bind::Compact : Bind::None),
-           control.localRank(), control.localSize(), onGpu ? loaders : threads);
-  Session session(
-      artifact, control,
-      {threads, command.train.seed.value_or(0), nullptr, onGpu ? loaders : 1, command.noGraph});
+static void perform(const Command &command, Session &session, StopSignal &stop) {
+  const ControlPlane &control = session.control();
   // mpirun gives its ranks a terminal of their own, whatever it writes to itself.
   bool terminal =
       command.terminal || (!detectLaunch(command).isRank() && ::isatty(STDOUT_FILENO) == 1);
@@ -116,8 +98,11 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
   }
 }
 
-/// Reports what ended this rank and takes the others along.
+/// Reports what ended this rank and takes the others along; the first time.
 static void fail(ControlPlane *control, const std::string &message, bool onAllRanks) {
+  static std::atomic<bool> hasFailed = false;
+  if (hasFailed.exchange(true))
+    return;
   int rank = control ? control->rank() : 0;
   if (rank > 0 && onAllRanks)
     return;
@@ -127,6 +112,49 @@ static void fail(ControlPlane *control, const std::string &message, bool onAllRa
   printError(rank > 0 ? "rank " + std::to_string(rank) + ": " + message : message);
   if (control && control->size() > 1 && !onAllRanks)
     control->abort(message);
+}
+
+/// What a GPU runs may never end, and who frees its memory waits for that: so the process ends
+/// without, some seconds later.
+static void endLater(ControlPlane &control, const std::string &message, bool onAllRanks) {
+  static constexpr std::chrono::seconds patience{5};
+  std::thread([&control, message, onAllRanks] {
+    std::this_thread::sleep_for(patience);
+    fail(&control, message, onAllRanks);
+    Leftover::removeAll();
+    std::_Exit(1);
+  }).detach();
+}
+
+static void carryOut(const Command &command, ControlPlane &control, StopSignal &stop) {
+  Artifact artifact(command.file);
+  auto localSize = static_cast<unsigned>(control.localSize());
+  unsigned share = std::max(usableCores() / localSize, 1u);
+  // While a GPU computes, the cores are there for its data. Where ranks can have as many each as
+  // this one sees, who started them has given each its own; loaders that are more than the cores
+  // after all, as in a small part of a large host, only take turns.
+  bool onGpu = isForGpu(artifact);
+  unsigned loaders = usableCores() * localSize <= onlineCores() ? usableCores() : share;
+  if (onGpu && command.threads)
+    throw Error(ErrorCode::BadInput,
+                "--threads is for CPUs: '" + command.file +
+                    "' is for a GPU, whose data all cores of the rank prepare");
+  if (command.noGraph && !onGpu)
+    throw Error(ErrorCode::BadInput, "--no-graph is for GPUs, '" + command.file + "' is for a CPU");
+  unsigned planned = std::max(artifact->target()->threads(), 1u);
+  unsigned threads = command.threads ? command.threads : onGpu ? 1 : std::min(share, planned);
+  bindRank(command.bind.value_or(localSize > 1 && !onGpu ? Bind::Compact : Bind::None),
+           control.localRank(), control.localSize(), onGpu ? loaders : threads);
+  Session session(
+      artifact, control,
+      {threads, command.train.seed.value_or(0), nullptr, onGpu ? loaders : 1, command.noGraph});
+  try {
+    perform(command, session, stop);
+  } catch (const std::exception &error) {
+    if (onGpu)
+      endLater(control, error.what(), dynamic_cast<const CollectiveError *>(&error) != nullptr);
+    throw;
+  }
 }
 
 int runRank(const Command &command, StopSignal &stop) {

@@ -162,7 +162,15 @@ uint64_t Compilation::plannedBytes() const {
   uint64_t bytes = 0;
   for (auto arena : model().getBody().getOps<exec::ArenaOp>())
     bytes += arena.getBytes().value_or(0) * (arena.getKind() == exec::ArenaKind::Inputs ? 2 : 1);
-  return bytes;
+  std::shared_ptr<rt::KernelPlanner> planner = openPlanner(loaded);
+  uint64_t largest = 0;
+  if (planner && planner->target().memoryBytes > 0)
+    model().walk([&](exec::StartOp start) {
+      ShapedType bucket = start.getBucket().getType().getTensor();
+      if (!start.getWire().isF32())
+        largest = std::max(largest, static_cast<uint64_t>(bucket.getNumElements()) * sizeof(float));
+    });
+  return bytes + largest;
 }
 
 namespace {

@@ -61,6 +61,12 @@ void Functions::require(Status status, const std::string &doing) const {
   throw Error(ErrorCode::Runtime, "cannot " + doing + ": " + getErrorString(status));
 }
 
+Owned<Library> Functions::load(const std::string &code, const std::string &doing) const {
+  Library library = nullptr;
+  require(libraryLoadData(&library, code.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), doing);
+  return {library, {libraryUnload}};
+}
+
 const Functions *open(std::string &reason) {
   static std::string failure;
   static const std::optional<Functions> functions = load(failure);

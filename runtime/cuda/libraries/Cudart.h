@@ -3,6 +3,8 @@
 // The library is opened on demand, and with it the driver: a machine without a GPU needs neither.
 #pragma once
 
+#include "runtime/cuda/libraries/Owned.h"
+
 #include <array>
 #include <cstddef>
 #include <string>
@@ -87,6 +89,8 @@ struct Functions {
 
   /// Throws Error(Runtime), as in "cannot `doing`: out of memory", if a call failed.
   void require(Status status, const std::string &doing) const;
+  /// Loads a binary or a text, which the driver assembles.
+  Owned<Library> load(const std::string &code, const std::string &doing) const;
 };
 
 /// CUDA 13's runtime of this machine, found as cuDNN is; null with `reason` set if there is none.

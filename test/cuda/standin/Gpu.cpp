@@ -9,6 +9,9 @@
 namespace dlc::rt::standin {
 namespace {
 
+/// Thrown by what never ends.
+struct Hang {};
+
 uint64_t seed() {
   const char *given = std::getenv("DLC_STANDIN_SEED");
   return given ? std::strtoull(given, nullptr, 10) : 0;
@@ -108,6 +111,9 @@ cudart::Status Gpu::attempt(const std::function<void()> &body) {
   try {
     body();
     return status::success;
+  } catch (const Hang &) {
+    hangs = true;
+    return status::success;
   } catch (const std::exception &error) {
     failure = error.what();
     return status::launchFailure;
@@ -117,7 +123,10 @@ cudart::Status Gpu::attempt(const std::function<void()> &body) {
 //===- Work -----------------------------------------------------------------------------------===//
 
 void Gpu::enqueueKernel(cudart::Stream stream, std::function<void()> work) {
-  if (kernels++ == given("DLC_STANDIN_FAULT", -1))
+  int64_t number = kernels++;
+  if (number == given("DLC_STANDIN_HANG", -1))
+    work = [] { throw Hang(); };
+  if (number == given("DLC_STANDIN_FAULT", -1))
     work = [] { throw Error(ErrorCode::Runtime, "an uncorrectable ECC error was found"); };
   enqueue(stream, std::move(work));
 }
@@ -133,12 +142,27 @@ void Gpu::enqueue(cudart::Stream stream, std::function<void()> work) {
 
 void Gpu::enqueueDefault(std::function<void()> work) { enqueue(&defaultStream, std::move(work)); }
 
+void Gpu::pause() {
+  mutex.unlock();
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+  mutex.lock();
+}
+
+cudart::Status Gpu::await(const std::function<void()> &body) {
+  while (goesOn && !hangs)
+    pause();
+  cudart::Status status = attempt(body);
+  while (hangs)
+    std::this_thread::sleep_for(std::chrono::hours(1));
+  return status;
+}
+
 cudart::Status Gpu::runAll() {
-  return attempt([&] { tasks.runAll(); });
+  return await([&] { tasks.runAll(); });
 }
 
 cudart::Status Gpu::runDefault() {
-  return attempt([&] { tasks.run(defaultStream.last); });
+  return await([&] { tasks.run(defaultStream.last); });
 }
 
 cudart::Status Gpu::query(cudart::Event event) {
@@ -154,14 +178,14 @@ cudart::Status Gpu::query(cudart::Event event) {
   goesOn = true;
   std::thread([this, task = event->stamp->task] {
     std::scoped_lock<std::mutex> alone(mutex);
-    run(task);
-    goesOn = false;
+    attempt([&] { tasks.run({task}); });
+    goesOn = hangs;
   }).detach();
   return status::notReady;
 }
 
 cudart::Status Gpu::run(const Tasks::Task &task) {
-  return attempt([&] { tasks.run({task}); });
+  return await([&] { tasks.run({task}); });
 }
 
 //===- Streams and events ---------------------------------------------------------------------===//

@@ -106,12 +106,15 @@ public:
   Memory memory;
   std::string refusal; // of the last code that was refused
 
+  /// Within work that waits for others: a moment in which the host may start more.
+  void pause();
+
   // What follows is called within `call`.
 
   /// Adds work to a stream, or to what it captures. Exceptions of work are the device's failure.
   void enqueue(cudart::Stream stream, std::function<void()> work);
   /// Of a kernel, the library's or generated: the one of the number $DLC_STANDIN_FAULT fails, and
-  /// the device with it.
+  /// the device with it, that of $DLC_STANDIN_HANG never ends.
   void enqueueKernel(cudart::Stream stream, std::function<void()> work);
   /// On the stream that does not wait for others, at once or later.
   void enqueueDefault(std::function<void()> work);
@@ -137,10 +140,12 @@ private:
   Gpu();
   bool invalidateCapture();
   cudart::Status attempt(const std::function<void()> &body);
+  cudart::Status await(const std::function<void()> &body);
 
   std::mutex mutex;
   std::atomic<bool> goesOn = false; // by itself
   std::string failure;
+  bool hangs = false;
   cudart::Status lastStatus = status::success;
   int64_t kernels = 0; // so far
   Tasks tasks;

@@ -41,15 +41,19 @@ struct Meeting {
   Mailbox boxes[mostRanks][mostRanks]; // by sender and receiver
 };
 
-/// Does nothing for a moment, unless the communicator is told to end.
-void pause(const std::atomic<bool> &ends) {
-  usleep(50);
+/// Does nothing for a moment, unless the communicator is told to end. Within the device's work the
+/// host goes on meanwhile.
+void pause(const std::atomic<bool> &ends, Gpu *gpu) {
+  if (gpu)
+    gpu->pause();
+  else
+    usleep(50);
   if (ends)
     throw Error(ErrorCode::Peer, "a collective was told to end");
 }
 
 /// Until all have come.
-void meet(Meeting &meeting, int ranks, const std::atomic<bool> &ends) {
+void meet(Meeting &meeting, int ranks, const std::atomic<bool> &ends, Gpu *gpu = nullptr) {
   uint32_t round = meeting.round;
   if (meeting.arrived.fetch_add(1) + 1 == static_cast<uint32_t>(ranks)) {
     meeting.arrived = 0;
@@ -57,7 +61,7 @@ void meet(Meeting &meeting, int ranks, const std::atomic<bool> &ends) {
     return;
   }
   while (meeting.round == round)
-    pause(ends);
+    pause(ends, gpu);
 }
 
 Meeting *openMeeting(const char *name, bool isFirst) {
@@ -89,9 +93,9 @@ struct CommunicatorState {
   int64_t started = 0;
 
   /// Goes on, or never, after so many.
-  void takePart() const {
+  void takePart(Gpu &gpu) const {
     while (started == most)
-      pause(ends);
+      pause(ends, &gpu);
   }
 };
 } // namespace dlc::rt::nccl
@@ -101,10 +105,10 @@ namespace {
 Status enqueue(Communicator ranks, Stream stream, const std::function<void(Gpu &)> &work) {
   auto body = [&](Gpu &gpu) {
     gpu.enqueue(stream, [&gpu, ranks, work] {
-      ranks->takePart();
+      ranks->takePart(gpu);
       work(gpu);
       ++ranks->started;
-      ranks->takePart(); // what follows on the stream is not reached either
+      ranks->takePart(gpu); // what follows on the stream is not reached either
     });
     return status::success;
   };
@@ -165,7 +169,7 @@ void exchange(Gpu &gpu, CommunicatorState &ranks, std::vector<Message> messages)
         moves |= move(gpu, ranks, message);
     std::erase_if(messages, [](const Message &message) { return message.isOver; });
     if (!moves)
-      pause(ranks.ends);
+      pause(ranks.ends, &gpu);
   }
 }
 
@@ -197,14 +201,14 @@ static void addUp(Gpu &gpu, CommunicatorState &ranks, void *memory, size_t count
   for (size_t begin = 0; begin < count; begin += chunk) {
     size_t size = std::min(chunk, count - begin);
     std::memcpy(ranks.meeting->shown[ranks.rank], values + begin, size * sizeof(float));
-    meet(*ranks.meeting, ranks.ranks, ranks.ends);
+    meet(*ranks.meeting, ranks.ranks, ranks.ends, &gpu);
     for (size_t i = 0; i < size; ++i) {
       float sum = ranks.meeting->shown[ranks.ranks - 1][i];
       for (int rank = ranks.ranks - 2; rank >= 0; --rank)
         sum += ranks.meeting->shown[rank][i];
       values[begin + i] = sum;
     }
-    meet(*ranks.meeting, ranks.ranks, ranks.ends);
+    meet(*ranks.meeting, ranks.ranks, ranks.ends, &gpu);
   }
 }
 
