@@ -34,6 +34,7 @@ public:
     return dataSection.subspan(span.offset(), span.bytes());
   }
 
+  bool isForGpu() const { return content->target()->name()->string_view().starts_with("cuda:"); }
   /// Null if the artifact has no program of this name.
   const artifact::Program *program(const std::string &name) const;
   /// Null if the artifact has no variable of this name.

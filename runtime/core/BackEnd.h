@@ -35,8 +35,9 @@ struct BackEnd {
   /// outlives it.
   std::unique_ptr<Device> (*makeDevice)(const artifact::Target &target, unsigned threads,
                                         ControlPlane &control);
-  /// Measures what the calling thread's team can do here, in about a second.
-  MachineSpeed (*measureMachine)();
+  /// Measures what the calling thread's team can do here, or the GPU of the rank with this number
+  /// on its host, in about a second.
+  MachineSpeed (*measureMachine)(int localRank);
   /// Measures the machine and returns the text of a table that `makePlanner` takes as
   /// "cpu:FILE.json"; `progress` hears how far it is. Takes up to three minutes.
   std::string (*calibrate)(const std::function<void(const std::string &)> &progress);

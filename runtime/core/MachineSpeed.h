@@ -1,7 +1,7 @@
 // How fast a device moves memory and computes, as measured while it runs.
 //
-// Rates count what crosses the bus: a copy's store reads the line that it overwrites, so it moves
-// three bytes per byte copied, an update in place two.
+// Rates count what crosses the bus: where stores fetch the line that they overwrite, a copy moves
+// three bytes per byte copied, else two; an update in place two.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,8 @@ struct MemoryLevel {
 
 struct MachineSpeed {
   std::vector<MemoryLevel> memory; // caches from the nearest on, then memory itself
-  double gigaflops = 0;            // f32 multiply-adds
+  double gigaflops = 0;            // f32 multiply-adds; 0: not measured
+  bool fetchesLines = true;        // that stores overwrite
 
   /// Nanoseconds to read `read` bytes of which `written` <= `read` are changed or replaced.
   double nanoseconds(size_t level, double read, double written) const {

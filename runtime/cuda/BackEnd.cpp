@@ -5,6 +5,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/cuda/CudaDevice.h"
 #include "runtime/cuda/CudaPlanner.h"
+#include "runtime/cuda/MeasureGpu.h"
 #include "runtime/cuda/Tune.h"
 
 #include <nlohmann/json.hpp>
@@ -14,20 +15,16 @@
 namespace dlc::rt {
 namespace {
 
-[[noreturn]] void refuse() {
-  throw Error(ErrorCode::Runtime,
-              "this version has no bounds for GPUs: leave --profile out; dlc-run "
-              "bench --json has each instruction's time");
-}
-
 std::unique_ptr<Device> makeCudaDevice(const artifact::Target &target, unsigned,
                                        ControlPlane &control) {
   return std::make_unique<CudaDevice>(target, control);
 }
 
-MachineSpeed measureGpu() { refuse(); }
+MachineSpeed measureMachine(int localRank) { return measureGpu(CudaContext(localRank)); }
 
-std::string calibrateGpu(const std::function<void(const std::string &)> &) { refuse(); }
+std::string calibrateGpu(const std::function<void(const std::string &)> &) {
+  throw Error(ErrorCode::Runtime, "targets that are GPUs are described by hand");
+}
 
 /// "NVIDIA H200 (sm_90, 140.4 GiB)", or why there is none.
 BackEnd::Finding describeGpu() try {
@@ -54,7 +51,7 @@ BackEnd::Finding describeCuda() {
 const BackEnd backEnd{BackEnd::currentVersion,
                       makeCudaPlanner,
                       makeCudaDevice,
-                      measureGpu,
+                      measureMachine,
                       calibrateGpu,
                       tune,
                       describeCuda};

@@ -29,8 +29,7 @@ public:
   Bench(Session &session, const BenchOptions &options, Console &console)
       : session(session), options(options), console(console), steps(session),
         model(session.artifact()->model()->str()),
-        device(session.artifact()->target()->name()->str().starts_with("cuda") ? "GPU" : "CPU"),
-        ranks(session.control().size()),
+        device(session.artifact().isForGpu() ? "GPU" : "CPU"), ranks(session.control().size()),
         batch(requireProgram(session.artifact(), "train").batch()) {}
 
   void measure();
@@ -70,7 +69,8 @@ void Bench::measure() {
   say("Model: " + model);
   say(format("Batch size: %.0f", batch));
   say("Number of " + device + "s: " + std::to_string(ranks));
-  say(pagesText(session.arenaPages()));
+  if (!session.artifact().isForGpu())
+    say(pagesText(session.arenaPages()));
   // Reading the clock between instructions holds up a GPU: there it is done in steps of their own.
   using Record = SyntheticSteps::Record;
   bool apart = session.runsAhead();
@@ -141,7 +141,7 @@ void Bench::profile() {
   const artifact::Program &program = requireProgram(artifact, "train");
   session.control().barrier("start of the profile");
   say("measuring memory...");
-  speed = backEnd->measureMachine();
+  speed = backEnd->measureMachine(session.control().localRank());
   session.control().barrier("measuring memory");
   std::map<uint32_t, double> standalone = standaloneTimes(
       session, program, limitSeconds, [this](const std::string &text) { say(text); });
@@ -174,7 +174,7 @@ void Bench::printSummary() {
     for (const std::string &line : kernels->lines(mostKernels))
       say(line);
   if (unsigned planned = session.artifact()->target()->threads();
-      kinds && planned != session.threads())
+      kinds && planned != session.threads() && !session.artifact().isForGpu())
     say("forecasts are for " + std::to_string(planned) + " threads, as the plan is");
 }
 

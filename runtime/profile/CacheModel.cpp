@@ -45,8 +45,9 @@ MemoryWork CacheModel::run(std::span<const Touch> touches) {
       for (uint64_t page = begin; page < end; ++page) {
         auto bytes = static_cast<double>(std::min(pageBytes, touch.bytes - page * pageBytes));
         size_t level = use(touch.address / pageBytes + page);
-        work.nanoseconds += speed.nanoseconds(level, bytes, touch.written ? bytes : 0);
-        moved[level] += bytes * (touch.written ? 2 : 1);
+        bool bothWays = touch.written && (touch.read || speed.fetchesLines);
+        work.nanoseconds += speed.nanoseconds(level, bytes, bothWays ? bytes : 0);
+        moved[level] += bytes * (bothWays ? 2 : 1);
       }
     }
   for (size_t level = 0; level < moved.size(); ++level)

@@ -14,10 +14,10 @@
 
 namespace dlc::rt {
 
-/// A stretch of memory that a kernel reads, and changes or replaces if `written`.
+/// A stretch of memory that a kernel reads, and changes if `written`, or replaces without a look.
 struct Touch {
   uint64_t address, bytes;
-  bool written;
+  bool written, read = true;
 };
 
 /// What a kernel moves between levels of memory, and how long that takes.

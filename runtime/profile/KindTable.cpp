@@ -99,7 +99,7 @@ std::vector<std::string> KindTable::lines(const MachineSpeed &speed) const {
   sum.forecast = forecast;
   add(sum, "step");
   lines.push_back("memory here, read / update / copy in GB/s on the bus: " + ratesText(speed) +
-                  format("; %.0f GFLOP/s", speed.gigaflops));
+                  (speed.gigaflops > 0 ? format("; %.0f GFLOP/s", speed.gigaflops) : ""));
   lines.push_back(format("step %.2f x (library alone %.3f ms + bytes / bandwidth %.3f ms)",
                          bound() > 0 ? step / bound() : 0, 1e3 * libraryBound, 1e3 * memoryBound));
   return lines;
@@ -128,7 +128,8 @@ void KindTable::addTo(nlohmann::ordered_json &record, const MachineSpeed &speed)
     record[prefix + "update_gb_per_s"] = rates.update;
     record[prefix + "copy_gb_per_s"] = rates.copy;
   }
-  record["machine.gflops"] = speed.gigaflops;
+  if (speed.gigaflops > 0)
+    record["machine.gflops"] = speed.gigaflops;
 }
 
 } // namespace dlc::rt

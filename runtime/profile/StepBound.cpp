@@ -19,7 +19,7 @@ public:
 private:
   InstructionBound of(const artifact::Instruction &instruction);
   InstructionBound of(const artifact::Dispatch &dispatch);
-  Touch touch(uint32_t buffer, bool written) const;
+  Touch touch(uint32_t buffer, artifact::Access access) const;
   void finish(InstructionBound &bound, std::vector<Touch> touches, double share);
 
   const Artifact &artifact;
@@ -28,11 +28,12 @@ private:
   const std::map<uint32_t, double> &standalone;
 };
 
-Touch Bounds::touch(uint32_t index, bool written) const {
+Touch Bounds::touch(uint32_t index, artifact::Access access) const {
   const artifact::Buffer &buffer = *artifact->buffers()->Get(index);
   // Arenas lie apart; where does not matter.
   uint64_t address = (uint64_t{buffer.arena()} << 48) + buffer.offset();
-  return {address, PhysicalType(*buffer.type()).bytes(), written};
+  return {address, PhysicalType(*buffer.type()).bytes(), access != artifact::Access::Read,
+          access != artifact::Access::Write};
 }
 
 /// Buffers in one place, a result that overwrites an operand say, are one.
@@ -46,6 +47,7 @@ std::vector<Touch> merged(std::vector<Touch> touches) {
     }
     same->bytes = std::max(same->bytes, touch.bytes);
     same->written |= touch.written;
+    same->read |= touch.read;
   }
   return result;
 }
@@ -74,9 +76,12 @@ InstructionBound Bounds::of(const artifact::Dispatch &dispatch) {
   }
   std::vector<Touch> touches;
   double held = 0;
-  for (unsigned i = 0; i < dispatch.buffers()->size(); ++i) {
-    bool written = kernel.access()->Get(i) != artifact::Access::Read;
-    touches.push_back(touch(dispatch.buffers()->Get(i), written));
+  unsigned count = dispatch.buffers()->size();
+  // Of the one workspace that a GPU's kernels have, each uses what it likes.
+  if (artifact.isForGpu() && kernel.kind() == artifact::KernelKind::Library)
+    --count;
+  for (unsigned i = 0; i < count; ++i) {
+    touches.push_back(touch(dispatch.buffers()->Get(i), kernel.access()->Get(i)));
     held += static_cast<double>(touches.back().bytes);
   }
   // A cluster may touch slices of its buffers alone, and plans with what it touches.
@@ -92,7 +97,10 @@ InstructionBound Bounds::of(const artifact::Instruction &instruction) {
     return of(*dispatch);
   if (const auto *copy = instruction.operation_as_Copy()) {
     bound.kind = "copy";
-    finish(bound, {touch(copy->source(), false), touch(copy->destination(), true)}, 1);
+    finish(bound,
+           {touch(copy->source(), artifact::Access::Read),
+            touch(copy->destination(), artifact::Access::Write)},
+           1);
   } else if (instruction.operation_type() == artifact::Operation::CollectiveStart ||
              instruction.operation_type() == artifact::Operation::CollectiveWait) {
     bound.kind = "all-reduce";

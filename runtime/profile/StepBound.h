@@ -2,8 +2,8 @@
 // that it can take here.
 //
 // The bound of a library kernel is its own time standing alone; that of all else is the time that
-// memory needs, with the caches as the instructions before have left them. Every store is taken to
-// read the line that it overwrites.
+// memory needs, with the caches as the instructions before have left them. Where stores fetch
+// lines, every one is taken to read what it overwrites.
 #pragma once
 
 #include "runtime/core/MachineSpeed.h"
@@ -18,7 +18,7 @@ namespace dlc::rt {
 struct InstructionBound {
   std::string kind;                     // category of the kernel, "copy" or "all-reduce"
   bool library = false;                 // the bound is a time standing alone
-  double bytes = 0;                     // on the bus: read, read for stores, written
+  double bytes = 0;                     // on the bus: read, fetched for stores, written
   std::map<std::string, double> levels; // of these, by the name of the level they lie in
   double flops = 0;
   double forecast = 0; // seconds, as are the bounds

@@ -279,13 +279,16 @@ std::string Trainer::monitoredName() const {
 
 void Trainer::announce() const {
   console.line(openingText(shape, course.stepsPerEpoch));
+  bool onGpu = session.artifact().isForGpu();
+  unsigned threads = onGpu ? session.loaderThreads() : session.threads();
   console.line(std::to_string(data.trainingSamples().size()) + " training samples, " +
                std::to_string(data.validationSamples().size()) + " for validation; " +
                std::to_string(course.epochs) + (course.epochs == 1 ? " epoch; " : " epochs; ") +
-               std::to_string(session.threads()) +
-               (session.threads() == 1 ? " thread" : " threads") + " per rank, " +
+               std::to_string(threads) + (onGpu ? " loader" : "") +
+               (threads == 1 ? " thread" : " threads") + " per rank, " +
                bytesText(session.arenaBytes()) + " planned; " + directory.path());
-  console.line(pagesText(session.arenaPages()));
+  if (!onGpu)
+    console.line(pagesText(session.arenaPages()));
   if (shape.pieces > 1)
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
                  bytesText(sumBytes) + " of the planned memory");

@@ -24,7 +24,7 @@ std::unique_ptr<Device> makeDevice(const artifact::Target &target, unsigned thre
 [[noreturn]] void refuse() {
   throw Error(ErrorCode::Runtime, "the asynchronous device measures nothing");
 }
-MachineSpeed measure() { refuse(); }
+MachineSpeed measure(int) { refuse(); }
 std::string calibrateDevice(const std::function<void(const std::string &)> &) { refuse(); }
 std::vector<uint8_t> tuneDevice(const Artifact &,
                                 const std::function<void(const std::string &)> &) {

@@ -22,7 +22,7 @@ std::unique_ptr<KernelPlanner> makeTestPlanner(const std::string &target, unsign
 std::unique_ptr<Device> makeTestDevice(const artifact::Target &, unsigned, ControlPlane &) {
   refuse();
 }
-MachineSpeed measureTestMachine() { refuse(); }
+MachineSpeed measureTestMachine(int) { refuse(); }
 std::string calibrateTest(const std::function<void(const std::string &)> &) { refuse(); }
 std::vector<uint8_t> tuneTest(const Artifact &, const std::function<void(const std::string &)> &) {
   refuse();

@@ -24,7 +24,7 @@ std::unique_ptr<Device> makeDevice(const artifact::Target &target, unsigned,
 [[noreturn]] void refuse() {
   throw Error(ErrorCode::Runtime, "the emulated device measures nothing");
 }
-MachineSpeed measure() { refuse(); }
+MachineSpeed measure(int) { refuse(); }
 std::string calibrateDevice(const std::function<void(const std::string &)> &) { refuse(); }
 std::vector<uint8_t> tuneDevice(const Artifact &,
                                 const std::function<void(const std::string &)> &) {

@@ -2,6 +2,7 @@
 """The CUDA back end, on stand-ins for NVIDIA's libraries (test/cuda/standin): their kernels and plans are computed as the
 emulated GPU computes them, so that what is trained is equal to the bit. Streams run late, captures are held to CUDA's
 rules, memory of the device is none of the host's."""
+import collections
 import json
 import os
 import re
@@ -40,6 +41,7 @@ class Pair(standin.Pair):
         figures = json.loads(on_gpu("dlc-run", "bench", artifact, "--iters", 1, "--batches-per-iter", 2, "--warmup", 3, "--json")[0])
         check(figures["step_ms"] > 0 and max(figures["instruction_ns"]) < 60e9, str(figures))
 
+        self.profile(artifact)
         self.show_ranges(artifact)
         # Of two ranks: sums of two numbers have one order.
         two = self.trained_on_gpu(artifact, "two", "-np", 2)
@@ -54,6 +56,24 @@ class Pair(standin.Pair):
 
         got, wanted = metrics(lambda *words: on_gpu("dlc-run", *words)), metrics(lambda *words: run(self.emulated, *words))
         check(got == wanted, f"eval says {got}, on the emulated device {wanted}")
+
+    def profile(self, artifact):
+        """Kernels beside bounds of this GPU: library kernels beside their time alone, generated ones by the bytes that are planned,
+        since stores fetch no lines."""
+        figures = json.loads(on_gpu("dlc-run", "bench", artifact, "--iters", 1, "--batches-per-iter", 2, "--warmup", 3, "--profile=kernels",
+                                    "--json")[0])
+        rows = {row["kernel"]: row for row in figures["profile.kernels"] if row["kind"] != "all-reduce"}
+        program, = (each for each in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"] if each["name"] == "train")
+        planned = collections.Counter()
+        for dispatch in program["dispatches"]:
+            planned[dispatch["kernel"]] += dispatch["bytes"]
+        generated = {kernel for kernel, row in rows.items() if row["implementation"] == "generated"}
+        check(rows.keys() == planned.keys() and 0 < len(generated) < len(rows), f"{rows.keys()} beside {planned.keys()}")
+        for kernel, row in rows.items():
+            check(kernel not in generated or abs(row["bytes"] / planned[kernel] - 1) < 1e-6, f"{row}, {planned[kernel]} bytes are planned")
+            check(kernel in generated or 0 < row["bound_ms"] < 1000 * row["best_ms"], f"{row}")
+        check(figures["machine.dram.copy_gb_per_s"] > 0 and figures["machine.l2.copy_gb_per_s"] > 0 and figures["profile.step_over_bound"] > 0,
+              f"{figures}")
 
     def show_ranges(self, artifact):
         """Steps, and one by one the layers of their instructions, as NVIDIA's tools see them."""

@@ -29,10 +29,6 @@ bool isModel(const std::string &file) {
   return extension == ".dl" || extension == ".mlir";
 }
 
-bool isForGpu(const rt::Artifact &artifact) {
-  return artifact->target()->name()->string_view().starts_with("cuda:");
-}
-
 bool isForGpu(const std::vector<std::string> &options) {
   return std::ranges::any_of(
       options, [](const std::string &option) { return option.starts_with("--target=cuda:"); });

@@ -16,9 +16,7 @@ namespace dlc::run {
 /// True for .dl and .mlir.
 bool isModel(const std::string &file);
 
-/// True for an artifact whose programs run on a GPU.
-bool isForGpu(const rt::Artifact &artifact);
-/// The same of options for the compiler.
+/// True of options for the compiler if programs will run on a GPU.
 bool isForGpu(const std::vector<std::string> &options);
 
 struct CompiledModel {

@@ -133,7 +133,7 @@ static void carryOut(const Command &command, ControlPlane &control, StopSignal &
   // While a GPU computes, the cores are there for its data. Where ranks can have as many each as
   // this one sees, who started them has given each its own; loaders that are more than the cores
   // after all, as in a small part of a large host, only take turns.
-  bool onGpu = isForGpu(artifact);
+  bool onGpu = artifact.isForGpu();
   unsigned loaders = usableCores() * localSize <= onlineCores() ? usableCores() : share;
   if (onGpu && command.threads)
     throw Error(ErrorCode::BadInput,

@@ -69,7 +69,7 @@ std::optional<std::string> Sweeper::artifactOf(std::optional<int64_t> batch) {
 
 bool Sweeper::isForGpu() const {
   if (!isModel(command.file))
-    return run::isForGpu(rt::Artifact(command.file));
+    return rt::Artifact(command.file).isForGpu();
   return run::isForGpu(command.compileOptions);
 }
 

@@ -129,12 +129,21 @@ Status cudaGetDeviceProperties(Properties *properties, int device) {
 }
 Status cudaDeviceGetAttribute(int *value, DeviceAttribute attribute, int device) {
   return call([&](Gpu &) {
-    bool isMajor = attribute == DeviceAttribute::CapabilityMajor;
-    if (!Gpu::exists(device) || (!isMajor && attribute != DeviceAttribute::CapabilityMinor))
+    if (!Gpu::exists(device))
       return status::invalidValue;
     auto capability = static_cast<int>(Gpu::given("DLC_STANDIN_CAPABILITY", 90));
-    *value = isMajor ? capability / 10 : capability % 10;
-    return status::success;
+    switch (attribute) {
+    case DeviceAttribute::CapabilityMajor:
+      *value = capability / 10;
+      return status::success;
+    case DeviceAttribute::CapabilityMinor:
+      *value = capability % 10;
+      return status::success;
+    case DeviceAttribute::CacheBytes:
+      *value = 4 << 20;
+      return status::success;
+    }
+    return status::invalidValue;
   });
 }
 Status cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {

@@ -211,6 +211,7 @@ SAME(cudart::CopyKind::HostToDevice, cudaMemcpyHostToDevice);
 SAME(cudart::CopyKind::DeviceToHost, cudaMemcpyDeviceToHost);
 SAME(cudart::CopyKind::DeviceToDevice, cudaMemcpyDeviceToDevice);
 SAME(cudart::CaptureMode::ThreadLocal, cudaStreamCaptureModeThreadLocal);
+SAME(cudart::DeviceAttribute::CacheBytes, cudaDevAttrL2CacheSize);
 SAME(cudart::DeviceAttribute::CapabilityMajor, cudaDevAttrComputeCapabilityMajor);
 SAME(cudart::DeviceAttribute::CapabilityMinor, cudaDevAttrComputeCapabilityMinor);
 SAME(cudart::nonBlockingStream, cudaStreamNonBlocking);
