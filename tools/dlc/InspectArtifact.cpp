@@ -167,6 +167,7 @@ ordered_json describeLaunch(const artifact::Kernel &kernel, unsigned architectur
           {"threads", launch->threads()},
           {"shared_bytes", launch->shared_bytes()},
           {"registers", launch->registers()},
+          {"symbol", kernel.symbol()->str()},
           {"occupancy", resident ? ordered_json(*resident) : ordered_json(nullptr)}};
 }
 
