@@ -36,6 +36,16 @@ CASES = {
 }
 
 
+def source_of(model, directory):
+    """A model's file; where it says no optimizer, another one in the directory: Adam would make steps of what only rounding keeps
+    from zero."""
+    source = MODELS / f"{model}.dl"
+    if not source.exists():
+        source = directory / f"{model}.dl"
+        source.write_text((NETWORKS / f"{model}.dl").read_text() + "\ntrain {\n  optimizer = sgd(lr = 0.05)\n}\n")
+    return source
+
+
 def overwrite(path, name, value):
     """The first number of a tensor in f32."""
     blob = bytearray(path.read_bytes())
@@ -50,10 +60,7 @@ class Case:
         self.model, self.emulated, self.directory = model, emulated, directory
         make, sets = CASES[model]
         directory.mkdir()
-        self.source = MODELS / f"{model}.dl"
-        if not self.source.exists():  # it says no optimizer: Adam would make steps of what only rounding keeps from zero
-            self.source = directory / f"{model}.dl"
-            self.source.write_text((NETWORKS / f"{model}.dl").read_text() + "\ntrain {\n  optimizer = sgd(lr = 0.05)\n}\n")
+        self.source = source_of(model, directory)
         self.data = make(directory)
         self.sets = [word for each in sets for word in ("--set", each)]
 
