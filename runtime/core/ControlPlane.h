@@ -2,7 +2,8 @@
 // outside of the step's buckets.
 //
 // Ranks call the collective methods in the same order. All methods are called from the one compute
-// thread. Equivalents: MPI_Allgather, MPI_Bcast, MPI_Barrier, MPI_Abort.
+// thread, but for abort, if that thread does not come back. Equivalents: MPI_Allgather, MPI_Bcast,
+// MPI_Barrier, MPI_Abort.
 #pragma once
 
 #include <cstddef>

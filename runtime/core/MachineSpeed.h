@@ -27,6 +27,7 @@ struct MachineSpeed {
   std::vector<MemoryLevel> memory; // caches from the nearest on, then memory itself
   double gigaflops = 0;            // f32 multiply-adds; 0: not measured
   bool fetchesLines = true;        // that stores overwrite
+  bool sharesWorkspace = false;    // the library's kernels: each uses what it likes of it
 
   /// Nanoseconds to read `read` bytes of which `written` <= `read` are changed or replaced.
   double nanoseconds(size_t level, double read, double written) const {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <exception>
 
 namespace dlc::rt {
@@ -114,7 +113,8 @@ void CudaExecutable::run(const RunArguments &arguments) {
   Range step("step", arguments.step + 1);
   unsigned slot = arguments.slot;
   await(slot, device.context.slotIsFree(slot));
-  std::memcpy(scalars[slot].get(), arguments.scalars.data(), scalarBytes);
+  std::ranges::copy(arguments.scalars.first(scalarBytes),
+                    static_cast<std::byte *>(scalars[slot].get()));
   if (arguments.timed && timers.empty())
     for (size_t i = 0; i < program.instructions.size(); ++i)
       timers.push_back({makeEvent(0), makeEvent(0)});
@@ -301,10 +301,14 @@ void CudaExecutable::await(unsigned slot, cudart::Event event) {
 }
 
 void CudaExecutable::await(cudart::Event event, const std::string &doing) {
-  if (!progress)
+  if (!device.peers)
     return require(cuda.eventSynchronize(event), doing);
   if (device.peers->await(event, doing))
     return;
+  if (!progress) // of its own work, without collectives
+    throw Error(ErrorCode::Peer, "cannot " + doing +
+                                     ": it does not end, or other ranks have given up; " +
+                                     "find out what holds it up, or raise --timeout");
   bool isLast = cuda.eventQuery(done[1 - progress->lastSlot()]) != cudart::notReady;
   device.peers->giveUp(progress->standing(isLast),
                        [&](uint64_t collective) { return progress->nameOf(collective); });

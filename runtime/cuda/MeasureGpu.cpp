@@ -39,7 +39,6 @@ double copyRate(const CudaContext &gpu, size_t bytes) {
 } // namespace
 
 MachineSpeed measureGpu(const CudaContext &gpu) {
-  constexpr size_t outside = size_t{128} << 20; // of any cache
   int cache = 0;
   gpu.require(
       gpu.cuda().deviceGetAttribute(&cache, cudart::DeviceAttribute::CacheBytes, gpu.number()),
@@ -48,11 +47,12 @@ MachineSpeed measureGpu(const CudaContext &gpu) {
     double rate = copyRate(gpu, area);
     return MemoryLevel{name, {rate, rate, rate}, bytes};
   };
-  auto bytes = static_cast<size_t>(cache);
+  size_t bytes = std::max<size_t>(static_cast<size_t>(cache), 1 << 20);
   MachineSpeed speed;
   speed.fetchesLines = false; // whole sectors are stored without
-  // Half of it: a multiprocessor is nearer to one half than to the other.
-  speed.memory = {level("L2", bytes / 4, bytes), level("DRAM", outside, 0)};
+  speed.sharesWorkspace = true;
+  // Half of the cache: a multiprocessor is nearer to one half than to the other.
+  speed.memory = {level("L2", bytes / 4, bytes), level("DRAM", 2 * bytes, 0)};
   return speed;
 }
 

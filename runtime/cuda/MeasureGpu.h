@@ -7,7 +7,7 @@
 namespace dlc::rt {
 
 /// Of memory, and of the cache that all multiprocessors share. Throws Error(Runtime) if there is no
-/// room for two areas of 128 MiB, or the GPU fails.
+/// room for two areas that are twice as large as the cache, or the GPU fails.
 MachineSpeed measureGpu(const CudaContext &gpu);
 
 } // namespace dlc::rt

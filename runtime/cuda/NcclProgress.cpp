@@ -55,7 +55,7 @@ std::string NcclProgress::nameOf(uint64_t collective) const {
       uint32_t index = run.collectives[collective - run.first];
       return describe(CollectiveLabel{index, run.step + 1, program.collectives[index].members});
     }
-  return "what follows the last all-reduce of step " + std::to_string(runs[last].step + 1);
+  return "the first all-reduce behind step " + std::to_string(runs[last].step + 1);
 }
 
 } // namespace dlc::rt

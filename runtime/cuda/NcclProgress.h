@@ -1,5 +1,6 @@
 // How far the runs of a program have come in their collectives, as the GPU itself tells: before
-// each one it copies how many of the run it has come to into memory of the host, captured or not.
+// each one, and behind the last one, it copies how many of the run it has come to into memory of
+// the host, captured or not.
 //
 // Collectives are numbered from 0 over all runs of all programs, which ranks make in the same
 // order.
@@ -23,8 +24,8 @@ public:
 
   /// A run begins, on a slot that no other uses any more.
   void begin(const RunArguments &arguments, NcclGroup &group);
-  /// What follows on a stream, or is captured, is the run's collective of this number in the run,
-  /// or, with their count, none any more.
+  /// What follows on a stream, or is captured, is the run's collective of this number; with the
+  /// number count(slot), all of them are complete.
   void reach(uint32_t number, unsigned slot, cudart::Stream stream) const;
   /// Collectives of the run on a slot.
   uint32_t count(unsigned slot) const;

@@ -179,7 +179,7 @@ std::string WireKernels::text() {
          entry("add", addCode) + entry("widen", widenCode);
 }
 
-static const std::string loading = "load the kernels of --wire=bf16";
+static constexpr const char *loading = "load the kernels of --wire=bf16";
 
 WireKernels::WireKernels(const cudart::Functions &cuda)
     : cuda(cuda), library(cuda.load(text(), loading)) {
@@ -203,10 +203,10 @@ void WireKernels::add(DeviceSpan contributions, DeviceSpan sum, cudart::Stream s
 
 void WireKernels::launch(cudart::Kernel kernel, DeviceSpan from, DeviceSpan to, uint64_t elements,
                          uint64_t ranks, cudart::Stream stream) const {
-  constexpr uint64_t most = 8; // elements that a thread takes at a time
+  constexpr uint64_t each = 4; // elements that a thread takes at a time, or more
   uint64_t parameters[] = {from.address, to.address, elements, ranks};
   void *arguments[] = {&parameters[0], &parameters[1], &parameters[2], &parameters[3]};
-  auto blocks = static_cast<unsigned>(std::min(elements / most / threads + 1, mostBlocks));
+  auto blocks = static_cast<unsigned>(std::min(elements / each / threads + 1, mostBlocks));
   cuda.require(cuda.launchKernel(kernel, {blocks}, {threads}, arguments, 0, stream),
                "run a kernel of --wire=bf16");
 }

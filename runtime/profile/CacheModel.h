@@ -14,7 +14,7 @@
 
 namespace dlc::rt {
 
-/// A stretch of memory that a kernel reads, and changes if `written`, or replaces without a look.
+/// A stretch of memory that a kernel reads or not, and writes or not.
 struct Touch {
   uint64_t address, bytes;
   bool written, read = true;

@@ -2,8 +2,8 @@
 // the library were all that limits it.
 //
 // Kernels are rebuilt on a device of their own and run on its memory, on a team as large as the
-// session's. Not collective, but ranks that measure at the same time share the machine as in a
-// step.
+// session's. Collective where devices join others; ranks that measure at the same time share the
+// machine as in a step.
 #pragma once
 
 #include "runtime/core/Session.h"

@@ -12,7 +12,8 @@ class Bounds {
 public:
   Bounds(const Session &session, const artifact::Program &program, const MachineSpeed &speed,
          const std::map<uint32_t, double> &standalone)
-      : artifact(session.artifact()), program(program), cache(speed), standalone(standalone) {}
+      : artifact(session.artifact()), program(program), cache(speed),
+        sharesWorkspace(speed.sharesWorkspace), standalone(standalone) {}
 
   std::vector<InstructionBound> run();
 
@@ -25,6 +26,7 @@ private:
   const Artifact &artifact;
   const artifact::Program &program;
   CacheModel cache;
+  bool sharesWorkspace;
   const std::map<uint32_t, double> &standalone;
 };
 
@@ -77,8 +79,8 @@ InstructionBound Bounds::of(const artifact::Dispatch &dispatch) {
   std::vector<Touch> touches;
   double held = 0;
   unsigned count = dispatch.buffers()->size();
-  // Of the one workspace that a GPU's kernels have, each uses what it likes.
-  if (artifact.isForGpu() && kernel.kind() == artifact::KernelKind::Library)
+  // Its last operand is the workspace.
+  if (sharesWorkspace && kernel.kind() == artifact::KernelKind::Library)
     --count;
   for (unsigned i = 0; i < count; ++i) {
     touches.push_back(touch(dispatch.buffers()->Get(i), kernel.access()->Get(i)));

@@ -1,5 +1,7 @@
 #include "runtime/train/Averages.h"
 
+#include "runtime/artifact/Error.h"
+
 namespace dlc::rt {
 
 std::vector<Average> averagesOf(const Session &session) {
@@ -19,6 +21,15 @@ std::vector<Average> averagesOf(const Session &session) {
 void startAverages(Session &session) {
   for (const Average &average : averagesOf(session))
     session.write(average.slot, session.read(average.parameter));
+}
+
+AveragesInPlace::~AveragesInPlace() noexcept(false) {
+  try {
+    swap();
+  } catch (const Error &) {
+    if (std::uncaught_exceptions() <= exceptionsAtStart) // else the other one passes on
+      throw;
+  }
 }
 
 void AveragesInPlace::swap() {

@@ -6,6 +6,8 @@
 
 #include "runtime/core/Session.h"
 
+#include <exception>
+
 namespace dlc::rt {
 
 struct Average {
@@ -18,11 +20,12 @@ std::vector<Average> averagesOf(const Session &session);
 /// Lets averages begin as the parameters are.
 void startAverages(Session &session);
 
-/// While it lives, parameters and their averages have changed places.
+/// While it lives, parameters and their averages have changed places. Its end throws if the device
+/// fails then, unless another exception is passing.
 class AveragesInPlace {
 public:
   explicit AveragesInPlace(Session &session) : session(session) { swap(); }
-  ~AveragesInPlace() { swap(); }
+  ~AveragesInPlace() noexcept(false);
   AveragesInPlace(const AveragesInPlace &) = delete;
   AveragesInPlace &operator=(const AveragesInPlace &) = delete;
 
@@ -30,6 +33,7 @@ private:
   void swap();
 
   Session &session;
+  int exceptionsAtStart = std::uncaught_exceptions();
 };
 
 } // namespace dlc::rt

@@ -90,6 +90,14 @@ def failures(case):
         number = max(index for index, kernel in enumerate(kernels) if kernel["implementation"].startswith(kind))
         refused(rf"cannot run kernel {kernels[number]['kernel']} \(instruction \d+\) in step 2 on {UUID}: an uncorrectable ECC error was found$",
                 *train[:-2], "--no-graph", "--run", case.directory / f"named-{kind}", fault=len(kernels) + number)
+    # During validation, in which averages have the parameters' places and cannot leave them.
+    sets, case.sets = case.sets, [*case.sets, "--set", "train.ema=0.75"]
+    averaging = case.compiled_as_text("--math=strict", name="averaging")
+    case.sets = sets
+    steps = 5 * sum(len(program["dispatches"]) for program in json.loads(run("dlc", "inspect", "--json", averaging)[0])["programs"]
+                    if program["name"] == "train")
+    refused(f" on {UUID}: an uncorrectable ECC error was found", "train", averaging, *train[2:-2], "--val", case.data[1], "--val", case.data[3],
+            "--run", case.directory / "averages", fault=steps + 1)
     one, plain = case.directory / "one.safetensors", case.directory / "plain.safetensors"
     on_gpu("dlc-run", *train, "--no-graph", "--run", case.directory / "one", "--save", one)
     on_gpu("dlc-run", *train, "--run", case.directory / "plain", "--save", plain)
@@ -124,7 +132,11 @@ def peers(case):
     def started(seconds, **facts):
         port = free_port()
         ranks = Ranks([*train, "--timeout", seconds], [{**environment(**facts), **torchrun(rank, 2, port)} for rank in range(2)])
-        said = [process.communicate(timeout=60)[1] for process in ranks.processes]
+        try:
+            said = [process.communicate(timeout=60)[1] for process in ranks.processes]
+        finally:
+            for process in ranks.processes:
+                process.kill()
         return said, [process.returncode for process in ranks.processes]
 
     said, codes = started(300, absent="1:0")
@@ -139,7 +151,8 @@ def peers(case):
                   if program["name"] == "train")
     said, codes = started(3, hang=3 * kernels - 1)
     late = r"all-reduce of bucket 0 .* in step 4 did not complete within 3 s: rank 0.*, rank 1.* has not started it"
-    check(codes == [1, 1] and re.search(late, said[0]), f"{codes}: {said}")
+    errors = [each.count("dlc-run: error: ") for each in said]
+    check(codes == errors == [1, 1] and re.search(late, said[0]), f"{codes}: {said}")
 
     # In its third step a rank does not come to a bucket.
     buckets = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"]

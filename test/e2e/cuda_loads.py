@@ -39,8 +39,8 @@ def loads_on_their_way(code):
             needed = registers(operands if words[0] in ("STG", "STS", "STL", "BRA") else rest)
             if words[0].startswith("D") or "F64" in words:  # whose operands are pairs
                 needed |= {register + 1 for register in needed}
-            if words[0] == "STG" and "128" in words:
-                needed |= {max(needed) + i for i in range(4)}
+            if words[0] == "STG" and (stored := re.search(r"R(\d+)$", operands.strip())):
+                needed |= {int(stored[1]) + i for i in range(max(BYTES.get(words[-1], 4) // 4, 1))}
             last = max((i for i, (_, loaded) in enumerate(waiting) if loaded & needed), default=-1)
             waiting = waiting[last + 1:]
             if words[0] == "LDG":
@@ -57,7 +57,7 @@ def share_below(home, model, precision):
     text, binary, artifact = home / "m.ptx", home / "m.cubin", home / "m.dlx"
     run(*options, "--emit=ptx", "-o", text)
     run(*options, "-o", artifact)
-    subprocess.run([tool("ptxas"), "-arch=sm_90", "-o", binary, text], check=True)
+    subprocess.run([tool("ptxas"), "-arch=sm_90", "--split-compile=0", "-o", binary, text], check=True)
     asked = loads_on_their_way(subprocess.run([tool("nvdisasm"), "-c", binary], check=True, capture_output=True, text=True).stdout)
     program, = (each for each in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"] if each["name"] == "train")
     moved, below = 0, 0
@@ -76,6 +76,7 @@ def share_below(home, model, precision):
 
 
 def main():
+    check(tool("ptxas") or "DLC_REQUIRE_CUDA" not in os.environ, "ptxas was not found")
     if not tool("ptxas") or not tool("nvdisasm"):
         skip("no ptxas, or no nvdisasm")
     home = workspace()

@@ -2,6 +2,7 @@
 """scripts/gpu-bundle packs what scripts/gpu-check trains elsewhere: here on stand-ins for NVIDIA's libraries."""
 import json
 import os
+import re
 import subprocess
 
 from standin import environment, require_standins
@@ -13,14 +14,22 @@ PLANS = "strict", "fast", "f16", "bf16"
 def main():
     require_standins()
     home = workspace()
-    nowhere = {**os.environ, "DLC_BIN": str(BIN), "DLC_GPU": "h200", "CUDA_HOME": str(home / "nowhere")}  # the stand-ins take texts alone
-    nowhere["PATH"] = os.pathsep.join(place for place in os.environ["PATH"].split(os.pathsep) if not os.path.exists(f"{place}/ptxas"))
+    # The stand-ins take texts alone: a compiler that finds no assembler.
+    (home / "bin").mkdir()
+    (home / "lib").symlink_to(BIN.parent / "lib")
+    (home / "bin/dlc-run").symlink_to(BIN / "dlc-run")
+    (home / "bin/dlc").write_text(f"#!/bin/sh\nPATH=/nowhere CUDA_HOME=/nowhere exec {BIN}/dlc \"$@\"\n")
+    (home / "bin/dlc").chmod(0o755)
     bundle = home / "bundle.tar.xz"
-    subprocess.run([ROOT / "scripts/gpu-bundle", bundle, "mnist_cnn"], env=nowhere, check=True)
-    done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/gpu-check", bundle, home, "steps"], env=environment(gpus=1), capture_output=True, text=True)
+    subprocess.run([ROOT / "scripts/gpu-bundle", bundle, "mnist_cnn"], env={**os.environ, "DLC_BIN": str(home / "bin"), "DLC_GPU": "h200"}, check=True)
+    done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/gpu-check", bundle, home, "steps", "ranks"], env=environment(gpus=1),
+                          capture_output=True, text=True)
     check(done.returncode == 0 and done.stdout.endswith("all passed\n"), done.stdout + done.stderr)
     record = json.loads((home / "steps.json").read_text())
     check(record.keys() == {f"mnist_cnn {plan}" for plan in PLANS}, str(record))
+    ranks = json.loads((home / "ranks.json").read_text())
+    check(ranks["killed"]["exit code"] == 1 and re.search("rank [01] (was killed|has died)", ranks["killed"]["said"]), str(ranks))
+    record |= {plan: ranks[plan] for plan in ("strict", "wire")}
     check(all(found["equal_bits"] and found["equal_without_graph"] and 0 < found["of_the_way"] < 0.25 for found in record.values()), str(record))
 
 

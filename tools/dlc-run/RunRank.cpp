@@ -16,11 +16,11 @@
 #include "tools/dlc-run/Process.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -98,11 +98,8 @@ static void perform(const Command &command, Session &session, StopSignal &stop) 
   }
 }
 
-/// Reports what ended this rank and takes the others along; the first time.
-static void fail(ControlPlane *control, const std::string &message, bool onAllRanks) {
-  static std::atomic<bool> hasFailed = false;
-  if (hasFailed.exchange(true))
-    return;
+/// Reports what ended this rank and takes the others along.
+static void report(ControlPlane *control, const std::string &message, bool onAllRanks) {
   int rank = control ? control->rank() : 0;
   if (rank > 0 && onAllRanks)
     return;
@@ -112,6 +109,12 @@ static void fail(ControlPlane *control, const std::string &message, bool onAllRa
   printError(rank > 0 ? "rank " + std::to_string(rank) + ": " + message : message);
   if (control && control->size() > 1 && !onAllRanks)
     control->abort(message);
+}
+
+/// The same, once: who comes second waits for the first.
+static void fail(ControlPlane *control, const std::string &message, bool onAllRanks) {
+  static std::once_flag hasFailed;
+  std::call_once(hasFailed, report, control, message, onAllRanks);
 }
 
 /// What a GPU runs may never end, and who frees its memory waits for that: so the process ends

@@ -25,7 +25,8 @@ public:
   /// The text of a lowered model. Locations carry the layers' names, which later stages report.
   std::string text() const;
   /// Bytes of a rank's device, of a model at stage exec: the memory plan's, and what the device
-  /// adds up in that travels as bf16, as large as the largest such bucket.
+  /// adds up in that travels as bf16, as large as the largest such bucket without
+  /// its padding to ranks.
   uint64_t plannedBytes() const;
   /// Machine code of the generated kernels, of a model at stage exec; `text` receives what it was
   /// on the way.

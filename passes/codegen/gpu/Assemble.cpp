@@ -55,7 +55,7 @@ Assembled dlc::assemble(StringRef assembler, StringRef ptx, StringRef architectu
     return {"", "no file in memory can be written", ""};
   const std::string name = ("-arch=" + architecture).str(), from = input.path(), to = output.path(),
                     said = messages.path();
-  // By all cores, which does not change what comes out.
+  // By all cores: how many there are changes no bit.
   StringRef arguments[] = {assembler, name, "--split-compile=0", "-v", "-o", to, from};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(said), StringRef(said)};
   if (sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects) != 0)
