@@ -23,7 +23,9 @@ std::unique_ptr<Device> makeCudaDevice(const artifact::Target &target, unsigned,
 MachineSpeed measureMachine(int localRank) { return measureGpu(CudaContext(localRank)); }
 
 std::string calibrateGpu(const std::function<void(const std::string &)> &) {
-  throw Error(ErrorCode::Runtime, "targets that are GPUs are described by hand");
+  throw Error(ErrorCode::Runtime, "the description of a GPU is written by hand: begin with the one "
+                                  "in runtime/cuda/targets that is "
+                                  "most like it");
 }
 
 /// "NVIDIA H200 (sm_90, 140.4 GiB)", or why there is none.

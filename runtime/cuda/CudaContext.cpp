@@ -86,12 +86,12 @@ Owned<void *> CudaContext::allocate(size_t bytes) const {
                                       " are free: " + runtime.getErrorString(status));
 }
 
-Owned<void *> CudaContext::lock(size_t bytes) const {
+HostBlock CudaContext::lock(size_t bytes) const {
   void *address = nullptr;
   runtime.require(runtime.hostAlloc(&address, std::max<size_t>(bytes, 1), 0),
                   "lock " + gibibytes(bytes) + " of memory");
   std::memset(address, 0, bytes);
-  return {address, {runtime.freeHost}};
+  return {{static_cast<std::byte *>(address), bytes}, {address, runtime.freeHost}};
 }
 
 Owned<cudart::Event> CudaContext::makeEvent(unsigned flags) const {

@@ -6,7 +6,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/artifact_generated.h"
-#include "runtime/core/DeviceSpan.h"
+#include "runtime/core/Device.h"
 #include "runtime/cuda/CudnnGraph.h"
 #include "runtime/cuda/libraries/CublasLt.h"
 #include "runtime/cuda/libraries/Cudart.h"
@@ -63,7 +63,7 @@ public:
   /// Memory of the GPU. Throws Error(Runtime) that says how much is free if there is not as much.
   Owned<void *> allocate(size_t bytes) const;
   /// Page-locked memory of the host, zeroed.
-  Owned<void *> lock(size_t bytes) const;
+  HostBlock lock(size_t bytes) const;
   Owned<cudart::Event> makeEvent(unsigned flags) const;
 
   /// Opened by the first artifact that has a convolution, or a product.

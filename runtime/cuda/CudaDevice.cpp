@@ -82,10 +82,9 @@ void CudaDevice::countHugePages(std::span<const DeviceSpan>, std::span<uint64_t>
 
 HostBlock CudaDevice::stage(DeviceSpan memory) {
   for (const Mirror &mirror : mirrors) // of which there are two
-    if (mirror.memory.contains(memory)) {
-      auto *start = static_cast<std::byte *>(mirror.locked.get());
-      return {{start + (memory.address - mirror.memory.address), memory.bytes}, nullptr};
-    }
+    if (mirror.memory.contains(memory))
+      return {mirror.locked.bytes.subspan(memory.address - mirror.memory.address, memory.bytes),
+              nullptr};
   auto block = std::make_shared<std::vector<std::byte>>(memory.bytes);
   return {*block, block};
 }

@@ -42,7 +42,7 @@ private:
 
   struct Mirror { // of an input arena, page-locked
     DeviceSpan memory;
-    Owned<void *> locked;
+    HostBlock locked;
   };
 
   DeviceSpan allocate(size_t bytes);

@@ -52,6 +52,7 @@ int64_t now() {
 
 CudaExecutable::CudaExecutable(CudaDevice &device, ResolvedProgram newProgram)
     : device(device), cuda(device.context.cuda()), program(std::move(newProgram)) {
+  size_t scalarBytes = 0;
   for (const ResolvedProgram::Instruction &instruction : program.instructions) {
     launchesOf.push_back(bind(instruction));
     auto &places = staged.emplace_back();
@@ -113,8 +114,8 @@ void CudaExecutable::run(const RunArguments &arguments) {
   Range step("step", arguments.step + 1);
   unsigned slot = arguments.slot;
   await(slot, device.context.slotIsFree(slot));
-  std::ranges::copy(arguments.scalars.first(scalarBytes),
-                    static_cast<std::byte *>(scalars[slot].get()));
+  std::span<std::byte> block = scalars[slot].bytes;
+  std::ranges::copy(arguments.scalars.first(block.size()), block.begin());
   if (arguments.timed && timers.empty())
     for (size_t i = 0; i < program.instructions.size(); ++i)
       timers.push_back({makeEvent(0), makeEvent(0)});
@@ -253,15 +254,13 @@ void CudaExecutable::start(uint32_t index, const RunArguments &arguments) {
     wait(instruction.stream, started[collective->collective]);
   } else if (const auto *upload = as<ResolvedProgram::Upload>(instruction)) {
     for (const auto &[memory, offset] : merged(upload->scalars, slot))
-      require(cuda.memcpyAsync(pointerTo(memory),
-                               static_cast<std::byte *>(scalars[slot].get()) + offset, memory.bytes,
+      require(cuda.memcpyAsync(pointerTo(memory), scalars[slot].bytes.data() + offset, memory.bytes,
                                cudart::CopyKind::HostToDevice, stream),
               "copy scalars to the GPU");
   } else if (const auto *download = as<ResolvedProgram::Download>(instruction)) {
     for (const auto &[memory, offset] : merged(download->parts, slot))
-      require(cuda.memcpyAsync(static_cast<std::byte *>(resultBlocks[slot].get()) + offset,
-                               pointerTo(memory), memory.bytes, cudart::CopyKind::DeviceToHost,
-                               stream),
+      require(cuda.memcpyAsync(resultBlocks[slot].bytes.data() + offset, pointerTo(memory),
+                               memory.bytes, cudart::CopyKind::DeviceToHost, stream),
               "copy results from the GPU");
   }
 }
@@ -316,7 +315,7 @@ void CudaExecutable::await(cudart::Event event, const std::string &doing) {
 
 std::span<const std::byte> CudaExecutable::results(unsigned slot) {
   await(slot, done[slot]);
-  return {static_cast<const std::byte *>(resultBlocks[slot].get()), program.resultBytes};
+  return resultBlocks[slot].bytes;
 }
 
 bool CudaExecutable::isRunning() { return cuda.eventQuery(done[lastSlot]) == cudart::notReady; }

@@ -59,9 +59,8 @@ private:
   std::vector<CudaLaunch> launches;
   std::vector<Launches> launchesOf;                          // by instruction
   std::vector<std::vector<std::array<HostBlock, 2>>> staged; // by instruction, input and slot
-  std::array<Owned<void *>, 2> scalars;                      // by slot, page-locked
-  std::array<Owned<void *>, 2> resultBlocks;                 // likewise
-  size_t scalarBytes = 0;
+  std::array<HostBlock, 2> scalars;                          // by slot, page-locked
+  std::array<HostBlock, 2> resultBlocks;                     // likewise
   std::vector<Owned<cudart::Event>> allEvents;
   std::vector<cudart::Event> started;  // by collective
   std::vector<cudart::Event> recorded; // by event of the program

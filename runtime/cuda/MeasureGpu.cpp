@@ -1,6 +1,7 @@
 #include "runtime/cuda/MeasureGpu.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace dlc::rt {
 namespace {
@@ -8,35 +9,39 @@ namespace {
 constexpr int rounds = 5;
 constexpr size_t movedBytes = size_t{256} << 20; // in a round, at least
 
-/// The best of some rounds, each of copies between two areas: bytes read and written a nanosecond.
+/// Of copies between two areas: bytes read and written a nanosecond.
 double copyRate(const CudaContext &gpu, size_t bytes) {
-  const cudart::Functions &cuda = gpu.cuda();
-  cudart::Stream stream = gpu.stream(artifact::Stream::Compute);
   Owned<void *> from = gpu.allocate(bytes), to = gpu.allocate(bytes);
-  Owned<cudart::Event> begin = gpu.makeEvent(0), end = gpu.makeEvent(0);
   size_t copies = (movedBytes - 1) / bytes + 1;
-  auto copy = [&] {
-    gpu.require(
-        cuda.memcpyAsync(to.get(), from.get(), bytes, cudart::CopyKind::DeviceToDevice, stream),
-        "copy on the GPU");
-  };
-  double best = 0;
-  for (int round = 0; round < rounds; ++round) {
-    copy(); // brings what fits into the cache
-    gpu.require(cuda.eventRecord(begin.get(), stream), "record an event");
+  const std::string doing = "copy on the GPU";
+  double nanoseconds = bestTime(gpu, rounds, doing, [&](cudart::Stream stream) {
     for (size_t i = 0; i < copies; ++i)
-      copy();
-    gpu.require(cuda.eventRecord(end.get(), stream), "record an event");
-    gpu.require(cuda.eventSynchronize(end.get()), "copy on the GPU");
-    float milliseconds = 0;
-    gpu.require(cuda.eventElapsedTime(&milliseconds, begin.get(), end.get()), "read times");
-    best = std::max(best, 2.0 * static_cast<double>(bytes * copies) /
-                              (static_cast<double>(milliseconds) * 1e6));
-  }
-  return best;
+      gpu.require(gpu.cuda().memcpyAsync(to.get(), from.get(), bytes,
+                                         cudart::CopyKind::DeviceToDevice, stream),
+                  doing);
+  });
+  return 2.0 * static_cast<double>(bytes * copies) / nanoseconds;
 }
 
 } // namespace
+
+double bestTime(const CudaContext &gpu, int rounds, const std::string &doing,
+                const std::function<void(cudart::Stream stream)> &start) {
+  const cudart::Functions &cuda = gpu.cuda();
+  cudart::Stream stream = gpu.stream(artifact::Stream::Compute);
+  Owned<cudart::Event> begin = gpu.makeEvent(0), end = gpu.makeEvent(0);
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < rounds; ++round) {
+    float milliseconds = 0;
+    gpu.require(cuda.eventRecord(begin.get(), stream), "record an event");
+    start(stream);
+    gpu.require(cuda.eventRecord(end.get(), stream), "record an event");
+    gpu.require(cuda.eventSynchronize(end.get()), doing);
+    gpu.require(cuda.eventElapsedTime(&milliseconds, begin.get(), end.get()), "read times");
+    best = std::min(best, static_cast<double>(milliseconds) * 1e6);
+  }
+  return best;
+}
 
 MachineSpeed measureGpu(const CudaContext &gpu) {
   int cache = 0;

@@ -26,9 +26,6 @@ public:
   /// library or two ranks have one GPU, Error(Peer) if a rank has died or not all have come after
   /// the control plane's timeout. Both outlive it.
   NcclGroup(ControlPlane &control, const CudaContext &context);
-  ~NcclGroup() = default;
-  NcclGroup(const NcclGroup &) = delete;
-  NcclGroup &operator=(const NcclGroup &) = delete;
 
   /// Bytes that an all-reduce works in beside its operand, on every rank.
   uint64_t workBytes(size_t elements, artifact::DType wire) const;

@@ -43,10 +43,12 @@ private:
 
   const cudart::Functions &cuda;
   const ResolvedProgram &program;
-  uint32_t &reached(unsigned slot) const { return static_cast<uint32_t *>(locked.get())[slot]; }
+  uint32_t &reached(unsigned slot) const {
+    return reinterpret_cast<uint32_t *>(locked.bytes.data())[slot];
+  }
 
   Owned<void *> numbers;   // 1, 2, ..., of the device
-  Owned<void *> locked;    // what has been copied of them, by slot
+  HostBlock locked;        // what has been copied of them, by slot
   std::array<Run, 2> runs; // by slot
   unsigned last = 0;
 };

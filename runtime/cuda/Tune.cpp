@@ -7,6 +7,7 @@
 #include "runtime/core/TensorIo.h"
 #include "runtime/cuda/CudaKernel.h"
 #include "runtime/cuda/CudaPlanner.h"
+#include "runtime/cuda/MeasureGpu.h"
 
 #include <algorithm>
 #include <cmath>
@@ -80,37 +81,27 @@ private:
   const std::function<void(const std::string &)> &progress;
   CudaContext context{0};
   Math math;
-  Owned<cudart::Event> begin, end;
   std::vector<NewPlan> found;
 };
 
 Tuner::Tuner(const Artifact &artifact, const std::function<void(const std::string &)> &progress)
-    : artifact(artifact), progress(progress), math(mathOf(*artifact->target())),
-      begin(context.makeEvent(0)), end(context.makeEvent(0)) {}
+    : artifact(artifact), progress(progress), math(mathOf(*artifact->target())) {}
 
 /// The fastest of some rounds of launches.
 double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::string &name,
                    std::span<const DeviceSpan> operands) {
-  const cudart::Functions &cuda = context.cuda();
-  cudart::Stream stream = context.stream(artifact::Stream::Compute);
   CudaPlan one;
   one.convolutions = {plan};
   one.workspaceBytes = planned.workspaceBytes;
   ConvolutionKernel kernel(context.convolutions(), one, name, math);
   cudnn::Descriptor bound = kernel.bind(operands);
-  kernel.run(bound, stream); // loads it
-  double best = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < rounds; ++round) {
-    float milliseconds = 0;
-    cuda.require(cuda.eventRecord(begin.get(), stream), "record an event");
-    for (int launch = 0; launch < launches; ++launch)
-      kernel.run(bound, stream);
-    cuda.require(cuda.eventRecord(end.get(), stream), "record an event");
-    cuda.require(cuda.eventSynchronize(end.get()), "run kernel " + name);
-    cuda.require(cuda.eventElapsedTime(&milliseconds, begin.get(), end.get()), "read times");
-    best = std::min(best, static_cast<double>(milliseconds) * 1e6 / launches);
-  }
-  return best;
+  kernel.run(bound, context.stream(artifact::Stream::Compute)); // loads it
+  return bestTime(context, rounds, "run kernel " + name,
+                  [&](cudart::Stream stream) {
+                    for (int launch = 0; launch < launches; ++launch)
+                      kernel.run(bound, stream);
+                  }) /
+         launches;
 }
 
 void Tuner::tune(uint32_t index, const Operands &memory) {
