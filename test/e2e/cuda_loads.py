@@ -3,11 +3,9 @@
 multiprocessor's threads have 24 KB of loads on their way there, in the order in which the assembler has put the instructions."""
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import sysconfig
 
 from support import MODELS, check, run, skip, workspace
 
@@ -19,8 +17,7 @@ BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 def tool(name):
     toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin"
-    wheels = os.pathsep.join(map(str, pathlib.Path(sysconfig.get_path("purelib")).glob("nvidia/*/bin")))
-    return shutil.which(name) or shutil.which(name, path=toolkit) or shutil.which(name, path=wheels)
+    return shutil.which(name) or shutil.which(name, path=toolkit)
 
 
 def registers(text):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 from standin import environment, require_standins
 from support import BIN, ROOT, check, workspace
@@ -22,7 +23,7 @@ def main():
     (home / "bin/dlc").chmod(0o755)
     bundle = home / "bundle.tar.xz"
     subprocess.run([ROOT / "scripts/gpu-bundle", bundle, "mnist_cnn"], env={**os.environ, "DLC_BIN": str(home / "bin"), "DLC_GPU": "h200"}, check=True)
-    done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/gpu-check", bundle, home, "steps", "ranks"], env=environment(gpus=1),
+    done = subprocess.run([sys.executable, ROOT / "scripts/gpu-check", bundle, home, "steps", "ranks"], env=environment(gpus=1),
                           capture_output=True, text=True)
     check(done.returncode == 0 and done.stdout.endswith("all passed\n"), done.stdout + done.stderr)
     record = json.loads((home / "steps.json").read_text())
