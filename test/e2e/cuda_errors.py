@@ -127,11 +127,11 @@ def other_machines(case):
 def peers(case):
     """A rank that dies, or does not come, ends the others, which name it."""
     artifact = case.compiled_as_text("--math=strict")
-    train = ["train", artifact, *case.data, "--epochs", 1, "--run", case.directory / "no-run"]
+    train = ["train", artifact, *case.data, "--epochs", 1]
 
-    def started(seconds, **facts):
+    def started(seconds, *options, home="no-run", **facts):
         port = free_port()
-        ranks = Ranks([*train, "--timeout", seconds], [{**environment(**facts), **torchrun(rank, 2, port)} for rank in range(2)])
+        ranks = Ranks([*train, *options, "--run", case.directory / home, "--timeout", seconds], [{**environment(**facts), **torchrun(rank, 2, port)} for rank in range(2)])
         try:
             said = [process.communicate(timeout=60)[1] for process in ranks.processes]
         finally:
@@ -153,6 +153,10 @@ def peers(case):
     late = r"all-reduce of bucket 0 .* in step 4 did not complete within 3 s: rank 0.*, rank 1.* has not started it"
     errors = [each.count("dlc-run: error: ") for each in said]
     check(codes == errors == [1, 1] and re.search(late, said[0]), f"{codes}: {said}")
+
+    # The same in a validation, which has no buckets.
+    said, codes = started(3, "--steps", 5, "--val", case.data[1], "--val", case.data[3], home="validated", hang=5 * kernels + 1)
+    check(codes == [1, 1] and re.search(r"cannot run step \d+: it does not end, or other ranks have given up", said[0]), f"{codes}: {said}")
 
     # In its third step a rank does not come to a bucket.
     buckets = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"]
