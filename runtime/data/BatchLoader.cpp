@@ -2,17 +2,21 @@
 // claimed, too: once no thread is busy any more, the first failure is known.
 #include "runtime/data/BatchLoader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <tuple>
 
 namespace dlc::rt {
 
+/// Parts of a batch, so that threads end at about the same time.
+constexpr size_t claimsPerThread = 4;
+
 BatchLoader::BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstBatch,
                          const Augmentation &augmentation, const Destinations &destinations,
                          unsigned threads)
     : dataset(dataset), plan(std::move(plan)), augmentation(augmentation),
-      destinations(destinations), firstBatch(firstBatch) {
+      destinations(destinations), firstBatch(firstBatch), claims(claimsPerThread * threads) {
   try {
     for (unsigned i = 0; i < threads; ++i)
       team.emplace_back([this] { run(); });
@@ -45,25 +49,25 @@ bool BatchLoader::haveRow() {
 }
 
 template <typename Part>
-bool BatchLoader::unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, size_t row,
+bool BatchLoader::unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, const size_t &row,
                            Part part) {
-  Failure found{batch, row, nullptr};
+  std::exception_ptr error;
   ++busy;
   lock.unlock();
   auto begin = std::chrono::steady_clock::now();
   try {
     part();
   } catch (...) {
-    found.error = std::current_exception();
+    error = std::current_exception();
   }
   std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   lock.lock();
   done.seconds += taken.count();
   --busy;
-  if (!found.error)
+  if (!error)
     return true;
   if (!failure || std::tie(batch, row) < std::tie(failure->batch, failure->row))
-    failure = found;
+    failure = {batch, row, error};
   return false;
 }
 
@@ -75,22 +79,31 @@ void BatchLoader::run() {
       return;
     uint64_t number = begun - 1;
     Filling &own = filling(number);
-    size_t row = own.claimed++;
-    if (unlocked(lock, number, row, [&] { fill(own.batch, row, number % 2); }) && ++done.samples &&
-        ++own.written == own.rows())
-      own.isChecked = unlocked(lock, number, own.rows(), [&] { dataset.requireWhole(); });
-    while (filled < begun && filling(filled).isChecked)
-      ++filled;
-    changed.notify_all();
+    size_t first = own.claimed, row = first;
+    own.claimed = std::min(first + std::max<size_t>(own.rows() / claims, 1), own.rows());
+    auto write = [&, end = own.claimed] {
+      for (; row < end; ++row)
+        fill(own.batch, row, number % 2);
+    };
+    bool isWritten = unlocked(lock, number, row, write);
+    own.written += row - first;
+    done.samples += static_cast<int64_t>(row - first);
+    if (size_t all = own.rows(); isWritten && own.written == all)
+      own.isChecked = unlocked(lock, number, all, [&] { dataset.requireWhole(); });
+    bool isNews = failure.has_value();
+    for (; filled < begun && filling(filled).isChecked; ++filled)
+      isNews = true;
+    if (isNews)
+      changed.notify_all();
   }
 }
 
 void BatchLoader::fill(const Batch &batch, size_t row, unsigned slot) const {
   std::vector<Sample> samples =
-      dataset.sample({batch.samples[row], batch.positions[row]}, augmentation);
+      dataset.unreadSample({batch.samples[row], batch.positions[row]}, augmentation);
   for (size_t input = 0; input < samples.size(); ++input)
     if (const std::optional<InputDestination> &to = destinations[input])
-      to->writer.writeRow(static_cast<int64_t>(row), samples[input].values, to->slots[slot]);
+      to->writer.writeRow(static_cast<int64_t>(row), samples[input], to->slots[slot]);
 }
 
 BatchLoader::Loaded BatchLoader::acquire() {

@@ -75,9 +75,10 @@ private:
   /// there is nothing to claim.
   bool haveRow();
   void run();
-  /// Does a part of a batch's work without the lock. False, and noted, if it fails.
+  /// Does a part of a batch's work without the lock. False, and noted with the row that it has come
+  /// to, if it fails.
   template <typename Part>
-  bool unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, size_t row, Part part);
+  bool unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, const size_t &row, Part part);
   void fill(const Batch &batch, size_t row, unsigned slot) const;
 
   const Dataset &dataset;
@@ -85,6 +86,7 @@ private:
   const Augmentation augmentation;
   const Destinations &destinations;
   const int64_t firstBatch;
+  const size_t claims; // in which the threads take a batch
 
   std::mutex mutex;
   std::condition_variable changed;

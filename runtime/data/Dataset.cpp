@@ -39,6 +39,8 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
   for (const InputSpec &spec : specs)
     valueOf(spec.name);
   bindSources(pipeline, paths);
+  for (size_t value = 0; value < names.size(); ++value)
+    categorical.push_back(isCategorical(value));
   findPatches();
   checkSteps(useIn({}));
 }
@@ -504,7 +506,7 @@ Draw Dataset::drawOf(const Position &at, const Augmentation &augmentation, uint3
 Sample Dataset::readSource(size_t value, int64_t index, const Box *part) const {
   Sample sample;
   sources.at(value).read(index, part, sample);
-  sample.isCategorical = isCategorical(value);
+  sample.isCategorical = categorical[value];
   return sample;
 }
 
@@ -519,27 +521,23 @@ std::string Dataset::placeOf(const Chain &chain, int64_t index) const {
   return "";
 }
 
-/// Says of the samples what normalize would make of them.
-static void leaveStep(const DataStep &normalize, std::vector<Sample> &members) {
-  for (Sample &member : members)
-    if (!member.values.empty())
-      member.normalization = normalizationOf(normalize, member);
-}
-
 void Dataset::runChains(std::vector<Sample> &values, const Position &at,
                         const Augmentation &augmentation, const DataStep *stopBefore) const {
   Use use = useIn(augmentation);
   for (const Chain &chain : chains) {
     std::vector<Sample> members;
     members.reserve(chain.inputs.size());
-    for (size_t value : chain.inputs)
-      members.push_back(values[value]); // a copy: other chains may read it, too
+    for (size_t value : chain.inputs) {
+      bool isReplaced = std::ranges::count(chain.inputs, value) == 1 &&
+                        std::ranges::find(chain.outputs, value) != chain.outputs.end();
+      members.push_back(isReplaced ? std::move(values[value]) : values[value]);
+    }
     bool stops = false;
     for (size_t i = 0; i < chain.steps.size() && !stops; ++i) {
       stops = &chain.steps[i] == stopBefore;
       try {
-        if (!stops && chain.isLeft[i])
-          leaveStep(chain.steps[i], members);
+        if (!stops && isNormalize(chain.steps[i]))
+          normalize(chain, i, at.index, members);
         else if (!stops)
           applyStep(chain.steps[i], members, drawOf(at, augmentation, chain.streams[i]), use);
       } catch (const Error &error) {
@@ -556,6 +554,14 @@ void Dataset::runChains(std::vector<Sample> &values, const Position &at,
 }
 
 std::vector<Sample> Dataset::sample(const Position &at, const Augmentation &augmentation) const {
+  std::vector<Sample> inputs = unreadSample(at, augmentation);
+  for (Sample &input : inputs)
+    input.settle();
+  return inputs;
+}
+
+std::vector<Sample> Dataset::unreadSample(const Position &at,
+                                          const Augmentation &augmentation) const {
   int64_t index = at.index; // in the files
   std::optional<Box> patch;
   if (cutting) {
@@ -597,104 +603,6 @@ void Dataset::addNormalizations(std::vector<Sample> &inputs) const {
 void Dataset::requireWhole() const {
   for (const auto &[value, source] : sources)
     source.requireWhole();
-}
-
-//===- Units ----------------------------------------------------------------------------------===//
-
-/// A source's sample, or a part of it, as the step meets it. Steps treat the members of a chain one
-/// by one, so that nothing else is read.
-Sample Dataset::sampleBefore(const DataStep &step, size_t value, int64_t index,
-                             const Box *part) const {
-  std::vector<Sample> values(names.size());
-  values[value] = readSource(value, index, part);
-  runChains(values, index, {}, &step);
-  return std::move(values[value]);
-}
-
-/// The first normalize that a source goes through, and its chain; null if there is none.
-std::pair<const Dataset::Chain *, const DataStep *> Dataset::normalizeOf(size_t source) const {
-  for (const Chain &chain : chains)
-    if (std::find(chain.inputs.begin(), chain.inputs.end(), source) != chain.inputs.end())
-      for (const DataStep &step : chain.steps)
-        if (isNormalize(step))
-          return {&chain, &step};
-  return {};
-}
-
-void Dataset::restoreUnits(const std::string &output, int64_t index, size_t channels,
-                           std::span<float> values) const {
-  auto entry = restored.find(output);
-  if (entry == restored.end())
-    return;
-  const std::string &name = entry->second;
-  auto source = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-  auto [chain, step] = normalizeOf(source);
-  if (!step || !sources.contains(source))
-    throw Error(ErrorCode::Artifact, "denormalize of output " + output + " undoes normalize of " +
-                                         name + ", which " +
-                                         (step ? "predictions do not read" : "has none"));
-  normalizationOf(*step, sampleBefore(*step, source, index, nullptr)).undo(values, channels);
-}
-
-std::pair<std::vector<float>, std::vector<float>>
-Dataset::channelStatistics(const DataStep &step, size_t value,
-                           const std::vector<int64_t> &samples) const {
-  std::vector<double> sums, squares;
-  double count = 0;
-  auto add = [&](int64_t index, const Box *part) {
-    Sample sample = sampleBefore(step, value, index, part);
-    size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
-    sums.resize(channels);
-    squares.resize(channels);
-    size_t perChannel = sample.values.size() / channels;
-    for (size_t i = 0; i < sample.values.size(); ++i) {
-      double number = sample.values[i];
-      sums[i / perChannel] += number;
-      squares[i / perChannel] += number * number;
-    }
-    count += static_cast<double>(perChannel);
-  };
-  if (!isCut(value))
-    for (int64_t index : samples)
-      add(index, nullptr);
-  for (int64_t volume = 0; isCut(value) && volume < this->count; ++volume)
-    for (const Box &slab : slabsOf(volume))
-      add(volume, &slab);
-  std::vector<float> means, deviations;
-  for (size_t channel = 0; channel < sums.size(); ++channel) {
-    double mean = sums[channel] / count;
-    means.push_back(static_cast<float>(mean));
-    deviations.push_back(
-        static_cast<float>(std::sqrt(std::max(0.0, squares[channel] / count - mean * mean))));
-  }
-  return {means, deviations};
-}
-
-void Dataset::measureStatistics(const std::vector<int64_t> &samples) {
-  for (Chain &chain : chains)
-    for (DataStep &step : chain.steps)
-      if (auto *normalize = std::get_if<NormalizeChannels>(&step);
-          normalize && normalize->measured && sources.contains(chain.inputs[0])) {
-        std::tie(normalize->mean, normalize->deviation) =
-            channelStatistics(step, chain.inputs[0], samples);
-        measured["data." + names[chain.inputs[0]] + ".mean"] = normalize->mean;
-        measured["data." + names[chain.inputs[0]] + ".std"] = normalize->deviation;
-      }
-}
-
-void Dataset::setStatistics(const Statistics &statistics) {
-  for (Chain &chain : chains)
-    for (DataStep &step : chain.steps)
-      if (auto *normalize = std::get_if<NormalizeChannels>(&step);
-          normalize && normalize->measured && sources.contains(chain.inputs[0])) {
-        std::string base = "data." + names[chain.inputs[0]];
-        auto mean = statistics.find(base + ".mean"), deviation = statistics.find(base + ".std");
-        if (mean == statistics.end() || deviation == statistics.end())
-          throw Error(ErrorCode::BadInput, "the weights lack the tensors " + base + ".mean and " +
-                                               base + ".std, which normalize(dataset) needs");
-        measured[mean->first] = normalize->mean = mean->second;
-        measured[deviation->first] = normalize->deviation = deviation->second;
-      }
 }
 
 } // namespace dlc::rt

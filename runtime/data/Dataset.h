@@ -10,6 +10,7 @@
 
 #include "runtime/data/Batches.h"
 #include "runtime/data/InputSpec.h"
+#include "runtime/data/NormalizationMemo.h"
 #include "runtime/data/Source.h"
 #include "runtime/data/SourceNames.h"
 #include "runtime/data/VolumeCut.h"
@@ -76,6 +77,8 @@ public:
   /// Values of the inputs, in the order of inputs(). Throws Error(BadInput) for values that the
   /// inputs do not take; the message names file, sample and value.
   std::vector<Sample> sample(const Position &at, const Augmentation &augmentation) const;
+  /// The same, but values that no step has needed as numbers are left unread.
+  std::vector<Sample> unreadSample(const Position &at, const Augmentation &augmentation) const;
 
   /// Undoes the normalize of a source in an output predicted for a sample, [channels, ...], if the
   /// data block says so.
@@ -125,6 +128,10 @@ private:
   std::pair<int64_t, Box> patchAt(const Position &at, const Augmentation &augmentation) const;
   std::vector<Box> slabsOf(int64_t index) const;
   Draw drawOf(const Position &at, const Augmentation &augmentation, uint32_t stream) const;
+  Normalization normalizationAt(const Chain &chain, size_t step, size_t member, int64_t index,
+                                const Sample &sample) const;
+  void normalize(const Chain &chain, size_t step, int64_t index,
+                 std::vector<Sample> &members) const;
   void addNormalizations(std::vector<Sample> &inputs) const;
   Sample readSource(size_t value, int64_t index, const Box *part) const;
   void runChains(std::vector<Sample> &values, const Position &at, const Augmentation &augmentation,
@@ -138,6 +145,7 @@ private:
   std::shared_ptr<ImageCache> cache;
   std::vector<std::string> names; // of values: sources, inputs and what chains make
   std::vector<std::string> read;  // those of sources
+  std::vector<bool> categorical;  // by value
   std::vector<Chain> chains;
   std::map<std::string, std::string> restored; // sources of the units of outputs
   std::map<size_t, Source> sources;            // by value
@@ -151,6 +159,7 @@ private:
   };
   std::optional<Cutting> cutting;
   Statistics measured;
+  std::unique_ptr<NormalizationMemo> normalizations = std::make_unique<NormalizationMemo>();
   std::vector<std::string> remarks;
 };
 

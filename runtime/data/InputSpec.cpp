@@ -100,9 +100,28 @@ static void requireFinal(const InputSpec &spec, std::span<const float> values,
     refuseValue(spec, place(), *wrong);
 }
 
-void requireValues(const InputSpec &spec, const Sample &sample,
+/// Numbers that elements of the view can be.
+static ValueRange heldBy(const View &view) {
+  constexpr double most = std::numeric_limits<double>::max();
+  if (view.isMask)
+    return {0, 1};
+  if (!isInteger(view.type))
+    return {-most, most};
+  return visitType(view.type, [](auto zero) {
+    using Limits = std::numeric_limits<decltype(zero)>;
+    return ValueRange{static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())};
+  });
+}
+
+void requireValues(const InputSpec &spec, Sample &sample,
                    const std::function<std::string()> &place) {
-  if (!sample.normalization || !(spec.range || spec.sumsToOne))
+  bool isNormalized = sample.normalization && (spec.range || spec.sumsToOne);
+  if (sample.unread && !isNormalized && !spec.sumsToOne)
+    if (ValueRange taken = takenBy(spec), held = heldBy(*sample.unread);
+        taken.low <= held.low && held.high <= taken.high)
+      return;
+  sample.settle();
+  if (!isNormalized)
     return requireFinal(spec, sample.values, place);
   Sample normalized = sample;
   sample.normalization->apply(normalized);

@@ -43,8 +43,8 @@ void dropMissingAxis(const InputSpec &spec, std::vector<int64_t> &sample);
 
 /// Throws Error(BadInput) if the input does not take a sample's values, [channels, ...], normalized
 /// where that is left to the program: if one is not in its type and range, or shares of a whole do
-/// not sum to 1. `place` says where they are from.
-void requireValues(const InputSpec &spec, const Sample &sample,
+/// not sum to 1. `place` says where they are from. Reads them, unless their type tells.
+void requireValues(const InputSpec &spec, Sample &sample,
                    const std::function<std::string()> &place);
 
 /// Throws Error(BadInput) if files of the source hold other elements than the program takes.

@@ -299,34 +299,20 @@ void Source::refuseNonFinite(int64_t sample, std::span<const float> values) cons
 void Source::read(int64_t sample, const Box *part, Sample &into) const {
   const Part &file = partOf(sample);
   std::shared_ptr<const Array> data = dataOf(file);
-  int64_t base = (sample - file.first) * file.sampleStride, elements = 1;
-  into.shape = file.shape;
-  for (size_t dim = 0; part && dim < part->size.size(); ++dim) {
-    into.shape[dim + 1] = part->size[dim];
-    base += part->first[dim] * file.strides[dim + 1];
-  }
-  for (int64_t extent : into.shape)
-    elements *= extent;
-  into.values.resize(static_cast<size_t>(elements));
-  size_t rank = into.shape.size();
-  int64_t inner = rank ? into.shape.back() : 1;
-  int64_t innerStride = rank ? file.strides.back() : 1;
-  Extents index(rank, 0);
-  for (int64_t next = 0; next < elements; next += inner) {
-    int64_t outer = base;
-    for (size_t dim = 0; dim + 1 < rank; ++dim)
-      outer += index[dim] * file.strides[dim];
-    data->read(
-        outer, innerStride,
-        std::span(into.values).subspan(static_cast<size_t>(next), static_cast<size_t>(inner)));
-    for (size_t dim = rank; dim > 1 && ++index[dim - 2] == into.shape[dim - 2]; --dim)
-      index[dim - 2] = 0;
-  }
-  if (!isInteger(type()) && !areFinite(into.values))
+  View view{type(), data->bytes(), data, (sample - file.first) * file.sampleStride};
+  for (size_t dim = 0; dim < file.shape.size(); ++dim)
+    view.axes.push_back({file.shape[dim], file.strides[dim], 0, file.shape[dim]});
+  view.isMask = binaryMask;
+  view.isWhole = true;
+  if (part)
+    view.cut(part->first, part->size);
+  into.shape = view.shape();
+  into.unread = std::move(view);
+  if (isInteger(type()))
+    return;
+  into.settle();
+  if (!areFinite(into.values))
     refuseNonFinite(sample, into.values);
-  if (binaryMask)
-    for (float &value : into.values)
-      value = value != 0 ? 1.0f : 0.0f;
 }
 
 void Source::requireWhole() const {

@@ -67,8 +67,8 @@ public:
   /// "'masks.npy': sample 3", or "'masks': sample 3 (cell-07)".
   std::string place(int64_t sample) const;
 
-  /// The sample, or a part of it, of which nothing else is read. Throws Error(BadInput) for numbers
-  /// that are not finite in f32.
+  /// The sample, or a part of it, of which nothing else is read; integers are left unread. Throws
+  /// Error(BadInput) for numbers that are not finite in f32.
   void read(int64_t sample, const Box *part, Sample &into) const;
 
   /// Throws Error(BadInput) if a file was cut since: what was read before may be wrong.

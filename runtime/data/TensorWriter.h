@@ -6,6 +6,7 @@
 
 #include "runtime/artifact/Layout.h"
 #include "runtime/artifact/artifact_generated.h"
+#include "runtime/data/steps/Sample.h"
 
 #include <cstddef>
 #include <span>
@@ -25,6 +26,8 @@ public:
   size_t tensorBytes() const;
   /// `values` is the row in row-major order.
   void writeRow(int64_t row, std::span<const float> values, std::span<std::byte> tensor) const;
+  /// The same of a sample, whose elements go where they belong as they are read, if they can.
+  void writeRow(int64_t row, Sample &sample, std::span<std::byte> tensor) const;
 
 private:
   template <typename T>

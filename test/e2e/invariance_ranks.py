@@ -60,7 +60,8 @@ def check_losses(directory, data):
 def check_synchronised_norms(directory, data):
     """With statistics of half a batch the losses would differ by 1e-3 from the first step on.
 
-    Fast math would take other convolution algorithms for half a batch, whose rounding training amplifies by the tenth step.
+    Fast math would take other convolution algorithms for half a batch. Even so training amplifies rounding hundreds of times by
+    the tenth step, more with some processors' kernels than with others'.
     """
     for part in MODELS.glob("*.dl"):
         shutil.copy(part, directory)
@@ -68,7 +69,7 @@ def check_synchronised_norms(directory, data):
     check(blocks.read_text().count("batch_norm(x, ") == 1, "blocks.dl has other norms")
     blocks.write_text(blocks.read_text().replace("batch_norm(x, ", "batch_norm(x, sync = true, "))
     errors = check_segmentation(directory, "synchronised norms", directory / "unet2d.dl", data, "--math=strict")
-    check(max(errors[:10]) < 1e-5, f"with synchronised norms the first losses differ by {max(errors[:10]):.1e}")
+    check(max(errors[:5]) < 1e-6 and max(errors[:10]) < 1e-4, f"with synchronised norms the first losses differ by {max(errors[:10]):.1e}")
 
 
 # What tells samples apart, weighted by their rows' places in the global batch: other patches change all three, other spots

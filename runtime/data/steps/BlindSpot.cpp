@@ -18,6 +18,11 @@ namespace dlc::rt {
 /// Words that a spot may use: a place in three axes, then the replacement.
 static constexpr uint64_t wordsPerSpot = 8, replacementWord = 4;
 
+bool isOfElements(const BlindSpot &step) {
+  return step.structure.empty() && (step.replacement == SpotReplacement::Uniform ||
+                                    step.replacement == SpotReplacement::UniformWithCenter);
+}
+
 double boxEdge(const BlindSpot &step, size_t axes) {
   double perSpot = 100 / step.percent;
   if (step.squareRootBoxes)
@@ -61,26 +66,27 @@ void checkSpots(const BlindSpot &step, std::span<const int64_t> shape) {
 
 namespace {
 
-/// One channel on its way.
-class Spots {
+/// One channel on its way, of elements T.
+template <typename T> class Spots {
 public:
-  Spots(const BlindSpot &step, std::span<const int64_t> extents, std::span<const float> values,
+  Spots(const BlindSpot &step, std::span<const int64_t> extents, std::span<T> values,
         const Draw &draw, uint64_t channel)
       : step(step), extents(extents), values(values), draw(draw), firstWord(channel << 32),
         edge(boxEdge(step, extents.size())) {
     place();
   }
 
-  void write(std::span<float> image, std::span<float> mask) const {
+  /// Replaces values, and says which in the mask.
+  void hide(std::span<uint8_t> mask) const {
     std::vector<float> replacements;
     for (size_t spot = 0; spot < places.size(); ++spot)
       replacements.push_back(replacementOf(spot));
     for (size_t spot = 0; spot < places.size(); ++spot) {
-      image[offsetOf(places[spot])] = replacements[spot];
+      values[offsetOf(places[spot])] = static_cast<T>(replacements[spot]);
       mask[offsetOf(places[spot])] = 1;
     }
     for (size_t spot = 0; spot < places.size(); ++spot)
-      hideNeighbours(spot, image);
+      hideNeighbours(spot);
   }
 
 private:
@@ -165,7 +171,7 @@ private:
       size_t first = offsetOf(placeIn(window, row));
       for (size_t at = first; at < first + width; ++at)
         if (at != own)
-          result.push_back(values[at]);
+          result.push_back(static_cast<float>(values[at]));
     }
     return result;
   }
@@ -173,7 +179,7 @@ private:
   float replacementOf(size_t spot) const {
     const Extents &centre = places[spot];
     uint64_t word = wordOf(spot) + replacementWord;
-    float own = values[offsetOf(centre)];
+    auto own = static_cast<float>(values[offsetOf(centre)]);
     if (step.replacement == SpotReplacement::Normal)
       return own + static_cast<float>(step.sigma * draw.normal(word / 2));
     if (step.replacement == SpotReplacement::Mean || step.replacement == SpotReplacement::Median) {
@@ -187,10 +193,11 @@ private:
     if (step.replacement == SpotReplacement::Uniform && count > 1) {
       // The last place stands for the centre, which is not drawn.
       Extents drawn = placeIn(window, static_cast<size_t>(draw.below(word, count - 1)));
-      return values[offsetOf(drawn == centre ? placeIn(window, static_cast<size_t>(count - 1))
-                                             : drawn)];
+      return static_cast<float>(values[offsetOf(
+          drawn == centre ? placeIn(window, static_cast<size_t>(count - 1)) : drawn)]);
     }
-    return values[offsetOf(placeIn(window, static_cast<size_t>(draw.below(word, count))))];
+    return static_cast<float>(
+        values[offsetOf(placeIn(window, static_cast<size_t>(draw.below(word, count))))]);
   }
 
   static float meanOf(const std::vector<float> &values) {
@@ -207,7 +214,7 @@ private:
   }
 
   /// structN2V (Broaddus et al. 2020): what correlates with the spot becomes uniform in [-2, 2).
-  void hideNeighbours(size_t spot, std::span<float> image) const {
+  void hideNeighbours(size_t spot) const {
     if (step.structure.empty())
       return;
     size_t axis = axisOf(step, extents.size());
@@ -217,7 +224,7 @@ private:
       at[axis] += i - length / 2;
       if (step.structure[static_cast<size_t>(i)] && i != length / 2 && at[axis] >= 0 &&
           at[axis] < extents[axis])
-        image[offsetOf(at)] = static_cast<float>(draw.between(
+        values[offsetOf(at)] = static_cast<T>(draw.between(
             structureWords + firstWord + spot * step.structure.size() + static_cast<uint64_t>(i),
             -2, 2));
     }
@@ -229,7 +236,7 @@ private:
 
   const BlindSpot &step;
   std::span<const int64_t> extents;
-  std::span<const float> values;
+  std::span<T> values;
   const Draw &draw;
   uint64_t firstWord;
   double edge;
@@ -238,20 +245,33 @@ private:
 
 } // namespace
 
-std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, const Sample &sample, const Draw &draw,
+/// Hides spots of a sample that is read as elements T, and says which.
+template <typename T>
+static void hideSpots(const BlindSpot &step, Sample &image, const Draw &draw,
+                      std::span<uint8_t> mask) {
+  std::vector<T> values(mask.size());
+  image.view().read<T>(std::as_writable_bytes(std::span(values)));
+  auto channels = static_cast<size_t>(image.shape[0]);
+  size_t each = values.size() / channels;
+  for (size_t channel = 0; channel < channels; ++channel)
+    Spots<T>(step, spatialOf(image.shape), std::span(values).subspan(channel * each, each), draw,
+             channel)
+        .hide(mask.subspan(channel * each, each));
+  image.unread = View::of(std::move(values), image.shape);
+}
+
+std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, Sample sample, const Draw &draw,
                                      bool hides) {
-  std::array<Sample, 3> result = {sample, sample, sample};
-  Sample &image = result[0], &mask = result[2];
-  mask.isCategorical = true;
-  mask.normalization.reset();
-  std::fill(mask.values.begin(), mask.values.end(), 0.0f);
-  auto channels = static_cast<size_t>(sample.shape[0]);
-  size_t each = sample.values.size() / channels;
-  for (size_t channel = 0; hides && channel < channels; ++channel)
-    Spots(step, spatialOf(sample.shape), std::span(sample.values).subspan(channel * each, each),
-          draw, channel)
-        .write(std::span(image.values).subspan(channel * each, each),
-               std::span(mask.values).subspan(channel * each, each));
+  std::vector<uint8_t> mask(sample.view().elements());
+  ElementType type = sample.view().type;
+  std::array<Sample, 3> result = {sample, sample, {sample.shape, {}, true}};
+  if (hides && isOfElements(step) && type == ElementType::U8)
+    hideSpots<uint8_t>(step, result[0], draw, mask);
+  else if (hides && isOfElements(step) && type == ElementType::U16)
+    hideSpots<uint16_t>(step, result[0], draw, mask);
+  else if (hides)
+    hideSpots<float>(step, result[0], draw, mask);
+  result[2].unread = View::of(std::move(mask), sample.shape);
   return result;
 }
 

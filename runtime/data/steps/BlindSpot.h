@@ -22,6 +22,9 @@ struct BlindSpot {
   char axis;     // X, Y or Z
 };
 
+/// True if what replaces a pixel is always another one of the image.
+bool isOfElements(const BlindSpot &step);
+
 /// The edge, in pixels, of the boxes that hold one spot each: (100 / percent)^(1 / axes), of compat
 /// the square root, rounded.
 double boxEdge(const BlindSpot &step, size_t axes);
@@ -31,7 +34,7 @@ void checkSpots(const BlindSpot &step, std::span<const int64_t> shape);
 
 /// Image, target and mask, of the sample's shape. Channels have spots of their own. Without
 /// `hides`, as for predictions, there are none.
-std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, const Sample &sample, const Draw &draw,
+std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, Sample sample, const Draw &draw,
                                      bool hides);
 
 } // namespace dlc::rt

@@ -28,6 +28,7 @@ std::pair<std::vector<float>, std::vector<float>> Normalization::perChannel(size
 }
 
 void Normalization::apply(Sample &sample) const {
+  sample.settle();
   size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
   auto [shifts, scales] = perChannel(channels);
   size_t each = sample.values.size() / channels;

@@ -1,6 +1,8 @@
 // One sample of one source on its way through the data pipeline.
 #pragma once
 
+#include "runtime/data/steps/View.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -43,6 +45,15 @@ struct Sample {
   bool isCategorical = false; // classes, a mask or weights: not to be blended or brightened
   /// What a step has left to the program, of values that are still in stored units.
   std::optional<Normalization> normalization = {};
+  /// Where the values lie as long as no step has needed them as numbers: `values` is empty then.
+  std::optional<View> unread = {};
+
+  /// Of an input that the program lacks.
+  bool isAbsent() const { return values.empty() && !unread; }
+  /// Reads the values, unless they are there.
+  void settle();
+  /// The view of them, in which they can be moved.
+  View &view();
 };
 
 /// What a sample is for. Tiles cover images of any size in predictions.

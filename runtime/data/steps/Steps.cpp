@@ -217,13 +217,16 @@ bool movesValues(const DataStep &step, bool noZeros) {
   if (const auto *crop = std::get_if<Crop>(&step))
     return !noZeros || crop->padding == 0;
   if (const auto *spots = std::get_if<BlindSpot>(&step))
-    return spots->structure.empty() && (spots->replacement == SpotReplacement::Uniform ||
-                                        spots->replacement == SpotReplacement::UniformWithCenter);
+    return isOfElements(*spots);
   return isOneOf<Flip, Rotate90, Patches>(step);
 }
 
 bool isNormalize(const DataStep &step) {
   return isOneOf<NormalizePerImage, NormalizePercentile, NormalizeChannels>(step);
+}
+
+bool measuresSample(const DataStep &normalize) {
+  return isOneOf<NormalizePerImage, NormalizePercentile>(normalize);
 }
 
 Normalization normalizationOf(const DataStep &step, const Sample &sample) {
@@ -372,7 +375,8 @@ void requireOneSize(const DataStep &step, std::span<const Extents> members) {
 
 //===- Values ---------------------------------------------------------------------------------===//
 
-static double meanOf(const Sample &sample) {
+static double meanOf(Sample &sample) {
+  sample.settle();
   double sum = 0;
   for (float value : sample.values)
     sum += value;
@@ -380,6 +384,7 @@ static double meanOf(const Sample &sample) {
 }
 
 static void oneHot(Sample &sample, int64_t classes) {
+  sample.settle();
   size_t pixels = sample.values.size();
   std::vector<float> result(pixels * static_cast<size_t>(classes), 0.0f);
   for (size_t pixel = 0; pixel < pixels; ++pixel) {
@@ -431,6 +436,7 @@ struct StepApplier {
   template <typename Normalize>
     requires requires(const Normalize &n, const Sample &s) { n.of(s); }
   void operator()(const Normalize &normalize) const {
+    sample.settle();
     normalize.of(sample).apply(sample);
   }
 
@@ -513,6 +519,7 @@ struct StepApplier {
   }
 
   void operator()(const Gamma &gamma) const {
+    sample.settle();
     auto [low, high] = std::minmax_element(sample.values.begin(), sample.values.end());
     float from = *low, span = *high - *low;
     auto power = static_cast<float>(draw.between(0, gamma.low, gamma.high));
@@ -531,8 +538,10 @@ struct StepApplier {
 
 private:
   template <typename Function> void change(Function function) const {
-    if (!sample.isCategorical)
-      std::transform(sample.values.begin(), sample.values.end(), sample.values.begin(), function);
+    if (sample.isCategorical)
+      return;
+    sample.settle();
+    std::transform(sample.values.begin(), sample.values.end(), sample.values.begin(), function);
   }
 };
 
@@ -543,15 +552,15 @@ void applyStep(const DataStep &step, std::vector<Sample> &members, const Draw &d
     return;
   if (const auto *spots = std::get_if<BlindSpot>(&step)) {
     members.resize(3);
-    if (!members[0].values.empty()) {
+    if (!members[0].isAbsent()) {
       bool hides = use == Use::Training || use == Use::Evaluation;
-      std::array<Sample, 3> made = makeBlindSpots(*spots, members[0], draw, hides);
+      std::array<Sample, 3> made = makeBlindSpots(*spots, std::move(members[0]), draw, hides);
       members.assign(made.begin(), made.end());
     }
     return;
   }
   for (Sample &member : members)
-    if (!member.values.empty())
+    if (!member.isAbsent())
       std::visit(StepApplier{step, member, draw, use}, step);
 }
 

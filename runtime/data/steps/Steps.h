@@ -92,6 +92,8 @@ bool keepsValues(const DataStep &step, bool isCategorical);
 bool movesValues(const DataStep &step, bool noZeros);
 
 bool isNormalize(const DataStep &step);
+/// True if what it does depends on the sample's values; then all channels are treated alike.
+bool measuresSample(const DataStep &normalize);
 /// What such a step does to the sample.
 Normalization normalizationOf(const DataStep &step, const Sample &sample);
 

@@ -31,7 +31,10 @@ Sample counted(Extents shape) {
 }
 
 std::array<Sample, 3> made(const BlindSpot &step, const Sample &sample, uint32_t number) {
-  return makeBlindSpots(step, sample, Draw(philox(2, {number, 0, 0, 0})), true);
+  std::array<Sample, 3> made =
+      makeBlindSpots(step, sample, Draw(philox(2, {number, 0, 0, 0})), true);
+  std::ranges::for_each(made, &Sample::settle);
+  return made;
 }
 
 float sumOf(const Floats &values) { return std::accumulate(values.begin(), values.end(), 0.0f); }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <set>
 
 namespace dlc::rt::test {
 namespace {
@@ -120,6 +121,33 @@ protected:
   TemporaryDirectory directory;
   artifact::DataPipelineT pipeline;
 };
+
+/// Two rows of bytes: of mean 4 and deviation 4, of mean 15 and variance (3 * 25 + 225) / 4. What
+/// is kept of them when they are read again is their own, and not that of their parts.
+TEST_F(NormalizedFiles, StatisticsOfASampleAreItsOwn) {
+  writeFile(directory / "x.npy",
+            npyBytes("|u1", "2, 1, 1, 4", bytesOfVector<uint8_t>({0, 0, 8, 8, 10, 10, 10, 30})));
+  auto open = [&](int64_t columns) {
+    return Dataset(pipeline, {{"x", DType::F32, {1, 1, 1, columns}, {}}}, {"x"},
+                   {{"x", directory / "x.npy"}});
+  };
+  addChain("x", makeCall("normalize", {text("mean", "per_image")}));
+  Dataset whole = open(4);
+  addChain("x", makeCall("random_crop", {ints("size", {1, 2}), ints("padding", {0})}));
+  std::swap(pipeline.chains[0], pipeline.chains[1]);
+  Dataset part = open(2);
+  float root = std::sqrt(75.0f);
+  for (int pass = 0; pass < 2; ++pass) {
+    expectNear(whole.sample(1, {})[0].values, {-5 / root, -5 / root, -5 / root, 15 / root});
+    expectNear(whole.sample(0, {})[0].values, {-1, -1, 1, 1});
+  }
+  std::set<Floats> seen; // of 10, 10 and of 10, 30
+  for (int64_t place = 0; place < 40; ++place)
+    seen.insert(part.sample({1, place}, {true, 1, 0})[0].values);
+  ASSERT_EQ(seen.size(), 2u);
+  expectNear(*seen.begin(), {-1, 1});
+  EXPECT_EQ(*seen.rbegin(), (Floats{0, 0}));
+}
 
 TEST_F(NormalizedFiles, StatisticsAreOfEachChannel) {
   for (const char *axes : {"NCYX", "NYXC"}) {

@@ -28,6 +28,7 @@ Sample after(const CallPointer &call, Sample sample, Use use = Use::Evaluation,
   std::vector<Sample> members = {std::move(sample)};
   applyStep(step, members, drawOf(number), use);
   EXPECT_EQ(members[0].shape, promised);
+  members[0].settle();
   return members[0];
 }
 
@@ -128,6 +129,7 @@ TEST(Steps, ImageAndMaskAreCutAlike) {
       for (float &value : members[1].values)
         value = 100 + value;
       applyStep(makeStep(*call), members, drawOf(number), Use::Training);
+      std::ranges::for_each(members, &Sample::settle);
       for (size_t i = 0; i < 9; ++i)
         if (members[1].values[i] != 0)
           EXPECT_EQ(members[1].values[i], 100 + members[0].values[i]);

@@ -1,0 +1,44 @@
+// Elements of an array as a sample has them: cut, mirrored, turned, with zeros where a cut reaches
+// beyond. Moving them changes the view alone; they are read once, when they are needed.
+#pragma once
+
+#include "runtime/data/steps/ElementType.h"
+#include "runtime/data/steps/Extents.h"
+
+#include <memory>
+
+namespace dlc::rt {
+
+struct View {
+  struct Axis {
+    int64_t extent;
+    int64_t stride;    // in elements
+    int64_t low, high; // of the indices from low to high - 1 the array has elements
+  };
+
+  ElementType type = ElementType::F32;
+  std::span<const std::byte> bytes = {}; // of the array; not aligned
+  std::shared_ptr<const void> owner = nullptr;
+  int64_t first = 0; // the element of indices 0, which need not be there
+  std::vector<Axis> axes = {};
+  bool isMask = false;  // of 0 and 255, which stands for 1
+  bool isWhole = false; // all of a file's sample, as it lies
+
+  /// Of all of a row-major array.
+  template <typename T> static View of(std::vector<T> values, const Extents &shape);
+
+  Extents shape() const;
+  size_t elements() const;
+
+  /// The box from `corner` on, of `size`, along the axes behind the first.
+  void cut(std::span<const int64_t> corner, std::span<const int64_t> size);
+  void mirror(size_t dim);
+  /// Counterclockwise in the plane of the last two axes, as numpy.rot90.
+  void quarterTurn();
+
+  /// Writes the elements in row-major order, as bytes of T: float, uint8_t or uint16_t, which hold
+  /// them.
+  template <typename T> void read(std::span<std::byte> out) const;
+};
+
+} // namespace dlc::rt
