@@ -2,6 +2,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Gibibytes.h"
+#include "runtime/core/HostNode.h"
 
 #include <algorithm>
 #include <cstring>
@@ -59,6 +60,9 @@ CudaContext::CudaContext(int number) : device(number), runtime(requireLibrary(cu
                                         std::to_string(leastCapability) +
                                         " (Ampere), the first with 16-bit floats as artifacts use "
                                         "them; take a newer one, or compile for a CPU");
+  std::array<char, 32> busId{};
+  runtime.require(runtime.deviceGetPciBusId(busId.data(), busId.size(), device), "ask the GPU");
+  hostNode = nodeOfPciDevice(busId.data());
   runtime.require(runtime.deviceGetStreamPriorityRange(&least, &greatest), "ask the GPU");
   for (size_t i = 0; i < streams.size(); ++i) {
     // Transfers are short and what waits for them is not.
@@ -87,6 +91,7 @@ Owned<void *> CudaContext::allocate(size_t bytes) const {
 }
 
 HostBlock CudaContext::lock(size_t bytes) const {
+  PreferNode nearest(hostNode);
   void *address = nullptr;
   runtime.require(runtime.hostAlloc(&address, std::max<size_t>(bytes, 1), 0),
                   "lock " + gibibytes(bytes) + " of memory");

@@ -62,7 +62,7 @@ public:
 
   /// Memory of the GPU. Throws Error(Runtime) that says how much is free if there is not as much.
   Owned<void *> allocate(size_t bytes) const;
-  /// Page-locked memory of the host, zeroed.
+  /// Page-locked memory of the host, zeroed, on the GPU's NUMA node if that has as much.
   HostBlock lock(size_t bytes) const;
   Owned<cudart::Event> makeEvent(unsigned flags) const;
 
@@ -85,6 +85,7 @@ private:
   const cudart::Functions &runtime;
   int version = 0;
   cudart::Properties properties{};
+  std::optional<unsigned> hostNode; // of NUMA, if the host says so
   std::array<Owned<cudart::Stream>, 3> streams;
   std::array<Owned<cudart::Event>, 2> slots;
   std::optional<Convolutions> cudnn;

@@ -19,6 +19,7 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudaSetDevice", found.setDevice);
   library.find("cudaGetDeviceProperties", found.getDeviceProperties);
   library.find("cudaDeviceGetAttribute", found.deviceGetAttribute);
+  library.find("cudaDeviceGetPCIBusId", found.deviceGetPciBusId);
   library.find("cudaDeviceGetStreamPriorityRange", found.deviceGetStreamPriorityRange);
   library.find("cudaDeviceSynchronize", found.deviceSynchronize);
   library.find("cudaMemGetInfo", found.memGetInfo);

@@ -50,6 +50,8 @@ struct Functions {
   Status (*setDevice)(int device);
   Status (*getDeviceProperties)(Properties *properties, int device);
   Status (*deviceGetAttribute)(int *value, DeviceAttribute attribute, int device);
+  /// As text, ended by a 0: "0000:1b:00.0".
+  Status (*deviceGetPciBusId)(char *id, int room, int device);
   Status (*deviceGetStreamPriorityRange)(int *least, int *greatest);
   Status (*deviceSynchronize)();
   Status (*memGetInfo)(size_t *free, size_t *total);

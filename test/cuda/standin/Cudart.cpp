@@ -127,6 +127,14 @@ Status cudaGetDeviceProperties(Properties *properties, int device) {
     return status::success;
   });
 }
+Status cudaDeviceGetPCIBusId(char *id, int room, int device) {
+  return call([&](Gpu &) {
+    if (!Gpu::exists(device) || room < 13)
+      return status::invalidValue;
+    std::snprintf(id, static_cast<size_t>(room), "0000:%02x:00.0", static_cast<unsigned>(device));
+    return status::success;
+  });
+}
 Status cudaDeviceGetAttribute(int *value, DeviceAttribute attribute, int device) {
   return call([&](Gpu &) {
     if (!Gpu::exists(device))
@@ -391,6 +399,7 @@ Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void 
     .setDevice = cudaSetDevice,
     .getDeviceProperties = cudaGetDeviceProperties,
     .deviceGetAttribute = cudaDeviceGetAttribute,
+    .deviceGetPciBusId = cudaDeviceGetPCIBusId,
     .deviceGetStreamPriorityRange = cudaDeviceGetStreamPriorityRange,
     .deviceSynchronize = cudaDeviceSynchronize,
     .memGetInfo = cudaMemGetInfo,

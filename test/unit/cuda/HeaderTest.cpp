@@ -177,6 +177,7 @@ static_assert(offsetof(cudaDeviceProp, uuid) == offsetof(cudart::Properties, uui
 static_assert(sizeof(cudaUUID_t) == sizeof(cudart::Properties::uuid));
 SAME(cudart::notReady, cudaErrorNotReady);
 CALL(cudart, deviceGetAttribute, cudaDeviceGetAttribute);
+CALL(cudart, deviceGetPciBusId, cudaDeviceGetPCIBusId);
 CALL(cudart, deviceGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange);
 CALL(cudart, deviceSynchronize, cudaDeviceSynchronize);
 CALL(cudart, memGetInfo, cudaMemGetInfo);
