@@ -154,9 +154,24 @@ static LogicalResult splitNontemporalStores(ModuleOp module) {
   return success();
 }
 
-/// Masked accesses to bf16, and stores of one, as those of integers: where the target has no
-/// instructions for bf16, LLVM 22 takes them apart and converts each element by a function that no
-/// module has.
+/// Reads these integers, if there are any, where bf16 is read, and makes bf16 of them behind it.
+template <typename Load> static void readIntegers(Load load, VectorType bits) {
+  if (!bits)
+    return;
+  ImplicitLocOpBuilder b(load.getLoc(), load);
+  for (OpOperand &passed : load.getPassThruMutable())
+    passed.set(LLVM::BitcastOp::create(b, bits, passed.get()));
+  Value loaded = load->getResult(0);
+  Type type = loaded.getType();
+  loaded.setType(bits);
+  b.setInsertionPointAfter(load);
+  auto value = LLVM::BitcastOp::create(b, type, loaded);
+  loaded.replaceAllUsesExcept(value, value);
+}
+
+/// Masked accesses to bf16, gathers, and stores of one, as those of integers: where the target has
+/// no instructions for bf16, LLVM 22 takes them apart and converts each element by a function that
+/// no module has.
 static LogicalResult accessIntegers(ModuleOp module) {
   auto integers = [](Type type) {
     auto vector = dyn_cast<VectorType>(type);
@@ -177,20 +192,9 @@ static LogicalResult accessIntegers(ModuleOp module) {
       store.getValueMutable().assign(
           LLVM::BitcastOp::create(b, store.getLoc(), bits, store.getValue()));
   });
-  module.walk([&](LLVM::MaskedLoadOp load) {
-    VectorType bits = integers(load.getType());
-    if (!bits)
-      return;
-    ImplicitLocOpBuilder b(load.getLoc(), load);
-    for (OpOperand &passed : load.getPassThruMutable())
-      passed.set(LLVM::BitcastOp::create(b, bits, passed.get()));
-    Value loaded = load.getResult();
-    Type type = loaded.getType();
-    loaded.setType(bits);
-    b.setInsertionPointAfter(load);
-    auto value = LLVM::BitcastOp::create(b, type, loaded);
-    loaded.replaceAllUsesExcept(value, value);
-  });
+  module.walk([&](LLVM::MaskedLoadOp load) { readIntegers(load, integers(load.getType())); });
+  module.walk(
+      [&](LLVM::masked_gather gather) { readIntegers(gather, integers(gather.getType())); });
   return success();
 }
 

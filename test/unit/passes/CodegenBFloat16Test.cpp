@@ -186,3 +186,24 @@ TEST(CodegenBFloat16, SpecialValues) {
       EXPECT_TRUE(std::isnan(element));
   }
 }
+
+// Each element of a vector at a place of its own, and the last vector not full: of what is read,
+// the filters of a channel each; of what is written, channels that are not next to each other.
+TEST(CodegenBFloat16, ElementsThatLieApart) {
+  for (const NamedTarget &named : targets()) {
+    SCOPED_TRACE(named.name);
+    ClusterRunner filters({{"!x", "tensor<1x3x9x10xbf16, #nn.layout<nhwc>>"},
+                           {"!w", "tensor<3x1x3x2xbf16>"},
+                           {"!y", "tensor<1x3x4x3xbf16, #nn.layout<nhwc>>"}},
+                          {{"!x"}, {"!w"}},
+                          "%y = nn.conv %0, %1 {strides = array<i64: 2, 3>, padding_low = "
+                          "array<i64: 1, 0>, padding_high = array<i64: 0, 0>, dilations = "
+                          "array<i64: 1, 3>, groups = 3} : (!x, !w) -> !y",
+                          {{"%y", "!y"}}, named.target);
+    filters.check(0x1p16, 1e-5);
+    ClusterRunner turned(
+        {{"!x", "tensor<2x3x5x7xbf16, #nn.layout<nhwc>>"}, {"!y", "tensor<2x3x5x7xbf16>"}},
+        {{"!x"}}, "%y = nn.reorder %0 : (!x) -> !y", {{"%y", "!y"}}, named.target);
+    turned.check(0, 0);
+  }
+}
