@@ -1,5 +1,6 @@
-// Rows are claimed in order, batch after batch, so that when one has failed all before it are
-// claimed, too: once no thread is busy any more, the first failure is known.
+// Rows are claimed in order, several at a time, batch after batch, and those of a claim are written
+// in order: when one has failed all before it are claimed, too, and once no thread is busy any
+// more, the first failure is known.
 #include "runtime/data/BatchLoader.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ bool BatchLoader::haveRow() {
 }
 
 template <typename Part>
-bool BatchLoader::unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, const size_t &row,
+bool BatchLoader::unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, size_t row,
                            Part part) {
   std::exception_ptr error;
   ++busy;
@@ -85,11 +86,11 @@ void BatchLoader::run() {
       for (; row < end; ++row)
         fill(own.batch, row, number % 2);
     };
-    bool isWritten = unlocked(lock, number, row, write);
+    bool isWritten = unlocked(lock, number, first, write);
     own.written += row - first;
     done.samples += static_cast<int64_t>(row - first);
-    if (size_t all = own.rows(); isWritten && own.written == all)
-      own.isChecked = unlocked(lock, number, all, [&] { dataset.requireWhole(); });
+    if (isWritten && own.written == own.rows())
+      own.isChecked = unlocked(lock, number, own.rows(), [&] { dataset.requireWhole(); });
     bool isNews = failure.has_value();
     for (; filled < begun && filling(filled).isChecked; ++filled)
       isNews = true;

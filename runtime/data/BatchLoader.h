@@ -66,7 +66,7 @@ private:
   };
   struct Failure {
     uint64_t batch;
-    size_t row;
+    size_t row; // the first of those that the thread had claimed
     std::exception_ptr error;
   };
 
@@ -75,10 +75,10 @@ private:
   /// there is nothing to claim.
   bool haveRow();
   void run();
-  /// Does a part of a batch's work without the lock. False, and noted with the row that it has come
-  /// to, if it fails.
+  /// Does a part of a batch's work, from the row on, without the lock. False, and noted, if it
+  /// fails.
   template <typename Part>
-  bool unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, const size_t &row, Part part);
+  bool unlocked(std::unique_lock<std::mutex> &lock, uint64_t batch, size_t row, Part part);
   void fill(const Batch &batch, size_t row, unsigned slot) const;
 
   const Dataset &dataset;

@@ -10,8 +10,8 @@
 #include "runtime/data/steps/StoredInputs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace dlc::rt {
 
@@ -530,7 +530,7 @@ void Dataset::runChains(std::vector<Sample> &values, const Position &at,
     for (size_t value : chain.inputs) {
       bool isReplaced = std::ranges::count(chain.inputs, value) == 1 &&
                         std::ranges::find(chain.outputs, value) != chain.outputs.end();
-      members.push_back(isReplaced ? std::move(values[value]) : values[value]);
+      members.push_back(isReplaced ? std::exchange(values[value], {}) : values[value]);
     }
     bool stops = false;
     for (size_t i = 0; i < chain.steps.size() && !stops; ++i) {
@@ -576,7 +576,7 @@ std::vector<Sample> Dataset::unreadSample(const Position &at,
   std::vector<Sample> inputs;
   for (const InputSpec &spec : specs) {
     auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
-    Sample &input = inputs.emplace_back(std::move(values[static_cast<size_t>(value)]));
+    Sample &input = inputs.emplace_back(std::exchange(values[static_cast<size_t>(value)], {}));
     if (spec.isOfNormalize)
       continue;
     requireValues(spec, input, [&] { return placeBehindSteps(spec, index); });

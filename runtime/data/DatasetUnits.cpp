@@ -11,16 +11,16 @@ namespace dlc::rt {
 Normalization Dataset::normalizationAt(const Chain &chain, size_t step, size_t member,
                                        int64_t index, const Sample &sample) const {
   const DataStep &normalize = chain.steps[step];
-  if (!measuresSample(normalize))
+  if (!measuresSample(normalize) || !sample.unread)
     return normalizationOf(normalize, sample);
   auto measure = [&] {
     Sample numbers = sample;
     numbers.settle();
     return normalizationOf(normalize, numbers);
   };
-  if (!sample.unread || !sample.unread->isWhole)
+  if (!sample.unread->isWhole)
     return measure();
-  return normalizations->of({chain.number, step, member}, index, samples(), measure);
+  return normalizations->of({chain.number, member}, index, samples(), measure);
 }
 
 /// Applies it, or says of the samples what it would make of them.

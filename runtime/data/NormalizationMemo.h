@@ -1,5 +1,5 @@
-// What normalize does to samples as their files hold them, found out once. May be used from any
-// thread.
+// What normalize does to samples as their files hold them, integers, found out once. May be used
+// from any thread.
 #pragma once
 
 #include "runtime/data/steps/Sample.h"
@@ -12,8 +12,9 @@ namespace dlc::rt {
 
 class NormalizationMemo {
 public:
-  /// The step of a chain, by numbers, and of which of its members.
-  using Place = std::array<size_t, 3>;
+  /// A chain, by its number, and which of its members. Only its first normalize meets files'
+  /// samples.
+  using Place = std::array<size_t, 2>;
 
   /// Of a sample of so many, all of whose channels are treated alike; `measure` gives it.
   template <typename Measure>

@@ -1,4 +1,4 @@
-// Writes logical f32 rows into a tensor of any element type and physical layout.
+// Writes logical rows into a tensor of any element type and physical layout.
 //
 // Invariant: only logical elements are written, so padding lanes keep the zeros that the arena
 // starts with. Immutable; rows may be written from any thread.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <type_traits>
 
 namespace dlc::rt {
@@ -148,8 +146,8 @@ private:
   std::byte *out;
 };
 
-/// 255 becomes 1.
-template <typename T> void readMask(std::span<std::byte> out, size_t elements) {
+/// What is not 0 becomes 1.
+template <typename T> void countAsOne(std::span<std::byte> out, size_t elements) {
   for (size_t i = 0; i < elements; ++i) {
     T value;
     std::memcpy(&value, out.data() + i * sizeof(T), sizeof(T));
@@ -163,7 +161,7 @@ template <typename T> void readMask(std::span<std::byte> out, size_t elements) {
 template <typename T> void View::read(std::span<std::byte> out) const {
   visitType(type, [&](auto zero) { Reader<decltype(zero), T>(*this, out.data()).run(); });
   if (isMask)
-    readMask<T>(out, elements());
+    countAsOne<T>(out, elements());
 }
 
 template void View::read<float>(std::span<std::byte>) const;

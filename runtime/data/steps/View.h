@@ -1,5 +1,5 @@
 // Elements of an array as a sample has them: cut, mirrored, turned, with zeros where a cut reaches
-// beyond. Moving them changes the view alone; they are read once, when they are needed.
+// beyond. Moving them changes the view alone; they are read when they are needed.
 #pragma once
 
 #include "runtime/data/steps/ElementType.h"

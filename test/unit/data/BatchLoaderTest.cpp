@@ -65,21 +65,21 @@ TEST_F(BatchLoaderTest, StartsInTheMiddleAndStopsEarly) {
   EXPECT_EQ(memory[loader.acquire().slot][0], 8.0f);
 }
 
-/// 59 batches of 8 rows, by teams of several sizes.
+/// 59 batches of 29 rows, of which a thread takes several, by teams of several sizes.
 TEST_F(BatchLoaderTest, ManyThreadsFillWhatOneDoes) {
-  constexpr int64_t samples = 31, rowElements = 50;
+  constexpr int64_t samples = 31, rows = 29, rowElements = 50;
   std::vector<float> values(samples * rowElements);
   std::iota(values.begin(), values.end(), 0.0f);
   writeFile(directory / "x.npy", npyBytes("<f4", "31, 50", bytesOfVector(values)));
-  Dataset dataset = open({8, rowElements});
-  std::array<std::vector<float>, 2> slots = {std::vector<float>(8 * rowElements),
-                                             std::vector<float>(8 * rowElements)};
+  Dataset dataset = open({rows, rowElements});
+  std::array<std::vector<float>, 2> slots = {std::vector<float>(rows * rowElements),
+                                             std::vector<float>(rows * rowElements)};
   Destinations to{InputDestination{
-      TensorWriter(artifact::DType::F32, {8, rowElements}, Layout::rowMajor(2)),
+      TensorWriter(artifact::DType::F32, {rows, rowElements}, Layout::rowMajor(2)),
       {std::as_writable_bytes(std::span(slots[0])), std::as_writable_bytes(std::span(slots[1]))}}};
   std::vector<int64_t> all(samples);
   std::iota(all.begin(), all.end(), 0);
-  BatchPlan plan = BatchPlan::training(all, {0, 1, 8}, 3, 1, true, 60);
+  BatchPlan plan = BatchPlan::training(all, {0, 1, rows}, 3, 1, true, 60);
   auto batches = [&](unsigned threads) {
     BatchLoader loader(dataset, plan, 1, {}, to, threads);
     std::vector<std::vector<float>> seen;
@@ -88,7 +88,7 @@ TEST_F(BatchLoaderTest, ManyThreadsFillWhatOneDoes) {
       if (batch > 1)
         loader.release();
     }
-    EXPECT_EQ(loader.work().samples, 59 * 8);
+    EXPECT_EQ(loader.work().samples, 59 * rows);
     return seen;
   };
   std::vector<std::vector<float>> wanted = batches(1);
@@ -98,23 +98,26 @@ TEST_F(BatchLoaderTest, ManyThreadsFillWhatOneDoes) {
     EXPECT_EQ(batches(threads), wanted) << threads;
 }
 
-/// Samples 9 and 11 are no numbers: the first of them in the order of the pass is told, after all
-/// batches before.
+/// Samples 20 and 23 are no numbers: the first of them in the order of the pass is told, after all
+/// batches before, wherever in what a thread takes it is.
 TEST_F(BatchLoaderTest, ManyThreadsFailAsOneDoes) {
-  std::vector<float> values(16 * 4, 1);
-  values[9 * 4 + 2] = values[11 * 4] = std::numeric_limits<float>::quiet_NaN();
-  writeFile(directory / "x.npy", npyBytes("<f4", "16, 4", bytesOfVector(values)));
-  Dataset dataset = open({2, 4});
-  std::vector<int64_t> order = {0, 1, 2, 3, 11, 9, 4, 5};
+  std::vector<float> values(32 * 4, 1);
+  values[20 * 4 + 2] = values[23 * 4] = std::numeric_limits<float>::quiet_NaN();
+  writeFile(directory / "x.npy", npyBytes("<f4", "32, 4", bytesOfVector(values)));
+  Dataset dataset = open({16, 4});
+  std::array<std::vector<float>, 2> slots = {std::vector<float>(64), std::vector<float>(64)};
+  Destinations to{InputDestination{
+      TensorWriter(artifact::DType::F32, {16, 4}, Layout::rowMajor(2)),
+      {std::as_writable_bytes(std::span(slots[0])), std::as_writable_bytes(std::span(slots[1]))}}};
+  std::vector<int64_t> order(32);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[20], order[23]);
   for (unsigned threads : {1u, 2u, 7u})
     for (int repeat = 0; repeat < 50; ++repeat) {
-      BatchLoader loader(dataset, BatchPlan::evaluation(order, {0, 1, 2}), 0, {}, destinations,
-                         threads);
-      loader.acquire();
-      loader.release();
+      BatchLoader loader(dataset, BatchPlan::evaluation(order, {0, 1, 16}), 0, {}, to, threads);
       loader.acquire();
       std::string error = errorOf([&] { loader.acquire(); });
-      EXPECT_NE(error.find("sample 11 "), std::string::npos) << error;
+      EXPECT_NE(error.find("sample 23 "), std::string::npos) << error;
     }
 }
 

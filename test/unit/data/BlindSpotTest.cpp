@@ -39,6 +39,37 @@ std::array<Sample, 3> made(const BlindSpot &step, const Sample &sample, uint32_t
 
 float sumOf(const Floats &values) { return std::accumulate(values.begin(), values.end(), 0.0f); }
 
+/// Elements as files hold them are hidden as the same numbers are.
+template <typename T> void expectHiddenAlike(const BlindSpot &step, T last) {
+  Sample numbers = counted({2, 6, 8});
+  std::vector<T> elements;
+  for (float &value : numbers.values) {
+    elements.push_back(static_cast<T>(last - static_cast<T>(2 * value)));
+    value = static_cast<float>(elements.back());
+  }
+  Sample unread{numbers.shape, {}};
+  unread.unread = View::of(std::move(elements), numbers.shape);
+  std::array<Sample, 3> got = made(step, unread, 5), wanted = made(step, numbers, 5);
+  EXPECT_NE(got[0].values, numbers.values);
+  EXPECT_EQ(got[1].values, numbers.values);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(got[i].values, wanted[i].values) << i;
+}
+
+TEST(BlindSpots, ElementsThatAreUnreadAreHiddenAsNumbersAre) {
+  for (auto replacement :
+       {SpotReplacement::Uniform, SpotReplacement::UniformWithCenter, SpotReplacement::Normal,
+        SpotReplacement::Mean, SpotReplacement::Median}) {
+    BlindSpot step = spots(12.5);
+    step.replacement = replacement;
+    SCOPED_TRACE(static_cast<int>(replacement));
+    expectHiddenAlike<uint8_t>(step, 250);
+    expectHiddenAlike<uint16_t>(step, 60001);
+    step.structure = {1, 1, 1};
+    expectHiddenAlike<uint8_t>(step, 250);
+  }
+}
+
 TEST(BlindSpots, BoxesHoldOneSpotEach) {
   EXPECT_DOUBLE_EQ(boxEdge(spots(12.5), 1), 8);
   EXPECT_NEAR(boxEdge(spots(0.198), 2), 22.473, 1e-3); // the root of 505.05

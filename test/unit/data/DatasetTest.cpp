@@ -365,6 +365,13 @@ TEST_F(DatasetTest, SharesOfClassesSumToOne) {
                 "mask takes such that sum to 1: divide them by their sum, or pad images before "
                 "one_hot");
 
+  // Bytes, too, though each is in its range.
+  writeFile(directory / "bytes.npy", npyBytes("|u1", "2, 3", std::string("\0\1\0\1\1\0", 6)));
+  inputs[0].range.reset();
+  Dataset bytes = open(inputs, {{"mask", directory / "bytes.npy"}});
+  EXPECT_EQ(bytes.sample(0, {})[0].values, (std::vector<float>{0, 1, 0}));
+  EXPECT_NE(errorOf([&] { bytes.sample(1, {}); }).find("that sum to 2,"), std::string::npos);
+
   // Of each pixel: 0 and 1 become shares, and the zeros around them none.
   std::vector<InputSpec> planes = {
       {"mask", DType::F32, {1, 2, 1, 4}, ValueRange{0, 1}, false, true}};
@@ -380,6 +387,52 @@ TEST_F(DatasetTest, SharesOfClassesSumToOne) {
                          "sum to 0, but"),
             std::string::npos)
       << message;
+}
+
+TEST_F(DatasetTest, AChainMayTakeAnArrayTwice) {
+  unetFiles();
+  addChain({"image", "image"}, makeCall("flip"));
+  pipeline.chains[0]->outputs = {"image", "mask"};
+  Dataset dataset = open(unetInputs(), {{"image", directory / "image.npy"}});
+  std::set<std::vector<float>> seen;
+  for (int64_t place = 0; place < 20; ++place) {
+    std::vector<Sample> sample = dataset.sample({1, place}, {true, 1, 0});
+    EXPECT_EQ(sample[0].values, sample[1].values);
+    seen.insert(sample[0].values);
+  }
+  EXPECT_EQ(seen.size(), 4u);
+}
+
+TEST_F(DatasetTest, EachArrayIsNormalizedByItself) {
+  writeFile(directory / "image.npy", npyBytes("|u1", "1, 1, 4", std::string("\0\0\10\10", 4)));
+  writeFile(directory / "mask.npy", npyBytes("|u1", "1, 1, 4", std::string("\2\2\2\6", 4)));
+  std::vector<InputSpec> inputs = {{"image", DType::F32, {1, 1, 1, 4}, {}},
+                                   {"mask", DType::F32, {1, 1, 1, 4}, {}}};
+  auto values = [&](int pass) {
+    Dataset dataset =
+        open(inputs, {{"image", directory / "image.npy"}, {"mask", directory / "mask.npy"}});
+    std::vector<Sample> sample = dataset.sample(0, {});
+    while (pass-- > 0)
+      sample = dataset.sample(0, {});
+    return std::pair(sample[0].values, sample[1].values);
+  };
+  // Of mean 4 and deviation 4, and of mean 3 and deviation the root of 3.
+  addChain({"image", "mask"}, makeCall("normalize", {text("mode", "per_image")}));
+  for (int pass : {0, 1}) {
+    auto [image, mask] = values(pass);
+    EXPECT_NEAR(image[0], -1, 1e-5);
+    EXPECT_NEAR(mask[0], -1 / std::sqrt(3.0), 1e-5);
+  }
+  // From the lowest, 2, to the highest, 6, in a chain of its own.
+  pipeline.chains.clear();
+  addChain({"image"}, makeCall("normalize", {text("mode", "per_image")}));
+  addChain({"mask"}, makeCall("normalize", {floats("percentile", {0, 100})}));
+  for (int pass : {0, 1}) {
+    auto [image, mask] = values(pass);
+    EXPECT_NEAR(image[3], 1, 1e-5);
+    EXPECT_NEAR(mask[3], 1, 1e-5);
+    EXPECT_NEAR(mask[0], 0, 1e-5);
+  }
 }
 
 TEST_F(DatasetTest, IntegersThatSamplesCannotCarryAreRefused) {

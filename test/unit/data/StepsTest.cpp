@@ -25,10 +25,13 @@ Sample after(const CallPointer &call, Sample sample, Use use = Use::Evaluation,
              uint32_t number = 0) {
   DataStep step = makeStep(*call);
   Extents promised = resultShape(step, sample.shape, use);
-  std::vector<Sample> members = {std::move(sample)};
+  std::vector<Sample> members = {sample, std::move(sample)};
+  members[1].view(); // as if nothing had read it
   applyStep(step, members, drawOf(number), use);
+  for (Sample &member : members)
+    member.settle();
   EXPECT_EQ(members[0].shape, promised);
-  members[0].settle();
+  EXPECT_EQ(members[1].values, members[0].values);
   return members[0];
 }
 

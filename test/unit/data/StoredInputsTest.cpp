@@ -150,6 +150,11 @@ TEST_F(StoredDatasetTest, LossesLookAtWhatTheProgramMakesOfElements) {
   pipeline.chains[0]->steps[0] = makeCall("normalize", {floats("mean", {0}), floats("std", {8})});
   std::string message = errorOf([&] { open(specs).sample(0, {}); });
   EXPECT_NE(message.find("has the value 1.125"), std::string::npos) << message;
+  // Bytes are in the range, what is made of them is not.
+  specs[0].range = ValueRange{0, 255};
+  pipeline.chains[0]->steps[0] = makeCall("normalize", {floats("mean", {20}), floats("std", {1})});
+  EXPECT_NE(errorOf([&] { open(specs).sample(0, {}); }).find("has the value -11,"),
+            std::string::npos);
 }
 
 TEST_F(StoredDatasetTest, WhatSharesANormalizeIsNormalizedToo) {
