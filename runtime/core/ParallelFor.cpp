@@ -5,6 +5,7 @@
 
 #include "runtime/core/ParallelFor.h"
 
+#include <csignal>
 #include <pmmintrin.h>
 #include <xmmintrin.h>
 
@@ -34,14 +35,30 @@ void flushDenormals() {
   _MM_SET_DENORMALS_ZERO_MODE(_MM_DENORMALS_ZERO_ON);
 }
 
+// All but those that an instruction of the thread itself causes. What a library's kernel takes for
+// its stack need not be one (StopSignal.h).
+void blockSignals() {
+  static thread_local bool blocked = false;
+  if (blocked)
+    return;
+  sigset_t signals;
+  ::sigfillset(&signals);
+  for (int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT})
+    ::sigdelset(&signals, own);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  blocked = true;
+}
+
 void enter(const Region &region, unsigned thread) {
   flushDenormals();
+  if (thread != 0)
+    blockSignals();
   region.function(region.context, thread);
 }
 
 } // namespace
 
-void flushDenormalsOnTeam() {
+void prepareTeam() {
   runOnTeam([](void *, unsigned) {}, nullptr); // entering is all it takes
 }
 

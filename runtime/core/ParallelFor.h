@@ -1,8 +1,8 @@
 // The one team of threads of a compute thread, shared with oneDNN.
 //
 // Only ParallelFor.cpp names the threading library. Nothing here allocates after the team's first
-// use. Every thread of the team flushes denormals: in kernels of ours always, in oneDNN's since the
-// step began.
+// use. Every thread of the team flushes denormals, and none but the caller's takes signals that
+// others send: in kernels of ours always, in oneDNN's since the step began.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,9 @@ namespace dlc::rt {
 void setTeamSize(unsigned threads);
 unsigned teamSize();
 
-/// Makes every thread of the team treat denormals as zero, also in kernels that are not ours.
-void flushDenormalsOnTeam();
+/// Makes every thread of the team treat denormals as zero and leave signals to the caller, also in
+/// kernels that are not ours.
+void prepareTeam();
 
 /// Runs `function(context, thread)` on every thread of the team, the caller being thread 0.
 void runOnTeam(void (*function)(void *context, unsigned thread), void *context);

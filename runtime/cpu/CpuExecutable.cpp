@@ -115,7 +115,7 @@ void CpuExecutable::execute(const Step &step, const RunArguments &arguments) {
 
 void CpuExecutable::run(const RunArguments &arguments) {
   setTeamSize(context.threads); // of this thread, whichever made the device
-  flushDenormalsOnTeam();
+  prepareTeam();
   if (arguments.timed)
     runTimed(arguments);
   else

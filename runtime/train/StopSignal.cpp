@@ -12,6 +12,9 @@ namespace {
 
 enum Mode : int { EndAtOnce, Note, NoteAll };
 
+// Above what any processor's registers take of a signal's frame (11 KiB with AMX).
+constexpr size_t stackBytes = 64 << 10;
+
 // A handler can reach nothing but globals, and runs in any thread; others set and read them.
 std::atomic<int> mode = Note;
 std::atomic<int> receivedSignal = 0;
@@ -53,13 +56,17 @@ void handle(int signal) {
 
 } // namespace
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal() : stack(std::make_unique<std::byte[]>(stackBytes)) {
   mode = Note;
   receivedSignal = 0;
   interruptions = 0;
+  stack_t own = {};
+  own.ss_sp = stack.get();
+  own.ss_size = stackBytes;
+  ::sigaltstack(&own, &previousStack);
   struct sigaction action = {};
   action.sa_handler = handle;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   for (int signal : caught)
     ::sigaddset(&action.sa_mask, signal);
   for (size_t i = 0; i < std::size(caught); ++i) {
@@ -72,6 +79,7 @@ StopSignal::StopSignal() {
 StopSignal::~StopSignal() {
   for (size_t i = 0; i < std::size(caught); ++i)
     ::sigaction(caught[i], &previous[i], nullptr);
+  ::sigaltstack(&previousStack, nullptr);
 }
 
 void StopSignal::endAtOnce(const char *before, const char *after) {

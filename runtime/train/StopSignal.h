@@ -3,9 +3,16 @@
 // A process that has nothing to save ends at once, wherever it is. One that has notes the request,
 // which its loop reads. While an object lives the signals are caught; one object at a time. A
 // signal that the process was started to ignore (nohup) stays ignored.
+//
+// The handlers have a stack of their own in the thread that makes the object, which is the one that
+// computes: oneDNN's matrix products for AVX2 use memory of the heap as their stack (inner
+// dimensions above 252), and a handler's frame would lie in whatever comes before it. The other
+// threads of the team take no signals (ParallelFor.h).
 #pragma once
 
 #include <csignal>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 namespace dlc::rt {
@@ -37,6 +44,8 @@ public:
 private:
   static constexpr int caught[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
   struct sigaction previous[4];
+  std::unique_ptr<std::byte[]> stack;
+  stack_t previousStack;
 };
 
 } // namespace dlc::rt

@@ -221,7 +221,7 @@ static std::vector<Tensor> runPlaced(ClusterRunner &runner, const std::vector<Te
 std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
   unsigned before = _mm_getcsr();
   llvm::scope_exit restore([&] { _mm_setcsr(before); });
-  rt::flushDenormalsOnTeam();
+  rt::prepareTeam();
   std::vector<Tensor> outcome = runPlaced(*this, operands, Placement::AtEnd),
                       moved = runPlaced(*this, operands, Placement::AtStart);
   for (auto [one, other] : llvm::zip(outcome, moved))

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <barrier>
 #include <bit>
+#include <csignal>
 #include <immintrin.h>
 #include <limits>
 #include <map>
@@ -122,7 +123,7 @@ TEST(ParallelFor, LibrariesFindTheTeamFlushing) {
   std::atomic<int> seen = 0;
   std::thread([&] {
     setTeamSize(3);
-    flushDenormalsOnTeam();
+    prepareTeam();
     GOMP_parallel(
         [](void *opaque) {
           if ((_mm_getcsr() & flushing) == flushing)
@@ -133,6 +134,29 @@ TEST(ParallelFor, LibrariesFindTheTeamFlushing) {
   EXPECT_EQ(seen, 3);
 }
 #endif
+
+// A request to stop finds the thread that has a stack for it; a lost file, the thread that reads
+// it.
+TEST(ParallelFor, OnlyTheCallerTakesSignals) {
+  std::atomic<int> take = 0, own = 0;
+  struct Context {
+    std::atomic<int> *take, *own;
+  } context{&take, &own};
+  std::thread([&] {
+    setTeamSize(3);
+    prepareTeam();
+    runOnTeam(
+        [](void *opaque, unsigned) {
+          sigset_t blocked;
+          ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+          *static_cast<Context *>(opaque)->take += !::sigismember(&blocked, SIGTERM);
+          *static_cast<Context *>(opaque)->own += !::sigismember(&blocked, SIGBUS);
+        },
+        &context);
+  }).join();
+  EXPECT_EQ(take, 1);
+  EXPECT_EQ(own, 3);
+}
 
 TEST(ParallelFor, DenormalMomentumDies) {
   std::vector<float> momentum(1000, std::numeric_limits<float>::denorm_min() * 1000);
