@@ -7,20 +7,14 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/data/SourcePairs.h"
-#include "runtime/data/steps/StoredInputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace dlc::rt {
-
-static std::string joined(const std::vector<std::string> &names) {
-  std::string text;
-  for (const std::string &name : names)
-    text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 static bool contains(const std::vector<std::string> &names, const std::string &name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -30,116 +24,26 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
                  const std::vector<std::string> &knownInputs, const DataPaths &paths,
                  bool isPrediction, std::shared_ptr<ImageCache> cache)
     : specs(std::move(inputs)), isPrediction(isPrediction),
-      cache(cache ? std::move(cache) : std::make_shared<ImageCache>()) {
-  read = sourceNames(pipeline, knownInputs);
-  buildChains(pipeline);
-  leaveNormalize(pipeline);
-  for (const std::string &name : knownInputs)
-    valueOf(name);
-  for (const InputSpec &spec : specs)
-    valueOf(spec.name);
+      cache(cache ? std::move(cache) : std::make_shared<ImageCache>()),
+      read(sourceNames(pipeline, knownInputs)), chains(pipeline, specs, knownInputs) {
   bindSources(pipeline, paths);
-  for (size_t value = 0; value < names.size(); ++value)
+  for (size_t value = 0; value < chains.values(); ++value)
     categorical.push_back(isCategorical(value));
   findPatches();
   checkSteps(useIn({}));
 }
 
-size_t Dataset::valueOf(const std::string &name) {
-  auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) {
-    names.push_back(name);
-    return names.size() - 1;
-  }
-  return static_cast<size_t>(found - names.begin());
-}
-
-bool Dataset::addRestoration(const artifact::DataChainT &chain) {
-  if (!isRestoration(chain))
-    return false;
-  if (chain.inputs.size() != 1 || chain.outputs != chain.inputs || chain.steps.size() != 1 ||
-      chain.steps[0]->arguments.size() != 1)
-    throw Error(ErrorCode::Artifact,
-                "data step denormalize has a chain of its own: OUTPUT -> denormalize(SOURCE) -> "
-                "OUTPUT");
-  restored[chain.inputs[0]] = chain.steps[0]->arguments[0]->text;
-  return true;
-}
-
-void Dataset::buildChains(const artifact::DataPipelineT &pipeline) {
-  for (const auto &source : pipeline.sources)
-    valueOf(source->name);
-  for (size_t number = 0; number < pipeline.chains.size(); ++number) {
-    const auto &from = pipeline.chains[number];
-    if (addRestoration(*from))
-      continue;
-    Chain &chain = chains.emplace_back();
-    chain.number = number;
-    for (const std::string &name : from->inputs)
-      chain.inputs.push_back(valueOf(name));
-    for (const std::string &name : from->outputs)
-      chain.outputs.push_back(valueOf(name));
-    std::string path = "data." + std::to_string(chains.size() - 1);
-    for (const auto &call : from->steps) {
-      chain.streams.push_back(
-          randomStream(path + "." + std::to_string(chain.steps.size()) + "." + call->name));
-      chain.steps.push_back(makeStep(*call));
-      chain.isLeft.push_back(false);
-    }
-    if (chain.inputs.empty() || outputsOf(chain.steps, chain.inputs.size()) != chain.outputs.size())
-      throw Error(ErrorCode::Artifact, "data chain of " + joined(from->inputs) + " makes " +
-                                           std::to_string(chain.inputs.size()) +
-                                           " arrays, but does not end in as many names");
-  }
-}
-
-/// Notes which steps the program has in place of the data block.
-void Dataset::leaveNormalize(const artifact::DataPipelineT &pipeline) {
-  InputOrigins origins = inputOrigins(pipeline);
-  auto isLeft = [&](StepPlace place) -> std::vector<bool>::reference {
-    return std::ranges::find(chains, place.chain, &Chain::number)->isLeft[place.step];
-  };
-  for (const InputSpec &spec : specs) {
-    InputOrigin origin = originOf(origins, spec.name);
-    if (spec.stored && (!origin.isStored || origin.normalize.has_value() != spec.shift.has_value()))
-      throw Error(ErrorCode::Artifact, "the program takes input " + spec.name +
-                                           " as its files hold it, but the data block computes it");
-    if (spec.shift)
-      isLeft(*origin.normalize) = true;
-  }
-  for (const InputSpec &spec : specs)
-    if (InputOrigin origin = originOf(origins, spec.name);
-        !spec.stored && origin.normalize && isLeft(*origin.normalize))
-      throw Error(ErrorCode::Artifact, "input " + spec.name +
-                                           " is normalised neither by the data "
-                                           "block nor by the program");
-}
-
 std::vector<size_t> Dataset::sourceValues() const {
   std::vector<size_t> values;
-  for (size_t value = 0; value < names.size(); ++value)
-    if (contains(read, names[value]))
+  for (size_t value = 0; value < chains.values(); ++value)
+    if (contains(read, chains.nameOf(value)))
       values.push_back(value);
   return values;
 }
 
-/// Values that a source ends in.
-std::vector<bool> Dataset::reachedFrom(size_t source) const {
-  std::vector<bool> reached(names.size(), false);
-  reached[source] = true;
-  for (const Chain &chain : chains) {
-    const std::vector<bool> before = reached;
-    for (size_t i = 0; i < chain.outputs.size(); ++i)
-      if (size_t input = chain.inputs[std::min(i, chain.inputs.size() - 1)];
-          input != chain.outputs[i])
-        reached[chain.outputs[i]] = before[input];
-  }
-  return reached;
-}
-
 /// True if inputs take the source's numbers as the file holds them.
 bool Dataset::keepsValues(size_t source) const {
-  std::vector<bool> reached = reachedFrom(source);
+  std::vector<bool> reached = chains.reachedFrom(source);
   reached[source] = true;
   auto keeps = [&](const DataStep &step) { return rt::keepsValues(step, isCategorical(source)); };
   return std::all_of(chains.begin(), chains.end(), [&](const Chain &chain) {
@@ -150,18 +54,18 @@ bool Dataset::keepsValues(size_t source) const {
 }
 
 std::vector<const InputSpec *> Dataset::inputsFrom(size_t source) const {
-  std::vector<bool> reached = reachedFrom(source);
+  std::vector<bool> reached = chains.reachedFrom(source);
   std::vector<const InputSpec *> inputs;
   for (const InputSpec &spec : specs)
-    for (size_t value = 0; value < names.size(); ++value)
-      if (reached[value] && names[value] == spec.name)
+    for (size_t value = 0; value < chains.values(); ++value)
+      if (reached[value] && chains.nameOf(value) == spec.name)
         inputs.push_back(&spec);
   return inputs;
 }
 
 /// True if inputs take the source as classes, a mask or weights, which no step may blend.
 bool Dataset::isCategorical(size_t source) const {
-  std::vector<bool> reached = reachedFrom(source);
+  std::vector<bool> reached = chains.reachedFrom(source);
   bool isEncoded = std::any_of(chains.begin(), chains.end(), [&](const Chain &chain) {
     return std::any_of(chain.inputs.begin(), chain.inputs.end(),
                        [&](size_t value) { return reached[value]; }) &&
@@ -214,7 +118,7 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
   std::vector<std::string> images; // sources that no class comes from
   for (size_t value : sourceValues())
     if (!takesClasses(value))
-      images.push_back(names[value]);
+      images.push_back(chains.nameOf(value));
   DataPaths imagePaths = paths;
   std::erase_if(imagePaths, [&](const auto &path) { return !contains(images, path.first); });
   for (const auto &[name, path] : paths) {
@@ -222,7 +126,7 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
       throw Error(ErrorCode::BadInput, "--data " + name + "=" + path +
                                            ": the model reads no data of this name; it reads " +
                                            joined(read));
-    size_t value = valueOf(name);
+    size_t value = chains.valueOf(name);
     if (sources.contains(value))
       throw Error(ErrorCode::BadInput, "data for " + name + " is given twice");
     if (inputsFrom(value).empty()) {
@@ -240,8 +144,8 @@ void Dataset::bindSources(const artifact::DataPipelineT &pipeline, const DataPat
   }
   for (size_t value : sourceValues())
     if (!sources.contains(value) && !inputsFrom(value).empty())
-      throw Error(ErrorCode::BadInput, "there is no data for " + names[value] + "; add --data " +
-                                           names[value] + "=PATH");
+      throw Error(ErrorCode::BadInput, "there is no data for " + chains.nameOf(value) +
+                                           "; add --data " + chains.nameOf(value) + "=PATH");
   pairSources();
 }
 
@@ -253,7 +157,7 @@ bool Dataset::takesClasses(size_t source) const {
 
 void Dataset::openSource(size_t value, const std::string &path, const SourceUse &use) {
   std::vector<const InputSpec *> fed = inputsFrom(value);
-  Source source(names[value], path, use, cache);
+  Source source(chains.nameOf(value), path, use, cache);
   bool forPrediction = std::any_of(fed.begin(), fed.end(),
                                    [](const InputSpec *spec) { return spec->neededByPredict; });
   bool ignores255 = std::any_of(fed.begin(), fed.end(), [](const InputSpec *spec) {
@@ -261,8 +165,8 @@ void Dataset::openSource(size_t value, const std::string &path, const SourceUse 
   });
   // A step that computes knows the units that it is for.
   if (!forPrediction && !ignores255 && keepsValues(value) && source.readAsBinaryMask())
-    remarks.push_back(names[value] + " holds 0 and 255 alone and is read as 0 and 1 ('" + path +
-                      "')");
+    remarks.push_back(chains.nameOf(value) + " holds 0 and 255 alone and is read as 0 and 1 ('" +
+                      path + "')");
   for (const InputSpec *spec : fed)
     checkInput(*spec, value, source);
   sources.emplace(value, std::move(source));
@@ -276,46 +180,22 @@ Dataset::Classes Dataset::classes() const {
   return classes;
 }
 
-/// The shapes in which samples come to the inputs.
-Dataset::Shapes Dataset::shapesBehindSteps(Shapes shapes, Use use) const {
-  for (const Chain &chain : chains) {
-    Shapes members;
-    for (size_t input : chain.inputs)
-      members.push_back(shapes[input]);
-    for (const DataStep &step : chain.steps) {
-      std::vector<Extents> known;
-      for (const std::optional<Extents> &member : members)
-        if (member)
-          known.push_back(*member);
-      requireOneSize(step, known);
-      for (std::optional<Extents> &member : members)
-        if (member)
-          member = resultShape(step, *member, use);
-    }
-    members.resize(chain.outputs.size(), members.front());
-    for (size_t i = 0; i < members.size(); ++i)
-      shapes[chain.outputs[i]] = std::move(members[i]);
-  }
-  return shapes;
-}
-
 /// The shape in which a source's sample of a given shape comes to an input.
 Extents Dataset::shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const {
-  Shapes shapes(names.size());
+  Chains::Shapes shapes(chains.values());
   shapes[value] = shape;
-  auto input = std::find(names.begin(), names.end(), spec.name) - names.begin();
-  return *shapesBehindSteps(std::move(shapes), useIn({}))[static_cast<size_t>(input)];
+  return *chains.shapesBehindSteps(std::move(shapes), useIn({}))[chains.valueOf(spec.name)];
 }
 
 /// Throws if a step cannot take the samples of some file, or those of several files together.
 void Dataset::checkSteps(Use use) const {
   for (const auto &[value, source] : sources)
     for (int64_t sample : source.firstSamples()) {
-      Shapes shapes(names.size());
+      Chains::Shapes shapes(chains.values());
       for (const auto &[other, beside] : sources)
         shapes[other] = beside.sampleShape(sample);
       try {
-        shapesBehindSteps(std::move(shapes), use);
+        chains.shapesBehindSteps(std::move(shapes), use);
       } catch (const Error &error) {
         throw Error(error.code, source.place(sample) + ": " + error.what());
       }
@@ -410,7 +290,7 @@ void Dataset::findPatches() {
       if (const auto *patches = std::get_if<Patches>(&chain.steps[i])) {
         std::vector<size_t> cut;
         for (const auto &[value, source] : sources) {
-          std::vector<bool> reached = reachedFrom(value);
+          std::vector<bool> reached = chains.reachedFrom(value);
           if (source.sampleShape(0).size() > 1 &&
               std::ranges::any_of(chain.inputs, [&](size_t input) { return reached[input]; }))
             cut.push_back(value);
@@ -513,7 +393,7 @@ Sample Dataset::readSource(size_t value, int64_t index, const Box *part) const {
 /// "'masks.npy': sample 3: ", of the first file that the chain reads.
 std::string Dataset::placeOf(const Chain &chain, int64_t index) const {
   for (const auto &[value, source] : sources) {
-    std::vector<bool> reached = reachedFrom(value);
+    std::vector<bool> reached = chains.reachedFrom(value);
     for (size_t input : chain.inputs)
       if (reached[input])
         return source.place(index) + ": ";
@@ -569,14 +449,13 @@ std::vector<Sample> Dataset::unreadSample(const Position &at,
     index = volume;
     patch = box;
   }
-  std::vector<Sample> values(names.size());
+  std::vector<Sample> values(chains.values());
   for (const auto &[value, source] : sources)
     values[value] = readSource(value, index, isCut(value) ? &*patch : nullptr);
   runChains(values, {index, at.inEpoch}, augmentation, nullptr);
   std::vector<Sample> inputs;
   for (const InputSpec &spec : specs) {
-    auto value = std::find(names.begin(), names.end(), spec.name) - names.begin();
-    Sample &input = inputs.emplace_back(std::exchange(values[static_cast<size_t>(value)], {}));
+    Sample &input = inputs.emplace_back(std::exchange(values[chains.valueOf(spec.name)], {}));
     if (spec.isOfNormalize)
       continue;
     requireValues(spec, input, [&] { return placeBehindSteps(spec, index); });
@@ -603,6 +482,121 @@ void Dataset::addNormalizations(std::vector<Sample> &inputs) const {
 void Dataset::requireWhole() const {
   for (const auto &[value, source] : sources)
     source.requireWhole();
+}
+
+//===- Normalisation --------------------------------------------------------------------------===//
+
+/// What normalize does to a member of the chain.
+Normalization Dataset::normalizationAt(const Chain &chain, size_t step, size_t member,
+                                       int64_t index, const Sample &sample) const {
+  const DataStep &normalize = chain.steps[step];
+  if (!measuresSample(normalize) || !sample.unread)
+    return normalizationOf(normalize, sample);
+  auto measure = [&] {
+    Sample numbers = sample;
+    numbers.settle();
+    return normalizationOf(normalize, numbers);
+  };
+  if (!sample.unread->isWhole)
+    return measure();
+  return normalizations->of({chain.number, member}, index, samples(), measure);
+}
+
+/// Applies it, or says of the samples what it would make of them.
+void Dataset::normalize(const Chain &chain, size_t step, int64_t index,
+                        std::vector<Sample> &members) const {
+  for (size_t member = 0; member < members.size(); ++member)
+    if (Sample &sample = members[member]; !sample.isAbsent()) {
+      Normalization found = normalizationAt(chain, step, member, index, sample);
+      if (chain.isLeft[step])
+        sample.normalization = std::move(found);
+      else
+        found.apply(sample);
+    }
+}
+
+/// A source's sample, or a part of it, as the step meets it. Steps treat the members of a chain one
+/// by one, so that nothing else is read.
+Sample Dataset::sampleBefore(const DataStep &step, size_t value, int64_t index,
+                             const Box *part) const {
+  std::vector<Sample> values(chains.values());
+  values[value] = readSource(value, index, part);
+  runChains(values, index, {}, &step);
+  values[value].settle();
+  return std::move(values[value]);
+}
+
+void Dataset::restoreUnits(const std::string &output, int64_t index, size_t channels,
+                           std::span<float> values) const {
+  const std::string *name = chains.unitsOf(output);
+  if (!name)
+    return;
+  size_t source = chains.valueOf(*name);
+  auto [chain, step] = chains.normalizeOf(source);
+  if (!step || !sources.contains(source))
+    throw Error(ErrorCode::Artifact, "denormalize of output " + output + " undoes normalize of " +
+                                         *name + ", which " +
+                                         (step ? "predictions do not read" : "has none"));
+  normalizationOf(*step, sampleBefore(*step, source, index, nullptr)).undo(values, channels);
+}
+
+std::pair<std::vector<float>, std::vector<float>>
+Dataset::channelStatistics(const DataStep &step, size_t value,
+                           const std::vector<int64_t> &samples) const {
+  std::vector<double> sums, squares;
+  double count = 0;
+  auto add = [&](int64_t index, const Box *part) {
+    Sample sample = sampleBefore(step, value, index, part);
+    size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
+    sums.resize(channels);
+    squares.resize(channels);
+    size_t perChannel = sample.values.size() / channels;
+    for (size_t i = 0; i < sample.values.size(); ++i) {
+      double number = sample.values[i];
+      sums[i / perChannel] += number;
+      squares[i / perChannel] += number * number;
+    }
+    count += static_cast<double>(perChannel);
+  };
+  if (!isCut(value))
+    for (int64_t index : samples)
+      add(index, nullptr);
+  for (int64_t volume = 0; isCut(value) && volume < this->count; ++volume)
+    for (const Box &slab : slabsOf(volume))
+      add(volume, &slab);
+  std::vector<float> means, deviations;
+  for (size_t channel = 0; channel < sums.size(); ++channel) {
+    double mean = sums[channel] / count;
+    means.push_back(static_cast<float>(mean));
+    deviations.push_back(
+        static_cast<float>(std::sqrt(std::max(0.0, squares[channel] / count - mean * mean))));
+  }
+  return {means, deviations};
+}
+
+void Dataset::measureStatistics(const std::vector<int64_t> &samples) {
+  chains.visitMeasured([&](NormalizeChannels &normalize, const DataStep &step, size_t source) {
+    if (!sources.contains(source))
+      return;
+    std::tie(normalize.mean, normalize.deviation) = channelStatistics(step, source, samples);
+    const std::string &name = chains.nameOf(source);
+    measured["data." + name + ".mean"] = normalize.mean;
+    measured["data." + name + ".std"] = normalize.deviation;
+  });
+}
+
+void Dataset::setStatistics(const Statistics &statistics) {
+  chains.visitMeasured([&](NormalizeChannels &normalize, const DataStep &, size_t source) {
+    if (!sources.contains(source))
+      return;
+    std::string base = "data." + chains.nameOf(source);
+    auto mean = statistics.find(base + ".mean"), deviation = statistics.find(base + ".std");
+    if (mean == statistics.end() || deviation == statistics.end())
+      throw Error(ErrorCode::BadInput, "the weights lack the tensors " + base + ".mean and " +
+                                           base + ".std, which normalize(dataset) needs");
+    measured[mean->first] = normalize.mean = mean->second;
+    measured[deviation->first] = normalize.deviation = deviation->second;
+  });
 }
 
 } // namespace dlc::rt

@@ -9,12 +9,12 @@
 #pragma once
 
 #include "runtime/data/Batches.h"
+#include "runtime/data/Chains.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/NormalizationMemo.h"
 #include "runtime/data/Source.h"
 #include "runtime/data/SourceNames.h"
 #include "runtime/data/VolumeCut.h"
-#include "runtime/data/steps/Steps.h"
 
 #include <map>
 #include <optional>
@@ -89,31 +89,14 @@ public:
   void requireWhole() const;
 
 private:
-  struct Chain {
-    size_t number = 0;                   // in the data block
-    std::vector<size_t> inputs, outputs; // values
-    std::vector<DataStep> steps;
-    std::vector<uint32_t> streams; // random stream of each step
-    std::vector<bool> isLeft;      // steps, to the program
-  };
-
-  size_t valueOf(const std::string &name);
-  bool addRestoration(const artifact::DataChainT &chain);
-  std::pair<const Chain *, const DataStep *> normalizeOf(size_t source) const;
-  void buildChains(const artifact::DataPipelineT &pipeline);
-  void leaveNormalize(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   void openSource(size_t value, const std::string &path, const SourceUse &use);
   void pairSources();
-  /// Shapes by value, if known.
-  using Shapes = std::vector<std::optional<Extents>>;
-  Shapes shapesBehindSteps(Shapes shapes, Use use) const;
   Extents shapeBehindSteps(const InputSpec &spec, size_t value, const Extents &shape) const;
   void checkSteps(Use use) const;
   void checkShape(const InputSpec &spec, size_t value, const Source &source, int64_t sample) const;
   void checkInput(const InputSpec &spec, size_t value, const Source &source) const;
   std::string placeBehindSteps(const InputSpec &spec, int64_t index) const;
-  std::vector<bool> reachedFrom(size_t source) const;
   bool keepsValues(size_t source) const;
   bool isCategorical(size_t source) const;
   bool takesClasses(size_t source) const;
@@ -143,12 +126,10 @@ private:
   std::vector<InputSpec> specs;
   bool isPrediction;
   std::shared_ptr<ImageCache> cache;
-  std::vector<std::string> names; // of values: sources, inputs and what chains make
-  std::vector<std::string> read;  // those of sources
-  std::vector<bool> categorical;  // by value
-  std::vector<Chain> chains;
-  std::map<std::string, std::string> restored; // sources of the units of outputs
-  std::map<size_t, Source> sources;            // by value
+  std::vector<std::string> read; // names of sources
+  Chains chains;
+  std::vector<bool> categorical;    // by value
+  std::map<size_t, Source> sources; // by value
   int64_t count = 0;
   /// The patches of the data block, if this is no prediction: the random stream of their places,
   /// the sources that are cut, and where.

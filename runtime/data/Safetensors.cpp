@@ -122,15 +122,14 @@ private:
     Array array({path + ", tensor " + printable(name), type(name, entry),
                  entry["shape"].get<std::vector<int64_t>>()},
                 data.subspan(begin, end - begin), nullptr);
+    if (!isBfloat)
+      return {array.shape(), array.values()};
     Tensor result{array.shape(), std::vector<float>(static_cast<size_t>(array.elements()))};
-    if (isBfloat)
-      for (size_t i = 0; i < result.values.size(); ++i) {
-        uint16_t bits;
-        std::memcpy(&bits, array.bytes().data() + 2 * i, 2);
-        result.values[i] = floatFromBf16(bits);
-      }
-    else
-      array.read(0, 1, result.values);
+    for (size_t i = 0; i < result.values.size(); ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, array.bytes().data() + 2 * i, 2);
+      result.values[i] = floatFromBf16(bits);
+    }
     return result;
   }
 

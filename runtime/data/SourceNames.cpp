@@ -43,4 +43,11 @@ ImageRule imageRule(const std::string &source, const std::vector<std::string> &s
   return rule;
 }
 
+std::string joined(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 } // namespace dlc::rt

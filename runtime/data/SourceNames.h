@@ -25,4 +25,7 @@ ImageRule imageRule(const std::string &source, const std::vector<std::string> &s
 /// `OUTPUT -> denormalize(SOURCE) -> OUTPUT` is no chain of inputs.
 bool isRestoration(const artifact::DataChainT &chain);
 
+/// "a, b", for messages.
+std::string joined(const std::vector<std::string> &names);
+
 } // namespace dlc::rt

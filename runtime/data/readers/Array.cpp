@@ -5,7 +5,6 @@
 #include "runtime/data/readers/Damage.h"
 
 #include <cstring>
-#include <type_traits>
 
 namespace dlc::rt {
 
@@ -44,22 +43,16 @@ double Array::at(int64_t position) const {
   });
 }
 
-void Array::read(int64_t first, int64_t stride, std::span<float> out) const {
+std::vector<float> Array::values() const {
+  std::vector<float> values(static_cast<size_t>(count));
   visitType(head.type, [&](auto zero) {
-    auto readWith = [&](auto step) {
-      const std::byte *from = data.data() + static_cast<size_t>(first) * sizeof(zero);
-      for (size_t i = 0; i < out.size(); ++i) {
-        decltype(zero) element; // files promise no alignment
-        std::memcpy(&element, from + i * static_cast<size_t>(step) * sizeof(element),
-                    sizeof(element));
-        out[i] = static_cast<float>(element);
-      }
-    };
-    if (stride == 1)
-      readWith(std::integral_constant<size_t, 1>()); // in vectors
-    else
-      readWith(stride);
+    for (size_t i = 0; i < values.size(); ++i) {
+      decltype(zero) element; // files promise no alignment
+      std::memcpy(&element, data.data() + i * sizeof(element), sizeof(element));
+      values[i] = static_cast<float>(element);
+    }
   });
+  return values;
 }
 
 } // namespace dlc::rt

@@ -53,8 +53,8 @@ public:
 
   /// Element at a row-major position, as a number.
   double at(int64_t position) const;
-  /// Elements `first`, `first + stride`, ... converted to f32.
-  void read(int64_t first, int64_t stride, std::span<float> out) const;
+  /// All elements in order, converted to f32.
+  std::vector<float> values() const;
 
   /// Throws Error(BadInput) if the file was cut since: what was read before may be wrong.
   void requireWhole() const;
