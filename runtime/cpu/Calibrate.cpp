@@ -103,12 +103,12 @@ double timeOf(const KernelRequest &request, const KernelCandidate &candidate,
     place(candidate.workspaceBytes);
   if (at > memory.size())
     return 0;
-  bool isOurs = candidate.implementation == WinogradConv::name;
+  bool isOurs = WinogradConv::isName(candidate.implementation);
   std::optional<WinogradConv> winograd;
   std::optional<OneDnnKernel> kernel;
   std::optional<OneDnnKernel::Binding> binding;
   if (isOurs)
-    winograd = WinogradConv::of(plan.request);
+    winograd = WinogradConv::of(candidate.implementation, plan.request);
   else
     binding.emplace(kernel.emplace(engine, candidate.implementation, plan), engine, buffers);
   double best = 0, spent = 0;

@@ -97,8 +97,9 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
     plan.requireOperands(kernel);
     if (plan.implementation == WeightPacking::name)
       kernels.emplace_back(require(WeightPacking::of(plan.request), name, plan, threads));
-    else if (plan.implementation == WinogradConv::name)
-      kernels.emplace_back(require(WinogradConv::of(plan.request), name, plan, threads));
+    else if (WinogradConv::isName(plan.implementation))
+      kernels.emplace_back(
+          require(WinogradConv::of(plan.implementation, plan.request), name, plan, threads));
     else
       kernels.emplace_back(OneDnnKernel(engine, name, plan));
   } else {

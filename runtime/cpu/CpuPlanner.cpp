@@ -134,7 +134,7 @@ private:
 // The workspace of the named implementation, as the maximum over teams; nothing if a team lacks it.
 std::optional<uint64_t> workspaceOf(const dnnl::engine &engine, const KernelRequest &request,
                                     const std::vector<Layout> &layouts, const std::string &name) {
-  if (name == WeightPacking::name || name == WinogradConv::name) {
+  if (name == WeightPacking::name || WinogradConv::isName(name)) {
     KernelRequest settled = request;
     for (size_t i = 0; i < layouts.size(); ++i)
       settled.operands[i].layout = layouts[i];
@@ -142,7 +142,7 @@ std::optional<uint64_t> workspaceOf(const dnnl::engine &engine, const KernelRequ
       return kernel ? std::optional<uint64_t>(kernel->workspaceBytes()) : std::nullopt;
     };
     return name == WeightPacking::name ? bytesOf(WeightPacking::of(settled))
-                                       : bytesOf(WinogradConv::of(settled));
+                                       : bytesOf(WinogradConv::of(name, settled));
   }
   TeamScope scope;
   uint64_t bytes = 0;
@@ -174,7 +174,7 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
   const std::vector<OperandType> &operands = request.operands;
   KernelTraits traits{request.op, operands[0].dtype, implementation,
                       nameInTables(familyOf(layouts[0]))};
-  if (implementation == WinogradConv::name)
+  if (WinogradConv::isName(implementation))
     traits.dtype = DType::F32; // of its products, whatever they are read from
   if (request.op == KernelOp::Matmul)
     traits.input = traits.output = operands.back().shape[0];
@@ -191,12 +191,12 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
 }
 
 uint64_t pricedFlops(const KernelRequest &request, const KernelCandidate &candidate) {
-  if (candidate.implementation != WinogradConv::name)
+  if (!WinogradConv::isName(candidate.implementation))
     return candidate.flops;
   KernelRequest settled = request;
   for (size_t i = 0; i < candidate.layouts.size(); ++i)
     settled.operands[i].layout = candidate.layouts[i];
-  return WinogradConv::of(settled)->flops();
+  return WinogradConv::of(candidate.implementation, settled)->flops();
 }
 
 void limitInstructionSets(const CpuTarget &target) {
@@ -230,17 +230,21 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
 }
 
 void CpuPlanner::addWinograd(const KernelRequest &request, CandidateList &list) const {
+  const char *implementation = WinogradConv::nameFor(description.vectorBits);
   for (const auto &[family, name] : layoutFamilies) {
-    std::optional<std::vector<Layout>> layouts = WinogradConv::layouts(request, family);
+    if (!implementation)
+      return;
+    std::optional<std::vector<Layout>> layouts =
+        WinogradConv::layouts(implementation, request, family);
     if (!layouts)
       continue;
-    KernelCandidate candidate{*layouts, WinogradConv::name};
-    candidate.workspaceBytes = *workspaceOf(engine, request, *layouts, WinogradConv::name);
+    KernelCandidate candidate{*layouts, implementation};
+    candidate.workspaceBytes = *workspaceOf(engine, request, *layouts, implementation);
     candidate.flops = flopsOf(request);
     for (size_t i = 0; i < layouts->size(); ++i)
       candidate.bytes +=
           physicalBytes(request.operands[i].dtype, request.operands[i].shape, (*layouts)[i]);
-    candidate.nanoseconds = costs.kernelCost(kernelTraits(request, *layouts, WinogradConv::name),
+    candidate.nanoseconds = costs.kernelCost(kernelTraits(request, *layouts, implementation),
                                              pricedFlops(request, candidate), candidate.bytes);
     list.add(std::move(candidate));
   }
@@ -263,7 +267,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
     packing.nanoseconds = costs.generatedCost(packing.bytes, 0);
     list.add(std::move(packing));
   }
-  if (request.math == Math::Fast && description.vectorBits >= 512)
+  if (request.math == Math::Fast)
     addWinograd(request, list);
   std::string skipped;
   std::vector<Algorithm> algorithms{Algorithm::Direct};

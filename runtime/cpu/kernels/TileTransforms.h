@@ -4,14 +4,12 @@
 // Gray: "Fast Algorithms for Convolutional Neural Networks", 2015; Toom and Cook before them). a
 // and b are those for which rounding in f32 adds least: twice the error of the direct sum, where
 // the usual 1 and 2 add five times. Each function transforms vectors of channels along one
-// dimension; `transformTile` does so along both.
+// dimension; `transformTile` does so along both. `Unit` is a type of VectorUnits.h.
 #pragma once
 
-#include <immintrin.h>
+#include "runtime/cpu/kernels/VectorUnits.h"
 
 #include <cstddef>
-
-#define DLC_AVX512 __attribute__((target("avx512f,avx512bw"), always_inline)) inline
 
 namespace dlc::rt::tiles {
 
@@ -23,33 +21,34 @@ constexpr float a = 0.625F, b = 1.5F, a2 = a * a, b2 = b * b;
 constexpr float ofZero = 1 / (a2 * b2), ofA = 1 / (2 * a2 * (a2 - b2)),
                 ofB = 1 / (2 * b2 * (b2 - a2));
 
-DLC_AVX512 __m512 scaled(float factor, __m512 x) { return _mm512_set1_ps(factor) * x; }
-DLC_AVX512 __m512 addScaled(__m512 sum, float factor, __m512 x) {
-  return _mm512_fmadd_ps(_mm512_set1_ps(factor), x, sum);
-}
-
 /// What a tile depends on.
 struct Source {
   static constexpr size_t from = reach, to = reach;
-  DLC_AVX512 static void apply(const __m512 (&x)[from], __m512 (&y)[to]) {
-    __m512 evenA = addScaled(x[4], -b2, x[2]), oddA = scaled(a, addScaled(x[3], -b2, x[1]));
-    __m512 evenB = addScaled(x[4], -a2, x[2]), oddB = scaled(b, addScaled(x[3], -a2, x[1]));
-    y[0] = addScaled(addScaled(x[4], -(a2 + b2), x[2]), a2 * b2, x[0]);
+  template <typename Unit, typename Vector = typename Unit::Vector>
+  DLC_INLINE static void apply(const Vector (&x)[from], Vector (&y)[to]) {
+    Vector evenA = Unit::addScaled(x[4], -b2, x[2]),
+           oddA = Unit::scaled(a, Unit::addScaled(x[3], -b2, x[1]));
+    Vector evenB = Unit::addScaled(x[4], -a2, x[2]),
+           oddB = Unit::scaled(b, Unit::addScaled(x[3], -a2, x[1]));
+    y[0] = Unit::addScaled(Unit::addScaled(x[4], -(a2 + b2), x[2]), a2 * b2, x[0]);
     y[1] = evenA + oddA;
     y[2] = evenA - oddA;
     y[3] = evenB + oddB;
     y[4] = evenB - oddB;
-    y[5] = addScaled(addScaled(x[5], -(a2 + b2), x[3]), a2 * b2, x[1]);
+    y[5] = Unit::addScaled(Unit::addScaled(x[5], -(a2 + b2), x[3]), a2 * b2, x[1]);
   }
 };
 
 /// A window.
 struct Window {
   static constexpr size_t from = 3, to = reach;
-  DLC_AVX512 static void apply(const __m512 (&x)[from], __m512 (&y)[to]) {
-    __m512 evenA = scaled(ofA, addScaled(x[0], a2, x[2])), oddA = scaled(ofA * a, x[1]);
-    __m512 evenB = scaled(ofB, addScaled(x[0], b2, x[2])), oddB = scaled(ofB * b, x[1]);
-    y[0] = scaled(ofZero, x[0]);
+  template <typename Unit, typename Vector = typename Unit::Vector>
+  DLC_INLINE static void apply(const Vector (&x)[from], Vector (&y)[to]) {
+    Vector evenA = Unit::scaled(ofA, Unit::addScaled(x[0], a2, x[2])),
+           oddA = Unit::scaled(ofA * a, x[1]);
+    Vector evenB = Unit::scaled(ofB, Unit::addScaled(x[0], b2, x[2])),
+           oddB = Unit::scaled(ofB * b, x[1]);
+    y[0] = Unit::scaled(ofZero, x[0]);
     y[1] = evenA + oddA;
     y[2] = evenA - oddA;
     y[3] = evenB + oddB;
@@ -61,21 +60,25 @@ struct Window {
 /// Products, to a tile of results.
 struct Result {
   static constexpr size_t from = reach, to = side;
-  DLC_AVX512 static void apply(const __m512 (&x)[from], __m512 (&y)[to]) {
-    __m512 evenA = x[1] + x[2], oddA = x[1] - x[2], evenB = x[3] + x[4], oddB = x[3] - x[4];
+  template <typename Unit, typename Vector = typename Unit::Vector>
+  DLC_INLINE static void apply(const Vector (&x)[from], Vector (&y)[to]) {
+    Vector evenA = x[1] + x[2], oddA = x[1] - x[2], evenB = x[3] + x[4], oddB = x[3] - x[4];
     y[0] = x[0] + evenA + evenB;
-    y[1] = addScaled(scaled(a, oddA), b, oddB);
-    y[2] = addScaled(scaled(a2, evenA), b2, evenB);
-    y[3] = addScaled(addScaled(x[5], a2 * a, oddA), b2 * b, oddB);
+    y[1] = Unit::addScaled(Unit::scaled(a, oddA), b, oddB);
+    y[2] = Unit::addScaled(Unit::scaled(a2, evenA), b2, evenB);
+    y[3] = Unit::addScaled(Unit::addScaled(x[5], a2 * a, oddA), b2 * b, oddB);
   }
 };
 
 /// The gradient of a tile of results, to the products' gradient: Result transposed.
 struct ResultGradient {
   static constexpr size_t from = side, to = reach;
-  DLC_AVX512 static void apply(const __m512 (&x)[from], __m512 (&y)[to]) {
-    __m512 evenA = addScaled(x[0], a2, x[2]), oddA = scaled(a, addScaled(x[1], a2, x[3]));
-    __m512 evenB = addScaled(x[0], b2, x[2]), oddB = scaled(b, addScaled(x[1], b2, x[3]));
+  template <typename Unit, typename Vector = typename Unit::Vector>
+  DLC_INLINE static void apply(const Vector (&x)[from], Vector (&y)[to]) {
+    Vector evenA = Unit::addScaled(x[0], a2, x[2]),
+           oddA = Unit::scaled(a, Unit::addScaled(x[1], a2, x[3]));
+    Vector evenB = Unit::addScaled(x[0], b2, x[2]),
+           oddB = Unit::scaled(b, Unit::addScaled(x[1], b2, x[3]));
     y[0] = x[0];
     y[1] = evenA + oddA;
     y[2] = evenA - oddA;
@@ -88,35 +91,37 @@ struct ResultGradient {
 /// The products' gradient, to that of the window: Window transposed.
 struct WindowGradient {
   static constexpr size_t from = reach, to = 3;
-  DLC_AVX512 static void apply(const __m512 (&x)[from], __m512 (&y)[to]) {
-    __m512 evenA = scaled(ofA, x[1] + x[2]), oddA = scaled(ofA, x[1] - x[2]);
-    __m512 evenB = scaled(ofB, x[3] + x[4]), oddB = scaled(ofB, x[3] - x[4]);
-    y[0] = addScaled(evenA + evenB, ofZero, x[0]);
-    y[1] = addScaled(scaled(a, oddA), b, oddB);
-    y[2] = addScaled(addScaled(x[5], a2, evenA), b2, evenB);
+  template <typename Unit, typename Vector = typename Unit::Vector>
+  DLC_INLINE static void apply(const Vector (&x)[from], Vector (&y)[to]) {
+    Vector evenA = Unit::scaled(ofA, x[1] + x[2]), oddA = Unit::scaled(ofA, x[1] - x[2]);
+    Vector evenB = Unit::scaled(ofB, x[3] + x[4]), oddB = Unit::scaled(ofB, x[3] - x[4]);
+    y[0] = Unit::addScaled(evenA + evenB, ofZero, x[0]);
+    y[1] = Unit::addScaled(Unit::scaled(a, oddA), b, oddB);
+    y[2] = Unit::addScaled(Unit::addScaled(x[5], a2, evenA), b2, evenB);
   }
 };
 
 /// `load(row, column)` and `store(row, column, vector)`, of from x from and to x to vectors.
-template <typename Transform, typename Load, typename Store>
-DLC_AVX512 void transformTile(const Load &load, const Store &store) {
+template <typename Unit, typename Transform, typename Load, typename Store>
+DLC_INLINE inline void transformTile(const Load &load, const Store &store) {
   constexpr size_t from = Transform::from, to = Transform::to;
-  __m512 half[from][to];
+  using Vector = typename Unit::Vector;
+  Vector half[from][to];
 #pragma clang loop unroll(full)
   for (size_t column = 0; column < from; ++column) {
-    __m512 x[from], y[to];
+    Vector x[from], y[to];
     for (size_t row = 0; row < from; ++row)
       x[row] = load(row, column);
-    Transform::apply(x, y);
+    Transform::template apply<Unit>(x, y);
     for (size_t row = 0; row < to; ++row)
       half[column][row] = y[row];
   }
 #pragma clang loop unroll(full)
   for (size_t row = 0; row < to; ++row) {
-    __m512 x[from], y[to];
+    Vector x[from], y[to];
     for (size_t column = 0; column < from; ++column)
       x[column] = half[column][row];
-    Transform::apply(x, y);
+    Transform::template apply<Unit>(x, y);
     for (size_t column = 0; column < to; ++column)
       store(row, column, y[column]);
   }

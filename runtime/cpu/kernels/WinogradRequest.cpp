@@ -1,7 +1,5 @@
 #include "runtime/cpu/kernels/WinogradRequest.h"
 
-#include "runtime/core/HostFeatures.h"
-
 #include <algorithm>
 
 namespace dlc::rt::winograd {
@@ -21,22 +19,17 @@ bool doExtentsFit(const KernelRequest &request, const std::vector<int64_t> &imag
   return true;
 }
 
-bool isWideOrNarrow(DType dtype) { return dtype == DType::F32 || dtype == DType::BF16; }
-
 /// Images alike, and of the rest what a convolution has in f32.
-bool areTypesFit(const KernelRequest &request) {
+bool areTypesFit(const KernelRequest &request, bool areNarrow) {
+  auto isFit = [&](const OperandType &operand) {
+    return operand.dtype == DType::F32 || (areNarrow && operand.dtype == DType::BF16);
+  };
   const std::vector<OperandType> &operands = request.operands;
-  DType ofWeight = operands[*weightOperand(request.op)].dtype;
-  return isWideOrNarrow(operands[sourceOperand()].dtype) &&
+  const OperandType &weight = operands[*weightOperand(request.op)];
+  return isFit(operands[sourceOperand()]) &&
          operands[sourceOperand()].dtype == operands[resultOperand(request)].dtype &&
-         (request.op == KernelOp::ConvGradFilter ? ofWeight == DType::F32
-                                                 : isWideOrNarrow(ofWeight)) &&
+         (request.op == KernelOp::ConvGradFilter ? weight.dtype == DType::F32 : isFit(weight)) &&
          (!request.bias || operands[2].dtype == DType::F32);
-}
-
-bool isProcessorFit() {
-  static const bool isFit = missingFeatures({"avx512f", "avx512bw"}).empty();
-  return isFit;
 }
 
 } // namespace
@@ -45,13 +38,15 @@ size_t resultOperand(const KernelRequest &request) {
   return request.op == KernelOp::ConvGradFilter ? 1 : request.operands.size() - 1;
 }
 
-Layout weightLayout(size_t rank) {
+Layout weightLayout(size_t rank, int64_t block) {
   Layout layout = Layout::rowMajor(rank);
-  layout.blocks = {{1, block}, {0, block}};
+  auto lanes = static_cast<uint16_t>(block);
+  layout.blocks = {{1, lanes}, {0, lanes}};
   return layout;
 }
 
-bool isComputed(const KernelRequest &request) {
+bool isComputed(const KernelRequest &request, const Operands &operands) {
+  int64_t block = operands.block;
   std::optional<size_t> weight = weightOperand(request.op);
   if (!weight || request.groups != 1 || request.threads < 1 || request.threads > mostThreads)
     return false;
@@ -67,7 +62,7 @@ bool isComputed(const KernelRequest &request) {
   bool isGradient = request.op == KernelOp::ConvGradData;
   if (request.bias && request.operands[2].shape[0] != to[1])
     return false;
-  return isProcessorFit() && areTypesFit(request) &&
+  return areTypesFit(request, operands.areNarrow) &&
          doExtentsFit(request, isGradient ? to : from, isGradient ? from : to, window);
 }
 

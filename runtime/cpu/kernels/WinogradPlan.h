@@ -1,0 +1,123 @@
+// How a convolution by Winograd's F(4 x 4, 3 x 3) is cut into pieces: a plan that the request alone
+// determines, whatever the team. What runs it, for some instructions, is in WinogradRun.h.
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+#include "runtime/cpu/kernels/ProductPart.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace dlc::rt {
+
+class WinogradPlan {
+public:
+  virtual ~WinogradPlan() = default;
+  uint64_t workspaceBytes() const;
+  /// FLOPs of a run, its transforms included: about a quarter of the direct sum's.
+  uint64_t flops() const;
+  /// Buffers in the order of the request's operands, last the workspace. On the calling thread's
+  /// team.
+  virtual void run(std::span<void *const> buffers) const = 0;
+
+protected:
+  /// Tiles whose products are computed together: rows of some register products, whose results stay
+  /// in the second-level cache.
+  static constexpr int64_t groupTiles = 24;
+
+  /// Of a request that is computed (WinogradRequest.h) and whose layouts are given: channels lie in
+  /// blocks of one vector, and the sums of at most so many are in registers together.
+  WinogradPlan(const KernelRequest &request, int64_t block, int64_t mostVectors);
+
+  /// Images or gradients of images: extents, and steps between neighbours in elements.
+  struct Images {
+    DType dtype = DType::F32;
+    int64_t volumes = 0, depth = 0, rows = 0, columns = 0, blocks = 0;
+    int64_t volumeStep = 0, depthStep = 0, rowStep = 0, columnStep = 0, blockStep = 0;
+    int64_t block = 0; // channels that lie together
+    int64_t channels() const { return blocks * block; }
+    static Images of(const OperandType &operand, int64_t block);
+  };
+  /// Some of the result's channels, whose sums are in registers together.
+  struct Panel {
+    int64_t firstBlock, vectors;
+  };
+  /// Panels whose weights are in memory together.
+  struct Bundle {
+    int64_t firstPanel, panels, firstBlock, blocks;
+  };
+  /// Tiles at the same places of some slices.
+  struct Strip {
+    int64_t volume, firstTile, tiles, firstSlice, slices;
+    int64_t firstStep; // of all strips'
+  };
+  /// Slices of a strip that are computed at one time.
+  struct Step {
+    int64_t firstSlice, slices;
+    int64_t firstNewSlice, newSlices; // of the source; those ahead are there from the step before
+    int64_t number;                   // of all strips'
+  };
+  using Parts = std::vector<ProductPart>;
+  /// Parts of the workspace: the weight's or the sums', and those of a strip.
+  struct Matrices {
+    float *weight = nullptr, *source = nullptr, *result = nullptr;
+  };
+  struct Operands {
+    const void *source = nullptr, *weight = nullptr;
+    const float *bias = nullptr;
+    void *result = nullptr; // of a filter gradient what `gradient` is computed of
+    float *gradient = nullptr;
+  };
+
+  static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+  void cut(int64_t threads);
+  bool planOwnStrips(int64_t threads);
+  void planSharedStrips();
+  void cutStrips(int64_t stripsOfSlice, int64_t stripSlices);
+  void planBundles(int64_t threads);
+  Parts partsOfSlice(int64_t slice) const;
+  Parts partsOfPlane(const Strip &strip, const Step &step, int64_t plane) const;
+  void planParts();
+  bool isOfFilter() const { return op == KernelOp::ConvGradFilter; }
+  int64_t tilesOfSlice() const { return tileRows * tileColumns; }
+  int64_t groupsOf(const Strip &strip) const;
+  int64_t sliceElements(const Images &images) const;
+  int64_t planeElements() const;
+  int64_t stripElements() const;
+  int64_t slots() const { return stepSlices + windowDepth - 1; }
+  int64_t slotOf(int64_t slice) const { return slice % slots(); }
+  Matrices matricesOf(float *workspace, int64_t share, int64_t place) const;
+  template <typename Body> void forSteps(const Strip &strip, Body &&body) const;
+
+  int64_t block, mostVectors;
+  KernelOp op = KernelOp::Conv;
+  bool hasBias = false, hasRelu = false, isWeightNarrow = false;
+  Images source, result; // dy and dx of a data gradient, x and dy of a filter gradient
+  int64_t windowDepth = 1;
+  int64_t paddingDepth = 0, paddingRow = 0, paddingColumn = 0;
+  int64_t stacked = 1; // images whose rows of tiles follow each other as those of one
+  int64_t imageTileRows = 0, tileRows = 0, tileColumns = 0; // tileRows: of the stack
+  int64_t places = 0; // strips that are computed at one time, each by a thread; 0: the team shares
+  int64_t shares = 1; // of a filter gradient's strips, each with sums of its own
+  int64_t stripTiles = 0, stepSlices = 1; // most of a strip and of a step
+  std::vector<Panel> panels;
+  std::vector<Bundle> bundles; // one, unless there is one strip
+  int64_t bundleBlocks = 0;    // most of a bundle
+  std::vector<Strip> strips;
+  /// What is summed over: by slice of the result, or for a filter gradient by step and plane.
+  std::vector<Parts> parts;
+};
+
+template <typename Body> void WinogradPlan::forSteps(const Strip &strip, Body &&body) const {
+  int64_t end = strip.firstSlice + strip.slices, number = strip.firstStep, done = 0;
+  for (int64_t slice = strip.firstSlice; slice < end; slice += stepSlices) {
+    int64_t slices = std::min(stepSlices, end - slice);
+    int64_t first = std::max(done, slice - paddingDepth);
+    done = std::clamp(slice + slices - paddingDepth + windowDepth - 1, first,
+                      std::max(first, source.depth));
+    body(Step{slice, slices, first, done - first, number++});
+  }
+}
+
+} // namespace dlc::rt
