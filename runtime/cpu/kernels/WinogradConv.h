@@ -2,9 +2,10 @@
 //
 // Windows are 3 x 3, or of any depth by 3 x 3; depth is summed over as channels are, so that a
 // slice of a volume is transformed once for all windows that it is in. Activations lie in blocks of
-// 16 channels or channels last, weights in blocks of 16 x 16, the same for the forward pass, the
-// data gradient and the filter gradient. Activations and weights are f32 or bf16, widened as they
-// are read: sums and filter gradients are f32.
+// a vector of channels (16 with AVX-512, 8 with AVX2) or channels last, weights in blocks of as
+// many by as many, the same for the forward pass, the data gradient and the filter gradient.
+// Activations and weights are f32 or, with AVX-512, bf16, widened as they are read: sums and filter
+// gradients are f32.
 //
 // A run transforms the weight, and then strip after strip of the images, each of a size that stays
 // in a cache: its tiles of 6 x 6 become, at each of 36 points, a row of a matrix with a column per
