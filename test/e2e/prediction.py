@@ -43,7 +43,8 @@ def probability(tile, image):
 
 def same(a, b, what):
     check(a.shape == b.shape, f"{what}: {a.shape} and {b.shape}")
-    check(np.abs(a - b).max() < 1e-5, f"{what} differs by up to {np.abs(a - b).max()}")
+    error = np.abs(a - b).max() / np.abs(b).max()
+    check(error < 1e-5, f"{what} differs by up to {error:.1e} of the largest value")
 
 
 def train():
