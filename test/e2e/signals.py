@@ -172,7 +172,8 @@ def main():
     directory = workspace()
     data = digits(directory)
     artifact, weights = directory / "mnist.dlx", directory / "weights.safetensors"
-    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--threads=1", "-o", artifact)
+    # A rate at which batches of 8 can train for ever: a loss that is not finite would end the run first.
+    run("dlc", "compile", MODELS / "mnist_cnn.dl", "--set", "batch=8", "--set", "train.optimizer=sgd(lr=0.002)", "--threads=1", "-o", artifact)
     run("dlc-run", "train", artifact, *data, "--steps", 1, "--run", directory / "base", "--save", weights)
     training(directory, artifact, data, 1)
     training(directory, artifact, data, 2)
