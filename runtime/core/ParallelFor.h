@@ -2,7 +2,8 @@
 //
 // Only ParallelFor.cpp names the threading library. Nothing here allocates after the team's first
 // use. Every thread of the team flushes denormals, and none but the caller's takes signals that
-// others send: in kernels of ours always, in oneDNN's since the step began.
+// others send: in kernels of ours always, in oneDNN's since the step began, but for threads that
+// libgomp starts anew because a kernel of oneDNN's between had fewer.
 #pragma once
 
 #include <algorithm>

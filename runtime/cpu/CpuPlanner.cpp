@@ -231,9 +231,9 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
 
 void CpuPlanner::addWinograd(const KernelRequest &request, CandidateList &list) const {
   const char *implementation = WinogradConv::nameFor(description.vectorBits);
+  if (!implementation)
+    return;
   for (const auto &[family, name] : layoutFamilies) {
-    if (!implementation)
-      return;
     std::optional<std::vector<Layout>> layouts =
         WinogradConv::layouts(implementation, request, family);
     if (!layouts)

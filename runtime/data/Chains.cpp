@@ -11,31 +11,31 @@ namespace dlc::rt {
 Chains::Chains(const artifact::DataPipelineT &pipeline, const std::vector<InputSpec> &inputs,
                const std::vector<std::string> &knownInputs) {
   for (const auto &source : pipeline.sources)
-    add(source->name);
+    addValue(source->name);
   for (size_t number = 0; number < pipeline.chains.size(); ++number)
     if (const auto &chain = *pipeline.chains[number]; !addRestoration(chain))
-      add(chain, number);
+      addChain(chain, number);
   leaveNormalize(pipeline, inputs);
   for (const std::string &name : knownInputs)
-    add(name);
+    addValue(name);
   for (const InputSpec &spec : inputs)
-    add(spec.name);
+    addValue(spec.name);
 }
 
-size_t Chains::add(const std::string &name) {
+size_t Chains::addValue(const std::string &name) {
   size_t value = valueOf(name);
   if (value == names.size())
     names.push_back(name);
   return value;
 }
 
-void Chains::add(const artifact::DataChainT &from, size_t number) {
+void Chains::addChain(const artifact::DataChainT &from, size_t number) {
   Chain &chain = chains.emplace_back();
   chain.number = number;
   for (const std::string &name : from.inputs)
-    chain.inputs.push_back(add(name));
+    chain.inputs.push_back(addValue(name));
   for (const std::string &name : from.outputs)
-    chain.outputs.push_back(add(name));
+    chain.outputs.push_back(addValue(name));
   std::string path = "data." + std::to_string(chains.size() - 1);
   for (const auto &call : from.steps) {
     chain.streams.push_back(

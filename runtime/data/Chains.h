@@ -5,9 +5,12 @@
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/steps/Steps.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace dlc::rt {
@@ -51,7 +54,8 @@ public:
   /// cannot take.
   Shapes shapesBehindSteps(Shapes shapes, Use use) const;
 
-  /// Calls `visit(step, source)` for each normalize(dataset) whose statistics are to be set.
+  /// Calls `visit(normalize, step, source)` for each normalize(dataset), `normalize` being what the
+  /// step holds, whose statistics may be set.
   template <typename Visitor> void visitMeasured(Visitor visit) {
     for (Chain &chain : chains)
       for (DataStep &step : chain.steps)
@@ -61,8 +65,8 @@ public:
   }
 
 private:
-  size_t add(const std::string &name);
-  void add(const artifact::DataChainT &from, size_t number);
+  size_t addValue(const std::string &name);
+  void addChain(const artifact::DataChainT &from, size_t number);
   bool addRestoration(const artifact::DataChainT &chain);
   void leaveNormalize(const artifact::DataPipelineT &pipeline,
                       const std::vector<InputSpec> &inputs);

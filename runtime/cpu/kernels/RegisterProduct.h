@@ -2,10 +2,12 @@
 //
 // Rows and vectors are so many that all of a processor's registers are in use: then one load of a
 // or b serves several multiplications, and enough sums are under way to hide how long each takes.
+//
+// Whatever this file includes, but for others like it, must stand ahead of the pragma in the files
+// that compile it (WinogradAvx512.cpp).
 #pragma once
 
 #include "runtime/cpu/kernels/ProductPart.h"
-#include "runtime/cpu/kernels/VectorUnits.h"
 
 #include <array>
 #include <cstdint>

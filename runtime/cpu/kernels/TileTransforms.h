@@ -5,6 +5,9 @@
 // and b are those for which rounding in f32 adds least: twice the error of the direct sum, where
 // the usual 1 and 2 add five times. Each function transforms vectors of channels along one
 // dimension; `transformTile` does so along both. `Unit` is a type of VectorUnits.h.
+//
+// Whatever this file includes, but for others like it, must stand ahead of the pragma in the files
+// that compile it (WinogradAvx512.cpp).
 #pragma once
 
 #include "runtime/cpu/kernels/VectorUnits.h"

@@ -14,7 +14,7 @@ namespace {
 struct Variant {
   const char *implementation;
   unsigned vectorBits;
-  winograd::Operands operands;
+  winograd::Abilities abilities;
   std::unique_ptr<const WinogradPlan> (*make)(const KernelRequest &);
   bool isProcessorFit;
 };
@@ -56,9 +56,9 @@ std::optional<std::vector<Layout>> WinogradConv::layouts(const std::string &impl
                                                          LayoutFamily family) {
   const Variant *variant = find(implementation);
   if (!variant || !variant->isProcessorFit || family == LayoutFamily::Plain ||
-      !winograd::isComputed(request, variant->operands))
+      !winograd::isComputed(request, variant->abilities))
     return std::nullopt;
-  int64_t block = variant->operands.block;
+  int64_t block = variant->abilities.block;
   std::vector<Layout> layouts;
   for (size_t i = 0; i < request.operands.size(); ++i) {
     size_t rank = request.operands[i].shape.size();

@@ -91,8 +91,8 @@ protected:
   template <typename Body> void forSteps(const Strip &strip, Body &&body) const;
 
   int64_t block, mostVectors;
-  KernelOp op = KernelOp::Conv;
-  bool hasBias = false, hasRelu = false, isWeightNarrow = false;
+  KernelOp op;
+  bool hasBias, hasRelu, isWeightNarrow = false;
   Images source, result; // dy and dx of a data gradient, x and dy of a filter gradient
   int64_t windowDepth = 1;
   int64_t paddingDepth = 0, paddingRow = 0, paddingColumn = 0;

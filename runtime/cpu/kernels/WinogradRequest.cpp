@@ -20,9 +20,9 @@ bool doExtentsFit(const KernelRequest &request, const std::vector<int64_t> &imag
 }
 
 /// Images alike, and of the rest what a convolution has in f32.
-bool areTypesFit(const KernelRequest &request, bool areNarrow) {
+bool areTypesFit(const KernelRequest &request, bool readsBF16) {
   auto isFit = [&](const OperandType &operand) {
-    return operand.dtype == DType::F32 || (areNarrow && operand.dtype == DType::BF16);
+    return operand.dtype == DType::F32 || (readsBF16 && operand.dtype == DType::BF16);
   };
   const std::vector<OperandType> &operands = request.operands;
   const OperandType &weight = operands[*weightOperand(request.op)];
@@ -45,8 +45,8 @@ Layout weightLayout(size_t rank, int64_t block) {
   return layout;
 }
 
-bool isComputed(const KernelRequest &request, const Operands &operands) {
-  int64_t block = operands.block;
+bool isComputed(const KernelRequest &request, const Abilities &abilities) {
+  int64_t block = abilities.block;
   std::optional<size_t> weight = weightOperand(request.op);
   if (!weight || request.groups != 1 || request.threads < 1 || request.threads > mostThreads)
     return false;
@@ -62,7 +62,7 @@ bool isComputed(const KernelRequest &request, const Operands &operands) {
   bool isGradient = request.op == KernelOp::ConvGradData;
   if (request.bias && request.operands[2].shape[0] != to[1])
     return false;
-  return areTypesFit(request, operands.areNarrow) &&
+  return areTypesFit(request, abilities.readsBF16) &&
          doExtentsFit(request, isGradient ? to : from, isGradient ? from : to, window);
 }
 

@@ -5,10 +5,10 @@
 
 namespace dlc::rt::winograd {
 
-/// What code for some instructions takes.
-struct Operands {
+/// What code for some instructions can take.
+struct Abilities {
   int64_t block;  // channels that lie together
-  bool areNarrow; // bf16, too
+  bool readsBF16; // beside f32
 };
 
 /// What is transformed: images, or gradients of images.
@@ -18,6 +18,6 @@ size_t resultOperand(const KernelRequest &request);
 /// Blocks of channels by channels.
 Layout weightLayout(size_t rank, int64_t block);
 /// Whether a request can be computed, but for layouts.
-bool isComputed(const KernelRequest &request, const Operands &operands);
+bool isComputed(const KernelRequest &request, const Abilities &abilities);
 
 } // namespace dlc::rt::winograd

@@ -1,5 +1,8 @@
 // Runs a WinogradPlan by the instructions of a `Unit` of VectorUnits.h. For the files that compile
 // it, each for one unit.
+//
+// Whatever this file includes, but for others like it, must stand ahead of the pragma in the files
+// that compile it (WinogradAvx512.cpp).
 #pragma once
 
 #include "runtime/core/ParallelFor.h"
