@@ -13,8 +13,8 @@ using namespace dlc::nn;
 
 //===- Means over windows ---------------------------------------------------------------------===//
 
-// Other windows are taken apart along each spatial dimension, one after the other. Where windows
-// step by more than one a tensor is then [L, S, T], and S is taken apart in steps.
+// Other windows are taken apart along each spatial dimension, one after the other. Where they lie
+// beside each other a tensor is then [L, S, T], and S is taken apart in windows.
 
 /// A dimension of a tensor, and how many elements are ahead of it and behind it.
 namespace {
@@ -100,17 +100,34 @@ static Value sumWindows(OpChain &ops, Value x, size_t dim, const LineWindows &wi
   if (windows.stepByOne())
     return sumShifted(ops, x, dim, windows.places(), windows.count);
   Line line(x, dim);
-  int64_t steps = windows.steps();
+  int64_t reach = (windows.count - 1) * windows.stride + 1;
   Value whole =
-      padded(ops, x, dim, windows.low, steps * windows.stride - line.extent() - windows.low);
-  Value parts = ops.reshaped(whole, Line(whole, dim).split(windows.stride));
-  if (windows.kernel == windows.stride)
+      padded(ops, x, dim, windows.low, reach - 1 + windows.kernel - line.extent() - windows.low);
+  if (windows.kernel == windows.stride) {
+    Value parts = ops.reshaped(whole, Line(whole, dim).split(windows.stride));
     return ops.reshaped(ops.sum(parts, {2}), line.resized(windows.count));
+  }
+  SmallVector<int64_t> start(line.shape.size(), 0), strides(line.shape.size(), 1);
+  strides[dim] = windows.stride;
   SmallVector<Value> terms;
-  for (int64_t j = 0; j < windows.kernel; ++j)
-    terms.push_back(slice(ops, parts, {0, j / windows.stride, j % windows.stride, 0},
-                          {line.lead, windows.count, 1, line.trail}));
-  return ops.reshaped(sumOf(ops, terms), line.resized(windows.count));
+  for (int64_t &place = start[dim]; place < windows.kernel; ++place)
+    terms.push_back(SubsampleOp::create(ops.builder, ops.loc,
+                                        slice(ops, whole, start, line.resized(reach)), strides));
+  return sumOf(ops, terms);
+}
+
+/// What is at the first `places` of each `stride` elements of a dimension, else zeros.
+static Value aheadInSteps(OpChain &ops, Value x, size_t dim, int64_t places, int64_t stride) {
+  SmallVector<bool> ahead;
+  for (int64_t i = 0; i < Line(x, dim).extent(); ++i)
+    ahead.push_back(i % stride < places);
+  auto line = RankedTensorType::get({Line(x, dim).extent()}, ops.builder.getI1Type());
+  Value table = ConstantOp::create(ops.builder, ops.loc, line, DenseElementsAttr::get(line, ahead));
+  auto type = tensorType(x).clone(ops.builder.getI1Type());
+  Value isAhead =
+      BroadcastOp::create(ops.builder, ops.loc, type, table,
+                          ops.builder.getDenseI64ArrayAttr({static_cast<int64_t>(dim)}));
+  return ops.make<SelectOp>(isAhead, x, ops.constant(x, 0));
 }
 
 /// Each element of `dy` at all places of its window, in a dimension of `extent`.
@@ -124,25 +141,17 @@ static Value spreadWindows(OpChain &ops, Value dy, size_t dim, const LineWindows
       shifts.push_back(-place);
     return sumShifted(ops, dy, dim, shifts, extent);
   }
-  Line line(dy, dim);
   int64_t steps = windows.steps(), stride = windows.stride;
-  Value each = ops.reshaped(dy, {line.lead, windows.count, 1, line.trail});
+  SmallVector<int64_t> times(tensorType(dy).getRank(), 1);
+  times[dim] = stride;
+  Value each = RepeatOp::create(ops.builder, ops.loc, dy, times);
   SmallVector<Value> terms;
-  if (windows.kernel == stride) {
-    auto type = RankedTensorType::get({line.lead, steps, stride, line.trail},
-                                      tensorType(dy).getElementType());
-    Value flat = ops.reshaped(dy, {line.lead, windows.count, line.trail});
-    terms.push_back(BroadcastOp::create(ops.builder, ops.loc, type, flat,
-                                        ops.builder.getDenseI64ArrayAttr({0, 1, 3})));
-  } else {
-    for (int64_t j = 0; j < windows.kernel; ++j) {
-      SmallVector<int64_t> low{0, j / stride, j % stride, 0};
-      SmallVector<int64_t> high{0, steps - windows.count - low[1], stride - 1 - low[2], 0};
-      terms.push_back(PadOp::create(ops.builder, ops.loc, each, low, high, llvm::APFloat(0.0)));
-    }
+  for (int64_t ahead = 0; ahead < windows.kernel; ahead += stride) {
+    int64_t places = windows.kernel - ahead;
+    Value term = places < stride ? aheadInSteps(ops, each, dim, places, stride) : each;
+    terms.push_back(padded(ops, term, dim, ahead, (steps - windows.count) * stride - ahead));
   }
-  Value whole = ops.reshaped(sumOf(ops, terms), line.resized(steps * stride));
-  return padded(ops, whole, dim, -windows.low, extent + windows.low - steps * stride);
+  return padded(ops, sumOf(ops, terms), dim, -windows.low, extent + windows.low - steps * stride);
 }
 
 //===- Tiles ----------------------------------------------------------------------------------===//
