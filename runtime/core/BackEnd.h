@@ -20,10 +20,12 @@ struct BackEnd {
   struct Finding {
     bool canRun;      // programs, on this machine
     std::string text; // one line: library, version, what it may use here or what is missing
+    /// What the library says of the device, as JSON; empty if it says nothing.
+    std::string properties = "";
   };
 
   /// Changes with this struct, and with the virtual methods of what modules make or take.
-  static constexpr uint32_t currentVersion = 11;
+  static constexpr uint32_t currentVersion = 12;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of

@@ -28,15 +28,17 @@ std::string calibrateGpu(const std::function<void(const std::string &)> &) {
                                   "most like it");
 }
 
-/// "NVIDIA H200 (sm_90, 140.4 GiB)", or why there is none.
+/// "GPU 0 of 8: NVIDIA H200 (sm_90), CUDA 13.0, cuDNN 9.19.0, cuBLASLt 13.1.0, 140.4 GiB", or why
+/// there is none.
 BackEnd::Finding describeGpu() try {
   CudaContext gpu(0);
-  auto properties = nlohmann::json::parse(gpu.convolutions().properties);
-  char text[160];
-  std::snprintf(text, sizeof text, "%s (sm_%d, %.1f GiB)",
-                properties.at("deviceName").get<std::string>().c_str(), gpu.capability(),
-                properties.at("totalGlobalMem").get<double>() / (1 << 30));
-  return {true, text};
+  std::string properties = gpu.convolutions().properties;
+  gpu.products();
+  double bytes = nlohmann::json::parse(properties).at("totalGlobalMem").get<double>();
+  char memory[32];
+  std::snprintf(memory, sizeof memory, ", %.1f GiB", bytes / (1 << 30));
+  return {true, "GPU 0 of " + std::to_string(gpu.count()) + ": " + gpu.platform() + memory,
+          properties};
 } catch (const std::exception &error) {
   return {false, error.what()};
 }
@@ -46,8 +48,9 @@ BackEnd::Finding describeCuda() {
   const cudnn::Functions *library = cudnn::open(reason);
   if (!library)
     return {false, "no cuDNN: " + reason};
-  auto [canRun, gpu] = describeGpu();
-  return {canRun, "cuDNN " + cudnn::versionText(library->getVersion()) + "; " + gpu};
+  BackEnd::Finding gpu = describeGpu();
+  gpu.text = "cuDNN " + cudnn::versionText(library->getVersion()) + "; " + gpu.text;
+  return gpu;
 }
 
 const BackEnd backEnd{BackEnd::currentVersion,

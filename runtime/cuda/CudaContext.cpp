@@ -44,7 +44,8 @@ int countDevices(const cudart::Functions &cuda) {
 } // namespace
 
 CudaContext::CudaContext(int number) : device(number), runtime(requireLibrary(cudart::open)) {
-  device %= countDevices(runtime);
+  devices = countDevices(runtime);
+  device %= devices;
   runtime.require(runtime.setDevice(device), "use GPU " + std::to_string(device));
   int major = 0, minor = 0, least = 0, greatest = 0;
   auto ask = [&](int &value, cudart::DeviceAttribute attribute) {

@@ -52,6 +52,8 @@ public:
   /// Throws Error(Runtime) naming the GPU, as in "cannot `doing` on GPU-...: ...", if a call failed
   /// because work on the GPU did.
   void require(cudart::Status status, const std::string &doing) const;
+  /// GPUs that the process may use.
+  int count() const { return devices; }
   /// Compute capability, 90 for 9.0.
   int capability() const { return version; }
   cudart::Stream stream(artifact::Stream which) const {
@@ -81,7 +83,7 @@ public:
   const Products &products();
 
 private:
-  int device;
+  int device, devices = 0;
   const cudart::Functions &runtime;
   int version = 0;
   cudart::Properties properties{};

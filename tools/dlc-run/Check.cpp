@@ -42,17 +42,24 @@ static std::string hugePages() {
          ", shared memory: " + chosen((folder + "shmem_enabled").c_str());
 }
 
-/// True if the back end's programs run here.
-static bool sayBackEnd(const char *name, const std::string &target) {
+static rt::BackEnd::Finding sayBackEnd(const char *name, const std::string &target) {
   std::string reason;
   const rt::BackEnd *backEnd = rt::findBackEnd(target, reason);
-  auto [canRun, text] =
+  rt::BackEnd::Finding finding =
       backEnd ? backEnd->describe() : rt::BackEnd::Finding{false, "not available: " + reason};
-  say(name, text);
-  return canRun;
+  say(name, finding.text);
+  return finding;
 }
 
-int check() {
+static void writeDevice(const std::string &file, const rt::BackEnd::Finding &gpu) {
+  if (gpu.properties.empty())
+    throw rt::Error(rt::ErrorCode::Runtime, "no GPU to describe in '" + file + "': " + gpu.text);
+  std::ofstream out(file);
+  if (!(out << gpu.properties << "\n").flush())
+    throw rt::Error(rt::ErrorCode::BadInput, "cannot write '" + file + "'");
+}
+
+int check(const std::string &deviceFile) {
   say("processor", rt::hostProcessor() + ", " + std::to_string(usableCores()) + " usable cores");
   std::string features;
   for (const std::string &feature : rt::hostFeatures())
@@ -66,15 +73,17 @@ int check() {
   bool multipliesBF16 = rt::missingFeatures({"avx512bf16"}).empty();
   say("bf16", multipliesBF16 ? "supported: --precision=bf16"
                              : "not supported: no avx512bf16, so --precision=f32 only");
-  bool canRun = sayBackEnd("cpu", "cpu:native");
-  canRun |= sayBackEnd("cuda", "cuda:h200");
+  rt::BackEnd::Finding cpu = sayBackEnd("cpu", "cpu:native");
+  rt::BackEnd::Finding gpu = sayBackEnd("cuda", "cuda:h200");
   std::filesystem::path bin = std::filesystem::path(ownPath()).parent_path();
   bool hasMpi = std::filesystem::exists(mpiModule());
   say("mpi", hasMpi ? "Open MPI module found" : "this build has no MPI module: ranks meet by TCP");
   bool hasCompiler = std::filesystem::exists(bin / "dlc");
   say("compiler",
       hasCompiler ? (bin / "dlc").string() : "none beside this program: artifacts only");
-  return canRun ? 0 : 1;
+  if (!deviceFile.empty())
+    writeDevice(deviceFile, gpu);
+  return cpu.canRun || gpu.canRun ? 0 : 1;
 }
 
 int calibrate(const std::string &file) {

@@ -6,7 +6,8 @@
 namespace dlc::run {
 
 /// Prints it; the exit code.
-int check();
+/// `deviceFile`, unless empty, gets what the library says of the first GPU (--device-json).
+int check(const std::string &deviceFile);
 
 /// `dlc-run --check --calibrate FILE.json`: measures this machine and writes a target's table.
 int calibrate(const std::string &file);

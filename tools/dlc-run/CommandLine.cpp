@@ -379,6 +379,11 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
                  "Measure this machine for a cost table, which --target=FILE.json takes")
       ->type_name("FILE.json")
       ->needs("--check");
+  app.add_option("--device-json", command.deviceFile,
+                 "Write what cuDNN says of the first GPU, a target's \"properties\"")
+      ->type_name("FILE.json")
+      ->needs("--check")
+      ->excludes("--calibrate");
   app.fallthrough(); // inherited by the verbs: -np may stand behind them, too
   addTrain(app, command);
   addEval(app, command);

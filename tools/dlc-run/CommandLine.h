@@ -39,8 +39,9 @@ struct Command {
   rt::PredictOptions predict;
   rt::BenchOptions bench;
   SweepOptions sweep;
-  std::string tuned;     // where `tune` writes; empty: to FILE
-  std::string calibrate; // where the measured table goes, if asked for
+  std::string tuned;      // where `tune` writes; empty: to FILE
+  std::string calibrate;  // where the measured table goes, if asked for
+  std::string deviceFile; // where the first GPU's description goes, if asked for
 };
 
 /// What the arguments ask for; or, after help or a message about wrong usage, the exit code.
