@@ -30,7 +30,7 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
   BatchPlan plan = BatchPlan::evaluation(samples, {control.rank(), control.size(), batch});
   Destinations destinations = destinationsOf(session, programName, dataset.inputs());
   BatchLoader loader(dataset, plan, 0, {}, destinations, session.loaderThreads());
-  std::string failure;
+  EvaluationFailure failure;
   try {
     for (int64_t step = 0; step < plan.steps(); ++step) {
       BatchLoader::Loaded loaded = loader.acquire();
@@ -40,18 +40,37 @@ Totals evaluate(Session &session, const std::string &programName, const Dataset 
       totals.add(session.results(programName, loaded.slot));
       loader.release();
     }
-  } catch (const std::exception &problem) {
-    failure = problem.what();
+  } catch (const std::exception &) {
+    failure = EvaluationFailure::current();
   }
   return sumOverRanks(control, std::move(totals), failure);
 }
 
-Totals sumOverRanks(ControlPlane &control, Totals totals, const std::string &failure) {
+EvaluationFailure EvaluationFailure::current() {
+  EvaluationFailure failure;
+  try {
+    throw;
+  } catch (const Error &problem) {
+    failure.text = problem.what();
+    failure.isOfData = problem.code == ErrorCode::BadInput;
+  } catch (const std::exception &problem) {
+    failure.text = problem.what();
+    failure.isOfData = false;
+  }
+  return failure;
+}
+
+Totals sumOverRanks(ControlPlane &control, Totals totals, const EvaluationFailure &failure) {
+  bool failed = !failure.text.empty();
   std::vector<double> sums = totals.numbers();
-  sums.push_back(failure.empty() ? 0 : 1);
+  sums.push_back(failed ? 1 : 0);
+  sums.push_back(failed && !failure.isOfData ? 1 : 0);
   control.sum(sums, "sum of the evaluation's metrics");
+  bool isOfData = sums.back() == 0;
+  sums.pop_back();
   if (sums.back() > 0)
-    throw CollectiveError(ErrorCode::BadInput, firstError(control, failure));
+    throw CollectiveError(isOfData ? ErrorCode::BadInput : ErrorCode::Runtime,
+                          firstError(control, failure.text));
   sums.pop_back();
   totals.setNumbers(sums);
   return totals;

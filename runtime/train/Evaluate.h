@@ -18,12 +18,21 @@ void setStepScalars(Session &session, uint64_t seed, int64_t step, int64_t batch
 void setEvaluationScalars(Session &session, uint64_t seed, int64_t firstRow, int64_t batch,
                           int64_t valid);
 
-/// Throws CollectiveError with the first rank's error, that of a batch which cannot be loaded.
+/// Why a rank has no totals; nothing if there is no text.
+struct EvaluationFailure {
+  std::string text;
+  bool isOfData = true; // else a device or a library has failed
+
+  /// Of the exception that is being handled.
+  static EvaluationFailure current();
+};
+
+/// Throws CollectiveError with the first rank's error: BadInput if no rank has met with another
+/// than a batch that cannot be loaded, else Runtime.
 Totals evaluate(Session &session, const std::string &program, const Dataset &dataset,
                 const std::vector<int64_t> &samples, uint64_t seed);
 
-/// The totals of all ranks. `failure` is why this rank has none, or empty; if any rank has failed,
-/// all throw CollectiveError with the first one's.
-Totals sumOverRanks(ControlPlane &control, Totals totals, const std::string &failure);
+/// The totals of all ranks. `failure` is this rank's; if any rank has failed, all throw as above.
+Totals sumOverRanks(ControlPlane &control, Totals totals, const EvaluationFailure &failure);
 
 } // namespace dlc::rt

@@ -128,15 +128,15 @@ static Totals evaluateTiles(Session &session, const Dataset &dataset,
                             const std::vector<int64_t> &samples) {
   ControlPlane &control = session.control();
   Totals totals(evalProgram(session.artifact()));
-  std::string failure;
+  EvaluationFailure failure;
   try {
     TiledEvaluation evaluation(session, dataset);
     auto rank = static_cast<size_t>(control.rank()), ranks = static_cast<size_t>(control.size());
     for (size_t i = rank; i < samples.size(); i += ranks)
       evaluation.add(samples[i]);
     totals = evaluation.finish();
-  } catch (const std::exception &problem) {
-    failure = problem.what();
+  } catch (const std::exception &) {
+    failure = EvaluationFailure::current();
   }
   return sumOverRanks(control, std::move(totals), failure);
 }

@@ -593,6 +593,8 @@ Totals Trainer::validate() {
     extra.evaluation += secondsSince(begin);
     return validation;
   } catch (const CollectiveError &error) {
+    if (error.code != ErrorCode::BadInput)
+      throw CollectiveError(error.code, error.what() + keptText());
     failOnData(error.what(), options.validation.empty() ? "data" : "val");
   }
 }
