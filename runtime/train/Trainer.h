@@ -6,6 +6,7 @@
 // --resume continues bit for bit. Collective; one compute thread.
 #pragma once
 
+#include "runtime/core/StopSignal.h"
 #include "runtime/record/Console.h"
 #include "runtime/record/RunLog.h"
 #include "runtime/train/CheckpointWriter.h"
@@ -14,7 +15,6 @@
 #include "runtime/train/RunDirectory.h"
 #include "runtime/train/RunState.h"
 #include "runtime/train/StepRunner.h"
-#include "runtime/train/StopSignal.h"
 #include "runtime/train/TrainingData.h"
 
 #include <chrono>
@@ -37,6 +37,7 @@ private:
   Recipe startRecipe();
   void requireEqualStart() const;
   void takeUpTotals();
+  bool changesFigure(const RecipeChange &change) const;
   void forgetBest();
   void requireBest() const;
   int64_t stepsPerEpoch(int64_t samplesPerStep) const;

@@ -4,7 +4,7 @@
 // error that matters, and the exit code is 1.
 #pragma once
 
-#include "runtime/train/StopSignal.h"
+#include "runtime/core/StopSignal.h"
 
 #include <string>
 #include <vector>

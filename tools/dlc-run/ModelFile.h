@@ -6,7 +6,7 @@
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
-#include "runtime/train/StopSignal.h"
+#include "runtime/core/StopSignal.h"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 // child, whose end is then waited for. A child ends when this process does.
 #pragma once
 
-#include "runtime/train/StopSignal.h"
+#include "runtime/core/StopSignal.h"
 
 #include <functional>
 #include <string>

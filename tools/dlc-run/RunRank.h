@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Launch.h"
-#include "runtime/train/StopSignal.h"
+#include "runtime/core/StopSignal.h"
 #include "tools/dlc-run/CommandLine.h"
 
 namespace dlc::run {

@@ -4,7 +4,7 @@
 // -np where there are several ranks.
 #pragma once
 
-#include "runtime/train/StopSignal.h"
+#include "runtime/core/StopSignal.h"
 #include "tools/dlc-run/CommandLine.h"
 
 namespace dlc::run {

@@ -1,4 +1,4 @@
-#include "runtime/train/StopSignal.h"
+#include "runtime/core/StopSignal.h"
 
 #include <algorithm>
 #include <atomic>
