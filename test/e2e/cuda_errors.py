@@ -5,9 +5,11 @@ import json
 import re
 import shutil
 import signal
+import subprocess
+import time
 
 import emulated
-from jobs import Ranks, free_port, torchrun
+from jobs import Ranks, await_steps, free_port, torchrun
 from standin import Pair, environment, on_gpu, require_standins
 from support import BIN, MODELS, check, run, same_file
 
@@ -30,6 +32,13 @@ def checks(case):
     for gpus, expect in (0, 1), (1, 0):
         found, _ = run(home / "bin" / "dlc-run", "--check", expect=expect, env=environment(gpus=gpus))
         check("cpu          not available" in found and "cuda         cuDNN 9.19.0; " in found, found)
+    # Ranks train, and open no library of oneDNN, LLVM or MPI. The loader tells what is opened.
+    run(home / "bin" / "dlc-run", "train", case.compiled_as_text("--math=strict"), "-np", 2, *case.data, "--epochs", 1, "--steps", 2,
+        "--run", home / "run", env={**environment(), "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(home / "opened")})
+    opened = [file.read_text() for file in home.glob("opened.*")]
+    check(sum("libcudnn.so.9" in each and "libnccl.so.2" in each for each in opened) == 2, f"{len(opened)} processes open no cuDNN")
+    foreign = set(re.findall(r"file=(\S*(?:dnnl|LLVM|MLIR|mpi|dlc_cpu)\S*)", "".join(opened)))
+    check(not foreign, f"opened: {foreign}")
 
 
 def starts(case):
@@ -47,6 +56,26 @@ def starts(case):
     refused(r"rank 1 has NVIDIA B \(sm_90\), CUDA 13\.0, .*NCCL 2\.28\.3, .*, but rank 0 has NVIDIA A \(sm_90\), .*: give all ranks the same",
             *two, names="NVIDIA A,NVIDIA B")
     check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
+
+
+def identities(case):
+    """Ranks have GPUs of their own, or slices of GPUs, which their UUIDs tell; and one artifact."""
+    artifact = case.compiled_as_text("--math=strict")
+    other = case.compiled_as_text("--math=strict", "--bucket-size=100000", name="other-buckets")
+    pair = Peers(case, artifact)
+    one = "ranks 0 and 1 have the same GPU: start as many ranks on a host as it has GPUs"
+    pair.all_refuse(one, uuids="7,7")
+    pair.all_refuse(one, each=({"uuids": 7}, {"uuids": 7}), gpus=1)
+    pair.all_refuse("ranks run different artifacts: rank 1 differs from rank 0; give every rank the same file", artifacts=(artifact, other))
+    check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
+
+    # Slices: each rank sees its own one, as number 0.
+    for algorithm, given in ("^NVLS,NVLSTree", {}), ("Ring", {"NCCL_ALGO": "Ring"}):
+        home = case.directory / f"slices-{len(given)}"
+        said, codes = pair.ended(pair.start("--steps", 1, home=home, each=({"uuids": 1}, {"uuids": 2}), variables=given, gpus=1))
+        check(codes == [0, 0], f"{codes}: {said}")
+        platform = json.loads((home / "config.json").read_text())["platform"]
+        check(f"NCCL 2.28.3, NCCL_ALGO={algorithm}, " in platform, platform)
 
 
 def memory(case):
@@ -98,6 +127,7 @@ def failures(case):
                     if program["name"] == "train")
     refused(f" on {UUID}: an uncorrectable ECC error was found", "train", averaging, *train[2:-2], "--val", case.data[1], "--val", case.data[3],
             "--run", case.directory / "averages", fault=steps + 1)
+    refusals(case, artifact, [kernel["implementation"] for kernel in kernels], [kernel["kernel"] for kernel in kernels])
     one, plain = case.directory / "one.safetensors", case.directory / "plain.safetensors"
     on_gpu("dlc-run", *train, "--no-graph", "--run", case.directory / "one", "--save", one)
     on_gpu("dlc-run", *train, "--run", case.directory / "plain", "--save", plain)
@@ -108,6 +138,18 @@ def failures(case):
     on_gpu("dlc-run", *train, "--run", case.directory / "whole", "--save", whole)
     on_gpu("dlc-run", *train[:-2], "--run", last.parent, "--resume", "--save", rest)
     same_file(rest, whole, "a run whose GPU failed")
+
+
+def refusals(case, artifact, implementations, names):
+    """What is refused when it is called, in a step as it is or while it is captured."""
+    train = ["train", artifact, *case.data, "--epochs", 1, "--steps", 5, "--run"]
+    refused(r"cannot allocate [0-9.]+ GiB on the GPU, of whose 4\.00 GiB [0-9.]+ GiB are free: out of memory$", *train, case.directory / "no-run",
+            full=3)
+    check(not (case.directory / "no-run").exists(), "a run that had no memory has a directory")
+    for kind, steps, said in ("cudnn", 2, "cuDNN says CUDNN_STATUS_EXECUTION_FAILED"), \
+            ("cublas", 0, "cuBLASLt says CUBLAS_STATUS_EXECUTION_FAILED"), ("generated", 2, "too many resources requested for launch"):
+        number = max(index for index, name in enumerate(implementations) if name.startswith(kind))
+        refused(f"cannot run kernel {names[number]}: {said}$", *train, case.directory / f"refused-{kind}", refuse=steps * len(names) + number)
 
 
 def other_machines(case):
@@ -124,53 +166,116 @@ def other_machines(case):
     check(f"a run on {platform}; it may not be bit-exact" in other and "resuming on NVIDIA B" in other, other)
 
 
-def peers(case):
-    """A rank that dies, or does not come, ends the others, which name it."""
-    artifact = case.compiled_as_text("--math=strict")
-    train = ["train", artifact, *case.data, "--epochs", 1]
+class Peers:
+    """Two ranks, started by somebody else."""
 
-    def started(seconds, *options, home="no-run", **facts):
-        port = free_port()
-        ranks = Ranks([*train, *options, "--run", case.directory / home, "--timeout", seconds], [{**environment(**facts), **torchrun(rank, 2, port)} for rank in range(2)])
+    def __init__(self, case, artifact):
+        self.case, self.artifact = case, artifact
+        self.patience = 60  # seconds within which all have ended
+
+    def start(self, *options, home="no-run", artifacts=None, each=({}, {}), variables={}, **facts):
+        """`facts`: of the environment of both, `each`: of the one or the other."""
+        port, processes = free_port(), []
+        for rank, artifact in enumerate(artifacts or 2 * [self.artifact]):
+            train = ["train", artifact, *self.case.data, "--epochs", 1, *options, "--run", self.case.directory / home]
+            processes += Ranks(train, [{**environment(**facts, **each[rank]), **variables, **torchrun(rank, 2, port)}]).processes
+        return processes
+
+    def ended(self, processes):
+        """What they have said to stderr when all have ended, and their exit codes."""
+        end = time.time() + self.patience
         try:
-            said = [process.communicate(timeout=60)[1] for process in ranks.processes]
+            said = [process.communicate(timeout=max(end - time.time(), 0.1))[1] for process in processes]
+        except subprocess.TimeoutExpired:
+            check(False, f"a rank has not ended after {self.patience:.0f} s")
         finally:
-            for process in ranks.processes:
+            for process in processes:
                 process.kill()
-        return said, [process.returncode for process in ranks.processes]
+        return said, [process.returncode for process in processes]
 
-    said, codes = started(300, absent="1:0")
+    def failed(self, seconds, *options, **facts):
+        """Likewise, of ranks whose exchanges may take so many seconds."""
+        said, codes = self.ended(self.start("--timeout", seconds, *options, **facts))
+        check(all(each.count("\n") <= 1 for each in said), f"more than a line: {said}")
+        return said, codes
+
+    def all_refuse(self, error, **facts):
+        said, codes = self.failed(300, **facts)
+        check(codes == [1, 1] and all(each.startswith("dlc-run: error: ") and error in each for each in said), f"{codes}: {said}")
+
+    def second_fails(self, error, home="no-run", **facts):
+        """Rank 1, which alone has the facts, says so in one line, and rank 0 hears of it."""
+        said, codes = self.failed(300, "--steps", 5, home=home, each=({}, facts))
+        check(codes == [1, 1] and re.search(f"^dlc-run: error: rank 1: {error}$", said[1], re.M) and
+              re.search(f"^dlc-run: error: another rank gave up: {error}$", said[0], re.M), f"{codes}: {said}")
+
+
+def peers(case):
+    """A rank that dies, or does not come, ends the others, which name it. They end soon, though aborting a communicator waits
+    for graphs that have its work."""
+    artifact = case.compiled_as_text("--math=strict")
+    program = next(each for each in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"] if each["name"] == "train")
+    kernels, buckets = len(program["dispatches"]), len(program["buckets"])
+    pair, counts, begin = Peers(case, artifact), case.directory / "counts", time.time()
+    said, codes = pair.ended(pair.start("--steps", 5, home="orderly", counts=counts))
+    check(codes == [0, 0] and not any(said), f"{codes}: {said}")
+    check(counts.read_text() == 2 * "captures 2 launches 3\n", f"two slots' steps are captured, three launched: {counts.read_text()}")
+    pair.patience = 12 + 3 * (time.time() - begin)  # 3 s of a timeout, 5 s for a GPU to end, and as much time to come there
+
+    said, codes = pair.failed(300, absent="1:0")
     check(codes == [1, -signal.SIGKILL] and "rank 1 has died: its connection is closed" in said[0], f"{codes}: {said}")
-    said, codes = started(2, absent="1:100")
+    said, codes = pair.failed(2, absent="1:100")
     check(codes == [1, 1] and "cannot join the ranks' GPUs: not all have come within 2 s; NCCL_DEBUG=INFO shows" in said[0], f"{codes}: {said}")
     check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
 
     # The last kernel of the third step, which is captured, never ends: behind its buckets and before those of the
     # fourth, so that the network is not at fault.
-    kernels = sum(len(program["dispatches"]) for program in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"]
-                  if program["name"] == "train")
-    said, codes = started(3, hang=3 * kernels - 1)
+    said, codes = pair.failed(3, hang=3 * kernels - 1)
     late = r"all-reduce of bucket 0 .* in step 4 did not complete within 3 s: rank 0.*, rank 1.* has not started it"
     errors = [each.count("dlc-run: error: ") for each in said]
     check(codes == errors == [1, 1] and re.search(late, said[0]), f"{codes}: {said}")
 
     # The same in a validation, which has no buckets.
-    said, codes = started(3, "--steps", 5, "--val", case.data[1], "--val", case.data[3], home="validated", hang=5 * kernels + 1)
+    said, codes = pair.failed(3, "--steps", 5, "--val", case.data[1], "--val", case.data[3], home="validated", hang=5 * kernels + 1)
     check(codes == [1, 1] and re.search(r"cannot run step \d+: it does not end, or other ranks have given up", said[0]), f"{codes}: {said}")
 
     # In its third step a rank does not come to a bucket.
-    buckets = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["buckets"]
-    for bucket in range(len(buckets)):
-        said, codes = started(3, stall=f"1:{2 * len(buckets) + bucket}")
+    for bucket in range(buckets):
+        said, codes = pair.failed(3, stall=f"1:{2 * buckets + bucket}")
         late = rf"all-reduce of bucket {bucket} \([a-z0-9., ]+\) in step 3 did not complete within 3 s: rank 1 (\(process \d+\) )?has not started it; find out what"
         check(codes == [1, 1] and re.search(late, "".join(said)), f"{codes}: {said}")
+
+    # A rank is killed while the other one waits for it in a graph.
+    home = case.directory / "killed"
+    processes = pair.start("--steps", 9, "--save-every", 4, home=home, stall=f"1:{6 * buckets}")
+    try:
+        await_steps(processes[0], home / "last.safetensors")
+    finally:
+        processes[1].kill()
+    said, codes = pair.ended(processes)
+    check(codes == [1, -signal.SIGKILL] and re.search(r"rank 1 (\(process \d+\) )?has died", said[0]), f"{codes}: {said}")
+
+
+def losses(case):
+    """What fails on one rank's GPU alone is told by that rank, and the other one hears of it."""
+    artifact = case.compiled_as_text("--math=strict")
+    program = next(each for each in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"] if each["name"] == "train")
+    kernels, buckets, pair = program["dispatches"], len(program["buckets"]), Peers(case, artifact)
+    lost = r"cannot run step {}: NCCL says remote process exited or there was a network error"
+    # In a step that runs as it is, then in one of a graph: behind its last bucket.
+    pair.second_fails(lost.format(1), home="lost-1", loss=f"1:{buckets}")
+    pair.second_fails(lost.format(4), home="lost-4", loss=f"1:{4 * buckets}")
+    pair.second_fails(r"cannot allocate [0-9.]+ GiB on the GPU, of whose 4\.00 GiB [0-9.]+ GiB are free: out of memory", full=2)
+    number = max(index for index, kernel in enumerate(kernels) if kernel["implementation"] == "generated")
+    pair.second_fails(f"cannot run kernel {kernels[number]['kernel']}: too many resources requested for launch", home="refused",
+                      refuse=3 * len(kernels) + number)
 
 
 def main():
     require_standins()
     mnist = emulated.cases("mnist_cnn")[0]
     case = Pair(mnist.model, mnist.emulated, mnist.directory / "errors")
-    for test in checks, starts, memory, failures, other_machines, peers:
+    for test in checks, starts, identities, memory, failures, other_machines, peers, losses:
         test(case)
 
 

@@ -3,10 +3,13 @@
 import ctypes
 import json
 import os
+import resource
+import signal
+import threading
 
-from support import BIN, MODELS, check, run, skip, workspace
+from standin import STANDINS, require_standins
+from support import MODELS, check, run, workspace
 
-STANDINS = BIN.parent / "lib" / "standin"
 Pointer, Size, Long = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
 TO_DEVICE, TO_HOST = 1, 2
 OK, INVALID, OUT_OF_MEMORY, NOT_ELF, BAD_TEXT = 0, 1, 2, 200, 218
@@ -78,6 +81,53 @@ def captures(cuda):
     check(cuda.first() == b"late", "a launch did not run")
 
 
+class UniqueId(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+
+
+def communicators(cuda):
+    """Graphs are gone before the communicator whose work they have: who destroys it is ended, who aborts it waits."""
+    nccl, id = ctypes.CDLL(str(STANDINS / "libnccl.so.2")), UniqueId()
+    check(nccl.ncclGetUniqueId(ctypes.byref(id)) == OK, "an id of ranks")
+
+    def joined():
+        made = Pointer()
+        check(nccl.ncclCommInitRank(ctypes.byref(made), 1, id, 0) == OK, "one rank")
+        return made
+
+    def captured(made):
+        cuda.expect(OK, "StreamBeginCapture", cuda.origin, 1)
+        check(nccl.ncclAllReduce(cuda.device, cuda.device, Size(1), 7, 0, made, cuda.origin) == OK, "a sum of floats")
+        graph = Pointer()
+        cuda.expect(OK, "StreamEndCapture", cuda.origin, ctypes.byref(graph))
+        executable = cuda.made("GraphInstantiate", graph, ctypes.c_ulonglong(0))
+        cuda.expect(OK, "GraphDestroy", graph)
+        return executable
+
+    def ended(destroyed):
+        """The exit code of a process that destroys it."""
+        process = os.fork()
+        if process == 0:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os._exit(nccl.ncclCommDestroy(destroyed))
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+    communicator = joined()
+    check(nccl.ncclAllReduce(cuda.device, cuda.device, Size(1), 7, 0, communicator, cuda.origin) == OK, "a sum on a stream")
+    check(ended(communicator) == 0, "work of a stream keeps a communicator")
+    executable = captured(communicator)
+    check(ended(communicator) == -signal.SIGABRT, "a communicator was destroyed before its graph")
+    aborting = threading.Thread(target=nccl.ncclCommAbort, args=[communicator], daemon=True)
+    aborting.start()
+    aborting.join(0.3)
+    check(aborting.is_alive(), "aborting does not wait for graphs")
+    cuda.expect(OK, "GraphExecDestroy", executable)
+    aborting.join(10)
+    check(not aborting.is_alive(), "aborting waits though there are no graphs")
+    check(ended(communicator) == 0, "a communicator without graphs cannot be destroyed")
+
+
 def code(cuda):
     for wanted, text in (BAD_TEXT, b".version 8.0\nnonsense"), (NOT_ELF, b"\x7fELF"):
         cuda.expect(wanted, "LibraryLoadData", ctypes.byref(Pointer()), text, None, None, 0, None, None, 0)
@@ -108,14 +158,9 @@ def plans(home):
 
 
 def main():
-    if not STANDINS.exists():
-        skip("this build has no stand-ins")
-    found = run("dlc-run", "--check")[0]
-    if "cuDNN 9.19.0" not in found:
-        check("cuDNN 9" in found or "DLC_REQUIRE_CUDA" not in os.environ, found)
-        skip("the stand-ins take plans of cuDNN 9.19.0 alone")
+    require_standins()
     cuda = Runtime()
-    for test in memory, captures, code:
+    for test in memory, captures, code, communicators:
         test(cuda)
     plans(workspace())
 

@@ -252,8 +252,7 @@ Status cublasLtMatmul(dlc::rt::cublas::Handle, ProductDescriptor product, const 
   Product call{*product, *aLayout, *bLayout, *dLayout, shape, a, b, d, workspace, workspaceBytes};
   return Gpu::get().call(true,
                          [&](Gpu &gpu) {
-                           gpu.enqueueKernel(stream, [&gpu, call] { call.run(gpu); });
-                           return success;
+                           return gpu.enqueueKernel(stream, [&gpu, call] { call.run(gpu); });
                          }) == success
              ? success
              : executionFailed;

@@ -7,7 +7,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sstream>
+#include <unistd.h>
 
 namespace dlc::rt::cudart {
 
@@ -68,6 +70,32 @@ std::function<void()> copyOfNow(Gpu &gpu, void *to, const void *from, size_t byt
   };
 }
 
+/// Of a list in the environment, separated by commas, the device's; empty if there is none.
+std::string givenOf(const char *variable, int device) {
+  const char *all = std::getenv(variable);
+  std::istringstream list(all ? all : "");
+  std::string own;
+  for (int i = 0; i <= device; ++i)
+    std::getline(list, own, ',');
+  return own;
+}
+
+/// Adds a line to the file $DLC_STANDIN_COUNTS when the process ends in order. In one piece: ranks
+/// write to one file.
+struct CountsAtExit {
+  ~CountsAtExit() {
+    const char *path = std::getenv("DLC_STANDIN_COUNTS");
+    int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+    if (file < 0)
+      return;
+    const Gpu::Counts &counts = Gpu::get().graphCounts();
+    dprintf(file, "captures %lld launches %lld\n", static_cast<long long>(counts.captures),
+            static_cast<long long>(counts.launches));
+    close(file);
+  }
+};
+const CountsAtExit countsAtExit;
+
 /// An operand's region begins at a multiple of 256, so that addresses are aligned as they are.
 void run(Gpu &gpu, const ptx::Module &module, ptx::Launch launch) {
   const ptx::Entry &entry = module.entries.at(launch.entry);
@@ -116,14 +144,11 @@ Status cudaGetDeviceProperties(Properties *properties, int device) {
     if (!Gpu::exists(device))
       return status::invalidValue;
     *properties = {};
-    // Names of GPUs, separated by commas.
-    const char *names = std::getenv("DLC_STANDIN_NAMES");
-    std::istringstream list(names ? names : "");
-    std::string name;
-    for (int i = 0; i <= device; ++i)
-      std::getline(list, name, ',');
+    std::string name = givenOf("DLC_STANDIN_NAMES", device);
     std::strcpy(properties->name.data(), name.empty() ? "stand-in" : name.c_str());
-    properties->uuid.back() = static_cast<unsigned char>(device);
+    // UUIDs' last bytes: slices of one GPU differ by them alone.
+    std::string last = givenOf("DLC_STANDIN_UUIDS", device);
+    properties->uuid.back() = static_cast<unsigned char>(last.empty() ? device : std::stoi(last));
     return status::success;
   });
 }
@@ -175,7 +200,7 @@ Status cudaMemGetInfo(size_t *free, size_t *total) {
 
 Status cudaMalloc(void **address, size_t bytes) {
   return callOutsideOfCaptures([&](Gpu &gpu) {
-    *address = gpu.memory.allocate(bytes);
+    *address = gpu.allocate(bytes);
     return *address ? status::success : status::outOfMemory;
   });
 }
@@ -381,9 +406,8 @@ Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void 
     launch.entry = kernel.entry->name;
     launch.blocks = grid.x;
     launch.threads = block.x;
-    gpu.enqueueKernel(stream,
-                      [&gpu, module = kernel.module, launch] { run(gpu, *module, launch); });
-    return status::success;
+    return gpu.enqueueKernel(stream,
+                             [&gpu, module = kernel.module, launch] { run(gpu, *module, launch); });
   });
 }
 

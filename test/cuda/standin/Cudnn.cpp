@@ -234,11 +234,10 @@ Status cudnnBackendExecute(Context context, Handle planHandle, Handle packHandle
     return badParameter;
   return Gpu::get().call(true,
                          [&](Gpu &gpu) {
-                           gpu.enqueueKernel(context->stream, [&gpu, graph = plan.graph,
-                                                               operands = operandsOf(pack)] {
+                           return gpu.enqueueKernel(context->stream, [&gpu, graph = plan.graph,
+                                                                      operands = operandsOf(pack)] {
                              execute(gpu, *graph, operands);
                            });
-                           return success;
                          }) == success
              ? success
              : executionFailed;

@@ -77,6 +77,8 @@ std::string Gpu::describe(cudart::Status status) {
     return "named symbol not found";
   case status::notReady:
     return "device not ready";
+  case status::outOfResources:
+    return "too many resources requested for launch";
   case status::launchFailure:
     return failure;
   case status::captureUnsupported:
@@ -122,13 +124,21 @@ cudart::Status Gpu::attempt(const std::function<void()> &body) {
 
 //===- Work -----------------------------------------------------------------------------------===//
 
-void Gpu::enqueueKernel(cudart::Stream stream, std::function<void()> work) {
+cudart::Status Gpu::enqueueKernel(cudart::Stream stream, std::function<void()> work) {
   int64_t number = kernels++;
+  if (number == given("DLC_STANDIN_REFUSE", -1))
+    return status::outOfResources;
   if (number == given("DLC_STANDIN_HANG", -1))
     work = [] { throw Hang(); };
   if (number == given("DLC_STANDIN_FAULT", -1))
     work = [] { throw Error(ErrorCode::Runtime, "an uncorrectable ECC error was found"); };
   enqueue(stream, std::move(work));
+  return status::success;
+}
+
+void *Gpu::allocate(size_t bytes) {
+  int64_t number = allocations++, full = given("DLC_STANDIN_FULL", -1);
+  return full >= 0 && number >= full ? nullptr : memory.allocate(bytes);
 }
 
 void Gpu::enqueue(cudart::Stream stream, std::function<void()> work) {
@@ -276,11 +286,13 @@ cudart::Status Gpu::endCapture(cudart::Stream stream, cudart::Graph &graph) {
     return status::captureInvalidated;
   if (!isJoined)
     return status::captureUnjoined;
+  ++counts.captures;
   graph = new cudart::GraphState{std::make_shared<const Nodes>(std::move(capture->nodes))};
   return status::success;
 }
 
 void Gpu::launch(const std::shared_ptr<const Nodes> &nodes, cudart::Stream stream) {
+  ++counts.launches;
   std::vector<Tasks::Task> made;
   for (const Node &node : *nodes) {
     std::vector<Tasks::Task> after;

@@ -22,9 +22,9 @@ namespace dlc::rt::standin {
 namespace status {
 constexpr cudart::Status success = 0, invalidValue = 1, outOfMemory = 2, invalidImage = 200,
                          invalidPtx = 218, invalidHandle = 400, notFound = 500, notReady = 600,
-                         launchFailure = 719, captureUnsupported = 900, captureInvalidated = 901,
-                         captureMerge = 902, captureUnmatched = 903, captureUnjoined = 904,
-                         captureIsolation = 905, capturedEvent = 907;
+                         outOfResources = 701, launchFailure = 719, captureUnsupported = 900,
+                         captureInvalidated = 901, captureMerge = 902, captureUnmatched = 903,
+                         captureUnjoined = 904, captureIsolation = 905, capturedEvent = 907;
 } // namespace status
 
 using Time = std::chrono::steady_clock::time_point;
@@ -114,8 +114,11 @@ public:
   /// Adds work to a stream, or to what it captures. Exceptions of work are the device's failure.
   void enqueue(cudart::Stream stream, std::function<void()> work);
   /// Of a kernel, the library's or generated: the one of the number $DLC_STANDIN_FAULT fails, and
-  /// the device with it, that of $DLC_STANDIN_HANG never ends.
-  void enqueueKernel(cudart::Stream stream, std::function<void()> work);
+  /// the device with it, that of $DLC_STANDIN_HANG never ends, that of $DLC_STANDIN_REFUSE is not
+  /// taken.
+  cudart::Status enqueueKernel(cudart::Stream stream, std::function<void()> work);
+  /// Null if there is no room: for the allocation of the number $DLC_STANDIN_FULL, and later ones.
+  void *allocate(size_t bytes);
   /// On the stream that does not wait for others, at once or later.
   void enqueueDefault(std::function<void()> work);
 
@@ -136,6 +139,12 @@ public:
   cudart::Status endCapture(cudart::Stream stream, cudart::Graph &graph);
   void launch(const std::shared_ptr<const Nodes> &nodes, cudart::Stream stream);
 
+  /// Graphs captured, and how often graphs were launched. May be read at any time.
+  struct Counts {
+    std::atomic<int64_t> captures, launches;
+  };
+  const Counts &graphCounts() const { return counts; }
+
 private:
   Gpu();
   bool invalidateCapture();
@@ -147,7 +156,8 @@ private:
   std::string failure;
   bool hangs = false;
   cudart::Status lastStatus = status::success;
-  int64_t kernels = 0; // so far
+  int64_t kernels = 0, allocations = 0; // so far
+  Counts counts;
   Tasks tasks;
   std::set<cudart::Stream> streams;
   cudart::StreamState defaultStream;

@@ -1,7 +1,9 @@
 // libnccl.so.2 of the stand-in GPU: ranks are processes of one host, which meet in shared memory.
 //
 // Sums are formed in another order than that of the ranks. A message has been sent when it has been
-// taken: ranks that send to each other and receive then, not in a group, wait forever.
+// taken: ranks that send to each other and receive then, not in a group, wait forever. While a
+// graph has a communicator's work, aborting the communicator waits, and destroying it ends the
+// process.
 
 #include "runtime/cuda/libraries/Nccl.h"
 #include "runtime/artifact/Error.h"
@@ -24,7 +26,7 @@ using dlc::rt::cudart::Stream;
 
 namespace {
 
-constexpr Status systemError = 2, invalidArgument = 4, invalidUsage = 5;
+constexpr Status systemError = 2, invalidArgument = 4, invalidUsage = 5, remoteError = 6;
 constexpr size_t chunk = 1 << 18; // elements that a rank shows at a time
 constexpr int mostRanks = 8;
 
@@ -88,15 +90,19 @@ namespace dlc::rt::nccl {
 struct CommunicatorState {
   Meeting *meeting;
   int ranks, rank;
-  int64_t most = -1; // collectives that this rank takes part in; -1: in all
+  int64_t most = -1;  // collectives that this rank takes part in; -1: in all
+  bool fails = false; // behind them
   std::atomic<bool> ends = false;
-  int64_t started = 0;
+  std::atomic<int64_t> started = 0;
+  /// Work in graphs, and in captures that are to be graphs, has copies.
+  std::shared_ptr<const int> inGraphs = std::make_shared<int>();
 
   /// Goes on, or never, after so many.
   void takePart(Gpu &gpu) const {
     while (started == most)
       pause(ends, &gpu);
   }
+  bool isInGraphs() const { return inGraphs.use_count() > 1; }
 };
 } // namespace dlc::rt::nccl
 
@@ -104,7 +110,8 @@ namespace {
 
 Status enqueue(Communicator ranks, Stream stream, const std::function<void(Gpu &)> &work) {
   auto body = [&](Gpu &gpu) {
-    gpu.enqueue(stream, [&gpu, ranks, work] {
+    auto held = stream->capture ? ranks->inGraphs : nullptr;
+    gpu.enqueue(stream, [&gpu, ranks, work, held] {
       ranks->takePart(gpu);
       work(gpu);
       ++ranks->started;
@@ -215,7 +222,10 @@ static void addUp(Gpu &gpu, CommunicatorState &ranks, void *memory, size_t count
 extern "C" {
 
 const char *ncclGetErrorString(Status status) {
-  return status == success ? "no error" : status == systemError ? "no shared memory" : "misuse";
+  return status == success       ? "no error"
+         : status == systemError ? "no shared memory"
+         : status == remoteError ? "remote process exited or there was a network error"
+                                 : "misuse";
 }
 
 Status ncclGetVersion(int *version) {
@@ -244,18 +254,28 @@ Status ncclCommInitRank(Communicator *made, int ranks, UniqueId id, int rank) {
     std::raise(SIGKILL);
   }
   meet(*meeting, ranks, communicator->ends);
-  // That rank takes part in so many collectives only.
-  communicator->most = countOf("DLC_STANDIN_STALL", rank);
+  // That rank takes part in so many collectives only: it does not come to the next one, or has lost
+  // the others.
+  int64_t beforeLoss = countOf("DLC_STANDIN_LOSS", rank);
+  communicator->fails = beforeLoss >= 0;
+  communicator->most = communicator->fails ? beforeLoss : countOf("DLC_STANDIN_STALL", rank);
   *made = communicator;
   return success;
 }
 
-Status ncclCommGetAsyncError(Communicator, Status *error) {
-  *error = success;
+Status ncclCommGetAsyncError(Communicator communicator, Status *error) {
+  bool hasFailed = communicator->fails && communicator->started == communicator->most;
+  *error = hasFailed ? remoteError : success;
   return success;
 }
 
+/// NCCL's never returns where this one ends the process.
 Status ncclCommDestroy(Communicator communicator) {
+  if (communicator->isInGraphs()) {
+    std::fputs("stand-in for NCCL: a communicator is destroyed while a graph has its work\n",
+               stderr);
+    std::abort();
+  }
   munmap(communicator->meeting, sizeof(Meeting));
   delete communicator;
   return success;
@@ -264,6 +284,8 @@ Status ncclCommDestroy(Communicator communicator) {
 /// What is under way reads the communicator until it has ended, which is soon.
 Status ncclCommAbort(Communicator communicator) {
   communicator->ends = true;
+  while (communicator->isInGraphs())
+    usleep(50);
   return success;
 }
 
