@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from standin import environment, require_standins
+from standin import environment, launched, require_standins
 from support import BIN, ROOT, check, workspace
 
 SANITIZER = """#!/bin/sh
@@ -35,7 +35,7 @@ def main():
     (home / "bin/compute-sanitizer").chmod(0o755)
 
     def checked(out, *options):
-        where = environment(gpus=1) | {"PATH": f"{home}/bin:{os.environ['PATH']}"}
+        where = environment(gpus=1, counts=home / f"{out}.counts") | {"PATH": f"{home}/bin:{os.environ['PATH']}"}
         done = subprocess.run([sys.executable, ROOT / "scripts/gpu-check", bundle, home / out, *options], env=where, capture_output=True, text=True)
         return done, json.loads((home / out / "record.json").read_text())
 
@@ -46,6 +46,9 @@ def main():
     check(list(facts["memory"]) == ["CUDA", "cuDNN", "cuBLASLt", "NCCL"] and min(facts["memory"].values()) > 0, str(facts))
     check("deviceName" in facts["properties"] and "multiProcessorCount" not in facts["planned for another"], str(facts))
     check(record["repeats"]["mnist_cnn"] == {"steps": 8, "equal_bits": True, "equal_without_graph": True}, str(record["repeats"]))
+    counts = launched(home / "out.counts")
+    runs = counts[counts.index(3):] if 3 in counts else []
+    check(runs[:3 * len(PLANS) + 3] == [3, 3, 0] * len(PLANS) + [6, 6, 0], f"runs of five steps, then of eight, launch {counts} graphs")
     for i in range(2):
         killed = record["ranks"][f"killed {i}"]
         check(killed["exit code"] == 1 and killed["ranks"] == 2 and re.search("rank [01] (was killed|has died)", killed["said"]), str(killed))

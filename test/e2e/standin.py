@@ -1,8 +1,9 @@
 """Programs on stand-ins for NVIDIA's libraries (test/cuda/standin)."""
 import os
+import re
 
 from emulated import CASES, OPTIONS, RATE, STEPS, Case
-from support import BIN, MODELS, check, run, skip
+from support import BIN, check, run, skip
 
 import numpy as np
 
@@ -31,11 +32,22 @@ def on_gpu(*command, expect=0, **facts):
     return run(*command, expect=expect, env=environment(**facts))
 
 
+def launched(counts):
+    """Of each process that was told counts=FILE, how many graphs it has launched."""
+    return [int(launches) for launches in re.findall(r"^captures \d+ launches (\d+)$", counts.read_text(), re.M)]
+
+
 def require_standins():
+    """Ends the test where they cannot run: as one that was skipped, unless all that needs CUDA is wanted."""
+    def end(reason):
+        check("DLC_REQUIRE_CUDA" not in os.environ, reason)
+        skip(reason)
+
     if not STANDINS.exists():
-        skip("this build has no stand-ins")
-    if "cuDNN 9.19.0" not in run("dlc-run", "--check")[0]:
-        skip("the stand-ins take plans of cuDNN 9.19.0 alone")
+        end("this build has no stand-ins")
+    found = run("dlc-run", "--check")[0]
+    if "cuDNN 9.19.0" not in found:
+        end(f"the stand-ins take plans of cuDNN 9.19.0 alone:\n{found}")
 
 
 class Pair(Case):
@@ -46,13 +58,17 @@ class Pair(Case):
         nowhere = self.directory / "nowhere"
         nowhere.mkdir(exist_ok=True)
         artifact = self.directory / f"{name}.dlx"
-        _, said = run("dlc", "compile", MODELS / f"{self.model}.dl", *self.sets, f"--target={target}", *options, "-o", artifact,
+        _, said = run("dlc", "compile", self.source, *self.sets, f"--target={target}", *options, "-o", artifact,
                       env={**os.environ, "PATH": str(nowhere), "CUDA_HOME": str(nowhere)})
         check("ptxas was not found" in said, said)
         return artifact
 
-    def trained_on_gpu(self, artifact, name, *options, seed=0, steps=STEPS):
-        weights = self.directory / f"{name}.safetensors"
+    def trained_on_gpu(self, artifact, name, *options, seed=0, steps=STEPS, launches=None):
+        """`launches`: of graphs, by each rank, if that is known."""
+        weights, counts = self.directory / f"{name}.safetensors", self.directory / f"{name}.counts"
+        counts.unlink(missing_ok=True)
         on_gpu("dlc-run", "train", artifact, *options, *self.data, *RATE, "--steps", steps, "--save", weights, "--run",
-               self.directory / name, seed=seed)
+               self.directory / name, seed=seed, counts=counts)
+        ranks = options[options.index("-np") + 1] if "-np" in options else 1
+        check(launches is None or launched(counts) == [launches] * ranks, f"{name}: ranks launch {launched(counts)} graphs, not {launches} each")
         return weights
