@@ -127,6 +127,16 @@ LogicalResult Elaborator::executeLoss(const LossStmt &loss) {
   return success();
 }
 
+/// True of what else the records of a run are made of: a metric has a column of its own beside
+/// them, and with val_ ahead of its name another one for the validation.
+static bool isOfLog(StringRef name) {
+  constexpr StringRef fields[] = {
+      "event",           "step",         "epoch",           "part",       "lr",
+      "seconds",         "name",         "samples_per_s",   "step_ms",    "comm_ms",
+      "exposed_comm_ms", "data_wait_ms", "wrapped_samples", "loss_scale", "skipped_steps"};
+  return is_contained(fields, name) || name.starts_with("val_");
+}
+
 LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
   FailureOr<Value> value = evaluate(*metric.value);
   if (failed(value))
@@ -135,6 +145,10 @@ LogicalResult Elaborator::executeMetric(const MetricStmt &metric) {
     return error(metric.loc, "a second metric named '" + metric.name + "'");
   if (metric.name == "loss")
     return error(metric.loc, "'loss' is the name of the loss; a metric needs another");
+  if (isOfLog(metric.name))
+    return error(metric.loc, "'" + metric.name +
+                                 "' is the name of something else in a run's log; a metric needs "
+                                 "another");
   if (!value->isMean())
     return error(metric.value->loc, "a metric is a mean, such as accuracy(...), iou(...) or "
                                     "mean(x), or a function of means, got " +

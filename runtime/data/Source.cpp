@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 
 namespace dlc::rt {
 
@@ -128,6 +129,13 @@ void Source::openImages(const SourceUse &use) {
   });
   stack.shape[0] = static_cast<int64_t>(headers.size());
   if (arePlanes && !axesOf(stack, use).first.starts_with('N')) {
+    std::vector<size_t> order(headers.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, [&](size_t i, size_t j) { return comesBefore(images[i], images[j]); });
+    std::vector<ArrayHeader> slices;
+    for (size_t i : order)
+      slices.push_back(std::move(headers[i]));
+    headers = std::move(slices);
     stack.path = from;
     addPart(stack, stacked(stack, headers), use);
     return;

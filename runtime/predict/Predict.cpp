@@ -286,6 +286,7 @@ public:
 private:
   std::map<std::string, std::map<std::string, std::string>> directories() const;
   std::vector<DataPart> parts() const;
+  void requireUnread(const std::string &output) const;
   void createDirectory() const;
   Dataset open(const DataPart &part);
   std::vector<Prediction> predict(const Dataset &dataset, SampleRange range) const;
@@ -338,6 +339,26 @@ std::vector<DataPart> PredictRun::parts() const {
   return parts;
 }
 
+/// Files of an output are called by its name; one that is read must not be among them.
+void PredictRun::requireUnread(const std::string &output) const {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  auto refuseIfCalledSo = [&](const fs::path &file) {
+    std::string stem = file.stem().string();
+    if ((stem == output || stem.starts_with(output + "-")) &&
+        fs::equivalent(file.has_parent_path() ? file.parent_path() : ".", options.directory,
+                       ignored))
+      throw Error(ErrorCode::BadInput, "output '" + output + "' would overwrite '" + file.string() +
+                                           "', which is read: choose another -o");
+  };
+  for (const auto &[name, path] : options.data) {
+    refuseIfCalledSo(path);
+    for (const auto &entry : fs::directory_iterator(path, ignored))
+      refuseIfCalledSo(entry.path());
+  }
+  refuseIfCalledSo(options.init);
+}
+
 void PredictRun::createDirectory() const {
   std::error_code error;
   std::filesystem::create_directories(options.directory, error);
@@ -369,6 +390,7 @@ std::vector<Prediction> PredictRun::predict(const Dataset &dataset, SampleRange 
 /// Returns the line that tells of it.
 std::string PredictRun::write(Prediction &prediction, const Dataset &dataset,
                               const DataPart &part) const {
+  requireUnread(prediction.name);
   prediction.image = part.image;
   if (prediction.stems.empty() && dataset.samples() == 1 && part.image.empty())
     prediction.stems = {std::filesystem::path(part.paths.front().second).stem().string()};

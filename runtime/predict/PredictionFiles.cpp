@@ -153,6 +153,13 @@ std::string writePrediction(const Prediction &prediction, int64_t samples,
                       (format == PredictionFormat::Png ? "planar images of one channel"
                                                        : "images and stacks") +
                       "; choose --format=npy");
+  for (auto format = formats.begin(); format != formats.end(); ++format)
+    if (std::find_if(format + 1, formats.end(), [&](PredictionFormat other) {
+          return nameOf(other) == std::string_view(nameOf(*format));
+        }) != formats.end())
+      throw Error(ErrorCode::BadInput, std::string("two formats of --format would be written to "
+                                                   "the same ") +
+                                           nameOf(*format) + " files; give one of them");
   Writer writer(prediction, samples, directory);
   for (PredictionFormat format : formats) {
     writer.write(format);

@@ -1,5 +1,8 @@
 #include "runtime/train/OutputPaths.h"
 
+#include "runtime/train/RunDirectory.h"
+
+#include <algorithm>
 #include <filesystem>
 
 namespace dlc::rt {
@@ -12,7 +15,8 @@ static bool isSame(const std::string &a, const std::string &b) {
 }
 
 static bool isRead(const std::string &output, const TrainOptions &options) {
-  bool is = isSame(output, options.init) || isSame(output, options.file);
+  bool is =
+      isSame(output, options.init) || isSame(output, options.file) || isSame(output, options.model);
   for (const DataPaths *paths : {&options.data, &options.validation})
     for (const auto &[name, path] : *paths)
       is |= isSame(output, path);
@@ -26,6 +30,13 @@ static bool isRunDirectory(const fs::path &folder, const TrainOptions &options) 
          fs::weakly_canonical(folder, error) == fs::weakly_canonical(options.runDirectory, error);
 }
 
+/// Which the run keeps under a name of its own.
+static bool isOfRun(const fs::path &output, const TrainOptions &options) {
+  const auto &names = RunDirectory::fileNames;
+  return std::ranges::find(names, output.filename().string()) != std::end(names) &&
+         isRunDirectory(output.parent_path(), options);
+}
+
 std::string findWrongOutput(const TrainOptions &options) {
   const std::pair<const char *, const std::string *> outputs[] = {
       {"--save", &options.save}, {"--log", &options.log}, {"--trace", &options.trace}};
@@ -37,6 +48,8 @@ std::string findWrongOutput(const TrainOptions &options) {
       return std::string(flag) + " " + *output + ": there is no folder '" + folder.string() + "'";
     if (isRead(*output, options))
       return std::string(flag) + " would overwrite '" + *output + "', which the run reads";
+    if (isOfRun(*output, options))
+      return std::string(flag) + " would overwrite '" + *output + "', a file of the run itself";
   }
   return "";
 }

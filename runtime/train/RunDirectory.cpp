@@ -25,9 +25,8 @@ std::string RunDirectory::conflict() const {
   if (directory.empty())
     return "";
   std::error_code ignored; // of a name that no file can have, which create() tells
-  for (const char *name : {"best.safetensors", "config.json", "last.safetensors", "lock", "log.csv",
-                           "log.jsonl", "loss.svg"})
-    if (std::string path = directory + "/" + name; fs::is_directory(path, ignored))
+  for (std::string_view name : fileNames)
+    if (std::string path = directory + "/" + std::string(name); fs::is_directory(path, ignored))
       return "'" + path +
              "' is a directory, in the place of a file of the run; remove it, or choose another "
              "--run";
@@ -36,6 +35,8 @@ std::string RunDirectory::conflict() const {
     return "cannot resume: there is no '" + last() + "'";
   if (!resume && holdsRun)
     return "'" + directory + "' holds a run already; add --resume or choose another --run";
+  if (!resume && fs::exists(best(), ignored))
+    return "'" + best() + "' is of a run that would be overwritten; choose another --run";
   return "";
 }
 

@@ -32,6 +32,10 @@ public:
 
   /// Empty before create() where it was not given.
   const std::string &path() const { return directory; }
+  /// Of all files that a run keeps in its directory.
+  static constexpr std::string_view fileNames[] = {
+      "best.safetensors", "config.json", "last.safetensors", "lock",
+      "log.csv",          "log.jsonl",   "loss.svg"};
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
   std::string configuration() const { return directory + "/config.json"; }

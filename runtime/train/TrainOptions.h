@@ -29,7 +29,8 @@ struct TrainOptions {
   bool resume = false;
   std::vector<std::string> overrides; // facts of the recipe that a resumed run changes
   std::string trace, log;
-  std::string file; // the artifact, for the record
+  std::string file;  // the artifact, for the record
+  std::string model; // what it was compiled of, if this program did that
 };
 
 } // namespace dlc::rt

@@ -70,12 +70,6 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
     writer = std::make_unique<CheckpointWriter>(session, data.record());
 }
 
-/// What figure an epoch is judged by changes with the monitor, and where validation begins or ends.
-static bool isOfAnotherFigure(const RecipeChange &change) {
-  return change.name == "monitor" ||
-         (change.name == "val" && change.was.empty() != change.now.empty());
-}
-
 /// Loads variables and state of the run that is resumed, or the weights that a fresh run starts
 /// from. Returns the recipe of that run.
 Recipe Trainer::startRecipe() {
@@ -96,7 +90,7 @@ Recipe Trainer::startRecipe() {
                                  {"was", change.was},
                                  {"now", change.now}});
     }
-    if (std::any_of(changes.begin(), changes.end(), isOfAnotherFigure))
+    if (std::ranges::any_of(changes, [&](const auto &change) { return changesFigure(change); }))
       forgetBest();
     requireBest();
     for (const std::string &name : options.overrides)
@@ -111,6 +105,16 @@ Recipe Trainer::startRecipe() {
     startAverages(session);
   state.recipe = recipe.values();
   return recipe;
+}
+
+/// True if the epochs from now on are judged by another loss, or by other samples.
+bool Trainer::changesFigure(const RecipeChange &change) const {
+  if (change.name == "data")
+    return options.validation.empty();
+  if (change.name == "seed")
+    return data.holdsBack();
+  constexpr std::string_view deciding[] = {"monitor", "val", "data_block", "parameters"};
+  return std::ranges::find(deciding, change.name) != std::end(deciding);
 }
 
 /// Figures of another kind cannot be compared with the best so far. What plateaus have done to the

@@ -1,5 +1,7 @@
 #include "runtime/train/TrainingData.h"
 
+#include "runtime/artifact/Error.h"
+#include "runtime/train/Report.h"
 #include "runtime/train/TiledEvaluation.h"
 
 namespace dlc::rt {
@@ -19,6 +21,11 @@ TrainingData::TrainingData(const Artifact &artifact, const TrainOptions &options
 
 void TrainingData::split(uint64_t seed) {
   parts = training.split(heldBack, seed);
+  if (parts.training.empty() && !parts.validation.empty())
+    throw Error(ErrorCode::BadInput,
+                "validation = " + figureText(heldBack) + " holds back all " +
+                    std::to_string(parts.validation.size()) +
+                    " samples and leaves none to train on: set another share, or give --val");
   if (validation)
     parts.validation = validation->evaluationSamples();
 }

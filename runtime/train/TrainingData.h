@@ -28,6 +28,8 @@ public:
   const std::vector<int64_t> &trainingSamples() const { return parts.training; }
   const Dataset &validationSet() const { return validation ? *validation : training; }
   const std::vector<int64_t> &validationSamples() const { return parts.validation; }
+  /// True if the data block's share is held back, which samples the seed says.
+  bool holdsBack() const { return heldBack > 0; }
   bool hasValidation() const { return !parts.validation.empty(); }
   std::vector<std::string> notices() const;
 

@@ -555,6 +555,8 @@ def test_formats():
         pages, _ = read_tiff(into / "probability.tif")
         most = np.iinfo(dtype).max
         check(pages.dtype == dtype and np.abs(pages - wanted * most).max() < 0.51, f"pixels of --format={option}")
+    err = predict(64, stack, "--format", "tiff16,npy,tiff", expect=1)
+    check("two formats of --format would be written to the same TIFF files; give one of them" in err, err)
     folder = directory / "folder"
     folder.mkdir()
     for name, page in zip(("b", "a", "c"), image):

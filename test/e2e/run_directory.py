@@ -260,7 +260,56 @@ def check_outputs(directory, data):
     for flag in ("--save", "--log", "--trace"):
         fails(f"{flag} {directory}/none/x: there is no folder", *train, flag, directory / "none" / "x")
         fails(f"{flag} would overwrite '{image}', which the run reads", *train, flag, image)
+        fails(f"{flag} would overwrite '{directory / 'mnist.dlx'}', which the run reads", *train, flag, directory / "mnist.dlx")
+        fails("a file of the run itself", *train, flag, directory / "lost" / "last.safetensors")
     check(image.read_bytes() == before and not (directory / "lost").exists(), "something is lost")
+    model = directory / "own.dl"
+    shutil.copy(MODELS / "mnist_cnn.dl", model)
+    fails(f"--log would overwrite '{model}', which the run reads", "train", model, *data, "--log", model, "--threads", 1)
+    # Weights that a run before has left.
+    (directory / "left").mkdir()
+    (directory / "left" / "best.safetensors").write_bytes(b"best")
+    fails("is of a run that would be overwritten", *train[:-1], directory / "left")
+    for seed in "-1", str(1 << 64), "1e3":
+        out, err = run("dlc-run", *train, f"--seed={seed}", expect=2)
+        check("wants a whole number from 0 to below 2^64" in err, err)
+    fails("validation = 0.999 holds back all 96 samples and leaves none to train on", "train", MODELS / "mnist_cnn.dl", "--set",
+          "data.validation=0.999", "--set", "batch=24", *data, "--steps", 2, "--run", directory / "none", "--threads", 1)
+
+
+def check_cache(directory, data):
+    """A compiled model that a crash has damaged is made again."""
+    train = ["dlc-run", "train", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads", 1, *data, "--steps", 1, "--run"]
+    run(*train, directory / "cached-0")
+    cache = directory / "cache" / "dlc"
+    for number, damaged in enumerate((lambda content: b"", lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]), 1):
+        whole = {file: file.read_bytes() for file in cache.glob("*.dlx") if file.stat().st_size > 0}
+        for file, content in whole.items():
+            file.write_bytes(damaged(content))
+        run(*train, directory / f"cached-{number}")
+        check(any(file.read_bytes() == content for file, content in whole.items()), "nothing was compiled again")
+
+
+def check_full_output(directory, data):
+    """What cannot be told is no success."""
+    weights = directory / "run" / "last.safetensors"
+    for command in (["dlc-run", "eval", directory / "mnist.dlx", *data, "--init", weights, "--json"], ["dlc", "inspect", directory / "mnist.dlx"],
+                    ["dlc", "help", "conv"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(list(map(str, command)), stdout=full, stderr=subprocess.PIPE, text=True)
+        check(done.returncode == 1 and "cannot write to the standard output" in done.stderr, f"{command}: {done.returncode} {done.stderr}")
+
+
+def check_predictions(directory, data):
+    """A prediction replaces nothing that it reads, and each of its files has a name of its own."""
+    weights, kept = directory / "run" / "last.safetensors", directory / "predicted"
+    kept.mkdir()
+    own = kept / "probability.npy"
+    shutil.copy(directory / "image.npy", own)
+    before = own.read_bytes()
+    predict = ["predict", directory / "mnist.dlx", "--data", f"image={own}", "--init", weights]
+    fails("output 'probability' would overwrite '.*', which is read: choose another -o", *predict, "-o", kept)
+    check(own.read_bytes() == before, "what was read is lost")
 
 
 def main():
@@ -296,6 +345,9 @@ def main():
     check_elsewhere(directory, data)
     check_names(directory, data)
     check_outputs(directory, data)
+    check_cache(directory, data)
+    check_full_output(directory, data)
+    check_predictions(directory, data)
 
 
 main()

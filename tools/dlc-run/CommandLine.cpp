@@ -4,6 +4,7 @@
 #include "tools/UnknownOption.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -49,7 +50,9 @@ CLI::Validator rankCount() { return whole(rt::ranges::ranks); }
 CLI::Validator seedNumber() {
   auto check = [](const std::string &text) {
     uint64_t value = 0;
-    return CLI::detail::lexical_cast(text, value)
+    const char *end = text.data() + text.size();
+    auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && stop == end
                ? std::string()
                : "wants a whole number from 0 to below 2^64, got '" + text + "'";
   };

@@ -1,5 +1,6 @@
 #include "tools/dlc-run/ModelFile.h"
 
+#include "runtime/artifact/Artifact.h"
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/Hash.h"
 #include "runtime/core/HostFeatures.h"
@@ -171,6 +172,15 @@ static CompiledModel compileUnkept(const fs::path &compiler, const std::string &
   return {"/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(descriptor), 0};
 }
 
+/// False of a kept artifact that a crash or a disk has damaged: it is made again.
+static bool isSound(const fs::path &artifact) {
+  try {
+    return fs::exists(artifact) && (rt::Artifact(artifact.string()), true);
+  } catch (const Error &) {
+    return false;
+  }
+}
+
 CompiledModel compileModel(const std::string &file, const std::vector<std::string> &options,
                            unsigned threads, const rt::StopSignal &stop) {
   if (::access(file.c_str(), R_OK) != 0)
@@ -189,7 +199,7 @@ CompiledModel compileModel(const std::string &file, const std::vector<std::strin
   }
   std::string name = fs::path(file).stem().string() + "-" + keyOf(file, arguments, compiler);
   fs::path artifact = directory / (name + ".dlx");
-  if (fs::exists(artifact))
+  if (isSound(artifact))
     return {artifact.string(), 0};
   fs::path partial = directory / (name + "." + std::to_string(::getpid()) + ".dlx");
   int exitCode = runCompiler(compiler, file, arguments, partial, stop);

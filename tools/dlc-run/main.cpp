@@ -54,6 +54,7 @@ static int runCommand(run::Command command, int argc, char **argv, rt::StopSigna
     throw rt::Error(rt::ErrorCode::BadInput,
                     "a sweep starts its ranks itself; run it as one process");
   std::string file = command.file;
+  command.train.model = file;
   if (byUs)
     command.file = command.artifact;
   else if (!run::isModel(file) && !launched)
@@ -92,8 +93,12 @@ int main(int argc, char **argv) {
   std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error like a full disk
   try {
     run::ParsedCommand parsed = run::parseCommandLine(argc, argv);
-    return parsed.command ? runCommand(std::move(*parsed.command), argc, argv, stop)
-                          : parsed.exitCode;
+    int exitCode =
+        parsed.command ? runCommand(std::move(*parsed.command), argc, argv, stop) : parsed.exitCode;
+    if (exitCode == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+      throw rt::Error(rt::ErrorCode::Runtime,
+                      "cannot write to the standard output: the disk may be full");
+    return exitCode;
   } catch (const std::exception &error) {
     stop.note();
     run::printError(error.what());

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <fstream>
 #include <iostream>
+#include <llvm/Support/raw_ostream.h>
 
 using namespace dlc;
 
@@ -179,7 +180,14 @@ int main(int argc, char **argv) {
   rt::reportLostFiles("dlc: ");
   std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error like a full disk
   try {
-    return run(argc, argv);
+    int exitCode = run(argc, argv);
+    llvm::outs().flush();
+    bool isWritten = std::cout.flush().good() && !llvm::outs().has_error();
+    llvm::outs().clear_error(); // else told of as a defect of this program
+    if (exitCode == 0 && !isWritten)
+      throw rt::Error(rt::ErrorCode::Runtime,
+                      "cannot write to the standard output: the disk may be full");
+    return exitCode;
   } catch (const rt::Error &error) {
     std::cerr << "dlc: " << error.what() << "\n";
     return 1;

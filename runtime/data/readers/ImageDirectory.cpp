@@ -120,6 +120,39 @@ std::vector<std::string> classFolders(const std::string &path) {
   return names;
 }
 
+static bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// The number at a place of a name, without leading zeros, and where it ends.
+static std::pair<std::string_view, size_t> numberAt(std::string_view name, size_t place) {
+  size_t end = place;
+  while (end < name.size() && isDigit(name[end]))
+    ++end;
+  while (place + 1 < end && name[place] == '0')
+    ++place;
+  return {name.substr(place, end - place), end};
+}
+
+bool comesBefore(const std::string &name, const std::string &other) {
+  size_t i = 0, j = 0;
+  while (i < name.size() && j < other.size()) {
+    if (!isDigit(name[i]) || !isDigit(other[j])) {
+      if (name[i] != other[j])
+        return name[i] < other[j];
+      ++i, ++j;
+      continue;
+    }
+    auto [own, end] = numberAt(name, i);
+    auto [others, othersEnd] = numberAt(other, j);
+    if (own != others)
+      return own.size() != others.size() ? own.size() < others.size() : own < others;
+    i = end;
+    j = othersEnd;
+  }
+  if (i < name.size() || j < other.size())
+    return j < other.size();
+  return name.size() != other.size() ? name.size() < other.size() : name < other;
+}
+
 bool imagesDiffer(const Files &images) {
   std::optional<ArrayHeader> first;
   for (const auto &[name, file] : images) {

@@ -25,6 +25,9 @@ std::map<std::string, std::string> imageFiles(const std::string &directory,
 /// The names of the folders, sorted; none if the directory holds images itself.
 std::vector<std::string> classFolders(const std::string &directory);
 
+/// Order of slices: by name, numbers by their value, so that z2 comes before z10.
+bool comesBefore(const std::string &name, const std::string &other);
+
 /// True if the images have more than one size or type.
 bool imagesDiffer(const std::map<std::string, std::string> &images);
 

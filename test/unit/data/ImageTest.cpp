@@ -7,6 +7,7 @@
 #include "test/unit/data/Calls.h"
 #include "test/unit/data/TestFiles.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -319,6 +320,29 @@ TEST(Images, DirectoriesOfStacksHoldAVolumeAFile) {
   EXPECT_EQ(dataset.samples(), 2);
   EXPECT_EQ(dataset.sampleNames(), (std::vector<std::string>{"v", "w"}));
   EXPECT_EQ(dataset.sample(1, {})[0].shape, (std::vector<int64_t>{1, 3, 2, 4}));
+}
+
+TEST(Images, SlicesFollowEachOtherByTheirNumbers) {
+  TemporaryDirectory directory;
+  for (uint8_t slice = 0; slice < 12; ++slice)
+    writePng(directory / ("z" + std::to_string(slice) + ".png"), 1, 1, std::vector<uint8_t>{slice});
+  artifact::DataPipelineT pipeline;
+  pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
+  pipeline.sources[0]->name = "x";
+  pipeline.sources[0]->axes = "ZYX";
+  Dataset dataset(pipeline, {{"x", artifact::DType::F32, {1, 1, 12, 1, 1}, {}, true}}, {"x"},
+                  {{"x", directory.path.string()}});
+  ASSERT_EQ(dataset.samples(), 1);
+  std::vector<float> values = dataset.sample(0, {})[0].values;
+  EXPECT_TRUE(std::ranges::is_sorted(values));
+}
+
+TEST(Images, NumbersInNamesCountByTheirValue) {
+  std::vector<std::string> names = {"b",    "a10",  "a2b1", "a2",   "a02",  "a1x",
+                                    "a2b0", "a010", "a",    "a1y3", "a1y20"};
+  std::ranges::sort(names, comesBefore);
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "a1x", "a1y3", "a1y20", "a2", "a02", "a2b0",
+                                             "a2b1", "a10", "a010", "b"}));
 }
 
 TEST(Images, DirectoriesPairByStem) {

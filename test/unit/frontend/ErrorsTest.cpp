@@ -272,6 +272,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"  y = image\n  metric p = y", "5:14", "or a function of means, got a tensor"},
         Case{"  y = image\n  metric p = mean(y) * (3e38 * mean(y)) * 1e39", "5:41", "too large"},
         Case{"  y = image\n  metric loss = mean(y)", "5:3", "a metric needs another"},
+        Case{"  y = image\n  metric step = mean(y)", "5:3", "something else in a run's log"},
+        Case{"  y = image\n  metric val_a = mean(y)", "5:3", "something else in a run's log"},
         Case{"  y = image\n  metric a = mean(y)\n  metric a = mean(y)", "6:3",
              "a second metric named 'a'"},
         Case{"  y = image\n  output q = sum(y)", "5:14", "first axis of an output is the batch"},

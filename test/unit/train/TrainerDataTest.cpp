@@ -169,6 +169,23 @@ TEST_P(TrainerDataTest, TheBestBeginsAnewWhereValidationBegins) {
   EXPECT_EQ(failure(run), "no error");
 }
 
+TEST_P(TrainerDataTest, OtherDataAreJudgedAnewUnlessValidationHasItsOwn) {
+  for (bool hasOwn : {true, false}) {
+    writeData(sound);
+    writeValidation(sound);
+    std::string name = hasOwn ? "own" : "none";
+    TrainOptions run = hasOwn ? validated(name) : options(name);
+    run.epochs = 1;
+    train(run);
+    writeData({2, 3, 4, 5, 6, 7, 8});
+    run.resume = true;
+    run.epochs = 2;
+    run.overrides = {"data"};
+    train(run);
+    EXPECT_EQ(printed().find("epochs are judged by another figure") == std::string::npos, hasOwn);
+  }
+}
+
 TEST_P(TrainerDataTest, APartThatIsNotValidatedIsOnceItsDataAreMended) {
   for (int64_t steps : {1, 3}) { // of 4 in an epoch
     SCOPED_TRACE(steps);
