@@ -9,7 +9,21 @@ namespace {
 
 // Of every device from sm_80 on. Shared memory that a kernel declares itself is at most 48 KiB.
 constexpr uint32_t mostThreads = 1024, mostDeclaredBytes = 48 * 1024;
-constexpr uint32_t mostBlocks = (uint32_t{1} << 31) - 1;
+constexpr uint32_t mostBlocks = (uint32_t{1} << 31) - 1; // a grid has one dimension here
+constexpr uint32_t mostRegisters = 255, blockRegisters = 65536;
+
+/// Registers are known if an assembler has counted them or the text limits them. They are given to
+/// whole warps, eight to a lane.
+std::string findExcessRegisters(const Entry &entry, const Launch &launch) {
+  uint32_t registers = launch.registers != 0 ? launch.registers : entry.mostRegisters;
+  if (entry.mostRegisters != 0 && registers > entry.mostRegisters)
+    return std::to_string(registers) + " registers per thread where the text allows " +
+           std::to_string(entry.mostRegisters);
+  if (registers > mostRegisters)
+    return std::to_string(registers) + " registers per thread";
+  uint32_t all = (registers + 7) / 8 * 8 * ((launch.threads + 31) / 32 * 32);
+  return all > blockRegisters ? std::to_string(all) + " registers per block" : "";
+}
 
 std::string findExcess(const Entry &entry, const Launch &launch) {
   if (launch.threads < 1 || launch.threads > mostThreads)
@@ -24,7 +38,7 @@ std::string findExcess(const Entry &entry, const Launch &launch) {
   if (launch.arguments.size() != entry.parameters.size())
     return std::to_string(launch.arguments.size()) + " arguments for " +
            std::to_string(entry.parameters.size()) + " parameters";
-  return "";
+  return findExcessRegisters(entry, launch);
 }
 
 } // namespace

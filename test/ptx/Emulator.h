@@ -18,6 +18,9 @@ struct Launch {
   std::vector<uint64_t> arguments;
   /// Blocks to run, in this order; empty: all, from the first to the last.
   std::vector<uint32_t> order;
+  /// Of a thread, as an assembler counted them, which those of the text are not; 0: as many as the
+  /// text allows.
+  uint32_t registers = 0;
 };
 
 /// What a launch did.

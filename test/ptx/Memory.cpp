@@ -80,10 +80,11 @@ void Memory::beginLaunch() {
   ++launch;
   written = readOnce = 0;
   for (Region &region : regions)
-    region.written = 0;
+    region.written = region.touched = 0;
 }
 
 uint64_t Memory::writtenIn(uint64_t address) const { return regionAt(address)->written; }
+uint64_t Memory::touchedIn(uint64_t address) const { return regionAt(address)->touched; }
 
 std::string Memory::nameOf(uint64_t address) const {
   const Region *region = regionAt(address);
@@ -125,6 +126,7 @@ std::string Memory::noteRead(Region &region, uint64_t offset, const Actor &actor
     return "reads what another thread writes meanwhile, byte " + std::to_string(offset) + " of " +
            region.name;
   readOnce += shadow.reader == 0;
+  region.touched += shadow.reader == 0 && shadow.writer == 0;
   bool isSame = shadow.reader == actor.block + 1 && shadow.readerEpoch == actor.epoch;
   if (shadow.reader != 0 && shadow.reader != actor.block + 1)
     shadow.reader = several;
@@ -153,6 +155,7 @@ std::string Memory::noteWrite(Region &region, uint64_t offset, const Actor &acto
            region.name;
   written += shadow.writer == 0;
   region.written += shadow.writer == 0;
+  region.touched += shadow.reader == 0 && shadow.writer == 0;
   shadow.writer = actor.block + 1;
   shadow.writerThread = actor.thread;
   shadow.writerEpoch = actor.epoch;

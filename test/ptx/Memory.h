@@ -42,8 +42,10 @@ public:
   /// Bytes that the launch has written, and those it has read, each counted once.
   uint64_t writtenBytes() const { return written; }
   uint64_t readBytes() const { return readOnce; }
-  /// Of the region at an address: bytes that the launch has written.
+  /// Of the region at an address: bytes that the launch has written, and those that it has touched,
+  /// each counted once.
   uint64_t writtenIn(uint64_t address) const;
+  uint64_t touchedIn(uint64_t address) const;
   std::string nameOf(uint64_t address) const;
 
   /// Accesses of the device. Each returns what is wrong with it, or nothing.
@@ -70,8 +72,8 @@ private:
     Use use = Use::ReadWrite;
     Fill fill = {};
     std::vector<std::unique_ptr<Page>> pages = {};
-    std::byte *host = nullptr; // instead of pages
-    uint64_t written = 0;      // in this launch
+    std::byte *host = nullptr;         // instead of pages
+    uint64_t written = 0, touched = 0; // in this launch
   };
 
   Region *regionAt(uint64_t address);

@@ -148,7 +148,8 @@ struct Entry {
   std::vector<Type> registers;
   std::vector<Instruction> code;
   uint32_t sharedBytes = 0;
-  uint32_t threads = 0; // of a block, as the text demands; 0: any
+  uint32_t threads = 0;       // of a block, as the text demands; 0: any
+  uint32_t mostRegisters = 0; // of a thread, as the text limits them; 0: not limited
 };
 
 /// An initialised array in global memory.

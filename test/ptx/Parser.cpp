@@ -215,6 +215,10 @@ void Parser::parseDirectives(Entry &entry) {
       takeNumber(); // advice for the assembler
       continue;
     }
+    if (word == ".maxnreg") {
+      entry.mostRegisters = static_cast<uint32_t>(takeNumber());
+      continue;
+    }
     if (word != ".reqntid")
       fail("unknown directive '" + word + "'");
     entry.threads = static_cast<uint32_t>(takeNumber());

@@ -8,6 +8,8 @@
 #include "test/unit/passes/Elements.h"
 #include "test/unit/passes/GpuModels.h"
 
+#include <cstring>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -19,14 +21,19 @@ namespace {
 /// A cluster as kernels for a GPU, and its buffers in the emulated device's memory.
 class GpuCluster {
 public:
-  explicit GpuCluster(Operation *module);
+  /// `isModels`: its stages' bytes are compared with the plan's, which are more than those of
+  /// windows that a test spreads over next to nothing.
+  GpuCluster(Operation *module, bool isModels);
   std::vector<Tensor> run(const std::vector<Tensor> &operands);
 
 private:
   void addBuffer(RankedTensorType type, const Tensor *values);
   void runStage(unsigned index);
+  void expectTouched(const GeneratedStage &stage, const std::string &entry);
+  void runInOtherOrder(const GeneratedStage &stage, ptx::Launch launch);
   Tensor result(unsigned buffer);
 
+  bool isModels;
   OwningOpRef<Operation *> module;
   exec::ClusterOp cluster;
   GeneratedKernel kernel;
@@ -36,10 +43,15 @@ private:
   std::vector<RankedTensorType> types;
   std::vector<uint64_t> addresses;
   std::vector<uint64_t> written; // bytes of each buffer, by all stages
+  // The same for blocks in another order: unchecked, since it takes a fraction of the time.
+  ptx::Memory otherMemory;
+  std::vector<std::vector<std::byte>> copies;
+  std::vector<uint64_t> otherAddresses;
 };
 } // namespace
 
-GpuCluster::GpuCluster(Operation *original) : module(original->clone()) {
+GpuCluster::GpuCluster(Operation *original, bool isModels)
+    : isModels(isModels), module(original->clone()) {
   auto model = *cast<ModuleOp>(*module).getOps<nn::ModelOp>().begin();
   for (auto other : llvm::make_early_inc_range(model.getOps<exec::ClusterOp>()))
     if (other.getSymName() != "c")
@@ -64,6 +76,8 @@ void GpuCluster::addBuffer(RankedTensorType type, const Tensor *values) {
   auto use = values ? ptx::Use::Read : ptx::Use::ReadWrite;
   addresses.push_back(memory.add("buffer " + std::to_string(addresses.size()), bytes, use));
   written.push_back(0);
+  copies.emplace_back(bytes);
+  otherAddresses.push_back(otherMemory.add("copy", copies.back(), use));
   if (!values)
     return;
   rt::Layout layout = nn::layoutOf(type);
@@ -75,6 +89,45 @@ void GpuCluster::addBuffer(RankedTensorType type, const Tensor *values) {
                  values->at(index));
   });
   memory.write(addresses.back(), physical.data(), bytes);
+  std::memcpy(copies.back().data(), physical.data(), bytes);
+}
+
+/// A stage touches what it is planned to, to 1 %. Two things are planned as read that are not all
+/// read: padding, and an operand of which a slice is read more than once.
+void GpuCluster::expectTouched(const GeneratedStage &stage, const std::string &entry) {
+  bool slices = !cluster.getBody().getOps<nn::SliceOp>().empty();
+  uint64_t touched = 0, unread = 0;
+  for (auto [buffer, access] : llvm::zip(stage.buffers, stage.access)) {
+    uint64_t own = memory.touchedIn(addresses[buffer]);
+    touched += own;
+    RankedTensorType type = types[buffer];
+    uint64_t physical = nn::physicalBytes(type),
+             logical = type.getNumElements() * nn::elementBytes(type.getElementType());
+    if (access == exec::Access::Read)
+      unread += physical - (slices ? own : logical);
+  }
+  auto planned = static_cast<double>(stage.bytes);
+  EXPECT_LE(static_cast<double>(touched), 1.01 * planned) << entry;
+  EXPECT_GE(static_cast<double>(touched + unread), 0.99 * planned) << entry << ": " << touched;
+}
+
+/// Runs the blocks of a stage once more, the first one first: no bit of what it writes may differ.
+void GpuCluster::runInOtherOrder(const GeneratedStage &stage, ptx::Launch launch) {
+  launch.order.clear();
+  for (auto [argument, buffer] : llvm::zip(launch.arguments, stage.buffers))
+    argument = otherAddresses[buffer];
+  if (launch.blocks > 1)
+    EXPECT_THAT(ptx::Emulator(code, otherMemory).run(launch).faults, testing::IsEmpty());
+  for (auto [buffer, access] : llvm::zip(stage.buffers, stage.access)) {
+    if (access == exec::Access::Read)
+      continue;
+    std::vector<std::byte> bytes(copies[buffer].size());
+    memory.read(addresses[buffer], bytes.data(), bytes.size());
+    if (launch.blocks > 1)
+      EXPECT_TRUE(bytes == copies[buffer])
+          << launch.entry << ": buffer " << buffer << " depends on the order of blocks";
+    llvm::copy(bytes, copies[buffer].begin());
+  }
 }
 
 /// Runs the blocks of a stage, the last one first.
@@ -89,6 +142,9 @@ void GpuCluster::runStage(unsigned index) {
   EXPECT_EQ(launches.at(launch.entry).sharedBytes, code.entries.at(launch.entry).sharedBytes);
   for (auto [total, address] : llvm::zip(written, addresses))
     total += memory.writtenIn(address);
+  if (isModels)
+    expectTouched(stage, launch.entry);
+  runInOtherOrder(stage, launch);
 }
 
 /// The logical tensor; all of its memory was written, once, and what lies beside it is zero.
@@ -127,11 +183,11 @@ std::vector<Tensor> GpuCluster::run(const std::vector<Tensor> &operands) {
 }
 
 std::vector<Tensor> ClusterRunner::runOnGpu(const std::vector<Tensor> &operands) {
-  return GpuCluster(*module).run(operands);
+  return GpuCluster(*module, /*isModels=*/false).run(operands);
 }
 
 std::vector<Tensor> ClusterRunner::runOnGpu(Region &body, const std::vector<Tensor> &operands) {
-  return GpuCluster(*moduleOf(body)).run(operands);
+  return GpuCluster(*moduleOf(body), /*isModels=*/true).run(operands);
 }
 
 /// Sums of ones are exact in whatever order.

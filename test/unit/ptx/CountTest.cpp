@@ -43,6 +43,14 @@ TEST(PtxCounts, IterationsOfALoopAreAccessesOfTheirOwn) {
 TEST(PtxCounts, DistinctBytes) {
   KernelRun run(copyWithStride(0));
   EXPECT_EQ(run.memory.readBytes(), 4U);
+  EXPECT_EQ(run.memory.touchedIn(run.input), 4U);
+  EXPECT_EQ(run.memory.touchedIn(run.output), 0U);
+  // Read after it was written, and written after it was read.
+  KernelRun both(kernel("st.global.b32 [%rd2], %r1; ld.global.b32 %r3, [%rd2];"
+                        "st.global.b32 [%rd2], %r3; st.global.b16 [%rd2+8], 1;"),
+                 1, 1);
+  EXPECT_EQ(both.fault(), "");
+  EXPECT_EQ(both.memory.touchedIn(both.output), 6U);
 }
 
 TEST(PtxCounts, BankConflicts) {

@@ -36,11 +36,13 @@ TEST(PtxFault, OutOfBounds) {
 }
 
 TEST(PtxFault, OffsetThatOverflowsIn32Bits) {
-  // 2^30 elements of 4 bytes on, computed in 32 bits, would be the first element again.
-  EXPECT_THAT(KernelRun(kernel("mov.b32 %r3, 1073741824; mul.wide.u32 %rd3, %r3, 4;"
-                               "add.s64 %rd4, %rd1, %rd3; ld.global.b32 %r4, [%rd4];"))
-                  .fault(),
-              HasSubstr("out of bounds"));
+  // Block 3 begins 3 * 805306368 bytes on, beyond 2^31; wrapped, before all memory.
+  const std::string begin = "add.s32 %r3, %r2, 3;",
+                    end = "add.s64 %rd4, %rd1, %rd3; ld.global.b32 %r5, [%rd4];";
+  const std::string wraps = begin + "mul.lo.s32 %r4, %r3, 805306368; cvt.s64.s32 %rd3, %r4;" + end;
+  EXPECT_THAT(KernelRun(kernel(wraps)).fault(), HasSubstr("out of bounds: no memory is there"));
+  EXPECT_THAT(KernelRun(kernel(begin + "mul.wide.u32 %rd3, %r3, 805306368;" + end)).fault(),
+              HasSubstr("out of bounds of input, which has 4096 bytes: from 2415919104 on"));
 }
 
 TEST(PtxFault, Misaligned) {
@@ -149,13 +151,35 @@ TEST(PtxFault, DivergentBarrier) {
 TEST(PtxFault, LaunchBeyondLimits) {
   EXPECT_THAT(KernelRun(kernel(""), 1, 1025).fault(),
               HasSubstr("cannot be launched with a block of 1025"));
-  EXPECT_THAT(KernelRun(kernel(""), 0, 32).fault(), HasSubstr("0 blocks"));
+  EXPECT_THAT(KernelRun(kernel(""), 0, 32).fault(), HasSubstr("with 0 blocks"));
+  EXPECT_THAT(KernelRun(kernel(""), 1U << 31, 32, {0}).fault(),
+              HasSubstr("with 2147483648 blocks"));
+  EXPECT_EQ(KernelRun(kernel(""), (1U << 31) - 1, 32, {0, (1U << 31) - 2}).fault(), "");
   EXPECT_THAT(KernelRun(kernel("", ".shared .align 4 .b8 m[49156];")).fault(),
               HasSubstr("49156 bytes of shared memory"));
   std::string demanding = kernel("");
   demanding.insert(demanding.find(")\n{") + 2, ".reqntid 64\n");
   EXPECT_THAT(KernelRun(demanding).fault(), HasSubstr("32 threads where the text demands 64"));
   EXPECT_EQ(KernelRun(demanding, 1, 64).fault(), "");
+}
+
+TEST(PtxFault, RegistersBeyondLimits) {
+  auto given = [](uint32_t threads, uint32_t registers, const std::string &text = kernel("")) {
+    return KernelRun(text, 1, threads, {}, registers).fault();
+  };
+  EXPECT_EQ(given(256, 255), "") << "rounded up to 256 for each of 256 threads: all there are";
+  EXPECT_THAT(given(257, 255), HasSubstr("cannot be launched with 73728 registers per block"))
+      << "the last warp has registers for 32 threads";
+  EXPECT_EQ(given(1024, 64), "");
+  EXPECT_THAT(given(1024, 65), HasSubstr("with 73728 registers per block"));
+  EXPECT_THAT(given(32, 256), HasSubstr("with 256 registers per thread"));
+  std::string limited = kernel("");
+  limited.insert(limited.find(")\n{") + 2, ".maxnreg 128\n");
+  EXPECT_EQ(given(512, 0, limited), "");
+  EXPECT_THAT(given(513, 0, limited), HasSubstr("registers per block"));
+  EXPECT_EQ(given(1024, 64, limited), "") << "which is less";
+  EXPECT_THAT(given(32, 129, limited),
+              HasSubstr("129 registers per thread where the text allows 128"));
 }
 
 TEST(PtxFault, UnknownTextIsRefused) {

@@ -52,12 +52,13 @@ inline std::string refusal(const std::string &text) {
 class KernelRun {
 public:
   explicit KernelRun(const std::string &text, uint32_t blocks = 1, uint32_t threads = 32,
-                     std::vector<uint32_t> order = {})
+                     std::vector<uint32_t> order = {}, uint32_t registers = 0)
       : module(parsed(text)) {
     input = memory.add("input", bytes, Use::Read,
                        [](uint64_t offset) { return static_cast<uint8_t>(offset); });
     output = memory.add("output", bytes, Use::ReadWrite);
-    report = Emulator(module, memory).run({"k", blocks, threads, {input, output}, order});
+    report =
+        Emulator(module, memory).run({"k", blocks, threads, {input, output}, order, registers});
   }
   /// The fault, or "".
   std::string fault() const { return report.faults.empty() ? "" : report.faults.front(); }
