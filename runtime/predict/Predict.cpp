@@ -339,24 +339,25 @@ std::vector<DataPart> PredictRun::parts() const {
   return parts;
 }
 
-/// Files of an output are called by its name; one that is read must not be among them.
+/// Files of an output are called by its name; none that is read must be among them.
 void PredictRun::requireUnread(const std::string &output) const {
   namespace fs = std::filesystem;
   std::error_code ignored;
+  constexpr std::string_view written[] = {".npy", ".png", ".tif"};
   auto refuseIfCalledSo = [&](const fs::path &file) {
     std::string stem = file.stem().string();
-    if ((stem == output || stem.starts_with(output + "-")) &&
-        fs::equivalent(file.has_parent_path() ? file.parent_path() : ".", options.directory,
-                       ignored))
+    bool isCalledSo = (stem == output || stem.starts_with(output + "-")) &&
+                      std::ranges::find(written, file.extension().string()) != std::end(written);
+    if (isCalledSo && fs::equivalent(file.has_parent_path() ? file.parent_path() : ".",
+                                     options.directory, ignored))
       throw Error(ErrorCode::BadInput, "output '" + output + "' would overwrite '" + file.string() +
                                            "', which is read: choose another -o");
   };
   for (const auto &[name, path] : options.data) {
     refuseIfCalledSo(path);
-    for (const auto &entry : fs::directory_iterator(path, ignored))
+    for (const fs::directory_entry &entry : fs::directory_iterator(path, ignored))
       refuseIfCalledSo(entry.path());
   }
-  refuseIfCalledSo(options.init);
 }
 
 void PredictRun::createDirectory() const {
