@@ -163,9 +163,10 @@ TEST_F(CudaPlanning, ReloadsPlansForTheDeviceThatIsThere) {
       cudnn::Plan again = cudnn::reload(*library, planned, text);
       EXPECT_LE(again.workspaceBytes, stored.workspaceBytes);
       EXPECT_EQ(Json::parse(again.json).at("engine"), Json::parse(text).at("engine"));
-      // The library refuses another driver than the text speaks of.
+      // cuDNN 9.19 refuses another driver than the text speaks of, 9.26 does not.
       std::string refusal = errorOf([&] { cudnn::reload(*library, there.dump(), text); });
-      EXPECT_NE(refusal.find("cannot finalize"), std::string::npos) << refusal;
+      if (library->getVersion() < 92000)
+        EXPECT_NE(refusal.find("cannot finalize"), std::string::npos) << refusal;
       cudnn::Plan elsewhere =
           cudnn::reload(*library, there.dump(), cudnn::withProperties(text, there.dump()));
       EXPECT_EQ(elsewhere.workspaceBytes, again.workspaceBytes);
