@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from precision import near_evaluator, near_evaluator_in_integers
+from precision import RoundedCase, near_evaluator, near_evaluator_in_integers
 from support import BIN, MODELS, check, has, run, skip, workspace
 
 import numpy as np
@@ -46,7 +46,7 @@ def main():
     products.unlink()
     random = np.random.default_rng(4)
     near_evaluator(random)
-    near_evaluator_in_integers(random)
+    near_evaluator_in_integers(random, RoundedCase)
     check(products.exists(), "no kernel of a whole step used tiles")
     text = directory / "vgg16.mlir"
     run("dlc", "compile", MODELS / "vgg16.dl", "--set", "size=64", "--precision=bf16", "--emit=schedule", "-o", text)
