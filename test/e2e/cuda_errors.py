@@ -125,8 +125,9 @@ def failures(case):
     case.sets = sets
     steps = 5 * sum(len(program["dispatches"]) for program in json.loads(run("dlc", "inspect", "--json", averaging)[0])["programs"]
                     if program["name"] == "train")
-    refused(f" on {UUID}: an uncorrectable ECC error was found", "train", averaging, *train[2:-2], "--val", case.data[1], "--val", case.data[3],
-            "--run", case.directory / "averages", fault=steps + 1)
+    averages = case.directory / "averages"
+    refused(f" on {UUID}: an uncorrectable ECC error was found; the last checkpoint is '{averages}/last.safetensors'$", "train", averaging,
+            *train[2:-2], "--val", case.data[1], "--val", case.data[3], "--run", averages, fault=steps + 1)
     refusals(case, artifact, [kernel["implementation"] for kernel in kernels], [kernel["kernel"] for kernel in kernels])
     one, plain = case.directory / "one.safetensors", case.directory / "plain.safetensors"
     on_gpu("dlc-run", *train, "--no-graph", "--run", case.directory / "one", "--save", one)
