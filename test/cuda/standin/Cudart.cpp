@@ -80,18 +80,23 @@ std::string givenOf(const char *variable, int device) {
   return own;
 }
 
-/// Adds a line to the file $DLC_STANDIN_COUNTS when the process ends in order. In one piece: ranks
-/// write to one file.
+/// Adds a line to a file that the environment names. In one piece: ranks write to one file.
+void addLine(const char *variable, const std::string &line) {
+  const char *path = std::getenv(variable);
+  int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+  if (file < 0)
+    return;
+  dprintf(file, "%s\n", line.c_str());
+  close(file);
+}
+
+/// When the process ends in order: $DLC_STANDIN_COUNTS of graphs, $DLC_STANDIN_WAITS of streams.
 struct CountsAtExit {
   ~CountsAtExit() {
-    const char *path = std::getenv("DLC_STANDIN_COUNTS");
-    int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-    if (file < 0)
-      return;
-    const Gpu::Counts &counts = Gpu::get().graphCounts();
-    dprintf(file, "captures %lld launches %lld\n", static_cast<long long>(counts.captures),
-            static_cast<long long>(counts.launches));
-    close(file);
+    const Gpu::Counts &counts = Gpu::get().callCounts();
+    addLine("DLC_STANDIN_COUNTS", "captures " + std::to_string(counts.captures) + " launches " +
+                                      std::to_string(counts.launches));
+    addLine("DLC_STANDIN_WAITS", "waits " + std::to_string(counts.waits));
   }
 };
 const CountsAtExit countsAtExit;

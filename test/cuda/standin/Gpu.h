@@ -132,6 +132,7 @@ public:
 
   cudart::Stream makeStream();
   cudart::Status destroy(cudart::Stream stream);
+  /// Those of the numbers $DLC_STANDIN_DROP_WAIT, separated by commas, only seem to wait.
   cudart::Status wait(cudart::Stream stream, cudart::Event event);
   cudart::Status record(cudart::Event event, cudart::Stream stream, bool isExternal);
 
@@ -139,11 +140,12 @@ public:
   cudart::Status endCapture(cudart::Stream stream, cudart::Graph &graph);
   void launch(const std::shared_ptr<const Nodes> &nodes, cudart::Stream stream);
 
-  /// Graphs captured, and how often graphs were launched. May be read at any time.
+  /// Graphs captured, how often graphs were launched, waits of streams for events. May be read at
+  /// any time.
   struct Counts {
-    std::atomic<int64_t> captures, launches;
+    std::atomic<int64_t> captures, launches, waits;
   };
-  const Counts &graphCounts() const { return counts; }
+  const Counts &callCounts() const { return counts; }
 
 private:
   Gpu();

@@ -1,16 +1,10 @@
 // What every device promises, shown without looking at its memory.
 
-#include "test/unit/artifact/TinyArtifact.h"
-#include "test/unit/device/Devices.h"
-
-#include "runtime/comm/ControlPlanes.h"
-
-#include <gtest/gtest.h>
+#include "test/unit/device/Conformance.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 
 namespace dlc::rt::test {
@@ -20,69 +14,17 @@ using artifact::ArenaKind;
 using artifact::Operation;
 using artifact::Phase;
 using artifact::Stream;
-using Floats = std::vector<float>;
 
 constexpr size_t elements = tinyElements;
 constexpr size_t bytes = elements * sizeof(float);
 
 Places everywhere(DeviceSpan memory) { return {memory, memory}; }
 
-Artifact tinyWithCode() {
-  TinyArtifact tiny;
-  std::ifstream file(DLC_TINY_KERNELS, std::ios::binary);
-  tiny.code.assign(std::istreambuf_iterator<char>(file), {});
-  return Artifact(tiny.pack(), "tiny.dlx");
-}
-
-/// One device, and what tests do with its memory.
-class Bench {
-public:
-  Bench(const DeviceKind &kind, ControlPlane &control)
-      : device(kind.make(*artifact->target(), 1, control)) {}
-
-  DeviceSpan allocate(ArenaKind kind, size_t size = bytes) { return device->allocate(kind, size); }
-  DeviceSpan variable(const Floats &values) {
-    DeviceSpan memory = allocate(ArenaKind::Variables, values.size() * sizeof(float));
-    device->upload(std::as_bytes(std::span(values)), memory);
-    return memory;
-  }
-  Floats read(DeviceSpan memory) {
-    Floats values(memory.bytes / sizeof(float));
-    device->download(memory, std::as_writable_bytes(std::span(values)));
-    return values;
-  }
-  void stageInput(DeviceSpan memory, float value) {
-    HostBlock block = device->stage(memory);
-    Floats values(memory.bytes / sizeof(float), value);
-    std::memcpy(block.bytes.data(), values.data(), memory.bytes);
-  }
-  uint32_t load(uint32_t kernel) {
-    return device->load(artifact, *artifact->kernels()->Get(kernel));
-  }
-
-  Artifact artifact = tinyWithCode();
-  std::unique_ptr<Device> device;
-};
-
 template <typename Operation>
 void add(ResolvedProgram &program, Operation operation, Stream stream = Stream::Compute,
          const StepPasses &passes = everyPass) {
   program.instructions.push_back({stream, std::move(operation), passes});
 }
-
-class DeviceTest : public testing::TestWithParam<DeviceKind> {
-protected:
-  void run(const std::function<void(Bench &, ControlPlane &)> &body, int ranks = 1) {
-    runInProcess(ranks, [&](ControlPlane &control) {
-      control.setTimeout(60);
-      Bench bench(GetParam(), control);
-      body(bench, control);
-    });
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(All, DeviceTest, testing::ValuesIn(allDevices()),
-                         [](const auto &info) { return info.param.name; });
 
 TEST_P(DeviceTest, AllocatesArenasOfEveryKind) {
   run([](Bench &bench, ControlPlane &) {
@@ -179,6 +121,22 @@ TEST_P(DeviceTest, RunsFollowEachOther) {
   });
 }
 
+TEST_P(DeviceTest, UploadsFollowRuns) {
+  run([](Bench &bench, ControlPlane &) {
+    DeviceSpan from = bench.variable(Floats(elements)), to = bench.variable(Floats(elements));
+    ResolvedProgram program;
+    add(program, ResolvedProgram::Copy{everywhere(from), everywhere(to)});
+    auto executable = bench.device->prepare(program);
+    for (float value : {1.0f, 2.0f, 3.0f, 4.0f}) {
+      executable->run({});
+      Floats next(elements, value);
+      bench.device->upload(std::as_bytes(std::span(next)), from);
+      EXPECT_EQ(bench.read(to), Floats(elements, value - 1));
+      EXPECT_EQ(bench.read(from), next);
+    }
+  });
+}
+
 /// gradient = weight * input; weight -= rate * gradient, with the rate as the only scalar and
 /// gradient's and weight's first elements as result.
 struct Training {
@@ -245,6 +203,37 @@ TEST_P(DeviceTest, RunsKernelsWithScalarsAndResults) {
     training.run(1, 0.5f);
     training.run(0, 1); // without a look at what came of the first
     EXPECT_EQ(training.result(), (std::array{2.25f, -1.5f}));
+  });
+}
+
+/// Whatever is next to what in memory, in a block, or in both.
+TEST_P(DeviceTest, ScalarsAndResultsLieAtTheirOffsets) {
+  run([](Bench &bench, ControlPlane &) {
+    DeviceSpan memory = bench.variable(Floats(4));
+    auto at = [&](size_t place, size_t offset) {
+      return ResolvedProgram::Transfer{everywhere(memory.subspan(4 * place, 4)), 4 * offset};
+    };
+    ResolvedProgram program;
+    program.resultBytes = 16;
+    add(program, ResolvedProgram::Upload{{}, {at(0, 1), at(1, 2), at(2, 0), at(3, 3)}});
+    add(program, ResolvedProgram::Download{{at(0, 2), at(1, 3), at(2, 1), at(3, 0)}});
+    auto executable = bench.device->prepare(program);
+    Floats scalars = {10, 11, 12, 13};
+    executable->run({.scalars = std::as_bytes(std::span(scalars))});
+    EXPECT_EQ(bench.read(memory), (Floats{11, 12, 10, 13}));
+    std::array<float, 4> results;
+    std::memcpy(results.data(), executable->results(0).data(), sizeof results);
+    EXPECT_EQ(results, (std::array{13.0f, 10.0f, 11.0f, 12.0f}));
+  });
+}
+
+TEST_P(DeviceTest, RunsKeepTheirScalars) {
+  run([](Bench &bench, ControlPlane &) {
+    Training training(bench);
+    bench.stageInput(training.input[0], 3);
+    for (float rate : {0.25f, 0.5f, -1.0f}) // on one slot, without a look at what came of it
+      training.run(0, rate);
+    EXPECT_EQ(training.result(), (std::array{-0.75f, -1.0f}));
   });
 }
 

@@ -1,26 +1,15 @@
-// The devices that tests run on: the CPU's, and the asynchronous one by several seeds.
+// The devices of the host that tests run on: the CPU's, and the asynchronous one by several seeds.
 #pragma once
 
-#include "runtime/core/Session.h"
 #include "runtime/cpu/CpuDevice.h"
 #include "test/asynchronous/AsynchronousDevice.h"
+#include "test/unit/device/DeviceKind.h"
 
-#include <functional>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <vector>
 
 namespace dlc::rt::test {
-
-struct DeviceKind {
-  std::string name;
-  decltype(SessionOptions::makeDevice) make;
-};
-
-inline std::ostream &operator<<(std::ostream &stream, const DeviceKind &kind) {
-  return stream << kind.name;
-}
 
 inline DeviceKind cpuDevice() {
   return {"cpu", [](const artifact::Target &target, unsigned threads, ControlPlane &control) {
