@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Whole artifacts for GPUs, where there is none: every model compiles, its kernels for every device that is known, and
 no kernel keeps registers in memory."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -29,15 +30,21 @@ def models():
 
 def compiles(home):
     """A binary for the device and the text for others, as small as the bound allows."""
-    for model in models():
-        for precision in PRECISIONS:
-            compiled(home, model, precision)
+    side_by_side(lambda model, precision: compiled(home / f"{model.stem}-{precision}.dlx", model, precision),
+                 [(model, precision) for model in models() for precision in PRECISIONS])
 
 
-def compiled(home, model, precision):
-    _, said = run("dlc", "compile", model, "--target=cuda:h200", f"--precision={precision}", "-o", home / "m.dlx")
+def side_by_side(function, calls):
+    """On two cores. The first failure is the whole one's."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(function, *call) for call in calls]:
+            done.result()
+
+
+def compiled(artifact, model, precision):
+    _, said = run("dlc", "compile", model, "--target=cuda:h200", f"--precision={precision}", "-o", artifact)
     check("warning" not in said, f"{model.stem}: {said}")
-    described = json.loads(run("dlc", "inspect", home / "m.dlx", "--json")[0])
+    described = json.loads(run("dlc", "inspect", artifact, "--json")[0])
     check(described["target"]["name"] == "cuda:h200", described["target"])
     check(described["target"]["precision"] == precision, described["target"])
     memory = described["memory"]
@@ -69,24 +76,26 @@ def assembles(home):
     """Texts are for all devices."""
     ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin")
     check(ptxas, "ptxas was not found")
-    for model in models():
-        name, precision = model.stem, "f32" if model.stem in FLOATS else "bf16"
-        text = home / f"{name}.ptx"
-        run("dlc", "compile", model, "--target=cuda:h200", f"--precision={precision}", "--emit=ptx", "-o", text)
-        for architecture in sorted(set(DEVICES.values())):
-            done = subprocess.run([ptxas, f"-arch={architecture}", "-v", "-o", home / "m.cubin", text], capture_output=True, text=True)
-            check(done.returncode == 0, f"{name}, {architecture}: {done.stderr}")
-            kept = [int(count) for count in re.findall(r"(\d+) bytes (?:stack frame|spill stores)", done.stderr)]
-            check(kept and not any(kept), f"{name}, {architecture}: kernels keep registers in memory")
+    side_by_side(lambda model: assembled(home / f"{model.stem}.ptx", model, ptxas), [(model,) for model in models()])
+
+
+def assembled(text, model, ptxas):
+    precision = "f32" if model.stem in FLOATS else "bf16"
+    run("dlc", "compile", model, "--target=cuda:h200", f"--precision={precision}", "--emit=ptx", "-o", text)
+    for architecture in sorted(set(DEVICES.values())):
+        done = subprocess.run([ptxas, f"-arch={architecture}", "-v", "-o", text.with_suffix(".cubin"), text], capture_output=True, text=True)
+        check(done.returncode == 0, f"{model.stem}, {architecture}: {done.stderr}")
+        kept = [int(count) for count in re.findall(r"(\d+) bytes (?:stack frame|spill stores)", done.stderr)]
+        check(kept and not any(kept), f"{model.stem}, {architecture}: kernels keep registers in memory")
 
 
 def devices(home):
     """A binary for whatever device is known, and plans in all precisions."""
     for device in DEVICES:
         run("dlc", "compile", MODELS / "mnist_cnn.dl", f"--target=cuda:{device}", "-o", home / "m.dlx")
-        for precision in (*PRECISIONS, "f32"):
-            run("dlc", "compile", MODELS / "resnet50.dl", f"--target=cuda:{device}", f"--precision={precision}", "--emit=schedule",
-                "-o", home / "m.mlir")
+    side_by_side(lambda device, precision: run("dlc", "compile", MODELS / "resnet50.dl", f"--target=cuda:{device}", f"--precision={precision}",
+                                               "--emit=schedule", "-o", home / f"{device}-{precision}.mlir"),
+                 [(device, precision) for device in DEVICES for precision in (*PRECISIONS, "f32")])
 
 
 def without_assembler(home):
