@@ -296,7 +296,7 @@ def check_full_output(directory, data):
     for command in (["dlc-run", "eval", directory / "mnist.dlx", *data, "--init", weights, "--json"], ["dlc", "inspect", directory / "mnist.dlx"],
                     ["dlc", "help", "conv"]):
         with open("/dev/full", "w") as full:
-            done = subprocess.run(list(map(str, command)), stdout=full, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([BIN / command[0], *map(str, command[1:])], stdout=full, stderr=subprocess.PIPE, text=True)
         check(done.returncode == 1 and "cannot write to the standard output" in done.stderr, f"{command}: {done.returncode} {done.stderr}")
 
 
