@@ -25,7 +25,7 @@ train { optimizer = sgd(lr = 0.05) }
 STEPS, BUCKETS = 3, 4
 # Orders of the streams that are tried until one shows that a wait is missing. One in eight shows the rarest: computation
 # has to run ahead of a sum, and its other waits for sums may bring that one about in time.
-SEEDS = 48
+SEEDS = 96
 
 # The waits of a step, in the order of their calls: for the inputs, by which all begins; of the other streams for the
 # step's begin; of the program, for the inputs, for each bucket's gradients and for its sum; for the other streams' ends.
