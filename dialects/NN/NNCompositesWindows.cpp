@@ -119,9 +119,9 @@ static Value sumWindows(OpChain &ops, Value x, size_t dim, const LineWindows &wi
 /// What is at the first `places` of each `stride` elements of a dimension, else zeros.
 static Value aheadInSteps(OpChain &ops, Value x, size_t dim, int64_t places, int64_t stride) {
   SmallVector<bool> ahead;
-  for (int64_t i = 0; i < Line(x, dim).extent(); ++i)
+  for (int64_t i = 0, extent = Line(x, dim).extent(); i < extent; ++i)
     ahead.push_back(i % stride < places);
-  auto line = RankedTensorType::get({Line(x, dim).extent()}, ops.builder.getI1Type());
+  auto line = RankedTensorType::get({static_cast<int64_t>(ahead.size())}, ops.builder.getI1Type());
   Value table = ConstantOp::create(ops.builder, ops.loc, line, DenseElementsAttr::get(line, ahead));
   auto type = tensorType(x).clone(ops.builder.getI1Type());
   Value isAhead =

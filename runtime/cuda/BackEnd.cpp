@@ -33,7 +33,7 @@ std::string calibrateGpu(const std::function<void(const std::string &)> &) {
 BackEnd::Finding describeGpu() try {
   CudaContext gpu(0);
   std::string properties = gpu.convolutions().properties;
-  gpu.products();
+  gpu.products(); // for its version
   double bytes = nlohmann::json::parse(properties).at("totalGlobalMem").get<double>();
   char memory[32];
   std::snprintf(memory, sizeof memory, ", %.1f GiB", bytes / (1 << 30));

@@ -110,6 +110,17 @@ void Source::openClasses(const SourceUse &use) {
   addPart(std::move(header), std::move(data), numbers);
 }
 
+static std::vector<ArrayHeader> inOrderOfSlices(std::vector<ArrayHeader> planes,
+                                                const std::vector<std::string> &names) {
+  std::vector<size_t> order(planes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [&](size_t i, size_t j) { return comesBefore(names[i], names[j]); });
+  std::vector<ArrayHeader> slices;
+  for (size_t i : order)
+    slices.push_back(std::move(planes[i]));
+  return slices;
+}
+
 /// A sample each; but planes of one size are one sample where the axes count no samples.
 void Source::openImages(const SourceUse &use) {
   std::vector<ArrayHeader> headers;
@@ -129,15 +140,8 @@ void Source::openImages(const SourceUse &use) {
   });
   stack.shape[0] = static_cast<int64_t>(headers.size());
   if (arePlanes && !axesOf(stack, use).first.starts_with('N')) {
-    std::vector<size_t> order(headers.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::sort(order, [&](size_t i, size_t j) { return comesBefore(images[i], images[j]); });
-    std::vector<ArrayHeader> slices;
-    for (size_t i : order)
-      slices.push_back(std::move(headers[i]));
-    headers = std::move(slices);
     stack.path = from;
-    addPart(stack, stacked(stack, headers), use);
+    addPart(stack, stacked(stack, inOrderOfSlices(std::move(headers), images)), use);
     return;
   }
   for (ArrayHeader &header : headers)

@@ -32,6 +32,13 @@ def checks(case):
     for gpus, expect in (0, 1), (1, 0):
         found, _ = run(home / "bin" / "dlc-run", "--check", expect=expect, env=environment(gpus=gpus))
         check("cpu          not available" in found and "cuda         cuDNN 9.19.0; " in found, found)
+    check("; GPU 0 of 1: " in found, found)
+    device = home / "device.json"
+    run(home / "bin" / "dlc-run", "--check", "--device-json", device, env=environment(gpus=1))
+    check(json.loads(device.read_text())["deviceVer"] == 900, device.read_text())
+    device.unlink()
+    _, said = run(home / "bin" / "dlc-run", "--check", "--device-json", device, expect=1, env=environment(gpus=0))
+    check("no GPU to describe in" in said and not device.exists(), said)
     # Ranks train, and open no library of oneDNN, LLVM or MPI. The loader tells what is opened.
     run(home / "bin" / "dlc-run", "train", case.compiled_as_text("--math=strict"), "-np", 2, *case.data, "--epochs", 1, "--steps", 2,
         "--run", home / "run", env={**environment(), "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(home / "opened")})

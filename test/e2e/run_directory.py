@@ -277,6 +277,28 @@ def check_outputs(directory, data):
           "data.validation=0.999", "--set", "batch=24", *data, "--steps", 2, "--run", directory / "none", "--threads", 1)
 
 
+def check_fields(directory):
+    """What records have beside losses and metrics is no metric's name."""
+    records = [json.loads(line) for line in (directory / "run" / "log.jsonl").read_text().splitlines()]
+    fields = {key for record in records for key in record} - {"loss", "accuracy"}
+    check({"event", "lr", "step_ms", "seconds", "val_loss", "val_accuracy"} <= fields, f"fields of records: {fields}")
+    for field in sorted(fields):
+        model = directory / "named.dl"
+        model.write_text((MODELS / "mnist_cnn.dl").read_text().replace("metric accuracy =", f"metric {field} ="))
+        _, err = run("dlc", "compile", model, "--emit=nn", "-o", directory / "named.mlir", expect=1)
+        check("something else in a run's log" in err, f"{field}: {err}")
+
+
+def check_best(directory, data):
+    """Where other samples are held back, or other steps make them, the best epoch of before is none."""
+    train = ["dlc-run", "train", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads", 1]
+    for fact, changed in ("seed", ["--set", "data.validation=0.25", "--seed", 5]), ("data_block", ["--set", "data.validation=0.5"]):
+        kept = directory / f"judged-{fact}"
+        run(*train, *data, "--set", "data.validation=0.25", "--epochs", 1, "--run", kept)
+        out, _ = run(*train, *changed, "--resume", "--run", kept, "--epochs", 2, "--override", fact)
+        check("epochs are judged by another figure from now on: the best one so far, 1, counts no more" in out, f"{fact}: {out}")
+
+
 def check_cache(directory, data):
     """A compiled model that a crash has damaged is made again."""
     train = ["dlc-run", "train", MODELS / "mnist_cnn.dl", "--set", "batch=24", "--threads", 1, *data, "--steps", 1, "--run"]
@@ -345,6 +367,8 @@ def main():
     check_elsewhere(directory, data)
     check_names(directory, data)
     check_outputs(directory, data)
+    check_fields(directory)
+    check_best(directory, data)
     check_cache(directory, data)
     check_full_output(directory, data)
     check_predictions(directory, data)

@@ -9,12 +9,12 @@
 #include "tools/dlc/Compile.h"
 #include "tools/dlc/InspectArtifact.h"
 
+#include "llvm/Support/raw_ostream.h"
 #include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <fstream>
 #include <iostream>
-#include <llvm/Support/raw_ostream.h>
 
 using namespace dlc;
 

@@ -120,6 +120,15 @@ Dataset openAs(const std::string &path, const std::vector<int64_t> &shape,
   return Dataset(pipeline, {{"x", artifact::DType::F32, shape, {}, true}}, {"x"}, {{"x", path}});
 }
 
+/// As volumes, of files that need not be samples.
+Dataset openSlices(const std::string &path, const std::vector<int64_t> &shape) {
+  artifact::DataPipelineT pipeline;
+  pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
+  pipeline.sources[0]->name = "x";
+  pipeline.sources[0]->axes = "ZYX";
+  return openAs(path, shape, pipeline);
+}
+
 TEST(Images, ReadsDirectoriesInTheOrderOfStems) {
   TemporaryDirectory directory;
   std::vector<uint8_t> pixels = {0, 0};
@@ -311,12 +320,7 @@ TEST(Images, DirectoriesOfStacksHoldAVolumeAFile) {
   TemporaryDirectory directory;
   for (const char *name : {"v.tif", "w.tif"})
     writeTiff(directory / name, 3, 2, 4, 1);
-  artifact::DataPipelineT pipeline;
-  pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
-  pipeline.sources[0]->name = "x";
-  pipeline.sources[0]->axes = "ZYX";
-  Dataset dataset(pipeline, {{"x", artifact::DType::F32, {1, 1, 3, 2, 4}, {}, true}}, {"x"},
-                  {{"x", directory.path.string()}});
+  Dataset dataset = openSlices(directory.path.string(), {1, 1, 3, 2, 4});
   EXPECT_EQ(dataset.samples(), 2);
   EXPECT_EQ(dataset.sampleNames(), (std::vector<std::string>{"v", "w"}));
   EXPECT_EQ(dataset.sample(1, {})[0].shape, (std::vector<int64_t>{1, 3, 2, 4}));
@@ -326,12 +330,7 @@ TEST(Images, SlicesFollowEachOtherByTheirNumbers) {
   TemporaryDirectory directory;
   for (uint8_t slice = 0; slice < 12; ++slice)
     writePng(directory / ("z" + std::to_string(slice) + ".png"), 1, 1, std::vector<uint8_t>{slice});
-  artifact::DataPipelineT pipeline;
-  pipeline.sources.push_back(std::make_unique<artifact::DataSourceT>());
-  pipeline.sources[0]->name = "x";
-  pipeline.sources[0]->axes = "ZYX";
-  Dataset dataset(pipeline, {{"x", artifact::DType::F32, {1, 1, 12, 1, 1}, {}, true}}, {"x"},
-                  {{"x", directory.path.string()}});
+  Dataset dataset = openSlices(directory.path.string(), {1, 1, 12, 1, 1});
   ASSERT_EQ(dataset.samples(), 1);
   std::vector<float> values = dataset.sample(0, {})[0].values;
   EXPECT_TRUE(std::ranges::is_sorted(values));

@@ -143,15 +143,21 @@ private:
   ptx::Memory memory;
   std::vector<uint64_t> addresses;
 };
+
+/// The model's kernels, and how they are launched.
+void emit(nn::ModelOp model, llvm::StringMap<Launch> &launches, ptx::Module &code) {
+  FailureOr<std::string> text = emitGpuClusters(model, launches);
+  ASSERT_TRUE(succeeded(text));
+  std::string reason;
+  code = ptx::parse(*text, reason);
+  ASSERT_EQ(reason, "");
+}
 } // namespace
 
 TEST_P(GpuLaunch, TouchesWhatIsThereInWholeSectors) {
   llvm::StringMap<Launch> launches;
-  FailureOr<std::string> text = emitGpuClusters(model(), launches);
-  ASSERT_TRUE(succeeded(text));
-  std::string reason;
-  ptx::Module code = ptx::parse(*text, reason);
-  ASSERT_EQ(reason, "");
+  ptx::Module code;
+  ASSERT_NO_FATAL_FAILURE(emit(model(), launches, code));
   std::mt19937 random(1);
   Traffic traffic;
   for (auto cluster : model().getOps<exec::ClusterOp>())
@@ -188,11 +194,8 @@ TEST(GpuOffsets, LeaveThirtyTwoBits) {
   ASSERT_TRUE(succeeded(plan));
   plan->writeTo(cluster);
   llvm::StringMap<Launch> launches;
-  FailureOr<std::string> text = emitGpuClusters(model, launches);
-  ASSERT_TRUE(succeeded(text));
-  std::string reason;
-  ptx::Module code = ptx::parse(*text, reason);
-  ASSERT_EQ(reason, "");
+  ptx::Module code;
+  ASSERT_NO_FATAL_FAILURE(emit(model, launches, code));
   std::mt19937 random(1);
   Traffic traffic;
   Launches run(cluster, code, random);
