@@ -5,8 +5,8 @@
 
 namespace dlc::rt {
 
-/// A part of the dimension that is summed over: where a and b begin, in elements behind what the
-/// parts have in common.
+/// A part of the dimension that is summed over: where a and b begin, in rows of what they are of in
+/// memory, behind what the parts have in common.
 struct ProductPart {
   int64_t a, b, steps;
 };

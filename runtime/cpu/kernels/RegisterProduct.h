@@ -38,7 +38,8 @@ void multiply(const float *a, const float *b, float *c, std::span<const ProductP
       sums[row][v] = adds ? Unit::load(c + row * strides.cRow + v * Unit::lanes) : Unit::zero();
   const int64_t aRow = AdjacentRows ? 1 : strides.aRow, aStep = AdjacentRows ? strides.aStep : 1;
   for (const ProductPart &part : parts) {
-    const float *ofA = a + part.a, *ofB = b + part.b;
+    const float *ofA = a + part.a * (AdjacentRows ? aStep : aRow);
+    const float *ofB = b + part.b * strides.bStep;
     for (int64_t step = 0; step < part.steps; ++step, ofA += aStep, ofB += strides.bStep) {
       Vector lanes[Vectors];
 #pragma clang loop unroll(full)

@@ -13,6 +13,7 @@
 #include "runtime/cpu/kernels/VectorUnits.h"
 
 #include <cstddef>
+#include <utility>
 
 namespace dlc::rt::tiles {
 
@@ -128,6 +129,40 @@ DLC_INLINE inline void transformTile(const Load &load, const Store &store) {
     for (size_t column = 0; column < to; ++column)
       store(row, column, y[column]);
   }
+}
+
+/// Lanes whose number has the bit `Step`, of `a` with those that do not have it, of `b`.
+template <typename Unit, size_t Step, size_t... Lane>
+DLC_INLINE inline void exchangeLanes(typename Unit::Vector &a, typename Unit::Vector &b,
+                                     std::index_sequence<Lane...>) {
+  constexpr size_t lanes = sizeof...(Lane);
+  auto first = __builtin_shufflevector(a, b, (Lane & Step ? lanes + (Lane ^ Step) : Lane)...);
+  b = __builtin_shufflevector(a, b, (Lane & Step ? lanes + Lane : Lane ^ Step)...);
+  a = first;
+}
+
+template <typename Unit, size_t Step>
+DLC_INLINE inline void transposeBits(typename Unit::Vector (&rows)[Unit::lanes]) {
+#pragma clang loop unroll(full)
+  for (size_t row = 0; row < Unit::lanes; ++row)
+    if ((row & Step) == 0)
+      exchangeLanes<Unit, Step>(rows[row], rows[row + Step],
+                                std::make_index_sequence<Unit::lanes>());
+  if constexpr (Step > 1)
+    transposeBits<Unit, Step / 2>(rows);
+}
+
+/// A matrix of vectors, as many as a vector has lanes.
+template <typename Unit> DLC_INLINE inline void transpose(float *matrix) {
+  constexpr auto lanes = static_cast<size_t>(Unit::lanes);
+  typename Unit::Vector rows[lanes];
+#pragma clang loop unroll(full)
+  for (size_t row = 0; row < lanes; ++row)
+    rows[row] = Unit::load(matrix + row * lanes);
+  transposeBits<Unit, lanes / 2>(rows);
+#pragma clang loop unroll(full)
+  for (size_t row = 0; row < lanes; ++row)
+    Unit::store(matrix + row * lanes, rows[row]);
 }
 
 } // namespace dlc::rt::tiles

@@ -34,13 +34,6 @@ struct Avx512 {
     __m256i narrow = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(narrow), 16));
   }
-  /// Elements that are as many apart as a vector has.
-  DLC_AVX512 Vector loadColumn(const float *from) {
-    __m512i everyRow =
-        _mm512_mullo_epi32(_mm512_set1_epi32(lanes),
-                           _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
-    return _mm512_i32gather_ps(everyRow, from, sizeof(float));
-  }
   DLC_AVX512 void store(float *to, Vector value) { _mm512_storeu_ps(to, value); }
   /// To the nearest, of two to the even one. What is no number here has no bits that are cut off.
   DLC_AVX512 void store(uint16_t *to, Vector value) {
@@ -70,11 +63,6 @@ struct Avx2 {
   DLC_AVX2 Vector zero() { return _mm256_setzero_ps(); }
   DLC_AVX2 Vector splat(float value) { return _mm256_set1_ps(value); }
   DLC_AVX2 Vector load(const float *from) { return _mm256_loadu_ps(from); }
-  DLC_AVX2 Vector loadColumn(const float *from) {
-    __m256i everyRow =
-        _mm256_mullo_epi32(_mm256_set1_epi32(lanes), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
-    return _mm256_i32gather_ps(from, everyRow, sizeof(float));
-  }
   DLC_AVX2 void store(float *to, Vector value) { _mm256_storeu_ps(to, value); }
   DLC_AVX2 Vector scaled(float factor, Vector x) { return _mm256_set1_ps(factor) * x; }
   DLC_AVX2 Vector addScaled(Vector sum, float factor, Vector x) {

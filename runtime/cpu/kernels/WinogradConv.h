@@ -12,8 +12,9 @@
 // channel, whose product with the weight's matrix of that point is transformed back. Where there
 // are strips enough each is one thread's, so that no thread waits for what another has in its
 // cache; else the team shares each. Of a weight larger than all that is multiplied with it but a
-// bundle of the result's channels is in memory at a time. The order of all sums is fixed by the
-// request, whatever the team.
+// bundle of the result's channels is in memory at a time, and where some groups of tiles are all
+// that is multiplied, each thread transforms what it needs and keeps it, and its sums, in its own
+// cache. The order of all sums is fixed by the request, whatever the team.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"

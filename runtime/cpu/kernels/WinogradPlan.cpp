@@ -1,6 +1,5 @@
 #include "runtime/cpu/kernels/WinogradPlan.h"
 
-#include "runtime/cpu/kernels/TileTransforms.h"
 #include "runtime/cpu/kernels/WinogradRequest.h"
 
 #include <algorithm>
@@ -11,13 +10,16 @@ namespace {
 
 using namespace winograd;
 
-constexpr auto pointCount = static_cast<int64_t>(tiles::points);
-constexpr auto tileSide = static_cast<int64_t>(tiles::side);
-/// Of the matrices of a strip that the team shares, unless the weight's are larger: then it would
-/// be read too often. Of a bundle's weights, and most of the sums that each share has.
+/// Of the matrices of a strip that the team shares, unless the weight's are larger: then too much
+/// would be read again for each strip. Most of the sums that each share has.
 constexpr int64_t sharedElements = 1 << 20;
 /// Of the matrices of a filter gradient's strip that is a thread's own.
-constexpr int64_t ownElements = 1 << 19;
+constexpr int64_t ownStripElements = 1 << 19;
+/// Of a chunk, at most: at a point a panel's weights stay in the first-level cache, at all points
+/// in the second-level cache beside the sums.
+constexpr int64_t chunkChannels = 48;
+/// Of a run, at most: their sums stay in the second-level cache.
+constexpr int64_t mostRunGroups = 3;
 
 } // namespace
 
@@ -40,7 +42,8 @@ WinogradPlan::Images WinogradPlan::Images::of(const OperandType &operand, int64_
                 .rowStep = step(rank - 2, 1),
                 .columnStep = step(rank - 1, 1),
                 .blockStep = step(1, block),
-                .block = block};
+                .block = block,
+                .chunks = {}};
   return images;
 }
 
@@ -71,15 +74,29 @@ void WinogradPlan::cut(int64_t threads) {
   imageTileRows = ceilDiv(result.rows, tileSide);
   tileRows = imageTileRows * stacked;
   tileColumns = ceilDiv(result.columns, tileSide);
-  int64_t count = ceilDiv(result.blocks, mostVectors);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t first = result.blocks * i / count;
-    panels.push_back({first, result.blocks * (i + 1) / count - first});
+  panels = inChunksOf(mostVectors, result.blocks);
+  source.chunks = inChunksOf(source.blocks, source.blocks);
+  result.chunks = inChunksOf(result.blocks, result.blocks);
+  if (planOwnStrips(threads)) {
+    weightBlocks = result.blocks;
+    bundles = {{0, static_cast<int64_t>(panels.size()), 0, result.blocks}};
+  } else {
+    planSharedStrips(threads);
   }
-  if (!planOwnStrips(threads))
-    planSharedStrips();
-  planBundles(threads);
+  source.slots = stepSlices + windowDepth - 1;
+  result.slots = stepSlices;
   planParts();
+}
+
+/// So many blocks of channels, in as even parts as there are with at most so many.
+std::vector<WinogradPlan::Channels> WinogradPlan::inChunksOf(int64_t most, int64_t blocks) {
+  std::vector<Channels> chunks;
+  int64_t count = ceilDiv(blocks, most);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t first = blocks * i / count;
+    chunks.push_back({first, blocks * (i + 1) / count - first, i});
+  }
+  return chunks;
 }
 
 /// False where that would keep threads waiting or take too much memory.
@@ -90,7 +107,7 @@ bool WinogradPlan::planOwnStrips(int64_t threads) {
       return false;
     shares = threads * (threads > 4 ? 1 : 2);
     int64_t ofTile = pointCount * (windowDepth * source.channels() + result.channels());
-    int64_t tiles = std::max(ownElements / ofTile / groupTiles, int64_t{1}) * groupTiles;
+    int64_t tiles = std::max(ownStripElements / ofTile / groupTiles, int64_t{1}) * groupTiles;
     int64_t number = ceilDiv(tilesOfSlice(), tiles);
     int64_t even = std::lcm(volumes, shares); // of all strips: each share has as many
     number = ceilDiv(number * volumes, even) * even / volumes;
@@ -113,7 +130,7 @@ bool WinogradPlan::planOwnStrips(int64_t threads) {
   return true;
 }
 
-void WinogradPlan::planSharedStrips() {
+void WinogradPlan::planSharedStrips(int64_t threads) {
   shares = 1;
   int64_t ofTile = pointCount * (source.channels() + (isOfFilter() ? result.channels() : 0));
   int64_t budget =
@@ -122,6 +139,43 @@ void WinogradPlan::planSharedStrips() {
   stepSlices = std::clamp<int64_t>(budget / (ofTile * tiles) - windowDepth + 1, 1, result.depth);
   stepSlices = ceilDiv(result.depth, ceilDiv(result.depth, stepSlices));
   cutStrips(ceilDiv(tilesOfSlice(), tiles), result.depth);
+  teamPlaces = threads;
+  // A few groups alone do not need weights or sums that go through memory.
+  int64_t groups = stepSlices * ceilDiv(stripTiles, groupTiles);
+  bool isOneStep = strips.size() == 1 && stepSlices == result.depth;
+  bool isAlone = isOneStep && groups <= 2 * mostRunGroups;
+  source.chunks = inChunksOf((isAlone ? 1 : 2) * chunkChannels / block, source.blocks);
+  if (isOfFilter()) {
+    result.chunks = panels;
+    if (!isAlone)
+      planBundles(windowDepth * pointCount, threads);
+    return;
+  }
+  // A team has some tasks for each thread.
+  auto count = static_cast<int64_t>(panels.size());
+  int64_t runs = std::max(ceilDiv(groups, mostRunGroups), ceilDiv(4 * threads, count));
+  runGroups = ceilDiv(groups, std::min(runs, groups));
+  if (!isAlone)
+    planBundles(ceilDiv(groups, runGroups), threads);
+}
+
+/// Bundles of so many panels that a team has enough to share. More than one strip or step would
+/// transform the weights of each bundle again.
+void WinogradPlan::planBundles(int64_t tasksOfPanel, int64_t threads) {
+  auto count = static_cast<int64_t>(panels.size()), atOnce = count;
+  if (strips.size() == 1 && stepSlices == result.depth) {
+    int64_t ofPanel = windowDepth * pointCount * source.channels() * mostVectors * block;
+    atOnce = std::max(ceilDiv(sharedElements, ofPanel), ceilDiv(4 * threads, tasksOfPanel));
+  }
+  int64_t number = ceilDiv(count, std::min(atOnce, count));
+  for (int64_t i = 0; i < number; ++i) {
+    int64_t first = count * i / number, last = count * (i + 1) / number - 1;
+    int64_t firstBlock = panels[static_cast<size_t>(first)].firstBlock;
+    const Channels &end = panels[static_cast<size_t>(last)];
+    bundles.push_back(
+        {first, last + 1 - first, firstBlock, end.firstBlock + end.blocks - firstBlock});
+    weightBlocks = std::max(weightBlocks, bundles.back().blocks);
+  }
 }
 
 void WinogradPlan::cutStrips(int64_t stripsOfSlice, int64_t stripSlices) {
@@ -138,46 +192,37 @@ void WinogradPlan::cutStrips(int64_t stripsOfSlice, int64_t stripSlices) {
       }
 }
 
-/// Bundles of so many panels that a team has enough to share. More than one strip would transform
-/// the weights of each bundle again.
-void WinogradPlan::planBundles(int64_t threads) {
-  auto count = static_cast<int64_t>(panels.size()), atOnce = count;
-  if (places == 0 && strips.size() == 1 && stepSlices == result.depth) {
-    int64_t ofPanel = windowDepth * pointCount * source.channels() * mostVectors * block;
-    int64_t tasks = isOfFilter() ? windowDepth * pointCount : stepSlices * groupsOf(strips[0]);
-    atOnce = std::max(ceilDiv(sharedElements, ofPanel), ceilDiv(4 * threads, tasks));
-  }
-  int64_t number = ceilDiv(count, std::min(atOnce, count));
-  for (int64_t i = 0; i < number; ++i) {
-    int64_t first = count * i / number, last = count * (i + 1) / number - 1;
-    int64_t firstBlock = panels[static_cast<size_t>(first)].firstBlock;
-    const Panel &end = panels[static_cast<size_t>(last)];
-    bundles.push_back(
-        {first, last + 1 - first, firstBlock, end.firstBlock + end.vectors - firstBlock});
-    bundleBlocks = std::max(bundleBlocks, bundles.back().blocks);
-  }
+int64_t WinogradPlan::weightRows() const {
+  return source.channels() + static_cast<int64_t>(source.chunks.size());
 }
 
-int64_t WinogradPlan::groupsOf(const Strip &strip) const {
-  return ceilDiv(strip.tiles, groupTiles);
-}
-
-int64_t WinogradPlan::sliceElements(const Images &images) const {
-  return ceilDiv(stripTiles, groupTiles) * groupTiles * pointCount * images.channels();
-}
-
-/// Of a bundle's weights, for one plane of the window.
-int64_t WinogradPlan::planeElements() const {
-  return pointCount * source.channels() * bundleBlocks * block;
+/// Of the weight's matrices that are in memory together, or of the sums that a share has.
+int64_t WinogradPlan::weightElements() const {
+  return windowDepth * pointCount * weightRows() * weightBlocks * block;
 }
 
 int64_t WinogradPlan::stripElements() const {
-  return slots() * sliceElements(source) + (isOfFilter() ? stepSlices * sliceElements(result) : 0);
+  return rowsOfSlice() *
+         (source.slots * source.channels() + (isOfFilter() ? result.slots * result.channels() : 0));
+}
+
+/// What a thread has of a strip that the team shares: of a chunk and a panel a filter gradient's
+/// sums, else the weights, unless they are in memory, and of a panel a run's sums.
+int64_t WinogradPlan::ownElements() const {
+  if (places > 0)
+    return 0;
+  auto most = [](const std::vector<Channels> &all) {
+    return std::ranges::max(all, {}, &Channels::blocks).blocks;
+  };
+  int64_t rows = isOfFilter() ? 0 : runGroups * groupRows;
+  if (bundles.empty())
+    rows += paddedRows(most(source.chunks) * block);
+  return pointCount * rows * most(panels) * block;
 }
 
 uint64_t WinogradPlan::workspaceBytes() const {
-  int64_t elements =
-      shares * windowDepth * planeElements() + std::max<int64_t>(places, 1) * stripElements();
+  int64_t elements = shares * weightElements() + std::max<int64_t>(places, 1) * stripElements() +
+                     teamPlaces * ownElements();
   return static_cast<uint64_t>(elements) * sizeof(float);
 }
 
@@ -191,11 +236,13 @@ uint64_t WinogradPlan::flops() const {
 }
 
 WinogradPlan::Matrices WinogradPlan::matricesOf(float *workspace, int64_t share,
-                                                int64_t place) const {
+                                                int64_t thread) const {
+  float *ofStrips = workspace + shares * weightElements();
   Matrices matrices;
-  matrices.weight = workspace + share * windowDepth * planeElements();
-  matrices.source = workspace + shares * windowDepth * planeElements() + place * stripElements();
-  matrices.result = matrices.source + slots() * sliceElements(source);
+  matrices.weight = workspace + share * weightElements();
+  matrices.source = ofStrips + (places > 0 ? thread : 0) * stripElements();
+  matrices.result = matrices.source + source.slots * source.channels() * rowsOfSlice();
+  matrices.own = ofStrips + std::max<int64_t>(places, 1) * stripElements() + thread * ownElements();
   return matrices;
 }
 
@@ -205,7 +252,7 @@ WinogradPlan::Parts WinogradPlan::partsOfSlice(int64_t slice) const {
   for (int64_t plane = 0; plane < windowDepth; ++plane)
     if (int64_t from = slice - paddingDepth + plane; from >= 0 && from < source.depth)
       found.push_back(
-          {slotOf(from) * sliceElements(source), plane * planeElements(), source.channels()});
+          {slotOf(from) * rowsOfSlice(), plane * pointCount * weightRows(), source.channels()});
   return found;
 }
 
@@ -218,8 +265,8 @@ WinogradPlan::Parts WinogradPlan::partsOfPlane(const Strip &strip, const Step &s
     if (from < 0 || from >= source.depth)
       continue;
     for (int64_t tile = 0; tile < strip.tiles; tile += groupTiles)
-      found.push_back({slotOf(from) * sliceElements(source) + tile * pointCount * source.channels(),
-                       i * sliceElements(result) + tile * pointCount * result.channels(),
+      found.push_back({slotOf(from) * rowsOfSlice() + tile / groupTiles * groupRows * pointCount,
+                       i * rowsOfSlice() + tile / groupTiles * groupRows * pointCount,
                        std::min(groupTiles, strip.tiles - tile)});
   }
   return found;

@@ -89,6 +89,51 @@ protected:
                    test::convGradFilter(x, dy, w.shape, shape));
   }
 
+  /// On teams of 1 to 3 that the request is for; false if the code is another processor's.
+  bool expectEqualBits(const char *implementation, KernelOp op, const Volumes &volumes) {
+    test::ConvShape shape{1, volumes.padding, 1, 1};
+    Tensor x = Tensor::random(volumes.x, 1), w = Tensor::random(volumes.w, 2);
+    Tensor y = Tensor::random(test::conv(x, w, shape).shape, 3);
+    std::vector<Tensor> tensors =
+        op == KernelOp::Conv ? std::vector{x, w, test::conv(x, w, shape)}
+        : op == KernelOp::ConvGradData
+            ? std::vector{y, w, test::convGradData(y, w, x.shape, shape)}
+            : std::vector{x, y, test::convGradFilter(x, y, w.shape, shape)};
+    KernelRequest request = requestOf(op, volumes, tensors);
+    request.threads = 3;
+    auto layouts = WinogradConv::layouts(implementation, request, LayoutFamily::ChannelsLast);
+    if (!layouts)
+      return false;
+    std::vector<std::vector<float>> memory;
+    for (size_t i = 0; i < 3; ++i) {
+      request.operands[i].layout = (*layouts)[i];
+      PhysicalType type(DType::F32, request.operands[i].shape, (*layouts)[i]);
+      memory.emplace_back(type.bytes() / sizeof(float) + 16);
+      writeTensor(type, tensors[i].values,
+                  std::as_writable_bytes(std::span(memory[i])).first(type.bytes()));
+    }
+    std::vector<float> expected = memory[2];
+    WinogradConv conv = *WinogradConv::of(implementation, request);
+    CpuMemory workspace(conv.workspaceBytes());
+    auto resultOn = [&](unsigned team) {
+      setTeamSize(team);
+      std::fill(memory[2].begin(), memory[2].end() - 16, -1.0F);
+      std::vector<void *> buffers{memory[0].data(), memory[1].data(), memory[2].data(),
+                                  workspace.bytes().data()};
+      conv.run(buffers);
+      setTeamSize(test::teamThreads);
+      return memory[2];
+    };
+    std::vector<float> one = resultOn(1);
+    EXPECT_EQ(one, resultOn(3));
+    EXPECT_EQ(one, resultOn(2));
+    Tensor got({static_cast<int64_t>(one.size())}), wanted(got.shape);
+    got.values = one;
+    wanted.values = expected;
+    EXPECT_LT(test::relativeError(got, wanted), 1e-5);
+    return true;
+  }
+
   double tolerance = 1e-5;
 };
 
@@ -108,12 +153,13 @@ TEST_F(WinogradConvolution, AgreesWithPlainLoops) {
   }
 }
 
-// Strips of one thread and of the team, more tiles than a whole number of groups, and results of
-// several bundles.
+// Strips of one thread and of the team, of a few groups of tiles and of more, and results of
+// several panels and bundles; more tiles than a whole number of groups.
 TEST_F(WinogradConvolution, AgreesWithPlainLoopsOnImages) {
   const Volumes cases[] = {
       {{3, 16, 41, 39}, {32, 16, 3, 3}, 1},  {{2, 48, 65, 30}, {80, 48, 3, 3}, 1},
       {{5, 32, 7, 7}, {112, 32, 3, 3}, 1},   {{2, 16, 9, 12}, {16, 16, 3, 3}, 0},
+      {{1, 256, 9, 37}, {80, 256, 3, 3}, 1}, {{1, 128, 4, 581}, {272, 128, 3, 3}, 1},
       {{1, 512, 6, 7}, {640, 512, 3, 3}, 1}, {{2, 16, 5, 3}, {16, 16, 3, 3}, 2},
   };
   unsigned seed = 100;
@@ -157,56 +203,20 @@ TEST_F(WinogradConvolution, RefusesTeamsThatItWasNotPlannedFor) {
 }
 
 // The same plan on one thread and on three; by all code that the processor has the instructions
-// for.
+// for: strips of one thread, shared ones of a few groups of tiles and of more, in bundles.
 TEST_F(WinogradConvolution, HasEqualBitsOnAnyTeam) {
+  const Volumes cases[] = {{{2, 32, 40, 40}, {48, 32, 3, 3}, 1},
+                           {{1, 96, 9, 37}, {144, 96, 3, 3}, 1},
+                           {{1, 128, 1, 619}, {336, 128, 3, 3}, 1}};
   int found = 0;
   for (unsigned vectorBits : {256, 512})
-    for (KernelOp op : {KernelOp::Conv, KernelOp::ConvGradData, KernelOp::ConvGradFilter}) {
-      const char *implementation = WinogradConv::nameFor(vectorBits);
-      SCOPED_TRACE(implementation);
-      Tensor x = Tensor::random({2, 32, 40, 40}, 1), w = Tensor::random({48, 32, 3, 3}, 2);
-      Tensor y = Tensor::random({2, 48, 40, 40}, 3);
-      test::ConvShape shape{1, 1, 1, 1};
-      std::vector<Tensor> tensors =
-          op == KernelOp::Conv ? std::vector{x, w, test::conv(x, w, shape)}
-          : op == KernelOp::ConvGradData
-              ? std::vector{y, w, test::convGradData(y, w, x.shape, shape)}
-              : std::vector{x, y, test::convGradFilter(x, y, w.shape, shape)};
-      KernelRequest request = requestOf(op, {x.shape, w.shape, 1}, tensors);
-      request.threads = 3;
-      auto layouts = WinogradConv::layouts(implementation, request, LayoutFamily::ChannelsLast);
-      if (!layouts)
-        continue; // another processor's
-      ++found;
-      std::vector<std::vector<float>> memory;
-      for (size_t i = 0; i < 3; ++i) {
-        request.operands[i].layout = (*layouts)[i];
-        PhysicalType type(DType::F32, request.operands[i].shape, (*layouts)[i]);
-        memory.emplace_back(type.bytes() / sizeof(float) + 16);
-        writeTensor(type, tensors[i].values,
-                    std::as_writable_bytes(std::span(memory[i])).first(type.bytes()));
-      }
-      std::vector<float> expected = memory[2];
-      WinogradConv conv = *WinogradConv::of(implementation, request);
-      CpuMemory workspace(conv.workspaceBytes());
-      auto resultOn = [&](unsigned team) {
-        setTeamSize(team);
-        std::fill(memory[2].begin(), memory[2].end() - 16, -1.0F);
-        std::vector<void *> buffers{memory[0].data(), memory[1].data(), memory[2].data(),
-                                    workspace.bytes().data()};
-        conv.run(buffers);
-        setTeamSize(test::teamThreads);
-        return memory[2];
-      };
-      std::vector<float> one = resultOn(1);
-      EXPECT_EQ(one, resultOn(3));
-      EXPECT_EQ(one, resultOn(2));
-      Tensor got({static_cast<int64_t>(one.size())}), wanted(got.shape);
-      got.values = one;
-      wanted.values = expected;
-      EXPECT_LT(test::relativeError(got, wanted), 1e-5);
-    }
-  EXPECT_EQ(found, planner->target().vectorBits >= 512 ? 6 : 3);
+    for (const Volumes &volumes : cases)
+      for (KernelOp op : {KernelOp::Conv, KernelOp::ConvGradData, KernelOp::ConvGradFilter})
+        if (const char *implementation = WinogradConv::nameFor(vectorBits)) {
+          SCOPED_TRACE(implementation + std::to_string(volumes.w[0]));
+          found += expectEqualBits(implementation, op, volumes);
+        }
+  EXPECT_EQ(found, planner->target().vectorBits >= 512 ? 18 : 9);
 }
 
 /// Where an element of `inner` lies in a larger tensor, `low` behind the begin of each spatial
