@@ -95,7 +95,7 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
     std::string name = kernel.name()->str();
     CpuPlan plan = CpuPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
     plan.requireOperands(kernel);
-    if (plan.implementation == WeightPacking::name)
+    if (WeightPacking::isName(plan.implementation))
       kernels.emplace_back(require(WeightPacking::of(plan.request), name, plan, threads));
     else if (WinogradConv::isName(plan.implementation))
       kernels.emplace_back(

@@ -134,14 +134,14 @@ private:
 // The workspace of the named implementation, as the maximum over teams; nothing if a team lacks it.
 std::optional<uint64_t> workspaceOf(const dnnl::engine &engine, const KernelRequest &request,
                                     const std::vector<Layout> &layouts, const std::string &name) {
-  if (name == WeightPacking::name || WinogradConv::isName(name)) {
+  if (WeightPacking::isName(name) || WinogradConv::isName(name)) {
     KernelRequest settled = request;
     for (size_t i = 0; i < layouts.size(); ++i)
       settled.operands[i].layout = layouts[i];
     auto bytesOf = [](const auto &kernel) {
       return kernel ? std::optional<uint64_t>(kernel->workspaceBytes()) : std::nullopt;
     };
-    return name == WeightPacking::name ? bytesOf(WeightPacking::of(settled))
+    return WeightPacking::isName(name) ? bytesOf(WeightPacking::of(settled))
                                        : bytesOf(WinogradConv::of(name, settled));
   }
   TeamScope scope;
@@ -258,8 +258,10 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
   if (request.op == KernelOp::Reorder && !std::ranges::all_of(request.operands, isFloat))
     return {{}, "oneDNN reorders f32, bf16 and f16 alone"};
   // Ahead of the library's, which costs the same by the tables and twice as much in truth.
-  if (costs.multipliesBF16() && WeightPacking::of(request)) {
-    KernelCandidate packing{{}, WeightPacking::name};
+  DType last = request.operands.back().dtype;
+  bool canPack = last == DType::BF16 ? costs.multipliesBF16() : description.vectorBits >= 512;
+  if (canPack && WeightPacking::of(request)) {
+    KernelCandidate packing{{}, WeightPacking::nameFor(last)};
     for (const OperandType &operand : request.operands) {
       packing.layouts.push_back(*operand.layout);
       packing.bytes += physicalBytes(operand.dtype, operand.shape, *operand.layout);

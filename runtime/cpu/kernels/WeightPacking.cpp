@@ -6,8 +6,10 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
+#define AVX512 __attribute__((target("avx512f,avx512bw")))
 #define AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
 
 namespace dlc::rt {
@@ -15,11 +17,12 @@ namespace {
 
 constexpr int64_t side = 16; // of a block, and elements of a line's pairs
 constexpr int64_t pairs = 8; // of a side
-constexpr int64_t tasksAtOnce = 64;
+constexpr int64_t tasksAtOnce = 64, tasksAhead = 4;
+constexpr size_t lineBytes = 64;
 
-/// What a block of 16 x 16 becomes: 16 pairs each.
-struct Lines {
-  __m512i line[pairs];
+/// What a block of 16 x 16 becomes: lines of 16 pairs or of 16 elements.
+template <int64_t count> struct Lines {
+  __m512i line[count];
 };
 
 /// Two rows, the first in the lower half.
@@ -29,36 +32,28 @@ AVX512_BF16 inline __m512i narrowed(const float *first, const float *second) {
 }
 
 /// Line k pairs the elements of rows 2k and 2k + 1.
-AVX512_BF16 Lines pairRows(const float *block, int64_t stride) {
+AVX512_BF16 Lines<pairs> pairRows(const float *block, int64_t stride) {
   alignas(64) int16_t order[2 * side];
   for (int16_t i = 0; i < 2 * side; ++i)
     order[i] = static_cast<int16_t>(i / 2 + i % 2 * side);
   __m512i interleave = _mm512_load_si512(order);
-  Lines lines;
+  Lines<pairs> lines;
   for (int64_t k = 0; k < pairs; ++k)
     lines.line[k] = _mm512_permutexvar_epi16(
         interleave, narrowed(block + 2 * k * stride, block + (2 * k + 1) * stride));
   return lines;
 }
 
-/// Line k has elements 2k and 2k + 1 of all rows. Rows of 8 pairs are transposed by interleaving
-/// those of one half with those of the other, until one row is left.
-AVX512_BF16 Lines pairColumns(const float *block, int64_t stride) {
+/// Transposes by interleaving the lines of one half with those of the other, until one is left.
+template <int64_t count> AVX512 inline void transpose(Lines<count> &lines) {
   alignas(64) int32_t order[2][side];
   for (int32_t i = 0; i < side; ++i) {
     order[0][i] = i / 2 + i % 2 * static_cast<int32_t>(side);
-    order[1][i] = order[0][i] + static_cast<int32_t>(pairs);
+    order[1][i] = order[0][i] + static_cast<int32_t>(side / 2);
   }
   __m512i lower = _mm512_load_si512(order[0]), upper = _mm512_load_si512(order[1]);
-  Lines lines;
-  for (int64_t k = 0; k < pairs; ++k) {
-    __m512i rows = narrowed(block + k * stride, block + (k + pairs) * stride);
-    // Its halves are two rows.
-    lines.line[k] = _mm512_permutexvar_epi32(
-        _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0), rows);
-  }
-  for (int64_t half = pairs / 2, length = 1; half > 0; half /= 2, length *= 2) {
-    Lines longer;
+  for (int64_t half = count / 2, length = 1; half > 0; half /= 2, length *= 2) {
+    Lines<count> longer;
     for (int64_t i = 0; i < half * length; ++i) {
       __m512i first = lines.line[i], second = lines.line[i + half * length];
       longer.line[2 * i] = _mm512_permutex2var_epi32(first, lower, second);
@@ -66,28 +61,45 @@ AVX512_BF16 Lines pairColumns(const float *block, int64_t stride) {
     }
     lines = longer;
   }
+}
+
+/// Line k has elements 2k and 2k + 1 of all rows.
+AVX512_BF16 Lines<pairs> pairColumns(const float *block, int64_t stride) {
+  Lines<pairs> lines;
+  for (int64_t k = 0; k < pairs; ++k) {
+    __m512i rows = narrowed(block + k * stride, block + (k + pairs) * stride);
+    // Its halves are two rows.
+    lines.line[k] = _mm512_permutexvar_epi32(
+        _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0), rows);
+  }
+  transpose(lines);
   return lines;
 }
 
-AVX512_BF16 Lines zeros() {
-  Lines lines;
-  for (__m512i &line : lines.line)
-    line = _mm512_setzero_si512();
-  return lines;
-}
-
-/// Packs a block whose rows are `stride` apart, or zeros if it is null; the lines go to these
-/// offsets.
-AVX512_BF16 void pack(const float *block, int64_t stride, bool pairsRows, uint16_t *to,
-                      std::span<const int64_t> offsets) {
-  Lines lines = !block ? zeros() : pairsRows ? pairRows(block, stride) : pairColumns(block, stride);
+/// A block whose rows are `stride` apart, its pairs along them or across.
+AVX512_BF16 void packPairs(const float *block, int64_t stride, bool pairsRows, uint16_t *to,
+                           std::span<const int64_t> offsets) {
+  Lines<pairs> lines = pairsRows ? pairRows(block, stride) : pairColumns(block, stride);
   for (size_t k = 0; k < offsets.size(); ++k)
     _mm512_storeu_si512(to + offsets[k], lines.line[k]);
 }
 
-bool isProcessorFit() {
-  static const bool isFit = missingFeatures({"avx512bw", "avx512bf16"}).empty();
-  return isFit;
+/// The rows or the columns of a block.
+AVX512 void packElements(const float *block, int64_t stride, bool keepsRows, float *to,
+                         std::span<const int64_t> offsets) {
+  Lines<side> lines;
+  for (int64_t k = 0; k < side; ++k)
+    lines.line[k] = _mm512_loadu_si512(block + k * stride);
+  if (!keepsRows)
+    transpose(lines);
+  for (size_t k = 0; k < offsets.size(); ++k)
+    _mm512_storeu_si512(to + offsets[k], lines.line[k]);
+}
+
+bool isProcessorFit(DType packed) {
+  static const bool packsElements = missingFeatures({"avx512bw"}).empty(),
+                    packsPairs = missingFeatures({"avx512bw", "avx512bf16"}).empty();
+  return packed == DType::BF16 ? packsPairs : packsElements;
 }
 
 /// Where every `step`th element of a dimension lies.
@@ -124,63 +136,105 @@ bool isInBlocks(const Layout &layout) {
          layout.blocks[0].size == side && layout.blocks[1].size == side;
 }
 
-/// True if pairs of the first two dimensions lie in lines of 16.
-bool isInPairs(const Layout &layout) {
+/// True if elements of the first two dimensions, or pairs, lie in lines of 16.
+bool isInLines(const Layout &layout, bool ofPairs) {
   size_t count = layout.blocks.size();
-  if (count < 2 || std::ranges::any_of(layout.blocks, [](auto block) { return block.dim > 1; }))
+  if (count < (ofPairs ? 2 : 1) ||
+      std::ranges::any_of(layout.blocks, [](auto block) { return block.dim > 1; }))
     return false;
-  const Layout::Block &line = layout.blocks[count - 2], &pair = layout.blocks[count - 1];
-  return pair.size == 2 && line.dim != pair.dim && line.size % side == 0;
+  const Layout::Block &line = layout.blocks[count - (ofPairs ? 2 : 1)];
+  const Layout::Block &last = layout.blocks.back();
+  return line.size % side == 0 && (!ofPairs || (last.size == 2 && line.dim != last.dim));
 }
 
 } // namespace
 
+const char *WeightPacking::nameFor(DType packed) {
+  return packed == DType::BF16 ? "packing:avx512_core_bf16" : "packing:avx512_core";
+}
+
+bool WeightPacking::isName(const std::string &implementation) {
+  return implementation == nameFor(DType::BF16) || implementation == nameFor(DType::F32);
+}
+
 std::optional<WeightPacking> WeightPacking::of(const KernelRequest &request) {
-  if (request.op != KernelOp::Reorder || request.operands.size() != 2 || !isProcessorFit())
+  if (request.op != KernelOp::Reorder || request.operands.size() != 2)
     return std::nullopt;
   const OperandType &source = request.operands[0], &packed = request.operands[1];
   const std::vector<int64_t> &shape = source.shape;
-  if (source.dtype != DType::F32 || packed.dtype != DType::BF16 || packed.shape != shape ||
-      shape.size() < 2 || !source.layout || !packed.layout || !isInPairs(*packed.layout) ||
+  bool inPairs = packed.dtype == DType::BF16;
+  if (source.dtype != DType::F32 || (!inPairs && packed.dtype != DType::F32) ||
+      !isProcessorFit(packed.dtype) || packed.shape != shape || shape.size() < 2 ||
+      !source.layout || !packed.layout || !isInLines(*packed.layout, inPairs) ||
       shape[0] % side != 0 || shape[1] % side != 0)
     return std::nullopt;
   bool isBlocked = isInBlocks(*source.layout);
   if (!isBlocked && !isMatrix(shape, *source.layout))
     return std::nullopt;
-  uint8_t pairedDim = packed.layout->blocks.back().dim, linedDim = 1 - pairedDim;
+  uint8_t lastDim = packed.layout->blocks.back().dim;
+  uint8_t linedDim = inPairs ? 1 - lastDim : lastDim, otherDim = 1 - linedDim;
   WeightPacking packing;
+  packing.inPairs = inPairs;
   packing.rowStride = isBlocked ? side : shape[1];
-  packing.pairsRows = pairedDim == (isBlocked ? source.layout->blocks.front().dim : 0);
+  packing.alongRows = otherDim == (isBlocked ? source.layout->blocks.front().dim : 0);
   auto blocksOf = [&](uint8_t dim, int64_t step) {
     int64_t padded = packed.layout->outerExtent(shape, dim) * packed.layout->blockOf(dim);
     return Blocks{offsetsAlong(dim, side, shape[dim], shape, *source.layout),
                   offsetsAlong(dim, step, padded, shape, *packed.layout)};
   };
-  packing.paired = blocksOf(pairedDim, 2);
+  packing.summed = blocksOf(otherDim, inPairs ? 2 : 1);
   packing.lined = blocksOf(linedDim, side);
   packing.fromWindow = offsetsOfWindow(shape, *source.layout);
   packing.toWindow = offsetsOfWindow(shape, *packed.layout);
   return packing;
 }
 
-void WeightPacking::packBlock(int64_t task, const float *from, uint16_t *to) const {
-  auto windows = static_cast<int64_t>(fromWindow.size());
-  auto lines = static_cast<int64_t>(lined.to.size());
-  int64_t window = task % windows, line = task / windows % lines, block = task / windows / lines;
-  bool exists = line < lined.count() && block < paired.count();
-  const float *source =
-      exists ? from + paired.from[block] + lined.from[line] + fromWindow[window] : nullptr;
-  std::span<const int64_t> offsets = std::span(paired.to).subspan(block * pairs);
-  pack(source, rowStride, pairsRows, to + lined.to[line] + toWindow[window],
-       offsets.first(std::min<size_t>(offsets.size(), pairs)));
+/// Lines that a block becomes.
+int64_t WeightPacking::linesOfBlock() const { return inPairs ? pairs : side; }
+
+const float *WeightPacking::sourceOf(const Place &place, const float *from) const {
+  bool exists = place.line < lined.count() && place.block < summed.count();
+  return exists
+             ? from + summed.from[place.block] + lined.from[place.line] + fromWindow[place.window]
+             : nullptr;
+}
+
+void WeightPacking::packBlock(const Place &place, const float *source, void *to) const {
+  std::span<const int64_t> offsets = std::span(summed.to).subspan(place.block * linesOfBlock());
+  offsets = offsets.first(std::min<size_t>(offsets.size(), linesOfBlock()));
+  int64_t first = lined.to[place.line] + toWindow[place.window];
+  if (!source) {
+    size_t element = inPairs ? sizeof(uint16_t) : sizeof(float);
+    for (int64_t offset : offsets)
+      std::memset(static_cast<std::byte *>(to) + (first + offset) * element, 0, lineBytes);
+  } else if (inPairs) {
+    packPairs(source, rowStride, alongRows, static_cast<uint16_t *>(to) + first, offsets);
+  } else {
+    packElements(source, rowStride, alongRows, static_cast<float *>(to) + first, offsets);
+  }
 }
 
 void WeightPacking::run(const void *from, void *to) const {
-  auto blocks = (static_cast<int64_t>(paired.to.size()) + pairs - 1) / pairs;
-  auto tasks = blocks * static_cast<int64_t>(lined.to.size() * fromWindow.size());
-  parallelFor(tasks, tasksAtOnce, [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task)
-      packBlock(task, static_cast<const float *>(from), static_cast<uint16_t *>(to));
+  auto windows = static_cast<int64_t>(fromWindow.size());
+  auto lines = static_cast<int64_t>(lined.to.size());
+  auto all = static_cast<int64_t>(summed.to.size());
+  int64_t blocks = (all + linesOfBlock() - 1) / linesOfBlock();
+  // In the order in which the packed ones lie: the processor foresees what is written, but not
+  // what is read.
+  bool linesAreOuter = lines > 1 && (blocks == 1 || lined.to[1] > summed.to[linesOfBlock()]);
+  auto placeOf = [&](int64_t task) {
+    int64_t outer = task / windows;
+    return linesAreOuter ? Place{outer % blocks, outer / blocks, task % windows}
+                         : Place{outer / lines, outer % lines, task % windows};
+  };
+  parallelFor(blocks * lines * windows, tasksAtOnce, [&](int64_t begin, int64_t end) {
+    const auto *weight = static_cast<const float *>(from);
+    for (int64_t task = begin; task < end; ++task) {
+      if (const float *next = sourceOf(placeOf(std::min(task + tasksAhead, end - 1)), weight))
+        for (int64_t row = 0; row < side; ++row)
+          _mm_prefetch(next + row * rowStride, _MM_HINT_T0);
+      packBlock(placeOf(task), sourceOf(placeOf(task), weight), to);
+    }
   });
 }
 

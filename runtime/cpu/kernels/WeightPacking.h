@@ -1,32 +1,35 @@
-// Weights of convolutions in f32, in blocks or as matrices, packed as kernels in bf16 multiply
-// them: in pairs.
+// Weights of convolutions in f32, in blocks or as matrices, packed as kernels multiply them: in
+// lines of 16 of the channels that they compute.
 //
 // bf16 instructions multiply two neighbours of a lane at once, so weights lie in pairs along the
 // dimension that is summed over: input channels in the forward pass, output channels in the data
 // gradient. The variable lies in blocks of 16 x 16, or in rows if a window is one element, and
-// every step packs each weight twice. The library does so in scalar code, at a third of memory's
-// bandwidth.
+// every step packs each weight twice, in f32 once, for the data gradient. The library does so in
+// scalar code, at a third of memory's bandwidth.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace dlc::rt {
 
 class WeightPacking {
 public:
-  /// The implementation's name in plans.
-  static constexpr const char *name = "packing:avx512_core_bf16";
+  /// The implementation's name in plans, by what weights become.
+  static const char *nameFor(DType packed);
+  static bool isName(const std::string &implementation);
 
   /// Nothing unless the request reorders whole blocks of 16 x 16 in f32, or a row-major matrix of
-  /// such, into pairs in bf16, its layouts are given, and this processor has the instructions.
+  /// such, into lines of f32 or of pairs in bf16, its layouts are given, and this processor has the
+  /// instructions.
   static std::optional<WeightPacking> of(const KernelRequest &request);
 
   static uint64_t workspaceBytes() { return 0; }
-  /// Rounds to nearest even, and what lies beyond the extents to zero. Denormals become zero. On
-  /// the calling thread's team.
+  /// Rounds to nearest even, and what lies beyond the extents to zero. Denormals become zero in
+  /// bf16. On the calling thread's team.
   void run(const void *from, void *to) const;
 
 private:
@@ -34,16 +37,25 @@ private:
   /// over dimensions.
   struct Blocks {
     std::vector<int64_t> from; // of 16 elements
-    std::vector<int64_t> to;   // of a pair, or of 16 elements
+    std::vector<int64_t> to;   // of an element or a pair, or of 16 elements
     int64_t count() const { return static_cast<int64_t>(from.size()); }
   };
 
   WeightPacking() = default;
-  void packBlock(int64_t task, const float *from, uint16_t *to) const;
+  /// Of a block: along the dimension that is summed over, along the other, and in the window.
+  struct Place {
+    int64_t block, line, window;
+  };
 
+  int64_t linesOfBlock() const;
+  /// Null beyond the extents.
+  const float *sourceOf(const Place &place, const float *from) const;
+  void packBlock(const Place &place, const float *source, void *to) const;
+
+  bool inPairs = false;
   int64_t rowStride = 0;  // of a block in the variable, in elements
-  bool pairsRows = false; // else columns, which are next to each other in the variable
-  Blocks paired, lined;   // by pairs, and by the lines of 16 of them
+  bool alongRows = false; // of lines or pairs; else columns, next to each other in the variable
+  Blocks summed, lined;   // of the dimension that is summed over, and of that of the lines
   std::vector<int64_t> fromWindow, toWindow;
 };
 

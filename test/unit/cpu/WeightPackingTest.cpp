@@ -1,4 +1,4 @@
-// Weights packed in pairs: beside TensorIo's loops, bit by bit, padding included.
+// Weights packed in lines and in pairs: beside TensorIo's loops, bit by bit, padding included.
 
 #include "test/unit/cpu/KernelFixture.h"
 
@@ -14,6 +14,7 @@ namespace {
 struct Packed {
   std::vector<int64_t> shape;
   const char *from, *to;
+  DType dtype = DType::BF16;
 };
 
 // Extents that fill the packed blocks and others, windows of any rank, both sides in pairs, blocks
@@ -38,13 +39,21 @@ const Packed cases[] = {
     {{48, 80, 1, 1}, "nchw", "CNhw8n16c2n"},
     {{32, 64, 1, 1, 1}, "ncdhw", "NCdhw8n16c2n"},
     {{272, 144}, "nc", "NC64n2c"},
+    // In f32: rows, columns, and blocks of more lines than there are.
+    {{64, 32, 3, 3}, "NChw16c16n", "CNhw16n16c", DType::F32},
+    {{48, 80, 1, 7}, "NChw16c16n", "CNhw16c16n", DType::F32},
+    {{80, 48, 3, 3}, "NChw16c16n", "Nhwc64n", DType::F32},
+    {{48, 80, 1, 1}, "NChw16n16c", "CNhw16c64n", DType::F32},
+    {{32, 64, 3, 2, 3}, "NCdhw16c16n", "CNdhw16n16c", DType::F32},
+    {{80, 48, 1, 1}, "nchw", "NChw16c16n", DType::F32},
+    {{272, 144}, "nc", "CN16n16c", DType::F32},
 };
 
 KernelRequest requestOf(const Packed &packed) {
   KernelRequest request;
   request.op = KernelOp::Reorder;
   request.operands = {{DType::F32, packed.shape, Layout::parse(packed.from)},
-                      {DType::BF16, packed.shape, Layout::parse(packed.to)}};
+                      {packed.dtype, packed.shape, Layout::parse(packed.to)}};
   request.threads = test::teamThreads;
   return request;
 }
@@ -60,22 +69,26 @@ std::vector<std::byte> memoryOf(DType dtype, const Tensor &tensor, const char *l
 
 class WeightPackingTest : public test::KernelFixture {
 protected:
+  bool canPack(const Packed &packed) const {
+    return packed.dtype == DType::BF16 ? planner->target().multiplies(DType::BF16)
+                                       : planner->target().vectorBits >= 512;
+  }
   void SetUp() override {
-    if (!planner->target().multiplies(DType::BF16))
-      GTEST_SKIP() << "the processor has no bf16 instructions";
+    if (planner->target().vectorBits < 512)
+      GTEST_SKIP() << "the processor has no AVX-512";
   }
 };
 
 TEST_F(WeightPackingTest, PacksAsLoopsDoForEveryTeam) {
   for (const Packed &packed : cases)
-    for (unsigned threads = 1; threads <= test::teamThreads; ++threads) {
+    for (unsigned threads = 1; canPack(packed) && threads <= test::teamThreads; ++threads) {
       SCOPED_TRACE(std::string(packed.from) + " " + packed.to);
       setTeamSize(threads);
       std::optional<WeightPacking> packing = WeightPacking::of(requestOf(packed));
       ASSERT_TRUE(packing);
       Tensor weight = Tensor::random(packed.shape, 7);
       std::vector<std::byte> from = memoryOf(DType::F32, weight, packed.from),
-                             expected = memoryOf(DType::BF16, weight, packed.to),
+                             expected = memoryOf(packed.dtype, weight, packed.to),
                              to(expected.size() + 64, std::byte{0x55});
       packing->run(from.data(), to.data());
       expected.resize(to.size(), std::byte{0x55}); // nothing behind is written
@@ -85,16 +98,18 @@ TEST_F(WeightPackingTest, PacksAsLoopsDoForEveryTeam) {
 
 TEST_F(WeightPackingTest, IsWhatIsPlannedAndRunsOnTheDevice) {
   for (const Packed &packed : cases) {
+    if (!canPack(packed))
+      continue;
     SCOPED_TRACE(std::string(packed.from) + " " + packed.to);
     KernelRequest request = requestOf(packed);
     CandidateList list = planner->candidates(request);
     ASSERT_FALSE(list.candidates.empty()) << list.reason;
-    EXPECT_EQ(list.candidates.front().implementation, WeightPacking::name);
+    EXPECT_EQ(list.candidates.front().implementation, WeightPacking::nameFor(packed.dtype));
     Tensor weight = Tensor::random(packed.shape, 8);
     std::vector<Tensor> tensors{weight, Tensor(packed.shape)};
     runCandidate(request, list.candidates.front(), tensors, 1);
-    EXPECT_EQ(memoryOf(DType::BF16, tensors[1], packed.to),
-              memoryOf(DType::BF16, weight, packed.to));
+    EXPECT_EQ(memoryOf(packed.dtype, tensors[1], packed.to),
+              memoryOf(packed.dtype, weight, packed.to));
   }
 }
 
@@ -109,6 +124,9 @@ TEST_F(WeightPackingTest, LeavesTheRestToTheLibrary) {
       {{64, 32, 3, 3}, "nhwc", "NhwC64n2c"},        // none
       {{64, 32, 3, 3}, "nchw", "NhwC64n2c"},        // rows of windows
       {{72, 32, 1, 1}, "nchw", "NhwC64n2c"},        // a matrix of blocks that are not whole
+      {{64, 32, 3, 3}, "NChw16c16n", "nhwc", DType::F32},
+      {{64, 32, 3, 3}, "NChw16c16n", "NhwC24n", DType::F32},
+      {{72, 32, 3, 3}, "NChw16c16n", "CNhw16n16c", DType::F32},
   };
   for (const Packed &other : others)
     EXPECT_FALSE(WeightPacking::of(requestOf(other))) << other.from << " " << other.to;
@@ -127,7 +145,7 @@ TEST_F(WeightPackingTest, LeavesTheRestToTheLibrary) {
 // What a damaged artifact may ask for.
 TEST_F(WeightPackingTest, PlansThatItCannotPackAreRefused) {
   KernelRequest request = requestOf({{72, 32, 3, 3}, "NChw16c16n", "NhwC64n2c"});
-  CpuPlan plan{request, WeightPacking::name, 0};
+  CpuPlan plan{request, WeightPacking::nameFor(DType::BF16), 0};
   Artifact artifact = wrap(plan.serialize(), plan.implementation, plan);
   try {
     device->load(artifact, *artifact->kernels()->Get(0));
@@ -135,6 +153,6 @@ TEST_F(WeightPackingTest, PlansThatItCannotPackAreRefused) {
   } catch (const Error &error) {
     std::string message = error.what();
     EXPECT_NE(message.find("conv.1"), std::string::npos) << message;
-    EXPECT_NE(message.find(WeightPacking::name), std::string::npos) << message;
+    EXPECT_NE(message.find(plan.implementation), std::string::npos) << message;
   }
 }
