@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #define AVX512 __attribute__((target("avx512f,avx512bw")))
 #define AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
@@ -84,22 +85,21 @@ AVX512_BF16 void packPairs(const float *block, int64_t stride, bool pairsRows, u
     _mm512_storeu_si512(to + offsets[k], lines.line[k]);
 }
 
-/// The rows or the columns of a block.
-AVX512 void packElements(const float *block, int64_t stride, bool keepsRows, float *to,
-                         std::span<const int64_t> offsets) {
+/// The columns of a block.
+AVX512 void packColumns(const float *block, int64_t stride, float *to,
+                        std::span<const int64_t> offsets) {
   Lines<side> lines;
   for (int64_t k = 0; k < side; ++k)
     lines.line[k] = _mm512_loadu_si512(block + k * stride);
-  if (!keepsRows)
-    transpose(lines);
+  transpose(lines);
   for (size_t k = 0; k < offsets.size(); ++k)
     _mm512_storeu_si512(to + offsets[k], lines.line[k]);
 }
 
 bool isProcessorFit(DType packed) {
-  static const bool packsElements = missingFeatures({"avx512bw"}).empty(),
+  static const bool packsColumns = missingFeatures({"avx512bw"}).empty(),
                     packsPairs = missingFeatures({"avx512bw", "avx512bf16"}).empty();
-  return packed == DType::BF16 ? packsPairs : packsElements;
+  return packed == DType::BF16 ? packsPairs : packsColumns;
 }
 
 /// Where every `step`th element of a dimension lies.
@@ -177,6 +177,8 @@ std::optional<WeightPacking> WeightPacking::of(const KernelRequest &request) {
   packing.inPairs = inPairs;
   packing.rowStride = isBlocked ? side : shape[1];
   packing.alongRows = otherDim == (isBlocked ? source.layout->blocks.front().dim : 0);
+  if (!inPairs && packing.alongRows)
+    return std::nullopt; // the library copies rows as fast
   auto blocksOf = [&](uint8_t dim, int64_t step) {
     int64_t padded = packed.layout->outerExtent(shape, dim) * packed.layout->blockOf(dim);
     return Blocks{offsetsAlong(dim, side, shape[dim], shape, *source.layout),
@@ -186,11 +188,21 @@ std::optional<WeightPacking> WeightPacking::of(const KernelRequest &request) {
   packing.lined = blocksOf(linedDim, side);
   packing.fromWindow = offsetsOfWindow(shape, *source.layout);
   packing.toWindow = offsetsOfWindow(shape, *packed.layout);
+  // In the order in which the packed ones lie: the processor foresees what is written, but not what
+  // is read.
+  packing.linesAreOuter =
+      packing.lines() > 1 &&
+      (packing.blocks() == 1 || packing.lined.to[1] > packing.summed.to[packing.linesOfBlock()]);
   return packing;
 }
 
-/// Lines that a block becomes.
 int64_t WeightPacking::linesOfBlock() const { return inPairs ? pairs : side; }
+
+int64_t WeightPacking::blocks() const {
+  return (static_cast<int64_t>(summed.to.size()) + linesOfBlock() - 1) / linesOfBlock();
+}
+
+int64_t WeightPacking::lines() const { return static_cast<int64_t>(lined.to.size()); }
 
 const float *WeightPacking::sourceOf(const Place &place, const float *from) const {
   bool exists = place.line < lined.count() && place.block < summed.count();
@@ -210,30 +222,42 @@ void WeightPacking::packBlock(const Place &place, const float *source, void *to)
   } else if (inPairs) {
     packPairs(source, rowStride, alongRows, static_cast<uint16_t *>(to) + first, offsets);
   } else {
-    packElements(source, rowStride, alongRows, static_cast<float *>(to) + first, offsets);
+    packColumns(source, rowStride, static_cast<float *>(to) + first, offsets);
+  }
+}
+
+WeightPacking::Place WeightPacking::placeOf(int64_t task) const {
+  auto windows = static_cast<int64_t>(fromWindow.size());
+  int64_t outer = task / windows;
+  return linesAreOuter ? Place{outer % blocks(), outer / blocks(), task % windows}
+                       : Place{outer / lines(), outer % lines(), task % windows};
+}
+
+void WeightPacking::advance(Place &place) const {
+  if (++place.window < static_cast<int64_t>(fromWindow.size()))
+    return;
+  place.window = 0;
+  auto [inner, outer] =
+      linesAreOuter ? std::pair(&place.block, &place.line) : std::pair(&place.line, &place.block);
+  if (++*inner == (linesAreOuter ? blocks() : lines())) {
+    *inner = 0;
+    ++*outer;
   }
 }
 
 void WeightPacking::run(const void *from, void *to) const {
-  auto windows = static_cast<int64_t>(fromWindow.size());
-  auto lines = static_cast<int64_t>(lined.to.size());
-  auto all = static_cast<int64_t>(summed.to.size());
-  int64_t blocks = (all + linesOfBlock() - 1) / linesOfBlock();
-  // In the order in which the packed ones lie: the processor foresees what is written, but not
-  // what is read.
-  bool linesAreOuter = lines > 1 && (blocks == 1 || lined.to[1] > summed.to[linesOfBlock()]);
-  auto placeOf = [&](int64_t task) {
-    int64_t outer = task / windows;
-    return linesAreOuter ? Place{outer % blocks, outer / blocks, task % windows}
-                         : Place{outer / lines, outer % lines, task % windows};
-  };
-  parallelFor(blocks * lines * windows, tasksAtOnce, [&](int64_t begin, int64_t end) {
-    const auto *weight = static_cast<const float *>(from);
-    for (int64_t task = begin; task < end; ++task) {
-      if (const float *next = sourceOf(placeOf(std::min(task + tasksAhead, end - 1)), weight))
-        for (int64_t row = 0; row < side; ++row)
-          _mm_prefetch(next + row * rowStride, _MM_HINT_T0);
-      packBlock(placeOf(task), sourceOf(placeOf(task), weight), to);
+  const auto *weight = static_cast<const float *>(from);
+  int64_t tasks = blocks() * lines() * static_cast<int64_t>(fromWindow.size());
+  parallelFor(tasks, tasksAtOnce, [&](int64_t begin, int64_t end) {
+    Place place = placeOf(begin), ahead = placeOf(std::min(begin + tasksAhead, end - 1));
+    for (int64_t task = begin; task < end; ++task, advance(place)) {
+      if (task + tasksAhead < end) {
+        if (const float *next = sourceOf(ahead, weight))
+          for (int64_t row = 0; row < side; ++row)
+            _mm_prefetch(next + row * rowStride, _MM_HINT_T0);
+        advance(ahead);
+      }
+      packBlock(place, sourceOf(place, weight), to);
     }
   });
 }

@@ -23,8 +23,8 @@ public:
   static bool isName(const std::string &implementation);
 
   /// Nothing unless the request reorders whole blocks of 16 x 16 in f32, or a row-major matrix of
-  /// such, into lines of f32 or of pairs in bf16, its layouts are given, and this processor has the
-  /// instructions.
+  /// such, into lines of pairs in bf16 or, transposing them, of f32, its layouts are given, and
+  /// this processor has the instructions.
   static std::optional<WeightPacking> of(const KernelRequest &request);
 
   static uint64_t workspaceBytes() { return 0; }
@@ -47,7 +47,11 @@ private:
     int64_t block, line, window;
   };
 
-  int64_t linesOfBlock() const;
+  int64_t linesOfBlock() const; // what a block becomes
+  int64_t blocks() const;
+  int64_t lines() const;
+  Place placeOf(int64_t task) const;
+  void advance(Place &place) const;
   /// Null beyond the extents.
   const float *sourceOf(const Place &place, const float *from) const;
   void packBlock(const Place &place, const float *source, void *to) const;
@@ -55,7 +59,8 @@ private:
   bool inPairs = false;
   int64_t rowStride = 0;  // of a block in the variable, in elements
   bool alongRows = false; // of lines or pairs; else columns, next to each other in the variable
-  Blocks summed, lined;   // of the dimension that is summed over, and of that of the lines
+  bool linesAreOuter = false;
+  Blocks summed, lined; // of the dimension that is summed over, and of that of the lines
   std::vector<int64_t> fromWindow, toWindow;
 };
 

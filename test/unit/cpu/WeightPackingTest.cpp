@@ -39,14 +39,14 @@ const Packed cases[] = {
     {{48, 80, 1, 1}, "nchw", "CNhw8n16c2n"},
     {{32, 64, 1, 1, 1}, "ncdhw", "NCdhw8n16c2n"},
     {{272, 144}, "nc", "NC64n2c"},
-    // In f32: rows, columns, and blocks of more lines than there are.
+    // Columns in f32, and blocks of more lines than there are.
     {{64, 32, 3, 3}, "NChw16c16n", "CNhw16n16c", DType::F32},
-    {{48, 80, 1, 7}, "NChw16c16n", "CNhw16c16n", DType::F32},
-    {{80, 48, 3, 3}, "NChw16c16n", "Nhwc64n", DType::F32},
+    {{48, 80, 1, 7}, "NChw16n16c", "NChw16c16n", DType::F32},
+    {{80, 48, 3, 3}, "NChw16n16c", "Nhwc64n", DType::F32},
     {{48, 80, 1, 1}, "NChw16n16c", "CNhw16c64n", DType::F32},
     {{32, 64, 3, 2, 3}, "NCdhw16c16n", "CNdhw16n16c", DType::F32},
     {{80, 48, 1, 1}, "nchw", "NChw16c16n", DType::F32},
-    {{272, 144}, "nc", "CN16n16c", DType::F32},
+    {{272, 144}, "nc", "CN16c16n", DType::F32},
 };
 
 KernelRequest requestOf(const Packed &packed) {
@@ -127,6 +127,7 @@ TEST_F(WeightPackingTest, LeavesTheRestToTheLibrary) {
       {{64, 32, 3, 3}, "NChw16c16n", "nhwc", DType::F32},
       {{64, 32, 3, 3}, "NChw16c16n", "NhwC24n", DType::F32},
       {{72, 32, 3, 3}, "NChw16c16n", "CNhw16n16c", DType::F32},
+      {{64, 32, 3, 3}, "NChw16c16n", "CNhw16c16n", DType::F32}, // rows, not columns
   };
   for (const Packed &other : others)
     EXPECT_FALSE(WeightPacking::of(requestOf(other))) << other.from << " " << other.to;
