@@ -5,8 +5,10 @@
 
 namespace dlc::rt {
 
-std::vector<uint8_t> replacePlans(const Artifact &artifact, std::span<const NewPlan> plans) {
+std::vector<uint8_t> replacePlans(const Artifact &artifact, std::span<const NewPlan> plans,
+                                  const std::string &library) {
   std::unique_ptr<artifact::ArtifactT> root(artifact->UnPack());
+  root->target->library = library;
   for (const NewPlan &plan : plans) {
     artifact::KernelT &kernel = *root->kernels[plan.kernel];
     if (kernel.kind != artifact::KernelKind::Library)

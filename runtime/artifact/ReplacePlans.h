@@ -17,7 +17,9 @@ struct NewPlan {
   uint64_t nanoseconds;
 };
 
-/// The file's bytes, sealed. Throws Error(Artifact) if a kernel is generated.
-std::vector<uint8_t> replacePlans(const Artifact &artifact, std::span<const NewPlan> plans);
+/// The file's bytes, sealed. `library`: that and the version that made the plans. Throws
+/// Error(Artifact) if a kernel is generated.
+std::vector<uint8_t> replacePlans(const Artifact &artifact, std::span<const NewPlan> plans,
+                                  const std::string &library);
 
 } // namespace dlc::rt

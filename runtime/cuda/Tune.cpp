@@ -11,7 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <exception>
+#include <optional>
 #include <string_view>
 
 namespace dlc::rt {
@@ -114,23 +115,26 @@ void Tuner::tune(uint32_t index, const Operands &memory) {
   const CudaContext::Convolutions &convolutions = context.convolutions();
   std::vector<DeviceSpan> operands = memory.of(kernel);
   std::vector<Timed> timed;
+  std::exception_ptr refusal; // of an engine that is not taken
   cudnn::Graph::Limits limits{mostPlans, planned.workspaceBytes, math, /*all=*/true};
   for (cudnn::Plan &plan : cudnn::Graph::stored(convolutions.library, planned.convolutions.front())
                                .plans(convolutions.properties, limits, reason)) {
     try {
       double nanoseconds = time(plan.json, planned, name, operands);
       timed.push_back({std::move(plan), nanoseconds});
-    } catch (const Error &error) {
-      reason = error.what(); // of an engine that is not taken
+    } catch (const Error &) {
+      refusal = std::current_exception();
     }
   }
+  if (timed.empty() && refusal)
+    std::rethrow_exception(refusal);
   if (timed.empty())
     throw Error(ErrorCode::Artifact, "kernel " + name + ": " + reason);
   std::ranges::sort(timed, {}, &Timed::nanoseconds);
-  double before = std::numeric_limits<double>::infinity(); // of another version of the library
+  std::optional<double> before;
   if (cudnn::isOwn(convolutions.library, planned.convolutions.front()))
     before = time(planned.convolutions.front(), planned, name, operands);
-  bool isKept = before < leastGain * timed.front().nanoseconds;
+  bool isKept = before && *before < leastGain * timed.front().nanoseconds;
   CudaPlan best;
   best.workspaceBytes = planned.workspaceBytes;
   if (isKept)
@@ -139,19 +143,24 @@ void Tuner::tune(uint32_t index, const Operands &memory) {
     if (best.convolutions.size() <= CudaPlanner::mostAlternatives)
       best.convolutions.push_back(each.plan.json);
   std::string chosen = isKept ? kernel.implementation()->str() : timed.front().plan.engine.name();
-  double nanoseconds = isKept ? before : timed.front().nanoseconds;
-  char line[160];
-  std::snprintf(line, sizeof line, "%s: %.1f us by %s, the best of %zu; as planned %.1f us",
-                name.c_str(), nanoseconds / 1e3, chosen.c_str(), timed.size(), before / 1e3);
-  progress(line);
+  double nanoseconds = isKept ? *before : timed.front().nanoseconds;
+  auto microseconds = [](double time) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f us", time / 1e3);
+    return std::string(text);
+  };
+  progress(name + ": " + microseconds(nanoseconds) + " by " + chosen + ", the best of " +
+           std::to_string(timed.size()) + "; " +
+           (before ? "as planned " + microseconds(*before) : "planned by another cuDNN"));
   found.push_back(
       {index, chosen, best.serialize(), static_cast<uint64_t>(std::llround(nanoseconds))});
 }
 
 std::vector<uint8_t> Tuner::run() {
   context.requireOwn(*artifact->target());
+  std::string library = "cuDNN " + cudnn::versionText(context.convolutions().library.getVersion());
   if (!artifact->kernels())
-    return replacePlans(artifact, {});
+    return replacePlans(artifact, {}, library);
   size_t most = 1;
   const auto &kernels = *artifact->kernels();
   for (const artifact::Kernel *kernel : kernels)
@@ -161,7 +170,7 @@ std::vector<uint8_t> Tuner::run() {
   for (uint32_t i = 0; i < kernels.size(); ++i)
     if (kernels.Get(i)->kind() == artifact::KernelKind::Library)
       tune(i, operands);
-  return replacePlans(artifact, found);
+  return replacePlans(artifact, found, library);
 }
 
 } // namespace

@@ -100,16 +100,20 @@ def tuned(windows, artifact, name=None, **facts):
     """The artifact, in a file of its name or its own, and of each convolution's kernel the engine, the number of those that were
     timed, the time in microseconds, and that as planned. The artifact says the same; all else in it stays."""
     output, before = windows.directory / f"{name}.dlx" if name else artifact, described(artifact)
+    version = facts.get("cudnn", PLANNED)
     said, _ = on_gpu("dlc-run", "tune", artifact, *(["-o", output] if name else []), **facts)
     *lines, last = said.splitlines()
     check(last == f"{output} written", said)
     found = {}
     for line in lines:
-        parts = re.fullmatch(r"(\w+): ([0-9.]+) us by cudnn:(\d+), the best of (\d+); as planned ([0-9.]+|inf) us", line)
-        check(parts, f"tune says '{line}'")
-        found[parts[1]] = int(parts[3]), int(parts[4]), float(parts[2]), float(parts[5])
+        parts = re.fullmatch(r"(\w+): ([0-9.]+) us by cudnn:(\d+), the best of (\d+); "
+                             r"(?:as planned ([0-9.]+) us|planned by another cuDNN)", line)
+        check(parts and (parts[5] is None) == (version != PLANNED), f"tune says '{line}'")
+        found[parts[1]] = int(parts[3]), int(parts[4]), float(parts[2]), float(parts[5] or "inf")
     check(found.keys() == windows.planned.keys(), said)
     after = described(output)
+    check(after["target"]["library"] == f"cuDNN {version // 10000}.{version // 100 % 100}.{version % 100}", f"{after['target']}")
+    before["target"]["library"] = after["target"]["library"]
     check(without_times(after) == without_times(before), "tune changes more than plans")
     for kernel, dispatch in library_kernels(after).items():
         if kernel in found:
@@ -153,7 +157,7 @@ def tune_refusals(windows):
     windows.refused("kernel conv_0: cuDNN has no engine for it: CUDNN_STATUS_NOT_SUPPORTED", "tune", windows.artifact, engines=0)
     windows.refused("kernel conv_0: cuDNN has no engine for it that is there already, deterministic and exact enough", "tune",
                     windows.artifact, engines=1)
-    windows.refused(f"kernel conv_0: .*needs a workspace of {2 * SLAB} bytes here, planned were {SLAB}; .*", "tune", windows.artifact,
+    windows.refused(f"kernel conv_0 needs a workspace of {2 * SLAB} bytes here, planned were {SLAB}; .*", "tune", windows.artifact,
                     workspace=4 * SLAB)
     windows.refused("the artifact is for cuda:h200, sm_90, this GPU is sm_100; compile the model for it", "tune", windows.artifact,
                     capability=100)

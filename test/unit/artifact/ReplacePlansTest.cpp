@@ -30,20 +30,22 @@ Artifact artifactWithPlan() {
 TEST(ReplacePlans, ChangesNothingElse) {
   Artifact before = artifactWithPlan();
   std::vector<uint8_t> longer(1000, 9);
-  Artifact after(replacePlans(before, std::vector<NewPlan>{{0, "after", longer, 11}}), "new.dlx");
+  Artifact after(replacePlans(before, std::vector<NewPlan>{{0, "after", longer, 11}}, "newer"),
+                 "new.dlx");
   const artifact::Kernel &kernel = *after->kernels()->Get(0);
   EXPECT_EQ(kernel.implementation()->str(), "after");
   EXPECT_TRUE(std::ranges::equal(*kernel.plan(), longer));
   EXPECT_EQ(kernel.nanoseconds(), 11U);
   EXPECT_TRUE(std::ranges::equal(after.data(), before.data()));
+  EXPECT_EQ(after->target()->library()->str(), "newer");
   // The way back leads to the same file.
   std::vector<uint8_t> back =
-      replacePlans(after, std::vector<NewPlan>{{0, "before", {1, 2, 3}, 7}});
-  EXPECT_EQ(back, replacePlans(before, {}));
+      replacePlans(after, std::vector<NewPlan>{{0, "before", {1, 2, 3}, 7}}, "older");
+  EXPECT_EQ(back, replacePlans(before, {}, "older"));
 }
 
 TEST(ReplacePlans, RefusesGeneratedKernels) {
   Artifact artifact = artifactWithPlan();
-  EXPECT_EQ(errorOf([&] { replacePlans(artifact, std::vector<NewPlan>{{1, "x", {1}, 1}}); }),
+  EXPECT_EQ(errorOf([&] { replacePlans(artifact, std::vector<NewPlan>{{1, "x", {1}, 1}}, ""); }),
             "kernel update is generated and has no plan");
 }
