@@ -1,7 +1,7 @@
 #include "runtime/core/Arenas.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/core/Gibibytes.h"
+#include "runtime/core/BytesText.h"
 #include "runtime/core/TensorIo.h"
 
 #include <optional>
@@ -40,8 +40,8 @@ void requireRoom(const Artifact &artifact, const Device &device) {
     return;
   uint64_t batch = largestBatch(artifact, fixed, grows, *free);
   throw Error(ErrorCode::Runtime,
-              "the plan takes " + gibibytes(fixed + grows) + " of the device's memory, of which " +
-                  gibibytes(*free) + " are free: " +
+              "the plan takes " + bytesText(fixed + grows) + " of the device's memory, of which " +
+                  bytesText(*free) + " are free: " +
                   (batch ? "compile the model for a smaller batch, of less than " +
                                std::to_string(batch + 1) +
                                " (--memory-limit=" + std::to_string(*free) +

@@ -128,6 +128,32 @@ struct Session::Impl {
   uint64_t residentBefore = 0;
 };
 
+/// The layer that a kernel is first launched for; empty if it never is.
+static std::string layerOf(const Artifact &artifact, uint32_t kernel) {
+  if (artifact->programs())
+    for (const artifact::Program *program : *artifact->programs())
+      for (const artifact::Instruction *instruction : *program->instructions())
+        if (const auto *dispatch = instruction->operation_as_Dispatch();
+            dispatch && dispatch->kernel() == kernel && instruction->location())
+          return instruction->location()->str();
+  return "";
+}
+
+/// What goes wrong with a kernel is said of its layer, too.
+static Device::Kernel loadKernel(Device &device, const Artifact &artifact, uint32_t index) {
+  const artifact::Kernel &kernel = *artifact->kernels()->Get(index);
+  try {
+    return device.load(artifact, kernel);
+  } catch (const Error &error) {
+    std::string text = error.what(), name = "kernel " + kernel.name()->str();
+    std::string layer = layerOf(artifact, index);
+    size_t place = text.find(name);
+    if (place == std::string::npos || layer.empty())
+      throw;
+    throw Error(error.code, text.insert(place + name.size(), " of layer " + layer));
+  }
+}
+
 Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const SessionOptions &options)
     : artifact(artifact), control(control),
       threads(chooseThreads(*artifact->target(), control, options.threads)),
@@ -139,8 +165,8 @@ Session::Impl::Impl(const Artifact &artifact, ControlPlane &control, const Sessi
   arenas = std::make_unique<Arenas>(artifact, *device);
   endPhase("memory");
   if (artifact->kernels())
-    for (const artifact::Kernel *kernel : *artifact->kernels())
-      kernels.push_back(device->load(artifact, *kernel));
+    for (uint32_t kernel = 0; kernel < artifact->kernels()->size(); ++kernel)
+      kernels.push_back(loadKernel(*device, artifact, kernel));
   comparePlatforms(*device, control);
   if (artifact->programs())
     for (const artifact::Program *program : *artifact->programs())

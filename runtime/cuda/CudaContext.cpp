@@ -1,7 +1,7 @@
 #include "runtime/cuda/CudaContext.h"
 
 #include "runtime/artifact/Error.h"
-#include "runtime/core/Gibibytes.h"
+#include "runtime/core/BytesText.h"
 #include "runtime/core/HostNode.h"
 
 #include <algorithm>
@@ -86,8 +86,8 @@ Owned<void *> CudaContext::allocate(size_t bytes) const {
   size_t free = 0, total = 0;
   runtime.getLastError();
   runtime.memGetInfo(&free, &total);
-  throw Error(ErrorCode::Runtime, "cannot allocate " + gibibytes(bytes) + " on the GPU, of whose " +
-                                      gibibytes(total) + " " + gibibytes(free) +
+  throw Error(ErrorCode::Runtime, "cannot allocate " + bytesText(bytes) + " on the GPU, of whose " +
+                                      bytesText(total) + " " + bytesText(free) +
                                       " are free: " + runtime.getErrorString(status));
 }
 
@@ -95,7 +95,7 @@ HostBlock CudaContext::lock(size_t bytes) const {
   PreferNode nearest(hostNode);
   void *address = nullptr;
   runtime.require(runtime.hostAlloc(&address, std::max<size_t>(bytes, 1), 0),
-                  "lock " + gibibytes(bytes) + " of memory");
+                  "lock " + bytesText(bytes) + " of memory");
   std::memset(address, 0, bytes);
   return {{static_cast<std::byte *>(address), bytes}, {address, runtime.freeHost}};
 }

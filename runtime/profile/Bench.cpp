@@ -1,5 +1,6 @@
 #include "runtime/profile/Bench.h"
 #include "runtime/artifact/JsonText.h"
+#include "runtime/core/BytesText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"

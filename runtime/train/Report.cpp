@@ -76,15 +76,6 @@ std::string loadingText(const BatchLoader::Work &work, unsigned threads) {
          counted(threads, "thread") + " per rank";
 }
 
-std::string bytesText(uint64_t bytes) {
-  auto amount = static_cast<double>(bytes);
-  if (bytes >= 1u << 30)
-    return format("%.2f GiB", amount / (1u << 30));
-  if (bytes >= 1u << 20)
-    return format("%.1f MiB", amount / (1u << 20));
-  return format("%.1f KiB", amount / 1024);
-}
-
 std::string pagesText(const std::vector<ArenaPages> &arenas) {
   std::string text;
   for (const ArenaPages &arena : arenas) {

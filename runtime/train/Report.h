@@ -25,8 +25,6 @@ std::string loadingText(const BatchLoader::Work &work, unsigned threads);
 /// "huge pages: variables 10.0 of 12.3 MiB, ..., gradients none"; arenas smaller than a page are
 /// left out.
 std::string pagesText(const std::vector<ArenaPages> &arenas);
-/// "123.4 MiB".
-std::string bytesText(uint64_t bytes);
 /// Four significant digits.
 std::string figureText(double value);
 

@@ -1,4 +1,5 @@
 #include "runtime/train/Trainer.h"
+#include "runtime/core/BytesText.h"
 
 #include "runtime/core/Accumulation.h"
 #include "runtime/data/Safetensors.h"

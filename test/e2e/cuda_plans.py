@@ -194,15 +194,15 @@ def workspaces(windows):
     check(NOTICE in windows.trains(first, "no-room", cudnn=NEWER, workspace=most), "no notice, though the engine has no room")
     train = *windows.data, "--steps", 1, "--run", windows.directory / "no-run"
     advice = f"planned were {SLAB}; compile the model on this machine"
-    windows.refused(rf"kernel conv\w+ needs a workspace of {most} bytes here, {advice}", "train", first, *train, workspace=most)
+    windows.refused(rf"kernel conv\w+ of layer [\w.]+ needs a workspace of {most} bytes here, {advice}", "train", first, *train, workspace=most)
     for ranks in 1, 2:  # the least that there is
-        windows.refused(rf"kernel conv\w+ needs a workspace of {2 * SLAB} bytes here, {advice}", "train", windows.artifact, "-np", ranks,
+        windows.refused(rf"kernel conv\w+ of layer [\w.]+ needs a workspace of {2 * SLAB} bytes here, {advice}", "train", windows.artifact, "-np", ranks,
                         *train, cudnn=NEWER, workspace=4 * SLAB)
 
 
 def refusals(windows):
     train = "train", windows.artifact, *windows.data, "--steps", 1, "--run", windows.directory / "no-run"
-    no_engine = r"kernel conv\w+ cannot be had as planned: cuDNN has no engine for it"
+    no_engine = r"kernel conv\w+ of layer [\w.]+ cannot be had as planned: cuDNN has no engine for it"
     windows.refused(f"{no_engine}: CUDNN_STATUS_NOT_SUPPORTED", *train, cudnn=NEWER, engines=0)
     for ranks in 1, 2:
         windows.refused(f"{no_engine} that is there already, deterministic and exact enough", *train, "-np", ranks, cudnn=NEWER, engines=1)

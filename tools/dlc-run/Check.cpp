@@ -2,6 +2,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"
+#include "runtime/core/BytesText.h"
 #include "runtime/core/HostFeatures.h"
 #include "runtime/train/Report.h"
 #include "tools/dlc-run/Binding.h"
