@@ -15,6 +15,15 @@ fb::Offset<artifact::TensorType> AttributeTables::type(RankedTensorType tensor) 
                              nn::layoutOf(tensor));
 }
 
+/// Of the products that a model's kernels compute.
+static double productPeak(const rt::Peaks &peaks, StringRef precision, StringRef math) {
+  if (precision == "bf16")
+    return peaks.bf16;
+  if (precision == "f16")
+    return peaks.f16;
+  return math == "strict" ? peaks.f32 : peaks.fastF32;
+}
+
 fb::Offset<artifact::Target> AttributeTables::target(const rt::PlannerTarget &planned,
                                                      nn::ModelOp model) {
   Link plan = plannedLink(model);
@@ -22,10 +31,13 @@ fb::Offset<artifact::Target> AttributeTables::target(const rt::PlannerTarget &pl
   auto name = builder.CreateString(planned.name);
   auto features = builder.CreateVectorOfStrings(planned.features);
   auto library = builder.CreateString(planned.library);
-  auto math = builder.CreateString(model->getAttrOfType<StringAttr>("math").str());
+  StringRef mathName = model->getAttrOfType<StringAttr>("math").getValue();
+  auto math = builder.CreateString(mathName.str());
   auto narrow = model->getAttrOfType<StringAttr>("precision");
-  auto precision =
-      builder.CreateString(narrow ? narrow.str() : std::string(DefaultDecisions::precision));
+  std::string precisionName = narrow ? narrow.str() : std::string(DefaultDecisions::precision);
+  auto precision = builder.CreateString(precisionName);
+  auto peaks = artifact::CreatePeaks(builder, productPeak(planned.peaks, precisionName, mathName),
+                                     planned.peaks.elements, planned.peaks.bandwidth);
   std::vector<fb::Offset<artifact::LayoutCost>> costs;
   if (auto layouts = model->getAttrOfType<ArrayAttr>("layouts"))
     for (auto cost : layouts.getAsRange<DictionaryAttr>())
@@ -35,7 +47,7 @@ fb::Offset<artifact::Target> AttributeTables::target(const rt::PlannerTarget &pl
           static_cast<uint32_t>(cost.getAs<IntegerAttr>("exceptions").getInt())));
   return artifact::CreateTarget(builder, name, features, library,
                                 PlanningTarget::of(model)->threads, math, precision, link,
-                                builder.CreateVector(costs));
+                                builder.CreateVector(costs), peaks);
 }
 
 AttributeTables::List<artifact::InputSignature> AttributeTables::inputs(ArrayAttr entries) {

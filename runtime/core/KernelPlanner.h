@@ -97,6 +97,13 @@ struct CandidateList {
 };
 
 /// What an artifact that this planner serves must say about its target.
+/// The most that a target can do, by its table: GFLOP/s and GB/s; 0 what is not known.
+struct Peaks {
+  double f32 = 0, fastF32 = 0, bf16 = 0, f16 = 0; // products; f32 in strict and in fast math
+  double elements = 0;                            // of generated kernels, in f32
+  double bandwidth = 0;
+};
+
 struct PlannerTarget {
   std::string name;                  // canonical, never "native": cpu:avx512-bf16
   std::vector<std::string> features; // instruction sets the code may use, in LLVM's spelling
@@ -121,6 +128,7 @@ struct PlannerTarget {
   /// known.
   uint64_t memoryBytes = 0;
   std::string besideMemory = "";
+  Peaks peaks = {};
 
   bool multiplies(DType dtype) const { return std::ranges::count(dtypes, dtype) > 0; }
 };

@@ -224,7 +224,8 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
                  .cacheBytes = costs.cacheBytes(),
                  .families = costs.families(),
                  .channelBlock = costs.vectorBits() / 32,
-                 .bf16Targets = CpuTarget::bf16Targets()};
+                 .bf16Targets = CpuTarget::bf16Targets(),
+                 .peaks = costs.peaks()};
   if (costs.multipliesBF16())
     description.dtypes.push_back(DType::BF16);
 }

@@ -335,6 +335,15 @@ double CpuTarget::efficiency(const KernelTraits &kernel) const {
   return 0.5;
 }
 
+Peaks CpuTarget::peaks() const {
+  double products = peak(DType::F32);
+  return {.f32 = products,
+          .fastF32 = products,
+          .bf16 = multipliesBF16() ? peak(DType::BF16) : 0,
+          .elements = products,
+          .bandwidth = bandwidth};
+}
+
 double CpuTarget::peak(DType dtype) const {
   return threads * (dtype == DType::BF16 ? gflopsBF16 : gflopsF32);
 }

@@ -51,6 +51,9 @@ public:
   /// of 16 lanes is two of AVX2.
   static LoopLimits loops();
 
+  /// Of the team.
+  Peaks peaks() const;
+
   /// Bytes of the last level that a team shares; 0 if the table does not say.
   uint64_t cacheBytes() const { return lastLevelBytes; }
 

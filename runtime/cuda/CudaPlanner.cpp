@@ -116,7 +116,8 @@ CudaPlanner::CudaPlanner(const std::string &targetName, const cudnn::Functions &
                  .link = costs.link(),
                  // A device without more than that holds no plan: all are larger than a byte.
                  .memoryBytes = std::max(costs.memoryBytes(), contextBytes + 1) - contextBytes,
-                 .besideMemory = "1 GiB for context and libraries"};
+                 .besideMemory = "1 GiB for context and libraries",
+                 .peaks = costs.peaks()};
 }
 
 /// All that plans of a request depend on.

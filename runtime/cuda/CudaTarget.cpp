@@ -94,6 +94,15 @@ void CudaTarget::read(const Json &table) {
                     "the least");
 }
 
+Peaks CudaTarget::peaks() const {
+  return {.f32 = 1000 * f32,
+          .fastF32 = 1000 * tf32,
+          .bf16 = 1000 * bf16,
+          .f16 = 1000 * f16,
+          .elements = 1000 * f32,
+          .bandwidth = bandwidth};
+}
+
 double CudaTarget::kernelCost(DType dtype, Unit unit, uint64_t flops, uint64_t bytes) const {
   double tensorPeak = dtype == DType::BF16 ? bf16 : dtype == DType::F16 ? f16 : tf32;
   auto reached = [&] {

@@ -42,6 +42,7 @@ public:
   bool clustersLast() const { return avoidsClusters; }
   /// Between devices of one host, as `dlc compile --link` takes it.
   const std::string &link() const { return linkText; }
+  Peaks peaks() const;
   /// Where the description is from.
   const std::string &source() const { return sourceText; }
 

@@ -8,6 +8,7 @@
 #include "runtime/artifact/Occupancy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 
@@ -171,6 +172,18 @@ ordered_json describeLaunch(const artifact::Kernel &kernel, unsigned architectur
           {"occupancy", resident ? ordered_json(*resident) : ordered_json(nullptr)}};
 }
 
+/// The least nanoseconds that the target's peaks allow; null if the artifact does not say them.
+ordered_json rooflineOf(const artifact::Kernel &kernel, const artifact::Target &target) {
+  const artifact::Peaks *peaks = target.peaks();
+  double gflops = !peaks                                           ? 0
+                  : kernel.kind() == artifact::KernelKind::Library ? peaks->product_gflops()
+                                                                   : peaks->element_gflops();
+  if (!(gflops > 0) || !(peaks->gb_per_s() > 0))
+    return nullptr;
+  return std::llround(std::max(static_cast<double>(kernel.flops()) / gflops,
+                               static_cast<double>(kernel.bytes()) / peaks->gb_per_s()));
+}
+
 /// Bytes that a library's kernel may write beside its result.
 uint64_t workspaceOf(const artifact::Kernel &kernel) {
   std::vector<const artifact::TensorType *> operands = listOf(kernel.operands());
@@ -203,6 +216,7 @@ ordered_json describeKernels(const artifact::Artifact &root, const artifact::Pro
                             {"flops", kernel.flops()},
                             {"bytes", kernel.bytes()},
                             {"nanoseconds", kernel.nanoseconds()},
+                            {"roofline_ns", rooflineOf(kernel, *root.target())},
                             {"recomputed", dispatch->recomputed()}});
     }
   return dispatches;
@@ -240,12 +254,18 @@ ordered_json describeKinds(const ordered_json &dispatches) {
                        {"dispatches", 0},
                        {"flops", 0},
                        {"bytes", 0},
-                       {"nanoseconds", 0}});
+                       {"nanoseconds", 0},
+                       {"roofline_ns", 0}});
       found = kinds.end() - 1;
     }
     (*found)["dispatches"] = (*found)["dispatches"].get<uint64_t>() + 1;
     for (const char *key : {"flops", "bytes", "nanoseconds"})
       (*found)[key] = (*found)[key].get<uint64_t>() + dispatch[key].get<uint64_t>();
+    ordered_json &roofline = (*found)["roofline_ns"];
+    if (roofline.is_null() || dispatch["roofline_ns"].is_null())
+      roofline = nullptr;
+    else
+      roofline = roofline.get<uint64_t>() + dispatch["roofline_ns"].get<uint64_t>();
   }
   return kinds;
 }

@@ -40,10 +40,12 @@ std::string padded(const std::string &value, int width) {
 
 double mega(const ordered_json &value) { return value.get<double>() / 1e6; }
 
-/// GFLOP, MB and forecast ms of a dispatch or a sum.
+/// GFLOP, MB, forecast ms and those of the roofline, of a dispatch or a sum.
 std::string amounts(const ordered_json &value) {
+  const ordered_json &roofline = value["roofline_ns"];
   return number(mega(value["flops"]) / 1e3, "%8.3f") + number(mega(value["bytes"]), "%9.2f") +
-         number(mega(value["nanoseconds"]), "%9.3f");
+         number(mega(value["nanoseconds"]), "%9.3f") +
+         (roofline.is_null() ? "         -" : number(mega(roofline), "%10.3f"));
 }
 
 /// The choice, then the runner-up and the rest.
@@ -76,7 +78,7 @@ void printKernels(const ordered_json &program, std::ostream &out) {
   bool isOfGpu = std::ranges::any_of(
       dispatches, [](const ordered_json &dispatch) { return !dispatch["launch"].is_null(); });
   out << "  " << padded("layer", 28) << padded("kernel", 22) << padded("kind", 16)
-      << padded("implementation", 30) << "   GFLOP       MB       ms"
+      << padded("implementation", 30) << "   GFLOP       MB       ms  roofline"
       << (isOfGpu ? "    regs  shared   occ %" : "") << "\n";
   for (const ordered_json &dispatch : dispatches)
     out << "  " << padded(dispatch["layer"], 28) << padded(dispatch["kernel"], 22)
@@ -108,7 +110,7 @@ void printProgram(const ordered_json &program, std::ostream &out) {
     out << "  images of this size only, as no tiles can be cut: " << untiled << "\n";
   printKernels(program, out);
   out << "  " << padded("sum over a step", 50) << padded("kind", 16) << padded("dispatches", 30)
-      << "   GFLOP       MB       ms\n";
+      << "   GFLOP       MB       ms  roofline\n";
   for (const ordered_json &kind : program["kinds"])
     out << "  " << padded("", 50) << padded(kind["kind"], 16)
         << padded(std::to_string(kind["dispatches"].get<uint64_t>()), 30) << amounts(kind) << "\n";
