@@ -96,7 +96,6 @@ struct CandidateList {
   }
 };
 
-/// What an artifact that this planner serves must say about its target.
 /// The most that a target can do, by its table: GFLOP/s and GB/s; 0 what is not known.
 struct Peaks {
   double f32 = 0, fastF32 = 0, bf16 = 0, f16 = 0; // products; f32 in strict and in fast math
@@ -104,6 +103,7 @@ struct Peaks {
   double bandwidth = 0;
 };
 
+/// What an artifact that this planner serves must say about its target.
 struct PlannerTarget {
   std::string name;                  // canonical, never "native": cpu:avx512-bf16
   std::vector<std::string> features; // instruction sets the code may use, in LLVM's spelling

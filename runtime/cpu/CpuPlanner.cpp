@@ -258,7 +258,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
     return {{}, costs.name() + " has no bf16 instructions"};
   if (request.op == KernelOp::Reorder && !std::ranges::all_of(request.operands, isFloat))
     return {{}, "oneDNN reorders f32, bf16 and f16 alone"};
-  // Ahead of the library's, which costs the same by the tables and twice as much in truth.
+  // Ahead of the library's, which costs the same by the tables and more in truth.
   DType last = request.operands.back().dtype;
   bool canPack = last == DType::BF16 ? costs.multipliesBF16() : description.vectorBits >= 512;
   if (canPack && WeightPacking::of(request)) {

@@ -49,7 +49,7 @@ BackEnd::Finding describeCuda() {
   if (!library)
     return {false, "no cuDNN: " + reason};
   BackEnd::Finding gpu = describeGpu();
-  gpu.text = "cuDNN " + cudnn::versionText(library->getVersion()) + "; " + gpu.text;
+  gpu.text = cudnn::nameOf(*library) + "; " + gpu.text;
   return gpu;
 }
 

@@ -143,7 +143,7 @@ std::string CudaContext::platform() const {
   std::string text =
       nameOf(properties) + " (sm_" + std::to_string(version) + "), CUDA " + versionText(own);
   if (cudnn)
-    text += ", cuDNN " + cudnn::versionText(cudnn->library.getVersion());
+    text += ", " + cudnn::nameOf(cudnn->library);
   if (cublas)
     text += ", cuBLASLt " + cudnn::versionText(cublas->library.getVersion());
   return text;

@@ -103,7 +103,7 @@ CudaPlanner::CudaPlanner(const std::string &targetName, const cudnn::Functions &
   bool isFile = targetName.ends_with(".json");
   description = {.name = isFile ? costs.name() : targetName,
                  .features = {"sm_" + std::to_string(costs.architecture())},
-                 .library = "cuDNN " + cudnn::versionText(library.getVersion()),
+                 .library = cudnn::nameOf(library),
                  .vectorBits = 128,
                  .dtypes = {DType::F32, DType::BF16, DType::F16},
                  .loops = CudaTarget::loops(),

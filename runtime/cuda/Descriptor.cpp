@@ -8,8 +8,8 @@ namespace dlc::rt::cudnn {
 namespace {
 
 [[noreturn]] void fail(const Functions &library, Status status, const std::string &what) {
-  throw Error(ErrorCode::Runtime, "cuDNN " + versionText(library.getVersion()) + " cannot " + what +
-                                      ": " + library.getErrorString(status) + " (" +
+  throw Error(ErrorCode::Runtime, nameOf(library) + " cannot " + what + ": " +
+                                      library.getErrorString(status) + " (" +
                                       std::to_string(status) + ")");
 }
 

@@ -158,7 +158,7 @@ void Tuner::tune(uint32_t index, const Operands &memory) {
 
 std::vector<uint8_t> Tuner::run() {
   context.requireOwn(*artifact->target());
-  std::string library = "cuDNN " + cudnn::versionText(context.convolutions().library.getVersion());
+  std::string library = cudnn::nameOf(context.convolutions().library);
   if (!artifact->kernels())
     return replacePlans(artifact, {}, library);
   size_t most = 1;

@@ -1,9 +1,9 @@
 #include "runtime/profile/Bench.h"
 #include "runtime/artifact/JsonText.h"
-#include "runtime/core/BytesText.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"
+#include "runtime/core/BytesText.h"
 #include "runtime/core/Pages.h"
 #include "runtime/profile/KernelTable.h"
 #include "runtime/profile/KindTable.h"

@@ -1,7 +1,7 @@
 #include "runtime/train/Trainer.h"
-#include "runtime/core/BytesText.h"
 
 #include "runtime/core/Accumulation.h"
+#include "runtime/core/BytesText.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/record/ProcessTime.h"
 #include "runtime/train/Arguments.h"

@@ -4,7 +4,6 @@
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/BytesText.h"
 #include "runtime/core/HostFeatures.h"
-#include "runtime/train/Report.h"
 #include "tools/dlc-run/Binding.h"
 #include "tools/dlc-run/Process.h"
 #include "tools/dlc-run/RunRank.h"

@@ -1,9 +1,8 @@
 #include "tools/dlc-run/SweepReport.h"
 #include "runtime/artifact/JsonText.h"
-#include "runtime/core/BytesText.h"
 
+#include "runtime/core/BytesText.h"
 #include "runtime/record/Chart.h"
-#include "runtime/train/Report.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -42,15 +42,15 @@ WinogradPlan::Images WinogradPlan::Images::of(const OperandType &operand, int64_
                 .rowStep = step(rank - 2, 1),
                 .columnStep = step(rank - 1, 1),
                 .blockStep = step(1, block),
-                .block = block,
-                .chunks = {}};
+                .block = block};
   return images;
 }
 
 WinogradPlan::WinogradPlan(const KernelRequest &request, int64_t block, int64_t mostVectors)
     : block(block), mostVectors(mostVectors), op(request.op), hasBias(request.bias),
       hasRelu(request.relu), source(Images::of(request.operands[sourceOperand()], block)),
-      result(Images::of(request.operands[resultOperand(request)], block)) {
+      result(Images::of(request.operands[resultOperand(request)], block)),
+      threads(request.threads) {
   const OperandType &weight = request.operands[*weightOperand(request.op)];
   isWeightNarrow = weight.dtype == DType::BF16;
   const std::vector<int64_t> &extents = weight.shape;
@@ -65,10 +65,10 @@ WinogradPlan::WinogradPlan(const KernelRequest &request, int64_t block, int64_t 
     windowDepth = extents[2];
     paddingDepth = padding(2);
   }
-  cut(request.threads);
+  cut();
 }
 
-void WinogradPlan::cut(int64_t threads) {
+void WinogradPlan::cut() {
   bool isFlat = windowDepth == 1 && paddingDepth == 0 && source.depth == 1;
   stacked = isFlat ? source.volumes : 1;
   imageTileRows = ceilDiv(result.rows, tileSide);
@@ -77,11 +77,12 @@ void WinogradPlan::cut(int64_t threads) {
   panels = inChunksOf(mostVectors, result.blocks);
   source.chunks = inChunksOf(source.blocks, source.blocks);
   result.chunks = inChunksOf(result.blocks, result.blocks);
-  if (planOwnStrips(threads)) {
+  isShared = !planOwnStrips();
+  if (isShared) {
+    planSharedStrips();
+  } else {
     weightBlocks = result.blocks;
     bundles = {{0, static_cast<int64_t>(panels.size()), 0, result.blocks}};
-  } else {
-    planSharedStrips(threads);
   }
   source.slots = stepSlices + windowDepth - 1;
   result.slots = stepSlices;
@@ -100,7 +101,7 @@ std::vector<WinogradPlan::Channels> WinogradPlan::inChunksOf(int64_t most, int64
 }
 
 /// False where that would keep threads waiting or take too much memory.
-bool WinogradPlan::planOwnStrips(int64_t threads) {
+bool WinogradPlan::planOwnStrips() {
   int64_t volumes = result.volumes / stacked, stripSlices = result.depth;
   if (isOfFilter()) {
     if (windowDepth * pointCount * source.channels() * result.channels() > sharedElements)
@@ -113,7 +114,6 @@ bool WinogradPlan::planOwnStrips(int64_t threads) {
     number = ceilDiv(number * volumes, even) * even / volumes;
     if (number * groupTiles / 2 > tilesOfSlice())
       return false;
-    places = threads;
     cutStrips(number, stripSlices);
     return true;
   }
@@ -125,12 +125,11 @@ bool WinogradPlan::planOwnStrips(int64_t threads) {
     stripSlices = ceilDiv(stripSlices, 2);
   if (volumes * number * ceilDiv(result.depth, stripSlices) < 8 * threads)
     return false;
-  places = threads;
   cutStrips(number, stripSlices);
   return true;
 }
 
-void WinogradPlan::planSharedStrips(int64_t threads) {
+void WinogradPlan::planSharedStrips() {
   shares = 1;
   int64_t ofTile = pointCount * (source.channels() + (isOfFilter() ? result.channels() : 0));
   int64_t budget =
@@ -139,16 +138,14 @@ void WinogradPlan::planSharedStrips(int64_t threads) {
   stepSlices = std::clamp<int64_t>(budget / (ofTile * tiles) - windowDepth + 1, 1, result.depth);
   stepSlices = ceilDiv(result.depth, ceilDiv(result.depth, stepSlices));
   cutStrips(ceilDiv(tilesOfSlice(), tiles), result.depth);
-  teamPlaces = threads;
   // A few groups alone do not need weights or sums that go through memory.
   int64_t groups = stepSlices * ceilDiv(stripTiles, groupTiles);
-  bool isOneStep = strips.size() == 1 && stepSlices == result.depth;
-  bool isAlone = isOneStep && groups <= 2 * mostRunGroups;
+  bool isAlone = isOneStep() && groups <= 2 * mostRunGroups;
   source.chunks = inChunksOf((isAlone ? 1 : 2) * chunkChannels / block, source.blocks);
   if (isOfFilter()) {
     result.chunks = panels;
     if (!isAlone)
-      planBundles(windowDepth * pointCount, threads);
+      planBundles(windowDepth * pointCount);
     return;
   }
   // A team has some tasks for each thread.
@@ -156,14 +153,14 @@ void WinogradPlan::planSharedStrips(int64_t threads) {
   int64_t runs = std::max(ceilDiv(groups, mostRunGroups), ceilDiv(4 * threads, count));
   runGroups = ceilDiv(groups, std::min(runs, groups));
   if (!isAlone)
-    planBundles(ceilDiv(groups, runGroups), threads);
+    planBundles(ceilDiv(groups, runGroups));
 }
 
 /// Bundles of so many panels that a team has enough to share. More than one strip or step would
 /// transform the weights of each bundle again.
-void WinogradPlan::planBundles(int64_t tasksOfPanel, int64_t threads) {
+void WinogradPlan::planBundles(int64_t tasksOfPanel) {
   auto count = static_cast<int64_t>(panels.size()), atOnce = count;
-  if (strips.size() == 1 && stepSlices == result.depth) {
+  if (isOneStep()) {
     int64_t ofPanel = windowDepth * pointCount * source.channels() * mostVectors * block;
     atOnce = std::max(ceilDiv(sharedElements, ofPanel), ceilDiv(4 * threads, tasksOfPanel));
   }
@@ -209,7 +206,7 @@ int64_t WinogradPlan::stripElements() const {
 /// What a thread has of a strip that the team shares: of a chunk and a panel a filter gradient's
 /// sums, else the weights, unless they are in memory, and of a panel a run's sums.
 int64_t WinogradPlan::ownElements() const {
-  if (places > 0)
+  if (!isShared)
     return 0;
   auto most = [](const std::vector<Channels> &all) {
     return std::ranges::max(all, {}, &Channels::blocks).blocks;
@@ -221,8 +218,8 @@ int64_t WinogradPlan::ownElements() const {
 }
 
 uint64_t WinogradPlan::workspaceBytes() const {
-  int64_t elements = shares * weightElements() + std::max<int64_t>(places, 1) * stripElements() +
-                     teamPlaces * ownElements();
+  int64_t elements =
+      shares * weightElements() + places() * stripElements() + threads * ownElements();
   return static_cast<uint64_t>(elements) * sizeof(float);
 }
 
@@ -240,9 +237,9 @@ WinogradPlan::Matrices WinogradPlan::matricesOf(float *workspace, int64_t share,
   float *ofStrips = workspace + shares * weightElements();
   Matrices matrices;
   matrices.weight = workspace + share * weightElements();
-  matrices.source = ofStrips + (places > 0 ? thread : 0) * stripElements();
+  matrices.source = ofStrips + (isShared ? 0 : thread) * stripElements();
   matrices.result = matrices.source + source.slots * source.channels() * rowsOfSlice();
-  matrices.own = ofStrips + std::max<int64_t>(places, 1) * stripElements() + thread * ownElements();
+  matrices.own = ofStrips + places() * stripElements() + thread * ownElements();
   return matrices;
 }
 

@@ -48,7 +48,7 @@ protected:
     int64_t volumes = 0, depth = 0, rows = 0, columns = 0, blocks = 0;
     int64_t volumeStep = 0, depthStep = 0, rowStep = 0, columnStep = 0, blockStep = 0;
     int64_t block = 0; // channels that lie together
-    std::vector<Channels> chunks;
+    std::vector<Channels> chunks = {};
     int64_t slots = 1;
     int64_t channels() const { return blocks * block; }
     static Images of(const OperandType &operand, int64_t block);
@@ -82,10 +82,10 @@ protected:
   };
 
   static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-  void cut(int64_t threads);
-  bool planOwnStrips(int64_t threads);
-  void planSharedStrips(int64_t threads);
-  void planBundles(int64_t tasksOfPanel, int64_t threads);
+  void cut();
+  bool planOwnStrips();
+  void planSharedStrips();
+  void planBundles(int64_t tasksOfPanel);
   static std::vector<Channels> inChunksOf(int64_t most, int64_t blocks);
   void cutStrips(int64_t stripsOfSlice, int64_t stripSlices);
   Parts partsOfSlice(int64_t slice) const;
@@ -106,6 +106,9 @@ protected:
   int64_t stripElements() const;
   int64_t ownElements() const;
   int64_t slotOf(int64_t slice) const { return slice % source.slots; }
+  /// Strips that are computed at one time.
+  int64_t places() const { return isShared ? 1 : threads; }
+  bool isOneStep() const { return strips.size() == 1 && stepSlices == result.depth; }
   Matrices matricesOf(float *workspace, int64_t share, int64_t thread) const;
   template <typename Body> void forSteps(const Strip &strip, Body &&body) const;
 
@@ -117,9 +120,9 @@ protected:
   int64_t paddingDepth = 0, paddingRow = 0, paddingColumn = 0;
   int64_t stacked = 1; // images whose rows of tiles follow each other as those of one
   int64_t imageTileRows = 0, tileRows = 0, tileColumns = 0; // tileRows: of the stack
-  int64_t places = 0; // strips that are computed at one time, each by a thread; 0: the team shares
-  int64_t teamPlaces = 0; // of a strip that the team shares: threads that have sums of their own
-  int64_t shares = 1;     // of a filter gradient's strips, each with sums of its own
+  int64_t threads;                                          // of the team, at most
+  bool isShared = false; // each strip, by the team; else each thread has its own
+  int64_t shares = 1;    // of a filter gradient's strips, each with sums of its own
   int64_t stripTiles = 0, stepSlices = 1; // most of a strip and of a step
   std::vector<Channels> panels;           // of the result, whose sums are in registers together
   int64_t runGroups = 1;       // of a shared strip, whose products are summed together, at most

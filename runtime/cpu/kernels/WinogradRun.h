@@ -26,8 +26,9 @@ private:
   static constexpr int64_t block = Unit::lanes;
   static constexpr auto reach = tiles::reach;
   static_assert(tiles::side == tileSide && reach == tileReach);
-  static constexpr int64_t window = 3 * 3; // of a plane
-  static constexpr int64_t taskTiles = 8;  // where the team shares a strip
+  static constexpr int64_t window = 3 * 3;    // of a plane
+  static constexpr int64_t taskTiles = 8;     // where the team shares a strip
+  static constexpr int64_t lineElements = 16; // of a cache
 
   template <typename Transform, typename Element>
   void transformTiles(const Images &images, const Element *from, const Strip &strip, int64_t slice,
@@ -45,7 +46,7 @@ private:
                   const float *products, const float *bias, Element *to) const;
   void writeGroup(const Strip &strip, const Channels &panel, int64_t slice, int64_t group,
                   const float *products, const Operands &operands) const;
-  void multiplyGroup(const Strip &strip, const Channels &panel, int64_t slice, int64_t group,
+  void multiplyStrip(const Strip &strip, const Channels &panel, int64_t slice,
                      const Operands &operands, const Matrices &matrices) const;
   static void multiplyRows(int64_t tiles, const float *a, int64_t width, const float *b, float *to,
                            int64_t lanes, bool adds);
@@ -274,27 +275,24 @@ void WinogradRun<Unit>::writeGroup(const Strip &strip, const Channels &panel, in
              static_cast<float *>(operands.result));
 }
 
-/// By all the weight's matrices.
+/// Of a thread's own, which is one group, by all the weight's matrices.
 template <typename Unit>
-void WinogradRun<Unit>::multiplyGroup(const Strip &strip, const Channels &panel, int64_t slice,
-                                      int64_t group, const Operands &operands,
-                                      const Matrices &matrices) const {
+void WinogradRun<Unit>::multiplyStrip(const Strip &strip, const Channels &panel, int64_t slice,
+                                      const Operands &operands, const Matrices &matrices) const {
   alignas(64) float products[pointCount * groupRows * Unit::mostVectors * block];
   int64_t channels = source.channels(), lanes = panel.blocks * block;
-  int64_t tiles = std::min(groupTiles, strip.tiles - group * groupTiles);
-  const float *ofGroup = matrices.source + group * groupRows * pointCount * channels;
   const float *ofPanel =
       matrices.weight + weightOffset(bundles.front(), panel, 0, source.chunks.front());
   const Parts &ofSlice = parts[static_cast<size_t>(slice)];
   for (int64_t point = 0; point < pointCount; ++point)
-    forRows(tiles, panel.blocks, [&](int64_t row, int64_t rows) {
+    forRows(strip.tiles, panel.blocks, [&](int64_t row, int64_t rows) {
       registerProduct<Unit>(rows, panel.blocks, false)(
-          ofGroup + (point * groupRows + row) * channels,
+          matrices.source + (point * groupRows + row) * channels,
           ofPanel + point * paddedRows(channels) * lanes,
           products + (point * groupRows + row) * lanes, ofSlice,
           {.aRow = channels, .aStep = 1, .bStep = lanes, .cRow = lanes}, false);
     });
-  writeGroup(strip, panel, slice, group, products, operands);
+  writeGroup(strip, panel, slice, 0, products, operands);
 }
 
 /// A group's rows of a chunk at a point.
@@ -340,7 +338,7 @@ void WinogradRun<Unit>::multiplyRun(const Strip &strip, const Step &step, const 
           int64_t row = slotOf(from) * rowsOfSlice() + (group * pointCount + point) * groupRows;
           const float *rows = matrices.source + chunkOffset(source, chunk) + row * width;
           const float *next = rows + groupRows * width; // of the next point
-          for (int64_t ahead = 0; ahead < groupTiles * width; ahead += 16)
+          for (int64_t ahead = 0; ahead < groupTiles * width; ahead += lineElements)
             __builtin_prefetch(next + ahead, 0, 2);
           multiplyRows(std::min(groupTiles, strip.tiles - group * groupTiles), rows, width,
                        weights + point * paddedRows(width) * lanes,
@@ -390,10 +388,8 @@ void WinogradRun<Unit>::writeGradient(int64_t plane, int64_t s, int64_t r, int64
             sum += Unit::load(first + share * ofShare);
           return sum;
         },
-        [&](size_t y, size_t x, Vector value) DLC_INLINE {
-          float *ofRow = ofBlock + ((y * 3 + x) * block + i) * block;
-          Unit::store(ofRow, value);
-        });
+        [&](size_t y, size_t x, Vector value)
+            DLC_INLINE { Unit::store(ofBlock + ((y * 3 + x) * block + i) * block, value); });
 }
 
 template <typename Unit>
@@ -466,7 +462,7 @@ void WinogradRun<Unit>::convolveOwnStrips(const Operands &operands, float *works
       for (int64_t i = 0; i < step.newSlices; ++i)
         transformSlice(strip, step, i, 0, strip.tiles, operands, matrices);
       for (const Channels &panel : panels)
-        multiplyGroup(strip, panel, step.firstSlice, 0, operands, matrices);
+        multiplyStrip(strip, panel, step.firstSlice, operands, matrices);
     });
   });
 }
@@ -553,7 +549,7 @@ template <typename Unit> void WinogradRun<Unit>::run(std::span<void *const> buff
     operands.bias = hasBias ? static_cast<const float *>(buffers[2]) : nullptr;
     operands.result = buffers[buffers.size() - 2];
   }
-  if (places == 0)
+  if (isShared)
     shareStrips(operands, workspace);
   else if (isOfFilter())
     differentiateOwnStrips(operands, workspace);

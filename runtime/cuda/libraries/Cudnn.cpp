@@ -26,8 +26,8 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudnnBackendExecute", found.backendExecute);
   reason = library.failure();
   if (reason.empty() && found.getVersion() < leastVersion)
-    reason = "cuDNN " + versionText(found.getVersion()) + " cannot plan without a GPU: install " +
-             versionText(leastVersion) + " or newer";
+    reason = nameOf(found) + " cannot plan without a GPU: install " + versionText(leastVersion) +
+             " or newer";
   return reason.empty() ? std::optional(found) : std::nullopt;
 }
 
@@ -48,6 +48,10 @@ const Functions *open(std::string &reason) {
 std::string versionText(size_t version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
+}
+
+std::string nameOf(const Functions &library) {
+  return "cuDNN " + versionText(library.getVersion());
 }
 
 } // namespace dlc::rt::cudnn

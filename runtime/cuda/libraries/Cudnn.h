@@ -173,5 +173,7 @@ const Functions *open(std::string &reason);
 
 /// As "9.19.0".
 std::string versionText(size_t version);
+/// As "cuDNN 9.19.0".
+std::string nameOf(const Functions &library);
 
 } // namespace dlc::rt::cudnn

@@ -45,6 +45,16 @@ TEST(CpuTarget, LastStepThatFitsCounts) {
   EXPECT_DOUBLE_EQ(share(target, convolution(32, 64, 1000)), 0.8);
 }
 
+TEST(CpuTarget, PeaksAreTheTeams) {
+  Peaks one = CpuTarget("cpu:avx2", 1).peaks(), two = CpuTarget("cpu:avx2", 2).peaks();
+  EXPECT_GT(one.f32, 0);
+  EXPECT_DOUBLE_EQ(two.f32, 2 * one.f32);
+  EXPECT_DOUBLE_EQ(two.elements, two.f32);
+  EXPECT_DOUBLE_EQ(two.fastF32, two.f32);
+  EXPECT_EQ(one.bf16, 0);
+  EXPECT_GT(two.bandwidth, one.bandwidth);
+}
+
 TEST(CpuTarget, RowsMayNameLayoutWindowAndType) {
   CpuTarget target = targetWith(R"([
     {"implementation": "jit", "dtype": "bf16", "conv": 0.05},
