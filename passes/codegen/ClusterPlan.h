@@ -137,6 +137,11 @@ llvm::LogicalResult restoreLoops(StagePlan &stage, const GeneratedStage &planned
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
                                          llvm::SmallVector<exec::Access> *access = nullptr);
 
+/// The loop over which what a read has lies side by side in memory, where that is another than the
+/// innermost one, over which it does not: both have at least a sector of it. Nothing for reads
+/// whose elements need not exist.
+std::optional<unsigned> loopAcross(const StagePlan &stage, const ClusterNode &node);
+
 /// True of a reduction that adds up; others take the maximum.
 bool addsUp(mlir::Operation *reduction);
 

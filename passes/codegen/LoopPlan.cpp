@@ -62,6 +62,23 @@ bool StagePlan::hasReduction() const {
   return llvm::any_of(writes, [](const ClusterWrite &write) { return write.reduction; });
 }
 
+std::optional<unsigned> dlc::loopAcross(const StagePlan &stage, const ClusterNode &node) {
+  constexpr int64_t sectorBytes = 32;
+  if (node.kind != ClusterNode::Kind::Read || !node.form || !node.quotients.empty() ||
+      !node.bounds.empty() || stage.hasReduction())
+    return std::nullopt;
+  auto isWide = [&](const StagePlan::Loop &loop) {
+    return !loop.item && loop.extent * nn::elementBytes(node.element) >= sectorBytes;
+  };
+  ArrayRef<int64_t> weights = node.form->weights;
+  if (weights.back() == 0 || weights.back() == 1 || !isWide(stage.loops.back()))
+    return std::nullopt;
+  for (auto [i, loop] : llvm::enumerate(stage.loops))
+    if (weights[i] == 1 && isWide(loop))
+      return i;
+  return std::nullopt;
+}
+
 //===- Loops ----------------------------------------------------------------------------------===//
 
 namespace {
@@ -175,6 +192,27 @@ static int64_t partsOfResult(const StagePlan &stage) {
   });
 }
 
+/// The loop, if there is one, over which an operand lies that goes through memory which the threads
+/// of an item share.
+static std::optional<unsigned> sharedLoop(const StagePlan &stage, const rt::LoopLimits &limits) {
+  if (limits.sharedRun > 0)
+    for (const ClusterNode &node : stage.nodes)
+      if (std::optional<unsigned> across = loopAcross(stage, node))
+        return across;
+  return std::nullopt;
+}
+
+/// Of the innermost loop, what leaves room for runs of such an operand: aligned ones, or all of the
+/// loop across where none is. Not worth it: nothing.
+static std::optional<int64_t> chooseSharedRun(int64_t extent, int64_t across, int64_t most,
+                                              const rt::LoopLimits &limits) {
+  int64_t lanes = limits.vectorLanes, run = bestDivisor(across, limits.sharedRun, lanes);
+  if (run % lanes != 0 && across <= 4 * limits.sharedRun)
+    run = across;
+  int64_t part = bestDivisor(extent, most / run, lanes);
+  return std::min(run, part) > 1 ? std::optional(part) : std::nullopt;
+}
+
 /// Elements of an item along each loop.
 static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLimits &limits,
                                        bool wholeResults) {
@@ -195,12 +233,20 @@ static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLim
     most *= parts;
     columns = std::max(columns / parts, limits.vectorLanes);
   }
+  std::optional<unsigned> across = sharedLoop(stage, limits);
+  std::optional<int64_t> run;
+  if (across)
+    run = chooseSharedRun(stage.loops.back().extent, stage.loops[*across].extent, most, limits);
   for (size_t i = stage.loops.size(); i-- > 0;) {
     const StagePlan::Loop &loop = stage.loops[i];
-    int64_t limit = most / inside, lanes = i + 1 == stage.loops.size() ? limits.vectorLanes : 1;
-    if ((keptItems || wholeResults) && loop.reduced) {
+    bool isInnermost = i + 1 == stage.loops.size();
+    int64_t limit = most / inside, lanes = isInnermost || i == across ? limits.vectorLanes : 1;
+    if (isInnermost && run) {
+      tile[i] = *run;
+      inside *= tile[i];
+    } else if ((keptItems || wholeResults) && loop.reduced) {
       tile[i] = loop.extent;
-    } else if (stage.hasReduction() && !keptItems && i + 1 == stage.loops.size() && !loop.reduced &&
+    } else if (stage.hasReduction() && !keptItems && isInnermost && !loop.reduced &&
                loop.extent > columns) {
       tile[i] = chooseColumns(loop.extent, columns, lanes);
       inside *= tile[i];

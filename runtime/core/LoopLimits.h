@@ -37,6 +37,9 @@ struct LoopLimits {
   int64_t reducedColumns;
   /// Likewise of what combines partial results.
   int64_t combinedColumns;
+  /// Elements of an operand that lie side by side, where an item's threads bring what lies in
+  /// another order through memory that they share; 0 where they share none.
+  int64_t sharedRun;
   /// Lanes of f32: inner extents are kept multiples of it where possible.
   int64_t vectorLanes;
   /// Items of a large reduction, each with a partial result: enough for many threads to share.
@@ -69,7 +72,7 @@ struct LoopLimits {
     return 0 < vectorLanes && vectorLanes <= leastItemElements &&
            leastItemElements <= itemElements && itemElements <= reducedItemElements &&
            vectorLanes <= keptItemElements && vectorLanes <= reducedColumns &&
-           vectorLanes <= combinedColumns && mostPartials > 0 && chunkBytes > 0 && mostChunks > 0 &&
+           vectorLanes <= combinedColumns && sharedRun >= 0 && mostPartials > 0 && chunkBytes > 0 && mostChunks > 0 &&
            manyKept > 0 && rangeMultiple > 0 && rangeMultiple % 32 == 0 &&
            products.dotColumns > 0 && products.sumColumns > 0 && products.mostChunks > 0;
   }

@@ -217,6 +217,7 @@ LoopLimits CpuTarget::loops() {
       .reducedItemElements = 65536,
       .reducedColumns = 65536, // of one thread, which takes rows as they lie
       .combinedColumns = 65536,
+      .sharedRun = 0,
       .vectorLanes = 16,
       .mostPartials = 128,
       .chunkBytes = 128 * 1024,

@@ -141,6 +141,7 @@ LoopLimits CudaTarget::loops() {
       .reducedItemElements = 1 << 20,
       .reducedColumns = 256, // a warp's vectors of 8: a block's other warps have other terms
       .combinedColumns = 16, // whole sectors of f64, for many blocks
+      .sharedRun = 64,
       .vectorLanes = 16,
       .mostPartials = 528, // four blocks for each multiprocessor of an H100
       .chunkBytes = 8 * 1024,

@@ -9,6 +9,7 @@
 #include "passes/codegen/EmitRandom.h"
 #include "passes/codegen/EmitScalars.h"
 #include "passes/codegen/gpu/LaneMemory.h"
+#include "passes/codegen/gpu/SharedTiles.h"
 #include "passes/codegen/gpu/ThreadReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +17,8 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SmallBitVector.h"
+
+#include <bit>
 
 using namespace mlir;
 using namespace dlc;
@@ -36,19 +39,30 @@ using PointValues = std::vector<LaneValues>;
 class StageEmitter {
 public:
   StageEmitter(OpBuilder &builder, Location loc, const StagePlan &stage)
-      : b(loc, builder), stage(stage), threads(ThreadPlan::of(stage)), buffers(stageBuffers(stage)),
-        memory(b, threads.lanes) {}
+      : b(loc, builder), tiles(SharedTiles::of(stage)), stage(tiles ? tiles->stage : stage),
+        threads(ThreadPlan::of(stage)), buffers(stageBuffers(stage)), memory(b, threads.lanes) {}
   LLVM::LLVMFuncOp emit(StringRef name);
 
 private:
+  /// Of a copy to a tile, inside of the function of the stage that reads it.
+  StageEmitter(const StageEmitter &outer, const StagePlan &copy)
+      : b(outer.b), stage(copy), threads(ThreadPlan::ofCopy(copy, outer.threads.keptThreads)),
+        buffers(outer.buffers), memory(b, threads.lanes), function(outer.function),
+        shared(outer.shared), places(outer.places), keptThread(outer.keptThread) {}
+  void shareMemory(int64_t bytes);
   void emitItems();
   void emitItem(Value item);
+  LoopIndices placeOf(Value item);
   void emitPoints(LoopIndices at);
   void emitRun(const LoopIndices &at, const PointValues &known, Value first, int64_t count);
   void emitReductions(LoopIndices at);
   void storeResults(LoopIndices at, ArrayRef<Value> sums);
   void guarded(LoopIndices &at, llvm::function_ref<void()> body);
+  int64_t mostTogether(const llvm::SmallBitVector &isKnown) const;
   int64_t iterationsTogether(const llvm::SmallBitVector &isKnown) const;
+  int64_t termsTogether(const llvm::SmallBitVector &isKnown) const;
+  ThreadSums emitTerms(const LoopIndices &at, const PointValues &known, ArrayRef<Value> iterations,
+                       ThreadSums run);
 
   llvm::SmallBitVector nodesWithout(ArrayRef<unsigned> loops) const;
   PointValues evaluateAhead(const llvm::SmallBitVector &nodes, LoopIndices &at);
@@ -62,7 +76,6 @@ private:
 
   Value bufferOf(unsigned buffer);
   Value tableOf(Operation *constant);
-  Value sharedMemory();
   void emitRandomBits();
   Value constant(int64_t value) {
     return arith::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
@@ -70,11 +83,15 @@ private:
   Value sum(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
 
   ImplicitLocOpBuilder b;
+  std::optional<SharedTiles> tiles;
   const StagePlan &stage;
   ThreadPlan threads;
   SmallVector<unsigned> buffers;
   LaneMemory memory;
   LLVM::LLVMFuncOp function;
+  // What the threads of a block share, null if nothing, and where its tiles are.
+  Value shared;
+  DenseMap<unsigned, Value> places;
   Value keptThread, reducedThread;
   // Of a stage without reductions: what of the kept iterations changes from one of a thread's to
   // the next one, and how far that is.
@@ -94,10 +111,15 @@ LLVM::LLVMFuncOp StageEmitter::emit(StringRef name) {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.threads())}));
-  // One block is enough: the assembler would spill registers for a few more.
-  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
+  // One block is enough: the assembler would spill registers for a few more. But it would take all
+  // there are to draw numbers for many elements at a time.
+  bool draws = llvm::any_of(stage.nodes, [](const ClusterNode &node) {
+    return isa_and_present<nn::RandomOpInterface>(node.op);
+  });
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(draws ? 2 : 1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(function.addEntryBlock(b));
+  shareMemory(tiles ? tiles->bytes : ThreadReduction::sharedBytes(stage, threads));
   emitItems();
   LLVM::ReturnOp::create(b, ValueRange());
   emitRandomBits();
@@ -124,17 +146,29 @@ void StageEmitter::emitItems() {
                      });
 }
 
-void StageEmitter::emitItem(Value item) {
+LoopIndices StageEmitter::placeOf(Value item) {
   SmallVector<unsigned> items;
   for (auto [i, loop] : llvm::enumerate(stage.loops))
     if (loop.item)
       items.push_back(i);
   LoopIndices at(b, stage);
   at.decode(item, items, /*lanes=*/1);
+  return at;
+}
+
+void StageEmitter::emitItem(Value item) {
   if (stage.hasReduction())
-    emitReductions(at);
-  else
-    emitPoints(at);
+    return emitReductions(placeOf(item));
+  if (tiles) {
+    for (const StagePlan &copy : tiles->copies) {
+      StageEmitter toTile(*this, copy);
+      toTile.emitPoints(toTile.placeOf(item));
+    }
+    NVVM::Barrier0Op::create(b);
+  }
+  emitPoints(placeOf(item));
+  if (tiles && stage.chunk > 1)
+    NVVM::Barrier0Op::create(b); // before the next item's tiles
 }
 
 /// Does `body` where a loop with a shorter last item goes on.
@@ -148,12 +182,16 @@ void StageEmitter::guarded(LoopIndices &at, llvm::function_ref<void()> body) {
   });
 }
 
-int64_t StageEmitter::iterationsTogether(const llvm::SmallBitVector &isKnown) const {
+/// Iterations whose values may be loaded before those of the first one are needed.
+int64_t StageEmitter::mostTogether(const llvm::SmallBitVector &isKnown) const {
   int64_t loaded = 0;
   for (auto [number, node] : llvm::enumerate(stage.nodes))
     loaded += node.kind == Kind::Read && !isKnown[number];
-  int64_t most = mostLoaded / std::max<int64_t>(1, loaded * threads.lanes);
-  int64_t whole = threads.kept / threads.keptThreads;
+  return mostLoaded / std::max<int64_t>(1, loaded * threads.lanes);
+}
+
+int64_t StageEmitter::iterationsTogether(const llvm::SmallBitVector &isKnown) const {
+  int64_t most = mostTogether(isKnown), whole = threads.kept / threads.keptThreads;
   if (stage.raggedLoop())
     return 1;
   for (int64_t count = std::min(most, whole); count > 1; --count)
@@ -220,32 +258,55 @@ void StageEmitter::emitRun(const LoopIndices &at, const PointValues &known, Valu
   });
 }
 
+/// Terms whose results are stored, too: all of some are loaded, then all are stored. What is not
+/// stored does not keep the compiler from it.
+int64_t StageEmitter::termsTogether(const llvm::SmallBitVector &isKnown) const {
+  bool stores = llvm::any_of(stage.writes, [&](const ClusterWrite &write) {
+    return !write.reduction && !stage.isEpilogue(write.node);
+  });
+  if (!stores || stage.raggedLoop())
+    return 1;
+  return std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, mostTogether(isKnown))));
+}
+
+/// Some of a thread's terms: all are computed, then all are stored and added up.
+ThreadSums StageEmitter::emitTerms(const LoopIndices &at, const PointValues &known,
+                                   ArrayRef<Value> iterations, ThreadSums run) {
+  std::vector<LoopIndices> places(iterations.size(), at);
+  for (auto [place, iteration] : llvm::zip(places, iterations))
+    place.decode(iteration, stage.innerLoops(/*reduced=*/true), threads.lanes);
+  auto all = [&] {
+    std::vector<PointValues> values;
+    for (LoopIndices &place : places)
+      values.push_back(evaluate(known, place));
+    for (auto [place, point] : llvm::zip(places, values)) {
+      store(point, place);
+      run = accumulate(point, run, place);
+    }
+    return run;
+  };
+  Value exists = places.front().exists();
+  if (!exists)
+    return all();
+  auto some = scf::IfOp::create(
+      b, exists, [&](OpBuilder &, Location) { scf::YieldOp::create(b, all()); },
+      [&, run](OpBuilder &, Location) { scf::YieldOp::create(b, run); });
+  return llvm::to_vector_of<Value>(some.getResults());
+}
+
 /// A stage with reductions. The loop over kept iterations has one iteration where their terms are
 /// shared among threads, which meet inside of it.
 void StageEmitter::emitReductions(LoopIndices at) {
-  ThreadReduction reduction(b, stage, threads, sharedMemory());
+  ThreadReduction reduction(b, stage, threads, shared);
   auto reduceAt = [&](Value kept) {
     LoopIndices place = at;
     place.decode(kept, stage.innerLoops(/*reduced=*/false), threads.lanes);
-    SmallVector<unsigned> terms = stage.innerLoops(/*reduced=*/true);
-    PointValues known = evaluateAhead(nodesWithout(terms), place);
-    ThreadSums sums = reduction.reduce(
-        keptThread, reducedThread, [&](Value iteration, ThreadSums run) -> ThreadSums {
-          LoopIndices term = place;
-          term.decode(iteration, terms, threads.lanes);
-          auto body = [&] {
-            PointValues values = evaluate(known, term);
-            store(values, term);
-            return accumulate(values, run, term);
-          };
-          Value exists = term.exists();
-          if (!exists)
-            return body();
-          auto some = scf::IfOp::create(
-              b, exists, [&](OpBuilder &, Location) { scf::YieldOp::create(b, body()); },
-              [&](OpBuilder &, Location) { scf::YieldOp::create(b, run); });
-          return llvm::to_vector_of<Value>(some.getResults());
-        });
+    llvm::SmallBitVector ahead = nodesWithout(stage.innerLoops(/*reduced=*/true));
+    PointValues known = evaluateAhead(ahead, place);
+    ThreadSums sums = reduction.reduce(keptThread, reducedThread, termsTogether(ahead),
+                                       [&](ArrayRef<Value> iterations, ThreadSums run) {
+                                         return emitTerms(place, known, iterations, run);
+                                       });
     storeResults(place, sums);
   };
   if (threads.keptSteps() == 1)
@@ -257,12 +318,19 @@ void StageEmitter::emitReductions(LoopIndices at) {
                      });
 }
 
-/// The first of the reduced threads stores results, and what is computed with them.
+/// The threads that have results store them, and what is computed with them.
 void StageEmitter::storeResults(LoopIndices at, ArrayRef<Value> sums) {
+  bool isSpread = threads.spreadsResults();
+  Value thread = keptThread;
+  if (isSpread) {
+    Value row = arith::MulIOp::create(b, reducedThread, constant(threads.keptThreads));
+    thread = sum(row, keptThread);
+    at.decode(thread, stage.innerLoops(/*reduced=*/false), /*lanes=*/1);
+  }
   auto all = [&] {
     PointValues values(stage.nodes.size());
     std::vector<LaneValues> results(stage.writes.size());
-    LaneMemory kept(b, threads.reducesLanes ? 1 : threads.lanes);
+    LaneMemory kept(b, threads.reducesLanes || isSpread ? 1 : threads.lanes);
     size_t each = kept.laneCount();
     for (auto [write, result] : llvm::zip(stage.writes, results)) {
       if (!write.reduction)
@@ -293,8 +361,12 @@ void StageEmitter::storeResults(LoopIndices at, ArrayRef<Value> sums) {
   };
   if (threads.reducedThreads == 1)
     return ofKept();
-  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, reducedThread, constant(0));
-  scf::IfOp::create(b, isFirst, [&](OpBuilder &, Location) {
+  auto below = [&](Value x, int64_t limit) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, constant(limit));
+  };
+  Value has =
+      isSpread ? below(thread, threads.keptThreads * threads.lanes) : below(reducedThread, 1);
+  scf::IfOp::create(b, has, [&](OpBuilder &, Location) {
     ofKept();
     scf::YieldOp::create(b);
   });
@@ -303,6 +375,8 @@ void StageEmitter::storeResults(LoopIndices at, ArrayRef<Value> sums) {
 //===- Body -----------------------------------------------------------------------------------===//
 
 Value StageEmitter::bufferOf(unsigned buffer) {
+  if (auto tile = places.find(buffer); tile != places.end())
+    return tile->second;
   return function.getArgument(llvm::find(buffers, buffer) - buffers.begin());
 }
 
@@ -439,17 +513,28 @@ Value StageEmitter::tableOf(Operation *constant) {
   return LLVM::AddressOfOp::create(b, table);
 }
 
-/// What the reductions of a block share; null if nothing.
-Value StageEmitter::sharedMemory() {
-  int64_t bytes = ThreadReduction::sharedBytes(stage, threads);
+/// Declares what the threads of a block share.
+void StageEmitter::shareMemory(int64_t bytes) {
   if (bytes == 0)
-    return {};
+    return;
   OpBuilder before(function);
   auto memory = LLVM::GlobalOp::create(
       before, b.getLoc(), LLVM::LLVMArrayType::get(b.getI8Type(), bytes), /*isConstant=*/false,
       LLVM::Linkage::Internal, (function.getName() + "_shared").str(), Attribute(),
       /*alignment=*/16, sharedSpace);
-  return LLVM::AddressOfOp::create(b, memory);
+  shared = LLVM::AddressOfOp::create(b, memory);
+  if (!tiles)
+    return;
+  for (auto [i, offset] : llvm::enumerate(tiles->offsets))
+    places[tiles->firstBuffer + i] = LLVM::GEPOp::create(
+        b, shared.getType(), b.getI8Type(), shared,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}, LLVM::GEPNoWrapFlags::inbounds);
+}
+
+int64_t dlc::sharedBytes(const StagePlan &stage) {
+  if (std::optional<SharedTiles> tiles = SharedTiles::of(stage))
+    return tiles->bytes;
+  return ThreadReduction::sharedBytes(stage, ThreadPlan::of(stage));
 }
 
 LLVM::LLVMFuncOp dlc::emitGpuStage(OpBuilder &builder, Location loc, StringRef name,

@@ -11,6 +11,9 @@
 
 namespace dlc {
 
+/// Of a block, what its threads share.
+int64_t sharedBytes(const StagePlan &stage);
+
 /// Emits the stage's function and its tables and shared memory. It is in LLVM's dialect, its body
 /// still in arith, math and scf, too.
 mlir::LLVM::LLVMFuncOp emitGpuStage(mlir::OpBuilder &builder, mlir::Location loc,

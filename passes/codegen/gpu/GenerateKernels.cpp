@@ -6,7 +6,7 @@
 #include "passes/codegen/gpu/EmitPtx.h"
 #include "passes/codegen/gpu/EmitStage.h"
 #include "passes/codegen/gpu/LowerKernels.h"
-#include "passes/codegen/gpu/ThreadReduction.h"
+#include "passes/codegen/gpu/ThreadPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -34,9 +34,8 @@ static void registerKernelDialects(MLIRContext *context) {
 }
 
 static Launch launchOf(const StagePlan &stage) {
-  ThreadPlan threads = ThreadPlan::of(stage);
-  return {static_cast<uint32_t>(threads.threads()),
-          static_cast<uint32_t>(ThreadReduction::sharedBytes(stage, threads)), 0};
+  return {static_cast<uint32_t>(ThreadPlan::of(stage).threads()),
+          static_cast<uint32_t>(sharedBytes(stage)), 0};
 }
 
 FailureOr<std::string> dlc::emitGpuClusters(nn::ModelOp model, llvm::StringMap<Launch> &launches,

@@ -1,12 +1,14 @@
 #include "passes/codegen/gpu/ThreadPlan.h"
 
+#include "passes/codegen/gpu/SharedTiles.h"
+
 #include <bit>
 #include <numeric>
 
 using namespace mlir;
 using namespace dlc;
 
-static constexpr int64_t vectorBytes = 16, mostLanes = 8, mostThreads = 256;
+static constexpr int64_t vectorBytes = 16, bankBytes = 4, mostLanes = 8, mostThreads = 256;
 // Of a thread. Each is three registers: a run in f32 and a sum in f64.
 static constexpr int64_t mostAccumulators = 40;
 
@@ -27,11 +29,12 @@ static int64_t widestBytes(const StagePlan &stage) {
   return bytes > 0 ? bytes : ofSums > 0 ? ofSums : vectorBytes;
 }
 
-static int64_t lanesOf(const StagePlan &stage) {
+/// Of accesses of so many bytes.
+static int64_t lanesOf(const StagePlan &stage, int64_t accessBytes) {
   const StagePlan::Loop &innermost = stage.loops.back();
   if (innermost.item)
     return 1;
-  int64_t wanted = std::min(mostLanes, vectorBytes / widestBytes(stage));
+  int64_t wanted = std::clamp<int64_t>(accessBytes / widestBytes(stage), 1, mostLanes);
   int64_t reductions =
       llvm::count_if(stage.writes, [](const ClusterWrite &write) { return write.reduction; });
   while (wanted > 1 && wanted * reductions > mostAccumulators)
@@ -42,7 +45,7 @@ static int64_t lanesOf(const StagePlan &stage) {
 
 ThreadPlan ThreadPlan::of(const StagePlan &stage) {
   ThreadPlan plan;
-  plan.lanes = lanesOf(stage);
+  plan.lanes = lanesOf(stage, SharedTiles::of(stage) ? bankBytes : vectorBytes);
   plan.reducesLanes = !stage.loops.back().item && stage.loops.back().reduced;
   for (const StagePlan::Loop &loop : stage.loops)
     if (!loop.item)
@@ -53,6 +56,16 @@ ThreadPlan ThreadPlan::of(const StagePlan &stage) {
     auto most = static_cast<uint64_t>(std::min(mostThreads / plan.keptThreads, plan.reduced));
     plan.reducedThreads = static_cast<int64_t>(std::bit_floor(most));
   }
+  return plan;
+}
+
+ThreadPlan ThreadPlan::ofCopy(const StagePlan &copy, int64_t threads) {
+  ThreadPlan plan;
+  plan.lanes = lanesOf(copy, bankBytes);
+  for (const StagePlan::Loop &loop : copy.loops)
+    plan.kept *= loop.item ? 1 : loop.extent;
+  plan.kept /= plan.lanes;
+  plan.keptThreads = threads;
   return plan;
 }
 

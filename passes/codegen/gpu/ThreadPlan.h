@@ -5,7 +5,8 @@
 // each access of a warp, of narrower operands too, is one of whole sectors side by side. Kept
 // iterations are shared first. Where a reduction has more threads than those, its terms are shared,
 // too, and the parts are added as a tree in shared memory, in an order that depends on the plan
-// alone.
+// alone. Through shared memory, threads bring one bank's worth each: consecutive ones need
+// different banks.
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"
@@ -25,10 +26,17 @@ struct ThreadPlan {
 
   /// A pure function of the stage.
   static ThreadPlan of(const StagePlan &stage);
+  /// Of the copy of a tile by that many threads.
+  static ThreadPlan ofCopy(const StagePlan &copy, int64_t threads);
   /// Of a block.
   int64_t threads() const { return keptThreads * reducedThreads; }
   /// Kept iterations of one thread.
   int64_t keptSteps() const { return llvm::divideCeil(kept, keptThreads); }
+  /// Whether a reduction's results go to the threads of a block one by one, so that consecutive
+  /// threads store consecutive results; else a thread has those of its lanes.
+  bool spreadsResults() const {
+    return lanes > 1 && !reducesLanes && lanes <= reducedThreads && keptSteps() == 1;
+  }
   /// Reduced iterations of one thread.
   int64_t reducedSteps() const { return llvm::divideCeil(reduced, reducedThreads); }
 };

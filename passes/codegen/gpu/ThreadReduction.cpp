@@ -8,6 +8,8 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace dlc;
 
@@ -114,37 +116,44 @@ ThreadSums ThreadReduction::addRun(ThreadSums sums,
   return sums;
 }
 
-/// The thread's iterations from one to another.
+/// The thread's iterations from one to another, some at a time, of which there is a whole number.
 ThreadSums ThreadReduction::addIterations(Value from, Value to, Value reducedThread, ThreadSums run,
-                                          Term term) {
-  auto loop = scf::ForOp::create(
-      b, from, to, constant(1), run, [&](OpBuilder &, Location, Value step, ValueRange sums) {
-        Value number = arith::MulIOp::create(b, step, constant(plan.reducedThreads));
-        Value iteration = arith::AddIOp::create(b, number, reducedThread);
-        scf::YieldOp::create(b, term(iteration, llvm::to_vector(sums)));
-      });
+                                          int64_t together, Terms terms) {
+  auto loop =
+      scf::ForOp::create(b, from, to, constant(together), run,
+                         [&](OpBuilder &, Location, Value step, ValueRange sums) {
+                           SmallVector<Value> iterations;
+                           for (int64_t i = 0; i < together; ++i) {
+                             Value own = arith::AddIOp::create(b, step, constant(i));
+                             Value number =
+                                 arith::MulIOp::create(b, own, constant(plan.reducedThreads));
+                             iterations.push_back(arith::AddIOp::create(b, number, reducedThread));
+                           }
+                           scf::YieldOp::create(b, terms(iterations, llvm::to_vector(sums)));
+                         });
   return llvm::to_vector_of<Value>(loop.getResults());
 }
 
-ThreadSums ThreadReduction::addAll(Value reducedThread, Term term) {
+ThreadSums ThreadReduction::addAll(Value reducedThread, int64_t together, Terms terms) {
   int64_t whole = plan.reduced / plan.reducedThreads;
-  auto strip = [&](Value from, Value to, ThreadSums sums) {
+  auto strip = [&](Value from, Value to, int64_t length, ThreadSums sums) {
     return addRun(std::move(sums), [&](ThreadSums run) {
-      return addIterations(from, to, reducedThread, std::move(run), term);
+      return addIterations(from, to, reducedThread, std::move(run), std::gcd(length, together),
+                           terms);
     });
   };
   ThreadSums sums = identities(/*ofRun=*/false);
   if (int64_t even = whole / runLength * runLength; even > 0) {
-    auto strips =
-        scf::ForOp::create(b, constant(0), constant(even), constant(runLength), sums,
-                           [&](OpBuilder &, Location, Value from, ValueRange own) {
-                             Value to = arith::AddIOp::create(b, from, constant(runLength));
-                             scf::YieldOp::create(b, strip(from, to, llvm::to_vector(own)));
-                           });
+    auto strips = scf::ForOp::create(
+        b, constant(0), constant(even), constant(runLength), sums,
+        [&](OpBuilder &, Location, Value from, ValueRange own) {
+          Value to = arith::AddIOp::create(b, from, constant(runLength));
+          scf::YieldOp::create(b, strip(from, to, runLength, llvm::to_vector(own)));
+        });
     sums = llvm::to_vector_of<Value>(strips.getResults());
   }
   if (int64_t left = whole % runLength; left > 0)
-    sums = strip(constant(whole - left), constant(whole), std::move(sums));
+    sums = strip(constant(whole - left), constant(whole), left, std::move(sums));
   if (plan.reduced % plan.reducedThreads == 0)
     return sums;
   // What is left is one iteration of some threads.
@@ -152,7 +161,7 @@ ThreadSums ThreadReduction::addAll(Value reducedThread, Term term) {
   Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, last, constant(plan.reduced));
   return addRun(std::move(sums), [&](ThreadSums run) {
     auto some = scf::IfOp::create(
-        b, exists, [&](OpBuilder &, Location) { scf::YieldOp::create(b, term(last, run)); },
+        b, exists, [&](OpBuilder &, Location) { scf::YieldOp::create(b, terms(last, run)); },
         [&](OpBuilder &, Location) { scf::YieldOp::create(b, run); });
     return llvm::to_vector_of<Value>(some.getResults());
   });
@@ -174,23 +183,26 @@ ThreadSums ThreadReduction::combineLanes(ThreadSums sums) {
 
 //===- Of the block ---------------------------------------------------------------------------===//
 
+/// The place in shared memory of a thread's lane, next to those of other threads, so that no two
+/// threads need one bank.
+Value ThreadReduction::slot(Value thread, Value lane) {
+  Value row = arith::MulIOp::create(b, lane, constant(plan.threads()));
+  Value number = arith::AddIOp::create(b, row, thread);
+  Value byte = arith::MulIOp::create(b, number, constant(slotBytes(stage)));
+  return LLVM::GEPOp::create(b, shared.getType(), b.getI8Type(), shared,
+                             ArrayRef<LLVM::GEPArg>{byte});
+}
+
 /// A tree in shared memory: in each round the first half of the threads adds what the other has.
-/// A lane's sums are next to those of other threads, so that no two threads need one bank.
 SmallVector<Value> ThreadReduction::combineThreads(const ClusterWrite &write, Value keptThread,
                                                    Value reducedThread, ArrayRef<Value> sums) {
-  Type type = write.accumulator;
   Value row = arith::MulIOp::create(b, reducedThread, constant(plan.keptThreads));
   Value thread = arith::AddIOp::create(b, row, keptThread);
-  auto place = [&](size_t lane, int64_t threadsOn) -> Value {
-    auto offset = static_cast<int64_t>(lane) * plan.threads() + threadsOn;
-    Value slot = arith::AddIOp::create(b, thread, constant(offset));
-    Value byte = arith::MulIOp::create(b, slot, constant(slotBytes(stage)));
-    return LLVM::GEPOp::create(b, shared.getType(), b.getI8Type(), shared,
-                               ArrayRef<LLVM::GEPArg>{byte});
+  auto place = [&](size_t lane, int64_t threadsOn) {
+    return slot(arith::AddIOp::create(b, thread, constant(threadsOn)),
+                constant(static_cast<int64_t>(lane)));
   };
-  auto load = [&](size_t lane, int64_t threadsOn) -> Value {
-    return LLVM::LoadOp::create(b, type, place(lane, threadsOn));
-  };
+  auto load = [&](Value from) -> Value { return LLVM::LoadOp::create(b, write.accumulator, from); };
   for (auto [lane, sum] : llvm::enumerate(sums))
     LLVM::StoreOp::create(b, sum, place(lane, 0));
   NVVM::Barrier0Op::create(b);
@@ -199,21 +211,28 @@ SmallVector<Value> ThreadReduction::combineThreads(const ClusterWrite &write, Va
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, reducedThread, constant(half));
     scf::IfOp::create(b, isFirst, [&](OpBuilder &, Location) {
       for (size_t lane = 0; lane < sums.size(); ++lane) {
-        Value both = emitCombined(b, write, load(lane, 0), load(lane, half * plan.keptThreads));
+        Value both = emitCombined(b, write, load(place(lane, 0)),
+                                  load(place(lane, half * plan.keptThreads)));
         LLVM::StoreOp::create(b, both, place(lane, 0));
       }
       scf::YieldOp::create(b);
     });
     NVVM::Barrier0Op::create(b);
   }
-  SmallVector<Value> result;
-  for (size_t lane = 0; lane < sums.size(); ++lane)
-    result.push_back(load(lane, 0));
-  return result;
+  if (!plan.spreadsResults())
+    return llvm::map_to_vector(llvm::seq(sums.size()),
+                               [&](size_t lane) { return load(place(lane, 0)); });
+  // Threads behind the last result take what is there.
+  Value result = load(slot(arith::DivUIOp::create(b, thread, constant(plan.lanes)),
+                           arith::RemUIOp::create(b, thread, constant(plan.lanes))));
+  if (&write != writes.back() || stage.chunk > 1)
+    NVVM::Barrier0Op::create(b); // before other threads write there again
+  return {result};
 }
 
-ThreadSums ThreadReduction::reduce(Value keptThread, Value reducedThread, Term term) {
-  ThreadSums sums = combineLanes(addAll(reducedThread, term));
+ThreadSums ThreadReduction::reduce(Value keptThread, Value reducedThread, int64_t together,
+                                   Terms terms) {
+  ThreadSums sums = combineLanes(addAll(reducedThread, together, terms));
   if (plan.reducedThreads == 1)
     return sums;
   ThreadSums all;

@@ -20,24 +20,29 @@ public:
                   const ThreadPlan &plan, mlir::Value shared);
   static int64_t sharedBytes(const StagePlan &stage, const ThreadPlan &plan);
 
-  /// Adds the terms of one reduced iteration to a run.
-  using Term = llvm::function_ref<ThreadSums(mlir::Value iteration, ThreadSums run)>;
-  /// All of an item's terms that a thread with these indices has, added up over threads: the first
-  /// of the reduced threads has the result, one value a reduction if lanes are terms, else one a
+  /// Adds the terms of some reduced iterations to a run, one after the other.
+  using Terms =
+      llvm::function_ref<ThreadSums(llvm::ArrayRef<mlir::Value> iterations, ThreadSums run)>;
+  /// All of an item's terms that a thread with these indices has, added up over threads. Where the
+  /// plan spreads results, a thread has that of its own number, one value a reduction; else the
+  /// first of the reduced threads has its own, one value a reduction if lanes are terms, else one a
   /// lane.
-  ThreadSums reduce(mlir::Value keptThread, mlir::Value reducedThread, Term term);
+  /// `together`: iterations at a time, a power of two.
+  ThreadSums reduce(mlir::Value keptThread, mlir::Value reducedThread, int64_t together,
+                    Terms terms);
 
 private:
   mlir::Type runType(const ClusterWrite &write) const;
   ThreadSums identities(bool ofRun);
   ThreadSums addRun(ThreadSums sums, llvm::function_ref<ThreadSums(ThreadSums)> run);
   ThreadSums addIterations(mlir::Value from, mlir::Value to, mlir::Value reducedThread,
-                           ThreadSums run, Term term);
-  ThreadSums addAll(mlir::Value reducedThread, Term term);
+                           ThreadSums run, int64_t together, Terms terms);
+  ThreadSums addAll(mlir::Value reducedThread, int64_t together, Terms terms);
   ThreadSums combineLanes(ThreadSums sums);
   llvm::SmallVector<mlir::Value> combineThreads(const ClusterWrite &write, mlir::Value keptThread,
                                                 mlir::Value reducedThread,
                                                 llvm::ArrayRef<mlir::Value> sums);
+  mlir::Value slot(mlir::Value thread, mlir::Value lane);
   mlir::Value constant(int64_t value);
 
   mlir::ImplicitLocOpBuilder &b;

@@ -302,6 +302,42 @@ TEST(Codegen, Movement) {
   }
 }
 
+// What is side by side in the operand is far apart in the result. On a GPU a block brings it
+// through shared memory: several items a block, runs that are aligned and such that are not, more
+// of f64 than there is room for.
+TEST(Codegen, BetweenOrders) {
+  for (auto [shape, element, order] : {std::tuple("2x20x6x7", "f32", "nhwc"),
+                                       {"2x17x23x23", "bf16", "nhwc"},
+                                       {"2x24x7x7", "bf16", "nhwc"},
+                                       {"1x64x12x12", "f32", "nhwc"},
+                                       {"1x256x7x7", "bf16", "nhwc"},
+                                       {"2x40x9x9", "i8", "nhwc"},
+                                       {"2x20x3x4x5", "f32", "ndhwc"},
+                                       {"1x64x12x12", "f64", "nhwc"}})
+    for (bool toRows : {false, true}) {
+      SCOPED_TRACE(std::string(shape) + " " + element +
+                   (toRows ? " to rows" : " to " + std::string(order)));
+      ClusterRunner runner({{"!x", tensor(shape, element, toRows ? order : "")},
+                            {"!y", tensor(shape, element, toRows ? "" : order)}},
+                           {{"!x", 0, 200}}, "%y = nn.reorder %0 : (!x) -> !y", {{"%y", "!y"}});
+      runner.check(0);
+    }
+}
+
+// Two operands are brought; another one lies as the result does.
+TEST(Codegen, ComputesAcrossOrders) {
+  ClusterRunner runner(
+      {{"!x", tensor("3x40x9x5", "bf16", "nhwc")}, {"!y", tensor("3x40x9x5", "bf16")}},
+      {{"!x"}, {"!x"}, {"!y"}},
+      R"(%a = nn.reorder %0 : (!x) -> !y
+                          %b = nn.reorder %1 : (!x) -> !y
+                          %c = nn.mul %a, %b : (!y, !y) -> !y
+                          %d = nn.sub %c, %2 : (!y, !y) -> !y
+                          %e = nn.relu %d : (!y) -> !y)",
+      {{"%d", "!y"}, {"%e", "!y"}});
+  runner.check(1 << 16);
+}
+
 TEST(Codegen, Concat) {
   for (auto [layout, channels] :
        {std::pair("", "20"), {"nhwc", "20"}, {"nChw16c", "32"}, {"nChw16c", "20"}}) {

@@ -62,17 +62,17 @@ struct Traffic {
   double used() const { return asked / moved; }
 };
 
-/// Of the sectors of a stage's kernel, the share that is used, at least.
-double leastUsed(exec::ClusterOp cluster, size_t stage, size_t stages) {
-  // Between row-major and channels last, what lies side by side in one is far apart in the other.
+/// Of the sectors of a cluster's kernels, the share that is used, at least.
+double leastUsed(exec::ClusterOp cluster) {
   Block &body = cluster.getBody().front();
-  auto reorder = dyn_cast<nn::ReorderOp>(body.front());
-  if (reorder && reorder->getNextNode() == body.getTerminator() &&
-      !nn::tensorType(reorder.getX()).getEncoding() !=
-          !nn::tensorType(reorder.getResult()).getEncoding())
-    return 0.11;
-  // A thread has partial sums of up to 8 channels, 64 bytes of which it stores 16 at a time.
-  return stage + 1 < stages ? 0.82 : 0.95;
+  // Planes of an odd number of pixels begin inside of sectors.
+  if (auto reorder = dyn_cast<nn::ReorderOp>(body.front())) {
+    auto type = nn::tensorType(reorder.getX());
+    if (!type.getEncoding() && type.getRank() == 4 && type.getDimSize(2) * type.getDimSize(3) % 8)
+      return 0.9;
+  }
+  // Taps of a depthwise convolution that are outside of the image.
+  return body.getOps<nn::ConvOp>().empty() ? 0.95 : 0.93;
 }
 
 /// The stages of one cluster.
@@ -100,8 +100,7 @@ public:
         ADD_FAILURE() << fault;
       EXPECT_GT(memory.writtenBytes(), 0U) << launch.entry;
       if (stage.bytes > 1000000)
-        addTo(traffic, launch, report.counts, static_cast<double>(stage.bytes),
-              leastUsed(cluster, index, kernel.stages.size()));
+        addTo(traffic, launch, report.counts, static_cast<double>(stage.bytes), leastUsed(cluster));
     }
   }
 
@@ -208,8 +207,8 @@ TEST(GpuOffsets, LeaveThirtyTwoBits) {
 INSTANTIATE_TEST_SUITE_P(
     Models, GpuLaunch,
     testing::Values(
-        Case{{"mnist_cnn", {}, "f32"}, 0.8, 1.3}, Case{{"mnist_cnn", {}, "f16"}, 0.85, 1.25},
+        Case{{"mnist_cnn", {}, "f32"}, 0.98, 1.3}, Case{{"mnist_cnn", {}, "f16"}, 0.98, 1.25},
         Case{{"unet2d", {}, "bf16"}, 0.98, 1.2}, Case{{"unet3d", {}, "f16"}, 0.98, 1.35},
-        Case{{"n2v3d", {}, "bf16"}, 0.98, 1.3}, Case{{"vgg16", {}, "f16"}, 0.97, 1.05},
-        Case{{"resnet50", {}, "bf16"}, 0.95, 1.3}, Case{{"inception_v3", {}, "f16"}, 0.98, 1.65},
+        Case{{"n2v3d", {}, "bf16"}, 0.98, 1.3}, Case{{"vgg16", {}, "f16"}, 0.98, 1.05},
+        Case{{"resnet50", {}, "bf16"}, 0.98, 1.3}, Case{{"inception_v3", {}, "f16"}, 0.98, 1.65},
         Case{{"../test/networks/mobilenetv2", {}, "bf16"}, 0.98, 2.7}));

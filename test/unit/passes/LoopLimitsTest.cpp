@@ -117,6 +117,23 @@ TEST(LoopLimits, Columns) {
   EXPECT_EQ(stages()[1].extent, 10);
 }
 
+// Of an operand that lies across, an item has runs of 8 at least, so that it may be brought through
+// shared memory, or all where no run is aligned.
+TEST(LoopLimits, SharedRuns) {
+  rt::LoopLimits limits = smallLimits();
+  auto tile = [&](const std::string &shape) {
+    return runnerOf("tensor<" + shape + "xf32, #nn.layout<nhwc>>",
+                    "%y = nn.reorder %0 : (!t) -> !y", "tensor<" + shape + "xf32>", limits)
+        .plan()
+        .stages[0]
+        .tile;
+  };
+  EXPECT_EQ(tile("2x64x16x16"), (decltype(tile("")){1, 8, 32}));
+  EXPECT_EQ(tile("2x18x16x16"), (decltype(tile("")){1, 18, 8}));
+  limits.sharedRun = 0;
+  EXPECT_EQ(tile("2x64x16x16"), (decltype(tile("")){1, 1, 256}));
+}
+
 // Where kept elements are enumerated.
 TEST(LoopLimits, KeptItems) {
   rt::LoopLimits limits = smallLimits();

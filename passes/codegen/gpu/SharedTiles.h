@@ -1,0 +1,27 @@
+// Operands that lie in another order than the loops of an item: between row-major and channels
+// last, what is side by side in one is far apart in the other. The block brings its part of such an
+// operand through shared memory: it reads in the operand's order and computes in its own, so that
+// either is whole sectors of global memory.
+#pragma once
+
+#include "passes/codegen/ClusterPlan.h"
+
+namespace dlc {
+
+struct SharedTiles {
+  /// Each copies one tile: a stage of one read and one write, over the loops of the item with those
+  /// inside of it in the operand's order.
+  std::vector<StagePlan> copies;
+  /// Where each tile begins in shared memory, and their end.
+  llvm::SmallVector<int64_t> offsets;
+  int64_t bytes = 0;
+  /// The tiles are buffers from this number on.
+  unsigned firstBuffer = 0;
+  /// The stage, reading the tiles.
+  StagePlan stage;
+
+  /// A pure function of the stage. Nothing if there is no such operand, or not room for all.
+  static std::optional<SharedTiles> of(const StagePlan &stage);
+};
+
+} // namespace dlc
