@@ -52,6 +52,13 @@ def inception(batch):
     return network, image, loss
 
 
+def volumes(batch):
+    image = torch.rand(batch, 1, 16, 64, 64)
+    mask = (torch.rand(image.shape) > 0.5).float()
+    network = peer_step.UNet(base=16, depth=3, axes=3)
+    return network, image, lambda logits: nn.functional.binary_cross_entropy_with_logits(logits, mask)
+
+
 @dataclasses.dataclass
 class Model:
     make: typing.Callable  # from a batch: the network, its images and the loss of what it gives for them
@@ -80,12 +87,14 @@ MODELS = {
     "inception_v3": Model(inception, 32, SGD, NESTEROV | {"weight_decay": 4e-5}, ("*.bias", "*.bn.weight")),
     # 1 x 256 x 256
     "unet2d": Model(lambda batch: peer_step.unet(32, batch, True), 4, ADAM, {"lr": 1e-3}),
+    # 1 x 16 x 64 x 64
+    "unet3d": Model(volumes, 2, ADAM, {"lr": 1e-3}),
     # 1 x 28 x 28
     "mnist_cnn": Model(peer_step.mnist, 64, SGD, {"lr": 0.05, "momentum": 0.9}),
     # 1 x 16 x 64 x 64
     "n2v3d": Model(lambda batch: peer_step.denoiser(batch, 16, 64, 64), 4, ADAM, {"lr": 4e-4}),
 }
-CASES = "resnet50,resnet50:256,resnet101,inception_v3,vgg16,unet2d,mnist_cnn,n2v3d"
+CASES = "resnet50,resnet50:256,resnet101,inception_v3,vgg16,unet2d,unet3d,mnist_cnn,n2v3d"
 COMPILED = {"compile": "default", "compile-max": "max-autotune"}  # torch.compile's modes
 MODES = ("eager", "graph", *COMPILED)
 PRECISIONS = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}

@@ -2,6 +2,7 @@
 #include "runtime/artifact/JsonText.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/Hash.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/BytesText.h"
 #include "runtime/core/Pages.h"
@@ -35,6 +36,7 @@ public:
 
   void measure();
   void profile();
+  void hashVariables();
   void shareInstructionTimes();
   void printSummary();
   nlohmann::ordered_json record() const;
@@ -55,6 +57,7 @@ private:
   std::vector<uint64_t> instructionTimes; // nanoseconds; waits are 0
   double rate = 0, interval = 0;          // images a second and device; 95 % as Horovod prints it
   uint64_t peakResident = 0;              // of the steps alone
+  uint64_t variablesHash = 0;             // behind the last step of those
   MachineSpeed speed;
   std::optional<KindTable> kinds;     // if profiled
   std::optional<KernelTable> kernels; // if asked for
@@ -90,6 +93,8 @@ void Bench::measure() {
     say("Iter #" + std::to_string(i) + format(": %.1f img/sec per ", rates.back()) + device);
   }
   peakResident = residentBytes().peak;
+  if (options.json)
+    hashVariables();
   if (apart) {
     steps.run(options.warmup, Record::Times);
     steps.run(options.batchesPerIteration, Record::Figures);
@@ -101,6 +106,14 @@ void Bench::measure() {
   for (double each : rates)
     variance += (each - rate) * (each - rate) / static_cast<double>(rates.size());
   interval = 1.96 * std::sqrt(variance);
+}
+
+void Bench::hashVariables() {
+  std::vector<uint64_t> hashes;
+  for (const VariableInfo &variable : variablesOf(session.artifact()))
+    hashes.push_back(session.fingerprint(variable.name));
+  variablesHash =
+      hash64({reinterpret_cast<const uint8_t *>(hashes.data()), hashes.size() * sizeof(uint64_t)});
 }
 
 /// Takes the rank whose instructions take longest: a step of all ranks is no shorter.
@@ -199,6 +212,7 @@ nlohmann::ordered_json Bench::record() const {
                                    {"arena_bytes", session.arenaBytes()},
                                    {"peak_resident_bytes", peakResident},
                                    {"resident_before_bytes", session.residentBefore()},
+                                   {"variables_hash", variablesHash},
                                    {"instruction_ns", instructionTimes}};
   if (kinds)
     kinds->addTo(record, speed);

@@ -76,8 +76,9 @@ def main():
     for line in ("Iter #1: ", "Img/sec per CPU: ", "Total img/sec on 2 CPU(s): ", "exposed", "first step after "):
         check(line in out, f"bench prints no '{line}': {out}")
     check("Total img/sec on 2 CPU(s)" in run("dlc-run", "bench", *model, "-np", 2, "--warmup", 1, "--iters", 1)[0], "-np behind the verb")
-    record = json.loads(run("dlc-run", "bench", *model, "--warmup", 1, "--iters", 1, "--json")[0])
+    record, again, more = (json.loads(run("dlc-run", "bench", *model, "--warmup", 1, "--iters", iters, "--json")[0]) for iters in (1, 1, 2))
     check(record["ranks"] == 1 and record["img_per_s_total"] > 0 and record["wire_bytes"] == 0, f"{record}")
+    check(record["variables_hash"] == again["variables_hash"] != more["variables_hash"], f"{record}, {again}, {more}")
 
 
 main()

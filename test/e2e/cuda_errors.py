@@ -10,7 +10,7 @@ import time
 
 import emulated
 from jobs import Ranks, await_steps, free_port, torchrun
-from standin import Pair, environment, on_gpu, require_standins
+from standin import STANDINS, Pair, environment, on_gpu, require_standins
 from support import BIN, MODELS, check, run, same_file
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
@@ -46,6 +46,63 @@ def checks(case):
     check(sum("libcudnn.so.9" in each and "libnccl.so.2" in each for each in opened) == 2, f"{len(opened)} processes open no cuDNN")
     foreign = set(re.findall(r"file=(\S*(?:dnnl|LLVM|MLIR|mpi|dlc_cpu)\S*)", "".join(opened)))
     check(not foreign, f"opened: {foreign}")
+
+
+class Machine:
+    """One that has no libraries of NVIDIA's but the stand-ins, without one, in a folder."""
+
+    def __init__(self, folder, absent):
+        self.folder, self.nothing = folder, folder / "nothing"
+        self.nothing.mkdir(parents=True)
+        for path in STANDINS.iterdir():
+            if path.name != absent:
+                (folder / path.name).symlink_to(path)
+
+    def hides(self):
+        """Whether this user may hide what else there is."""
+        return subprocess.run(self.command("true")).returncode == 0
+
+    def command(self, *words):
+        hide = f'mount --bind {self.nothing} /usr/local && exec "$@"'
+        return [str(word) for word in ("unshare", "--map-root-user", "--mount", "sh", "-c", hide, "sh", *words)]
+
+    def run(self, program, *words, expect=1):
+        """What is said to both."""
+        done = subprocess.run(self.command(BIN / program, *words), capture_output=True, text=True,
+                              env={**environment(), "LD_LIBRARY_PATH": str(self.folder), "CUDA_HOME": str(self.nothing)})
+        check(done.returncode == expect, f"exit code {done.returncode}, not {expect}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+
+def libraries(case):
+    """Which one is missing, or of another version, and where it was looked for or found."""
+    train = "train", case.compiled_as_text("--math=strict"), *case.data, "--epochs", 1, "--steps", 1, "--run"
+    trains = ["dlc-run", *train, case.directory / "no-run"]
+    compiles = ["dlc", "compile", case.source, *case.sets, "--target=cuda:h200", "-o", case.directory / "no.dlx"]
+
+    def refuses(commands, wanted):
+        for program, *words in commands:
+            said = machine.run(program, *words)
+            doing = "dlc-run: error: cannot run on a GPU" if program == "dlc-run" else "error: cannot plan for cuda:h200"
+            check(re.fullmatch(f"{doing}: {wanted}\n", said), f"wanted '{wanted}':\n{said}")
+
+    for name, commands in ("libcudart.so.13", [trains]), ("libcudnn.so.9", [trains, compiles]), ("libcublasLt.so.13", [trains]), \
+            ("libnccl.so.2", [[*trains, "-np", 2]]):
+        machine = Machine(case.directory / f"without-{name}", absent=name)
+        if not machine.hides():
+            print("skipped: a user without rights cannot hide the libraries of this machine")
+            return
+        file = machine.folder / name
+        refuses(commands, re.escape(f"cannot find {name}: it is neither on the loader's path nor in lib64 or lib of $CUDA_HOME or of /usr/local/cuda"))
+        file.write_bytes(b"no library")
+        refuses(commands, f"cannot open {name}: {file}: file too short")
+        file.write_bytes((STANDINS / "libdlc_standin.so").read_bytes())
+        refuses(commands, f"{file} lacks [a-zA-Z]+: it is of another version")
+        if name == "libnccl.so.2":
+            machine.run("dlc-run", *train, case.directory / "alone", expect=0)
+    _, said = on_gpu(*compiles, expect=1, cudnn=90700)
+    check(f"{STANDINS}/libcudnn.so.9 is cuDNN 9.7.0, which cannot plan without a GPU: install 9.8.0 or newer" in said, said)
+    check(not (case.directory / "no-run").exists() and not (case.directory / "no.dlx").exists(), "what is refused leaves files")
 
 
 def starts(case):
@@ -283,7 +340,7 @@ def main():
     require_standins()
     mnist = emulated.cases("mnist_cnn")[0]
     case = Pair(mnist.model, mnist.emulated, mnist.directory / "errors")
-    for test in checks, starts, identities, memory, failures, other_machines, peers, losses:
+    for test in checks, libraries, starts, identities, memory, failures, other_machines, peers, losses:
         test(case)
 
 

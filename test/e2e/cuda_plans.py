@@ -206,7 +206,8 @@ def refusals(windows):
     windows.refused(f"{no_engine}: CUDNN_STATUS_NOT_SUPPORTED", *train, cudnn=NEWER, engines=0)
     for ranks in 1, 2:
         windows.refused(f"{no_engine} that is there already, deterministic and exact enough", *train, "-np", ranks, cudnn=NEWER, engines=1)
-    windows.refused(r"cannot run on a GPU: cuDNN 9\.7\.0 cannot plan without a GPU: install 9\.8\.0 or newer", *train, cudnn=90700)
+    windows.refused(rf"cannot run on a GPU: {standin.STANDINS}/libcudnn\.so\.9 is cuDNN 9\.7\.0, which cannot plan without a GPU: install 9\.8\.0 or newer",
+                    *train, cudnn=90700)
 
 
 def main():

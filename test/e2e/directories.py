@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Directories as people keep them: JPEG files in a folder for each class, and images of several sizes with their
 masks beside them; what does not fit ends in one line."""
+import re
 import shutil
+import time
 
 from support import check, run, workspace
 
@@ -113,6 +115,34 @@ def classes(directory):
     run("dlc-run", "eval", model, "--data", val[1], "--data", f"label={directory}/label.npy", "--init", saved)
 
 
+LARGE = CLASSIFIER.replace("normalize(dataset)", "crop(8) -> normalize(mean = 128, std = 64)")
+
+
+def decoding(directory):
+    """How many images a second a thread decodes, which a run tells at its end: no less than its own time allows, and no
+    more than another program does."""
+    random = np.random.default_rng(2)
+    photos = [directory / "large" / name / f"{i}.jpg" for name in "abc" for i in range(8)]
+    for path in photos:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        small = Image.fromarray(random.integers(0, 256, (128, 128, 3), np.uint8))
+        small.resize((1024, 1024), Image.Resampling.BICUBIC).save(path, quality=90)
+
+    def seconds():
+        begin = time.perf_counter()
+        for path in photos:
+            Image.open(path).load()
+        return time.perf_counter() - begin
+
+    most = 2 * len(photos) / min(seconds() for _ in range(3))
+    model = directory / "large.dl"
+    model.write_text(LARGE)
+    out, _ = run("dlc-run", "train", model, "--threads", 1, "--data", f"image={directory}/large", "--data", f"label={directory}/large", "--epochs", 1,
+                 "--run", directory / "decoded")
+    found = re.search(r"^data: (\d+) samples/s a thread, 1 thread per rank\n([0-9.]+) s = ", out, re.M)
+    check(found and int(found[1]) + 1 > len(photos) / float(found[2]) and int(found[1]) < most, f"more than {most:.0f} images/s a thread, or no figure: {out}")
+
+
 def masks(directory):
     model = directory / "segmenter.dl"
     model.write_text(SEGMENTER)
@@ -145,6 +175,7 @@ def masks(directory):
 def main():
     directory = workspace()
     classes(directory)
+    decoding(directory)
     masks(directory)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 STANDINS = BIN.parent / "lib" / "standin"
 
 
-def small_digits(directory):
+def small_digits(directory, brightest=255):
     """Noise of ten classes, of a size at which the emulator is fast."""
     random = np.random.default_rng(0)
-    np.save(directory / "image.npy", random.integers(0, 255, (160, 12, 12), dtype=np.uint8))
+    np.save(directory / "image.npy", random.integers(0, brightest, (160, 12, 12), dtype=np.uint8))
     np.save(directory / "label.npy", random.integers(0, 10, 160, dtype=np.uint8))
     return ["--data", f"image={directory}/image.npy", "--data", f"label={directory}/label.npy"]
 

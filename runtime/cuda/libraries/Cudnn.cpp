@@ -26,7 +26,8 @@ std::optional<Functions> load(std::string &reason) {
   library.find("cudnnBackendExecute", found.backendExecute);
   reason = library.failure();
   if (reason.empty() && found.getVersion() < leastVersion)
-    reason = nameOf(found) + " cannot plan without a GPU: install " + versionText(leastVersion) +
+    reason = library.path() + " is " + nameOf(found) +
+             ", which cannot plan without a GPU: install " + versionText(leastVersion) +
              " or newer";
   return reason.empty() ? std::optional(found) : std::nullopt;
 }

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
-#include <filesystem>
+#include <link.h>
 #include <vector>
 
 namespace dlc::rt {
@@ -14,15 +14,14 @@ SharedLibrary::SharedLibrary(const std::string &name) : name(name) {
     for (const char *directory : {"lib64", "lib"})
       if (!root.empty())
         places.push_back(root + "/" + directory + "/" + name);
-  std::error_code ignored;
   for (const std::string &place : places) {
     handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle) {
       missing.clear(); // of places before
       return;
     }
-    const char *error = dlerror(); // says more than "not found" of a file that is there
-    if (error && std::filesystem::exists(place, ignored))
+    std::string error = dlerror();
+    if (error != place + ": cannot open shared object file: No such file or directory")
       missing = "cannot open " + name + ": " + error;
   }
   if (missing.empty())
@@ -34,8 +33,13 @@ SharedLibrary::SharedLibrary(const std::string &name) : name(name) {
 void *SharedLibrary::address(const char *symbol) {
   void *found = handle ? dlsym(handle, symbol) : nullptr;
   if (!found && missing.empty())
-    missing = name + " lacks " + symbol + ": it is of another version";
+    missing = path() + " lacks " + symbol + ": it is of another version";
   return found;
+}
+
+std::string SharedLibrary::path() const {
+  link_map *loaded = nullptr;
+  return dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void *>(&loaded)) == 0 ? loaded->l_name : name;
 }
 
 } // namespace dlc::rt

@@ -20,6 +20,9 @@ public:
   /// What was missing, and where it was looked for; empty if nothing was.
   const std::string &failure() const { return missing; }
 
+  /// Of the library, which is open.
+  std::string path() const;
+
 private:
   void *address(const char *symbol);
 
