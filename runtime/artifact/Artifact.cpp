@@ -65,7 +65,7 @@ void Artifact::verify() {
     refuse("is corrupt: malformed tables");
   content = artifact::GetSizePrefixedArtifact(file.data());
   dataSection = covered.subspan(dataBegin);
-  std::vector<std::string> faults = verifyArtifact(*content, dataSection.size());
+  std::vector<std::string> faults = verifyArtifact(*content, dataSection);
   if (faults.empty())
     return;
   std::string more =

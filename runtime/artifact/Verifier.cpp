@@ -5,6 +5,8 @@
 #include "runtime/artifact/Verifier.h"
 
 #include "runtime/artifact/Align.h"
+#include "runtime/artifact/Contract.h"
+#include "runtime/artifact/Elf.h"
 #include "runtime/artifact/Faults.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/artifact/Ranges.h"
@@ -46,8 +48,8 @@ std::optional<uint64_t> elementsOf(const artifact::TensorType &type) {
 
 class TableVerifier {
 public:
-  TableVerifier(const artifact::Artifact &root, uint64_t dataBytes)
-      : root(root), dataBytes(dataBytes) {}
+  TableVerifier(const artifact::Artifact &root, std::span<const uint8_t> dataSection)
+      : root(root), dataSection(dataSection) {}
 
   std::vector<std::string> run();
 
@@ -61,6 +63,7 @@ private:
   void verifyKernels();
   void verifyPart(const artifact::Kernel &kernel, const std::string &where);
   void verifyLaunch(const artifact::Kernel &kernel, const std::string &where);
+  void verifyContracts();
   void verifyInputs();
   void verifyMonitor();
   void verifySizes();
@@ -69,8 +72,8 @@ private:
   void verifyOverlap(int32_t program);
 
   bool isData(const artifact::Span &span) const {
-    return span.offset() % 64 == 0 && span.offset() <= dataBytes &&
-           span.bytes() <= dataBytes - span.offset();
+    return span.offset() % 64 == 0 && span.offset() <= dataSection.size() &&
+           span.bytes() <= dataSection.size() - span.offset();
   }
   static std::string at(const char *table, uint32_t index, const flatbuffers::String *name) {
     return std::string(table) + " " + std::to_string(index) +
@@ -78,7 +81,7 @@ private:
   }
 
   const artifact::Artifact &root;
-  uint64_t dataBytes;
+  std::span<const uint8_t> dataSection;
   std::vector<CheckedBuffer> buffers;
   Faults faults;
 };
@@ -256,9 +259,14 @@ void TableVerifier::verifyPlaces() {
 
 void TableVerifier::verifyModules() {
   for (uint32_t i = 0; i < countOf(root.modules()); ++i) {
-    const artifact::Span *code = root.modules()->Get(i)->code();
+    const artifact::CodeModule &module = *root.modules()->Get(i);
+    const artifact::Span *code = module.code();
+    bool isBinary =
+        module.architecture() && module.architecture()->string_view().starts_with("sm_");
     if (!code || code->bytes() == 0 || !isData(*code))
       faults.add(at("module", i, nullptr), "its code is not in the file");
+    else if (isBinary && !isWholeElf(dataSection.subspan(code->offset(), code->bytes())))
+      faults.add(at("module", i, module.architecture()), "its code is damaged");
   }
 }
 
@@ -304,6 +312,29 @@ void TableVerifier::verifyLaunch(const artifact::Kernel &kernel, const std::stri
     faults.add(where, "its launch is more than a GPU can do");
 }
 
+/// Kernels of GPUs have what they were made for in their names, by which alone their code is found.
+void TableVerifier::verifyContracts() {
+  std::map<std::string, ClusterSignature> clusters;
+  auto split = [](const artifact::Kernel &kernel) {
+    std::string symbol = kernel.symbol()->str();
+    size_t end = symbol.rfind('_');
+    return std::pair(symbol.substr(0, end), symbol.substr(end + 1));
+  };
+  for (bool isKnown : {false, true})
+    for (uint32_t i = 0; i < countOf(root.kernels()); ++i) {
+      const artifact::Kernel &kernel = *root.kernels()->Get(i);
+      if (!kernel.launch())
+        continue;
+      auto [name, stage] = split(kernel);
+      if (!isKnown)
+        clusters[name].add(stage, contractOf(kernel));
+      else if (clusters[name].contradicts(name))
+        faults.add(at("kernel", i, kernel.name()),
+                   "its code was generated for other iterations or buffers than the artifact says; "
+                   "compile the model again");
+    }
+}
+
 /// A kernel writes a part of one buffer alone, and reads what else it takes.
 void TableVerifier::verifyPart(const artifact::Kernel &kernel, const std::string &where) {
   if (kernel.part() == 0)
@@ -342,6 +373,9 @@ void TableVerifier::verifyTarget() {
   if (!ranges::threads.contains(target.threads()))
     faults.add("target", "planned for " + std::to_string(target.threads()) +
                              " threads, expected a number " + ranges::threads.text());
+  if (target.math() && target.math()->string_view() != "strict" &&
+      target.math()->string_view() != "fast")
+    faults.add("target", "math '" + target.math()->str() + "', expected strict or fast");
   for (double number : {target.link() ? target.link()->gbit_per_s() : 1.0,
                         target.link() ? target.link()->latency_us() : 1.0})
     if (!ranges::positive.contains(number))
@@ -430,6 +464,10 @@ std::vector<std::string> TableVerifier::run() {
   verifyConfiguration(root, faults);
   verifySizes();
   found = faults.take();
+  if (found.empty()) {
+    verifyContracts();
+    found = faults.take();
+  }
   if (!found.empty())
     return found; // programs are judged against sound tables only
   std::set<std::string_view> names;
@@ -449,8 +487,9 @@ bool sameType(const artifact::TensorType &a, const artifact::TensorType &b) {
   return a.dtype() == b.dtype() && readShape(a) == readShape(b) && readLayout(a) == readLayout(b);
 }
 
-std::vector<std::string> verifyArtifact(const artifact::Artifact &root, uint64_t dataBytes) {
-  return TableVerifier(root, dataBytes).run();
+std::vector<std::string> verifyArtifact(const artifact::Artifact &root,
+                                        std::span<const uint8_t> dataSection) {
+  return TableVerifier(root, dataSection).run();
 }
 
 } // namespace dlc::rt

@@ -7,13 +7,14 @@
 
 #include "runtime/artifact/artifact_generated.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
 namespace dlc::rt {
 
 /// One line per fault, at most 20; empty if everything in the artifact may be trusted.
-/// `dataBytes` is the size of the data section.
-std::vector<std::string> verifyArtifact(const artifact::Artifact &root, uint64_t dataBytes);
+std::vector<std::string> verifyArtifact(const artifact::Artifact &root,
+                                        std::span<const uint8_t> dataSection);
 
 } // namespace dlc::rt

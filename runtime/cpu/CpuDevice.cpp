@@ -2,7 +2,6 @@
 
 #include "runtime/artifact/Contract.h"
 #include "runtime/artifact/Error.h"
-#include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/HostFeatures.h"
 #include "runtime/core/Pages.h"
 #include "runtime/core/ParallelFor.h"
@@ -30,12 +29,7 @@ CpuTarget targetOf(const artifact::Target &target, unsigned threads) {
 }
 
 void requireContract(const KernelRecord &record, const artifact::Kernel &kernel) {
-  KernelContract contract(kernel.extent(), kernel.chunk());
-  for (uint32_t i = 0; kernel.operands() && i < kernel.operands()->size(); ++i) {
-    const artifact::TensorType &type = *kernel.operands()->Get(i);
-    contract.add(type.dtype(), readShape(type), *readLayout(type));
-  }
-  if (record.contract != 0 && record.contract != contract.value())
+  if (record.contract != 0 && record.contract != contractOf(kernel))
     throw Error(ErrorCode::Artifact,
                 "kernel " + kernel.name()->str() +
                     ": its code was generated for other iterations or buffers than the artifact "

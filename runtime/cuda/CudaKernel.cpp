@@ -26,7 +26,7 @@ static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
                  .json;
     return cudnn::load(library, convolutions.device,
                        cudnn::withProperties(json, convolutions.properties));
-  } catch (const Error &error) {
+  } catch (const std::exception &error) { // the library's own, too, of a text that is damaged
     throw Error(ErrorCode::Artifact,
                 "kernel " + name + " cannot be had as planned: " + error.what());
   }

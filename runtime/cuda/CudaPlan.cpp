@@ -3,12 +3,10 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/TensorIo.h"
+#include "runtime/cuda/CudnnGraph.h"
 #include "runtime/cuda/plan_generated.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <map>
 
 namespace dlc::rt {
 namespace {
@@ -48,17 +46,23 @@ bool CudaPlan::isProduct(const KernelRequest &request) {
          (request.op == KernelOp::Matmul || isPointwise(request));
 }
 
+namespace {
+/// Rows and columns of an operand: a matrix, an image by positions and channels, a filter.
+struct Extents {
+  uint64_t rows = 1, columns = 1;
+
+  static Extents of(const OperandType &operand) {
+    Extents extents;
+    for (size_t i = 0; i < operand.shape.size(); ++i)
+      (i == 1 ? extents.columns : extents.rows) *= static_cast<uint64_t>(operand.shape[i]);
+    return extents;
+  }
+  bool operator==(const Extents &) const = default;
+};
+} // namespace
+
 ProductPlan CudaPlan::productOf(const KernelRequest &request) {
   const std::vector<OperandType> &operands = request.operands;
-  auto extent = [](int64_t value) { return static_cast<uint64_t>(value); };
-  // Rows and columns of an operand: of a matrix, an image by positions and channels, a filter.
-  auto columns = [&](size_t i) { return extent(operands[i].shape[1]); };
-  auto rows = [&](size_t i) {
-    uint64_t elements = 1;
-    for (int64_t each : operands[i].shape)
-      elements *= extent(each);
-    return elements / columns(i);
-  };
   ProductPlan product;
   product.transposeA = request.transposeA;
   product.transposeB = request.transposeB;
@@ -67,10 +71,10 @@ ProductPlan CudaPlan::productOf(const KernelRequest &request) {
   } else if (request.op == KernelOp::ConvGradFilter) { // dw = dy^T x
     product.transposeA = product.swapped = true;
   }
-  size_t a = product.swapped ? 1 : 0;
-  product.m = rows(operands.size() - 1);
-  product.n = columns(operands.size() - 1);
-  product.k = product.transposeA ? rows(a) : columns(a);
+  Extents a = Extents::of(operands[product.swapped ? 1 : 0]), c = Extents::of(operands.back());
+  product.m = c.rows;
+  product.n = c.columns;
+  product.k = product.transposeA ? a.rows : a.columns;
   product.factors = operands[0].dtype;
   product.result = operands.back().dtype;
   product.bias = request.bias;
@@ -79,49 +83,35 @@ ProductPlan CudaPlan::productOf(const KernelRequest &request) {
   return product;
 }
 
-/// Bytes of a stored convolution's operands, by the ids 1, 2, ...
-static std::vector<uint64_t> convolutionBytes(const std::string &plan) try {
-  std::map<int64_t, uint64_t> bytes;
-  nlohmann::json parsed = nlohmann::json::parse(plan);
-  for (const nlohmann::json &tensor : parsed.at("operationGraph").at("tensors")) {
-    if (tensor.at("isVirtual").get<bool>())
-      continue;
-    uint64_t last = 0;
-    std::vector<uint64_t> extents = tensor.at("dim"), strides = tensor.at("stride");
-    for (size_t i = 0; i < std::min(extents.size(), strides.size()); ++i)
-      last += (std::max<uint64_t>(extents[i], 1) - 1) * strides[i];
-    uint64_t element = tensor.at("dataType") == "CUDNN_DATA_FLOAT" ? 4 : 2;
-    bytes[std::stoll(tensor.at("name").get<std::string>())] = (last + 1) * element;
-  }
-  std::vector<uint64_t> inOrder;
-  for (const auto &[id, each] : bytes)
-    if (id == static_cast<int64_t>(inOrder.size()) + 1)
-      inOrder.push_back(each);
-  return inOrder.size() == bytes.size() ? inOrder : std::vector<uint64_t>();
-} catch (const std::exception &) { // of what parses texts: no plan's
-  return {};
-}
-
-/// Bytes of a product's operands in the kernel's order.
-static std::vector<uint64_t> productBytes(const ProductPlan &product) {
-  uint64_t factor = sizeOf(product.factors), result = sizeOf(product.result);
-  std::vector<uint64_t> bytes{product.m * product.k * factor, product.k * product.n * factor};
-  if (product.swapped)
-    std::swap(bytes[0], bytes[1]);
-  if (product.bias)
-    bytes.push_back(product.n * result);
-  bytes.push_back(product.m * product.n * result);
-  return bytes;
+/// True if a kernel's operands are a product's matrices.
+static bool isOf(const ProductPlan &product, std::span<const OperandType> operands) {
+  if (operands.size() != (product.bias ? 4 : 3))
+    return false;
+  auto is = [&](size_t i, DType dtype, uint64_t rows, uint64_t columns, bool isTransposed) {
+    return operands[i].dtype == dtype &&
+           Extents::of(operands[i]) ==
+               (isTransposed ? Extents{columns, rows} : Extents{rows, columns});
+  };
+  size_t a = product.swapped ? 1 : 0, last = operands.size() - 1;
+  return is(a, product.factors, product.m, product.k, product.transposeA) &&
+         is(1 - a, product.factors, product.k, product.n, product.transposeB) &&
+         (!product.bias || is(2, product.result, product.n, 1, false)) &&
+         is(last, product.result, product.m, product.n, false);
 }
 
 void CudaPlan::requireOperands(const artifact::Kernel &kernel) const {
-  std::vector<uint64_t> needed =
-      product ? productBytes(*product) : convolutionBytes(convolutions.front());
-  bool fits = !needed.empty();
-  needed.push_back(workspaceBytes); // of which the planner gives each kernel some
-  fits &= kernel.operands() && kernel.operands()->size() == needed.size();
-  for (unsigned i = 0; fits && i < needed.size(); ++i)
-    fits = PhysicalType(*kernel.operands()->Get(i)).bytes() >= needed[i];
+  std::vector<OperandType> operands;
+  uint64_t last = 0; // bytes, of the workspace, of which the planner gives some
+  for (uint32_t i = 0; kernel.operands() && i < kernel.operands()->size(); ++i) {
+    PhysicalType type(*kernel.operands()->Get(i));
+    last = type.bytes();
+    operands.push_back({type.dtype, type.shape, type.layout});
+  }
+  bool fits = !operands.empty() && last >= workspaceBytes;
+  if (fits) {
+    operands.pop_back();
+    fits = product ? isOf(*product, operands) : cudnn::isOf(convolutions.front(), operands);
+  }
   if (!fits)
     throw Error(ErrorCode::Artifact, "the plan of kernel " + kernel.name()->str() +
                                          " is for other operands than the artifact says; compile "

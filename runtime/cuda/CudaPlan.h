@@ -40,8 +40,8 @@ struct CudaPlan {
   static bool isProduct(const KernelRequest &request);
   static ProductPlan productOf(const KernelRequest &request);
 
-  /// Throws Error(Artifact) naming the kernel if its operands, the workspace behind them, are
-  /// others than the plan's, or smaller.
+  /// Throws Error(Artifact) naming the kernel if its operands are others than the plan's, or the
+  /// workspace behind them is smaller.
   void requireOperands(const artifact::Kernel &kernel) const;
 
   std::vector<uint8_t> serialize() const;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 namespace dlc::rt {
 namespace {
@@ -21,7 +22,21 @@ constexpr EmbeddedDescription embeddedDescriptions[] = {
 #include "runtime/cuda/targets.inc"
 };
 
-constexpr unsigned leastCapability = 80; // bf16, and what cuDNN plans for
+constexpr unsigned leastCapability = 80;
+
+/// Known elsewhere, and too old.
+constexpr std::pair<std::string_view, unsigned> olderDevices[] = {
+    {"k80", 37},       {"m40", 52},     {"m60", 52},       {"p4", 61},      {"p40", 61},
+    {"p100", 60},      {"v100", 70},    {"titanv", 70},    {"t4", 75},      {"gtx1080", 61},
+    {"gtx1080ti", 61}, {"rtx2080", 75}, {"rtx2080ti", 75}, {"titanrtx", 75}};
+
+void requireRecent(std::string_view device, unsigned capability) {
+  if (capability < leastCapability)
+    throw Error(ErrorCode::BadInput, "cannot plan for " + std::string(device) + ": sm_" +
+                                         std::to_string(capability) +
+                                         " multiplies no bf16, in which cuDNN has no plans for it, "
+                                         "and kernels are generated for sm_80 (A100) and newer");
+}
 
 Json readDescription(const std::string &given) {
   std::string name = given.substr(given.find(':') + 1);
@@ -37,6 +52,9 @@ Json readDescription(const std::string &given) {
       return Json::parse(row.json);
     known += (known.empty() ? "cuda:" : ", cuda:") + std::string(row.name);
   }
+  for (auto [older, capability] : olderDevices)
+    if (older == name)
+      requireRecent(name, capability);
   throw Error(ErrorCode::BadInput,
               "unknown target '" + given + "'; known are " + known + " and cuda:FILE.json");
 }
@@ -86,12 +104,7 @@ void CudaTarget::read(const Json &table) {
     positive<uint64_t>(properties, field);
   propertyText = properties.dump();
   canonicalName = "cuda:sm_" + std::to_string(capability);
-  if (capability < leastCapability)
-    throw Error(ErrorCode::BadInput,
-                "cannot plan for " + properties.at("deviceName").get<std::string>() + ": sm_" +
-                    std::to_string(capability) +
-                    " multiplies no bf16 and cuDNN 9 plans no kernels for it; sm_80 (A100) is "
-                    "the least");
+  requireRecent(properties.at("deviceName").get<std::string>(), capability);
 }
 
 Peaks CudaTarget::peaks() const {

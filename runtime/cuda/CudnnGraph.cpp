@@ -167,6 +167,13 @@ std::optional<TensorShape> TensorShape::of(const OperandType &operand) {
   return shape;
 }
 
+TensorShape TensorShape::ofBias(int64_t channels, size_t rank) {
+  TensorShape row{std::vector<int64_t>(rank, 1), std::vector<int64_t>(rank, channels)};
+  row.extents[1] = channels;
+  row.strides[1] = 1;
+  return row;
+}
+
 bool Engine::has(NumericalNote note) const { return contains(numerical, note); }
 bool Engine::has(BehaviorNote note) const { return contains(behavior, note); }
 
@@ -228,12 +235,7 @@ std::optional<Graph> Graph::of(const Functions &library, const KernelRequest &re
                         spatial(request.strides, 1), spatial(request.dilations, 1)},
                        {given[0], given[1], product})};
   if (request.bias) {
-    TensorShape &row = shapes[factors];
-    int64_t channels = row.extents[0];
-    row.extents.assign(shapes[last].extents.size(), 1);
-    row.extents[1] = channels;
-    row.strides.assign(row.extents.size(), channels);
-    row.strides[1] = 1;
+    TensorShape row = TensorShape::ofBias(shapes[factors].extents[0], shapes[last].extents.size());
     Handle bias = builder.tensor(row, typeOf(factors), static_cast<int64_t>(factors) + 1);
     Handle sum = request.relu ? between() : stored;
     nodes.push_back(builder.pointwise(PointwiseMode::Add, product, bias, sum));
@@ -448,6 +450,48 @@ std::string withProperties(const std::string &json, const std::string &propertie
   } catch (const nlohmann::json::exception &error) {
     throw Error(ErrorCode::Artifact, std::string("a stored plan is damaged: ") + error.what());
   }
+}
+
+/// True if the nodes of a stored graph compute the last of so many tensors of the others, each
+/// once.
+static bool isChain(const nlohmann::json &nodes, size_t tensors) {
+  std::string value; // of the nodes so far
+  for (const nlohmann::json &node : nodes) {
+    std::string operation = node.at("operation");
+    if (operation.find("POINTWISE") != std::string::npos) {
+      if (node.at("X") != value || node.value("B", "3") != "3" || node.value("alpha1", 1.0) != 1 ||
+          node.value("alpha2", 1.0) != 1)
+        return false;
+      value = node.at("Y");
+      continue;
+    }
+    auto [op, roles] = storedOp(operation);
+    if (!value.empty() || node.at(roles[0]) != "1" || node.at(roles[1]) != "2" ||
+        node.at("alpha") != 1 || node.at("beta") != 0)
+      return false;
+    value = node.at(roles[2]);
+  }
+  return value == std::to_string(tensors);
+}
+
+bool isOf(const std::string &json, std::span<const OperandType> operands) try {
+  nlohmann::json graph = nlohmann::json::parse(json).at("operationGraph");
+  std::map<std::string, nlohmann::json> stored;
+  for (const nlohmann::json &tensor : graph.at("tensors"))
+    if (!tensor.at("isVirtual").get<bool>())
+      stored[tensor.at("name")] = tensor;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const nlohmann::json &tensor = stored.at(std::to_string(i + 1));
+    std::optional<TensorShape> shape = TensorShape::of(operands[i]);
+    if (shape && operands[i].shape.size() == 1)
+      shape = TensorShape::ofBias(operands[i].shape[0], tensor.at("dim").size());
+    if (!shape || storedType(tensor.at("dataType")) != operands[i].dtype ||
+        tensor.at("dim") != shape->extents || tensor.at("stride") != shape->strides)
+      return false;
+  }
+  return stored.size() == operands.size() && isChain(graph.at("nodes"), operands.size());
+} catch (const std::exception &) { // of what parses texts: no plan's
+  return false;
 }
 
 bool isOwn(const Functions &library, const std::string &json) {

@@ -20,6 +20,8 @@ struct TensorShape {
 
   /// Nothing if the layout is no permutation with perhaps padded, innermost channels: nhwc, nhwC8c.
   static std::optional<TensorShape> of(const OperandType &operand);
+  /// The shape that a bias has beside tensors of this rank.
+  static TensorShape ofBias(int64_t channels, size_t rank);
 };
 
 /// What the library says of an engine and its results.
@@ -100,6 +102,8 @@ Plan reload(const Functions &library, const std::string &properties, const std::
 /// one, and then `isSame` is false. Throws Error if there is none.
 Plan replan(const Functions &library, const std::string &properties, const std::string &json,
             const Graph::Limits &limits, bool &isSame);
+/// True if a stored plan computes the last of these tensors of the others, as they lie in memory.
+bool isOf(const std::string &json, std::span<const OperandType> operands);
 /// True if a stored plan is of this version of the library.
 bool isOwn(const Functions &library, const std::string &json);
 /// The same as reload, as a descriptor that can be executed.

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <stdexcept>
+
 namespace dlc::rt::test {
 namespace {
 
@@ -90,8 +93,32 @@ StoredGraph::StoredGraph(const std::string &plan) try {
                      node.at(kind == Kind::Forward ? "Y" : "dY"), node.at("pad"), node.at("stride"),
                      node.at("dilation")});
   }
+  if (!std::ranges::all_of(nodes, [this](const Node &node) { return fits(node); }))
+    throw Error(ErrorCode::Artifact, "a plan has a window that does not fit its images");
 } catch (const Json::exception &error) {
   throw Error(ErrorCode::Artifact, std::string("a stored plan is damaged: ") + error.what());
+} catch (const std::logic_error &error) { // no such tensor
+  throw Error(ErrorCode::Artifact, std::string("a stored plan is damaged: ") + error.what());
+}
+
+bool StoredGraph::fits(const Node &node) const {
+  if (node.kind > Kind::Filter)
+    return true;
+  const std::vector<int64_t> &image = tensors.at(node.x).extents,
+                             &filter = tensors.at(node.w).extents,
+                             &result = tensors.at(node.y).extents;
+  size_t space = node.strides.size();
+  bool fits = node.padding.size() == space && node.dilations.size() == space;
+  for (const std::vector<int64_t> *extents : {&image, &filter, &result})
+    fits &= extents->size() == space + 2;
+  for (size_t i = 0; fits && i < space; ++i)
+    fits = node.strides[i] > 0 &&
+           (image[i + 2] + 2 * node.padding[i] - node.dilations[i] * (filter[i + 2] - 1) - 1) /
+                       node.strides[i] +
+                   1 ==
+               result[i + 2];
+  return fits && filter[1] > 0 && image[1] % filter[1] == 0 && filter[0] == result[1] &&
+         image[0] == result[0];
 }
 
 void StoredGraph::convolve(const Node &node, Values &values) const {

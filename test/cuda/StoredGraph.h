@@ -25,6 +25,7 @@ private:
   };
   using Values = std::map<std::string, std::vector<float>>;
 
+  bool fits(const Node &node) const;
   void convolve(const Node &node, Values &values) const;
   void addBias(const Node &node, Values &values) const;
 

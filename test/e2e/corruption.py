@@ -123,4 +123,5 @@ def main():
     mutations(artifact, sample=20)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,9 @@ PRECISIONS = ("bf16", "f16")
 # Of f32 the texts are assembled, too.
 FLOATS = ("n2v3d",)
 
+# Whose normalized convolutions have no biases.
+NORMALIZED = ("resnet", "inception", "unet")
+
 # What the library's kernels may take beside their operands in any case.
 SLAB = 32 << 20
 
@@ -56,6 +59,20 @@ def compiled(artifact, model, precision):
         check(not launch or (launch["blocks"] > 0 and 0 < launch["threads"] <= 1024 and 0 < launch["registers"] <= 255), dispatch)
         check(dispatch["workspace"] <= max(SLAB, memory["bytes"] / 10), f"{model.stem}: {dispatch}")
     check(any(dispatch["launch"] and dispatch["launch"]["shared_bytes"] for dispatch in dispatches), f"{model.stem} reduces nothing")
+    if model.stem.startswith(NORMALIZED):
+        batch_norms(model.stem, next(program["dispatches"] for program in described["programs"] if program["name"] == "train"))
+
+
+def batch_norms(model, dispatches):
+    """Each is two launches for its sums, and one with what follows."""
+    norms = {name.removesuffix(".running_var") for dispatch in dispatches for name in dispatch["variables"] if name.endswith(".running_var")}
+    check(len(norms) > 10, f"{model} has {len(norms)} batch norms")
+    for phase in "Forward", "Backward":
+        launches = [dispatch["layer"] for dispatch in dispatches if dispatch["phase"] == phase and
+                    (dispatch["category"] == "norm" or dispatch["layer"] in norms)]
+        check(0 < len(launches) <= 3 * len(norms), f"{model}, {phase}: {len(launches)} launches of {len(norms)} batch norms")
+        for norm in norms:
+            check(launches.count(norm) <= 3, f"{model}, {phase}: {launches.count(norm)} launches of batch norm {norm}")
 
 
 def depthwise(home):

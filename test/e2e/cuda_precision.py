@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """One step on the emulated GPU in all precisions: gradients, loss and predictions against the evaluator, which computes
 in f64 and rounds where the plan does: what is stored in 16 bits, and factors in TF32."""
+import collections
+import json
 import re
 
 from emulated import OPTIONS, emulated_device
@@ -75,10 +77,50 @@ def near_evaluator(name, sets, inputs, plan):
     case.is_near_f64(FROM_F64[plan])
 
 
+# Convolutions of groups of several channels and of other strides and dilations along each axis, in two and three dimensions, which are
+# cuDNN's. A transposed one is a data gradient.
+PLANE = """model plane(batch = 4) {
+  input image : f32[batch, 1, 16, 16]
+  input target : f32[batch, 1, 16, 16]
+  x = relu(conv(image, 16, kernel = 3, padding = same, name = "first"))
+  x = relu(conv(x, 32, kernel = [3, 2], stride = [2, 1], padding = [1, 0], groups = 2, name = "strided"))
+  x = relu(conv(x, 32, kernel = [2, 3], dilation = [1, 2], padding = [0, 2], groups = 4, name = "dilated"))
+  x = conv_transpose(x, 16, kernel = [4, 2], stride = [2, 1], groups = 2, name = "transposed")
+  y = conv(x, 1, kernel = 1, name = "last")
+  output probability = y
+  loss = mse(y, target)
+}
+train { optimizer = sgd(lr = 1) }
+"""
+VOLUME = """model volume(batch = 4) {
+  input image : f32[batch, 1, 4, 8, 8]
+  input target : f32[batch, 1, 4, 8, 8]
+  x = relu(conv(image, 16, kernel = 3, padding = same, name = "first"))
+  x = relu(conv(x, 32, kernel = [3, 2, 3], stride = [1, 2, 1], padding = [1, 0, 1], groups = 2, name = "strided"))
+  x = relu(conv(x, 32, kernel = [2, 1, 3], dilation = [1, 1, 2], padding = [0, 0, 2], groups = 4, name = "dilated"))
+  x = conv_transpose(x, 16, kernel = [2, 2, 1], stride = [1, 2, 1], groups = 2, name = "transposed")
+  y = conv(x, 1, kernel = 1, name = "last")
+  output probability = y
+  loss = mse(y, target)
+}
+train { optimizer = sgd(lr = 1) }
+"""
+
+
+def near_evaluator_in_windows(random, plan, unit):
+    for name, text, shape in ("plane", PLANE, (4, 1, 16, 16)), ("volume", VOLUME, (4, 1, 4, 8, 8)):
+        case = near_evaluator_in_integers(random, GpuCase, plan, name=name, text=text, shape=shape, unit=unit)
+        train, *_ = json.loads(run("dlc", "inspect", "--json", case.artifact)[0])["programs"]
+        planned = collections.Counter(each["layer"] for each in train["dispatches"] if each["implementation"].startswith("cudnn:"))
+        for layer in "strided", "dilated", "transposed":  # forward, data and filter gradient
+            check(planned[layer] == 3, f"{case.name}: {planned[layer]} kernels of cuDNN's for layer {layer}")
+
+
 GpuCase.program = emulated_device(workspace())
 for plan in OPTIONS:
     near_evaluator("mnist_cnn", {"batch": 4}, digits, plan)
     near_evaluator("unet2d", {"batch": 2, "size": 16, "depth": 2, "base": 8, "predict.size": 16, "predict.batch": 2}, scans, plan)
     unit = 2**-12 if plan == "f16" else 1  # of which no sum times the loss scale leaves f16
     near_evaluator_in_integers(np.random.default_rng(4), GpuCase, plan, unit=unit)
+    near_evaluator_in_windows(np.random.default_rng(6), plan, unit)
     near_evaluator_with_norm(np.random.default_rng(5), GpuCase, plan)

@@ -87,7 +87,7 @@ def integer_case(kind, name, text, random, target, bias, *options, unit=1):
     four layers, or one ReLU that they turn over, gradients differ by 0.2, as they do from those without any rounding."""
     path = workspace() / "model.dl"
     path.write_text(text)
-    image = unit * random.integers(-256, 257, (4, 1, 16, 16)).astype(np.float32)
+    image = unit * random.integers(-256, 257, target.shape).astype(np.float32)
     case = kind(name, path, {}, {"image": image, "target": target}, *options)
 
     def weights(value):  # about eight of a filter's are not 0
@@ -99,12 +99,13 @@ def integer_case(kind, name, text, random, target, bias, *options, unit=1):
     return case
 
 
-def near_evaluator_in_integers(random, kind, *options, unit=1):
-    target = unit * random.integers(-256, 257, (4, 1, 16, 16)).astype(np.float32)
-    case = integer_case(kind, "integers", INTEGERS, random, target, lambda value: unit * random.integers(-20, 21, value.shape), *options,
-                        unit=unit)
+def near_evaluator_in_integers(random, kind, *options, name="integers", text=INTEGERS, shape=(4, 1, 16, 16), unit=1):
+    """Returns the case."""
+    target = unit * random.integers(-256, 257, shape).astype(np.float32)
+    case = integer_case(kind, name, text, random, target, lambda value: unit * random.integers(-20, 21, value.shape), *options, unit=unit)
     case.step(1)
     case.forward()
+    return case
 
 
 def near_evaluator_with_norm(random, kind, *options):

@@ -4,8 +4,9 @@
 // A mutant that is accepted runs steps of each of its programs in a child process, of training with
 // several micro-batches, too: it may end in an error, never by a signal. Every field of every table
 // is changed, those of the library's plans too; one mutant of N is tried, drawn by the seed, and
-// every mutant of fields whose path begins with PATH, such as programs[0].instructions. Machine
-// code itself is not touched: what it does after damage nobody can say. With --inspect, DLC inspect
+// every mutant of fields whose path begins with PATH, such as programs[0].instructions or, of all
+// kernels, kernels[*].chunk. Machine code itself is not touched: what it does after damage nobody
+// can say. With --inspect, DLC inspect
 // describes each accepted mutant. Prints figures, and for each crash the mutation; exit code 1 if
 // there was one. --seal renews the hash of a file that was changed otherwise.
 
@@ -15,6 +16,7 @@
 #include "runtime/artifact/Writer.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/cpu/plan_generated.h"
+#include "runtime/cuda/plan_generated.h"
 #include "test/fuzz/RunPrograms.h"
 #include "test/mutation/FieldMutations.h"
 
@@ -44,6 +46,20 @@ struct Figures {
   uint64_t tried = 0, accepted = 0, ran = 0, crashed = 0;
 };
 
+/// A plan with every number in place.
+template <typename Plan> void giveDefaults(std::vector<uint8_t> &plan) {
+  std::vector<uint64_t> aligned((plan.size() + 7) / 8);
+  std::memcpy(aligned.data(), plan.data(), plan.size());
+  typename Plan::NativeTableType stored;
+  flatbuffers::GetRoot<Plan>(aligned.data())->UnPackTo(&stored);
+  std::string identifier(flatbuffers::GetBufferIdentifier(aligned.data()),
+                         flatbuffers::kFileIdentifierLength);
+  flatbuffers::FlatBufferBuilder builder;
+  builder.ForceDefaults(true);
+  builder.Finish(Plan::Pack(builder, &stored), identifier.c_str());
+  plan.assign(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+}
+
 /// The artifact with every number in place, in plans too, so that each can be overwritten.
 std::vector<uint8_t> withDefaults(const std::vector<uint8_t> &sound) {
   Artifact artifact(sound, "file");
@@ -52,14 +68,10 @@ std::vector<uint8_t> withDefaults(const std::vector<uint8_t> &sound) {
   for (auto &kernel : root.kernels) {
     if (kernel->plan.empty())
       continue;
-    std::vector<uint64_t> aligned((kernel->plan.size() + 7) / 8);
-    std::memcpy(aligned.data(), kernel->plan.data(), kernel->plan.size());
-    dlc::cpu::PlanT plan;
-    dlc::cpu::GetPlan(aligned.data())->UnPackTo(&plan);
-    flatbuffers::FlatBufferBuilder builder;
-    builder.ForceDefaults(true);
-    dlc::cpu::FinishPlanBuffer(builder, dlc::cpu::Plan::Pack(builder, &plan));
-    kernel->plan.assign(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+    if (artifact.isForGpu())
+      giveDefaults<dlc::cuda::Plan>(kernel->plan);
+    else
+      giveDefaults<dlc::cpu::Plan>(kernel->plan);
   }
   ArtifactWriter writer;
   writer.builder().ForceDefaults(true);
@@ -71,7 +83,9 @@ std::vector<uint8_t> withDefaults(const std::vector<uint8_t> &sound) {
 
 std::vector<test::FieldMutation> allMutations(const std::vector<uint8_t> &file) {
   test::Schema schema = contentOf(DLC_SCHEMAS "/artifact.bfbs");
-  test::Schema planSchema = contentOf(DLC_SCHEMAS "/plan.bfbs");
+  bool isForGpu = Artifact(file, "file").isForGpu();
+  test::Schema planSchema =
+      contentOf(std::string(DLC_SCHEMAS) + (isForGpu ? "/cuda" : "/cpu") + "/plan.bfbs");
   constexpr size_t prefix = sizeof(uint32_t);
   std::vector<test::FieldMutation> mutations = test::fieldMutations(schema, file, prefix);
   const dlc::artifact::Artifact &root = *dlc::artifact::GetSizePrefixedArtifact(file.data());
@@ -154,6 +168,22 @@ void tryMutant(const test::FieldMutation &mutation, std::vector<uint8_t> file,
               WIFSIGNALED(ran) ? WTERMSIG(ran) : WEXITSTATUS(ran));
 }
 
+/// True if a path begins with another one, in which an index may be *.
+bool beginsWith(std::string_view path, std::string_view begin) {
+  while (!begin.empty()) {
+    if (begin.starts_with("[*]") && path.starts_with("[")) {
+      begin.remove_prefix(3);
+      path.remove_prefix(std::min(path.find(']'), path.size() - 1) + 1);
+    } else if (!path.empty() && path.front() == begin.front()) {
+      begin.remove_prefix(1);
+      path.remove_prefix(1);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool parse(int argc, char **argv, Options &options) {
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
@@ -198,7 +228,7 @@ int main(int argc, char **argv) try {
   std::vector<uint8_t> file = withDefaults(contentOf(options.file));
   // Opened here, so that no child has to.
   std::string reason;
-  (void)findBackEnd("cpu:native", reason);
+  (void)findBackEnd(Artifact(file, "file")->target()->name()->str(), reason);
   if (int sound = inChild([&] {
         SessionOptions session;
         session.threads = 1;
@@ -214,7 +244,7 @@ int main(int argc, char **argv) try {
     std::string key = mutation.path + std::to_string(options.seed);
     bool isDrawn =
         hash64({reinterpret_cast<const uint8_t *>(key.data()), key.size()}) % options.every == 0;
-    if (isDrawn || (!options.all.empty() && mutation.path.starts_with(options.all)))
+    if (isDrawn || (!options.all.empty() && beginsWith(mutation.path, options.all)))
       tryMutant(mutation, file, options, figures);
   }
   std::printf("%zu mutations, %llu tried: %llu accepted, %llu of them ran, %llu crashed\n",

@@ -5,7 +5,7 @@
 #include "passes/codegen/cpu/GenerateKernels.h"
 
 #include "dialects/Exec/Exec.h"
-#include "dialects/NN/ElementType.h"
+#include "passes/codegen/Contracts.h"
 #include "passes/codegen/EmitRandom.h"
 #include "passes/codegen/GeneratedKernel.h"
 #include "passes/codegen/ProductPlan.h"
@@ -16,7 +16,6 @@
 #include "passes/codegen/cpu/ProductEmitter.h"
 #include "passes/codegen/cpu/vectorize/EmitLinalg.h"
 #include "passes/codegen/cpu/vectorize/VectorizeStage.h"
-#include "runtime/artifact/Contract.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,16 +55,8 @@ static Contracts contractsOf(nn::ModelOp model) {
   Contracts contracts;
   for (auto kernel : model.getOps<exec::KernelOp>()) {
     std::optional<StringRef> function = kernel.getFunction();
-    if (!function || contracts.contains(*function))
-      continue;
-    rt::KernelContract contract(static_cast<int64_t>(kernel.getExtent()),
-                                static_cast<int64_t>(kernel.getChunk()));
-    for (Type type : kernel.getTypes().getAsValueRange<TypeAttr>()) {
-      auto tensor = cast<RankedTensorType>(type);
-      contract.add(nn::dtypeOf(tensor.getElementType()), tensor.getShape().vec(),
-                   nn::layoutOf(tensor));
-    }
-    contracts[*function] = static_cast<int64_t>(contract.value());
+    if (function && !contracts.contains(*function))
+      contracts[*function] = static_cast<int64_t>(contractOf(kernel).value());
   }
   return contracts;
 }

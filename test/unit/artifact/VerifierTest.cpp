@@ -296,6 +296,8 @@ static const FaultCase faultCases[] = {
      "without plan"},
     {"KernelAccess", [](TinyArtifact &t) { t.root.kernels[0]->access[0] = artifact::Access(9); },
      "unknown access"},
+    {"Math", [](TinyArtifact &t) { t.root.target->math = "fasu"; },
+     "target: math 'fasu', expected strict or fast"},
     {"LaunchOnACpu", [](TinyArtifact &t) { t.launch(0, 32); }, "has a launch, but is not for a GPU"},
     {"NoLaunch",
      [](TinyArtifact &t) {

@@ -1,5 +1,6 @@
 // Plans of the real cuDNN, which needs no GPU for that.
 
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/cuda/CudaPlan.h"
 #include "runtime/cuda/CudaPlanner.h"
 #include "test/unit/ErrorOf.h"
@@ -399,49 +400,60 @@ TEST_F(CudaPlanning, PlansEnginesWithoutClustersFirst) {
     }
 }
 
-/// A kernel of an artifact with operands of these bytes.
-static const artifact::Kernel &kernelOf(flatbuffers::FlatBufferBuilder &builder,
-                                        const std::vector<uint64_t> &bytes) {
-  artifact::KernelT kernel;
-  kernel.name = "k";
-  for (uint64_t each : bytes) {
-    auto type = std::make_unique<artifact::TensorTypeT>();
-    type->dtype = DType::U8;
-    type->shape = {static_cast<int64_t>(each)};
-    kernel.operands.push_back(std::move(type));
-  }
-  builder.Finish(artifact::Kernel::Pack(builder, &kernel));
-  return *flatbuffers::GetRoot<artifact::Kernel>(builder.GetBufferPointer());
-}
-
-/// Whether the plan is taken for operands of these bytes.
-static bool fits(const CudaPlan &plan, const std::vector<uint64_t> &bytes) {
+/// Whether the plan is taken for a kernel with these operands.
+static bool fits(const CudaPlan &plan, const std::vector<OperandType> &operands) {
   flatbuffers::FlatBufferBuilder builder;
-  const artifact::Kernel &kernel = kernelOf(builder, bytes);
+  std::vector<flatbuffers::Offset<artifact::TensorType>> types;
+  for (const auto &[dtype, shape, layout] : operands)
+    types.push_back(
+        writeTensorType(builder, dtype, shape, layout.value_or(Layout::rowMajor(shape.size()))));
+  builder.Finish(artifact::CreateKernel(builder, builder.CreateString("k"),
+                                        artifact::KernelKind::Library, 0, 0, 0, 0, 1, 1,
+                                        builder.CreateVector(types)));
+  const auto &kernel = *flatbuffers::GetRoot<artifact::Kernel>(builder.GetBufferPointer());
   return errorOf([&] { plan.requireOperands(kernel); }) == "no error";
 }
 
 TEST_F(CudaPlanning, FitsItsOperandsAlone) {
   std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
-  CudaPlan convolved =
-      plan(*planner, convolution(KernelOp::Conv, DType::BF16, {2, 16, 8, 8}, {32, 16, 3, 3}));
-  CudaPlan multiplied = plan(*planner, product(DType::F32, DType::F32, 4, 8, 16));
-  constexpr uint64_t slab = CudaPlanner::slabBytes;
-  for (auto &[stored, exact] :
-       {std::pair(convolved,
-                  std::vector<uint64_t>{2 * 16 * 64 * 2, 32 * 16 * 9 * 2, 2 * 32 * 64 * 2, slab}),
-        {multiplied, {4 * 16 * 4, 16 * 8 * 4, 4 * 8 * 4, slab}}}) {
+  KernelRequest padded = convolution(KernelOp::Conv, DType::BF16, {2, 3, 9, 8}, {32, 3, 3, 3});
+  KernelRequest grouped =
+      convolution(KernelOp::ConvGradFilter, DType::F32, {2, 16, 4, 6, 8}, {32, 8, 3, 3, 3});
+  grouped.groups = 2;
+  for (KernelRequest request :
+       {padded, withBias(padded, DType::BF16, true), grouped,
+        product(DType::F32, DType::F32, 4, 8, 16),
+        convolution(KernelOp::ConvGradData, DType::BF16, {4, 64, 6, 8}, {32, 64, 1, 1})}) {
+    CudaPlan stored = plan(*planner, request);
+    const KernelCandidate best = planner->candidates(request).candidates.at(0);
+    for (size_t i = 0; i < request.operands.size(); ++i)
+      request.operands[i].layout = best.layouts[i];
+    std::vector<OperandType> exact = request.operands;
+    exact.push_back({DType::U8, {CudaPlanner::slabBytes}, std::nullopt});
     EXPECT_TRUE(fits(stored, exact));
     for (size_t i = 0; i < exact.size(); ++i) {
-      std::vector<uint64_t> smaller = exact;
-      --smaller[i];
-      EXPECT_FALSE(fits(stored, smaller)) << i;
+      std::vector<OperandType> other = exact;
+      --other[i].shape.front();
+      EXPECT_FALSE(fits(stored, other)) << "a smaller operand " << i;
+    }
+    for (size_t i = 0; i < request.operands.size(); ++i) {
+      std::vector<OperandType> other = exact;
+      ++other[i].shape.back();
+      EXPECT_FALSE(fits(stored, other)) << "a larger operand " << i;
+      other = exact;
+      other[i].dtype = other[i].dtype == DType::F32 ? DType::BF16 : DType::F32;
+      EXPECT_FALSE(fits(stored, other)) << "another type of operand " << i;
     }
     EXPECT_FALSE(fits(stored, {exact.begin(), exact.end() - 1}));
     EXPECT_FALSE(fits(stored, {}));
+    if (stored.product)
+      continue;
+    std::vector<OperandType> other = exact;
+    other[0].layout = Layout::rowMajor(other[0].shape.size());
+    EXPECT_FALSE(fits(stored, other)) << "another layout";
+    stored.convolutions.front() = "{}";
+    EXPECT_FALSE(fits(stored, exact));
   }
-  convolved.convolutions.front() = "{}";
-  EXPECT_FALSE(fits(convolved, {1, 1, 1, slab}));
 }
 
 TEST_F(CudaPlanning, LeavesPoolingAndReordersToGeneratedCode) {

@@ -80,17 +80,22 @@ TEST(CudaTarget, PricesKernelsByTheSlowerOfArithmeticAndMemory) {
 }
 
 TEST(CudaTarget, RefusesNamesDevicesAndDescriptions) {
-  EXPECT_EQ(errorOf([] { CudaTarget("cuda:v100"); }),
-            "unknown target 'cuda:v100'; known are cuda:a100, cuda:b200, cuda:h100, cuda:h200, "
+  EXPECT_EQ(errorOf([] { CudaTarget("cuda:x100"); }),
+            "unknown target 'cuda:x100'; known are cuda:a100, cuda:b200, cuda:h100, cuda:h200, "
             "cuda:rtx4090, cuda:rtx5090 and cuda:FILE.json");
   EXPECT_EQ(errorOf([] { CudaTarget("cuda:/nowhere/v.json"); }),
             "cannot open the target description /nowhere/v.json");
+  const std::string tooOld = " multiplies no bf16, in which cuDNN has no plans for it, and kernels "
+                             "are generated for sm_80 (A100) and newer";
   Json volta = h200();
   volta["properties"]["deviceVer"] = 700;
   volta["properties"]["deviceName"] = "Tesla V100";
-  EXPECT_EQ(DescriptionFile(volta.dump()).refusal(),
-            "cannot plan for Tesla V100: sm_70 multiplies no bf16 and cuDNN 9 plans no kernels for "
-            "it; sm_80 (A100) is the least");
+  EXPECT_EQ(DescriptionFile(volta.dump()).refusal(), "cannot plan for Tesla V100: sm_70" + tooOld);
+  // So are devices that have no description.
+  for (auto [name, architecture] :
+       {std::pair("v100", "sm_70"), {"p100", "sm_60"}, {"t4", "sm_75"}, {"rtx2080ti", "sm_75"}})
+    EXPECT_EQ(errorOf([&] { CudaTarget(std::string("cuda:") + name); }),
+              std::string("cannot plan for ") + name + ": " + architecture + tooOld);
   EXPECT_NE(DescriptionFile("{").refusal().find("parse error"), std::string::npos);
 }
 
