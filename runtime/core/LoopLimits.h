@@ -72,8 +72,8 @@ struct LoopLimits {
     return 0 < vectorLanes && vectorLanes <= leastItemElements &&
            leastItemElements <= itemElements && itemElements <= reducedItemElements &&
            vectorLanes <= keptItemElements && vectorLanes <= reducedColumns &&
-           vectorLanes <= combinedColumns && sharedRun >= 0 && mostPartials > 0 && chunkBytes > 0 && mostChunks > 0 &&
-           manyKept > 0 && rangeMultiple > 0 && rangeMultiple % 32 == 0 &&
+           vectorLanes <= combinedColumns && sharedRun >= 0 && mostPartials > 0 && chunkBytes > 0 &&
+           mostChunks > 0 && manyKept > 0 && rangeMultiple > 0 && rangeMultiple % 32 == 0 &&
            products.dotColumns > 0 && products.sumColumns > 0 && products.mostChunks > 0;
   }
 };
