@@ -303,10 +303,14 @@ Graph Graph::stored(const Functions &library, const std::string &json) try {
     std::string operation = node.at("operation");
     if (operation.find("POINTWISE") == std::string::npos) {
       auto [op, roles] = storedOp(operation);
-      std::vector<int64_t> padding = node.at("pad");
-      nodes.push_back(builder.convolve(nodeOf(op),
-                                       {padding, padding, node.at("stride"), node.at("dilation")},
-                                       {tensor(roles[0]), tensor(roles[1]), tensor(roles[2])}));
+      // One text where both sides have the same.
+      auto padding = [&](const char *side) -> std::vector<int64_t> {
+        return node.contains("pad") ? node.at("pad") : node.at(side);
+      };
+      nodes.push_back(builder.convolve(
+          nodeOf(op),
+          {padding("pad_lower"), padding("pad_upper"), node.at("stride"), node.at("dilation")},
+          {tensor(roles[0]), tensor(roles[1]), tensor(roles[2])}));
     } else if (node.at("pointwiseMode") == "CUDNN_POINTWISE_ADD") {
       nodes.push_back(builder.pointwise(PointwiseMode::Add, tensor("X"), tensor("B"), tensor("Y")));
     } else if (node.at("pointwiseMode") == "CUDNN_POINTWISE_RELU_FWD") {

@@ -88,10 +88,13 @@ StoredGraph::StoredGraph(const std::string &plan) try {
     if (node.at("mode") != "CUDNN_CROSS_CORRELATION" || node.at("alpha") != 1 ||
         node.at("beta") != 0)
       throw Error(ErrorCode::Artifact, "a plan has a scaled or flipped convolution");
+    auto padding = [&](const char *side) {
+      return node.contains("pad") ? node.at("pad") : node.at(side);
+    };
     nodes.push_back({kind, node.at(kind == Kind::Data ? "dX" : "X"),
                      node.at(kind == Kind::Filter ? "dW" : "W"),
-                     node.at(kind == Kind::Forward ? "Y" : "dY"), node.at("pad"), node.at("stride"),
-                     node.at("dilation")});
+                     node.at(kind == Kind::Forward ? "Y" : "dY"), padding("pad_lower"),
+                     padding("pad_upper"), node.at("stride"), node.at("dilation")});
   }
   if (!std::ranges::all_of(nodes, [this](const Node &node) { return fits(node); }))
     throw Error(ErrorCode::Artifact, "a plan has a window that does not fit its images");
@@ -108,13 +111,14 @@ bool StoredGraph::fits(const Node &node) const {
                              &filter = tensors.at(node.w).extents,
                              &result = tensors.at(node.y).extents;
   size_t space = node.strides.size();
-  bool fits = node.padding.size() == space && node.dilations.size() == space;
+  bool fits =
+      node.lower.size() == space && node.upper.size() == space && node.dilations.size() == space;
   for (const std::vector<int64_t> *extents : {&image, &filter, &result})
     fits &= extents->size() == space + 2;
   for (size_t i = 0; fits && i < space; ++i)
     fits = node.strides[i] > 0 &&
-           (image[i + 2] + 2 * node.padding[i] - node.dilations[i] * (filter[i + 2] - 1) - 1) /
-                       node.strides[i] +
+           (image[i + 2] + node.lower[i] + node.upper[i] - node.dilations[i] * (filter[i + 2] - 1) -
+            1) / node.strides[i] +
                    1 ==
                result[i + 2];
   return fits && filter[1] > 0 && image[1] % filter[1] == 0 && filter[0] == result[1] &&
@@ -143,7 +147,7 @@ void StoredGraph::convolve(const Node &node, Values &values) const {
         bool isInside = true;
         for (size_t dim = 0; dim < out.size(); ++dim) {
           int64_t at =
-              out[dim] * node.strides[dim] - node.padding[dim] + offset[dim] * node.dilations[dim];
+              out[dim] * node.strides[dim] - node.lower[dim] + offset[dim] * node.dilations[dim];
           isInside &= at >= 0 && at < pixels.extents[dim];
           pixel = pixel * pixels.extents[dim] + at;
         }

@@ -78,14 +78,14 @@ def near_evaluator(name, sets, inputs, plan):
 
 
 # Convolutions of groups of several channels and of other strides and dilations along each axis, in two and three dimensions, which are
-# cuDNN's. A transposed one is a data gradient.
+# cuDNN's, and with more padding on one side. A transposed one is a data gradient.
 PLANE = """model plane(batch = 4) {
   input image : f32[batch, 1, 16, 16]
   input target : f32[batch, 1, 16, 16]
   x = relu(conv(image, 16, kernel = 3, padding = same, name = "first"))
   x = relu(conv(x, 32, kernel = [3, 2], stride = [2, 1], padding = [1, 0], groups = 2, name = "strided"))
-  x = relu(conv(x, 32, kernel = [2, 3], dilation = [1, 2], padding = [0, 2], groups = 4, name = "dilated"))
-  x = conv_transpose(x, 16, kernel = [4, 2], stride = [2, 1], groups = 2, name = "transposed")
+  x = relu(conv(x, 32, kernel = [2, 3], dilation = [1, 2], padding = same, groups = 4, name = "dilated"))
+  x = conv_transpose(x, 16, kernel = 2, stride = [2, 1], groups = 2, name = "transposed")
   y = conv(x, 1, kernel = 1, name = "last")
   output probability = y
   loss = mse(y, target)

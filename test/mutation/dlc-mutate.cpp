@@ -6,9 +6,9 @@
 // is changed, those of the library's plans too; one mutant of N is tried, drawn by the seed, and
 // every mutant of fields whose path begins with PATH, such as programs[0].instructions or, of all
 // kernels, kernels[*].chunk. Machine code itself is not touched: what it does after damage nobody
-// can say. With --inspect, DLC inspect
-// describes each accepted mutant. Prints figures, and for each crash the mutation; exit code 1 if
-// there was one. --seal renews the hash of a file that was changed otherwise.
+// can say. With --inspect, DLC inspect describes each accepted mutant. Prints figures, and for each
+// crash the mutation; exit code 1 if there was one. --seal renews the hash of a file that was
+// changed otherwise.
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/artifact/Error.h"

@@ -178,16 +178,18 @@ Status finalizeTensor(Description &tensor) {
 }
 
 Status finalizeConvolution(Description &window) {
-  std::vector<int64_t> padding = window.numbers(Attribute::ConvolutionPrePaddings);
-  if (padding != window.numbers(Attribute::ConvolutionPostPaddings))
-    return notSupported;
+  std::vector<int64_t> lower = window.numbers(Attribute::ConvolutionPrePaddings),
+                       upper = window.numbers(Attribute::ConvolutionPostPaddings);
   auto mode =
       window.one<ConvolutionMode>(Attribute::ConvolutionMode, AttributeType::ConvolutionMode);
   window.text = {
       {"mode", mode == ConvolutionMode::CrossCorrelation ? "CUDNN_CROSS_CORRELATION" : ""},
-      {"pad", padding},
       {"stride", window.numbers(Attribute::ConvolutionFilterStrides)},
       {"dilation", window.numbers(Attribute::ConvolutionDilations)}};
+  if (lower == upper)
+    window.text["pad"] = lower;
+  else
+    window.text.update({{"pad_lower", lower}, {"pad_upper", upper}});
   return success;
 }
 

@@ -32,9 +32,9 @@ KernelRequest convolution(KernelOp op, DType dtype, const Shape &x, const Shape 
   size_t spatial = x.size() - 2;
   Shape y{x[0], w[0]};
   for (size_t i = 0; i < spatial; ++i) {
-    request.paddingLow.push_back(w[2 + i] / 2);
+    request.paddingLow.push_back((w[2 + i] - 1) / 2);
     request.paddingHigh.push_back(w[2 + i] / 2);
-    y.push_back((x[2 + i] + 2 * (w[2 + i] / 2) - w[2 + i]) / stride + 1);
+    y.push_back((x[2 + i] - 1) / stride + 1);
   }
   request.strides.assign(spatial, stride);
   request.dilations.assign(spatial, 1);
@@ -188,6 +188,7 @@ TEST_F(CudaPlanning, PlansStoredGraphsAgain) {
   for (KernelOp op : convolutions) {
     requests.push_back(convolution(op, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3}, 2));
     requests.push_back(convolution(op, DType::F32, {2, 16, 8, 8, 8}, {32, 16, 3, 3, 3}));
+    requests.push_back(convolution(op, DType::BF16, {4, 32, 28, 28}, {64, 32, 2, 4})); // one-sided
   }
   for (bool relu : {false, true})
     requests.push_back(
