@@ -24,10 +24,17 @@ mlir::Value joined(Graph &graph, ArrayRef<mlir::Value> parts, int64_t axis) {
   return nn::ConcatOp::create(graph.builder, graph.loc, parts, axis);
 }
 
-/// A pooling with windows of one element keeps rows and tiles.
+/// A pooling with windows of one element keeps rows and tiles, but its gradient repeats elements:
+/// few of them that lie far apart are taken one by one.
 mlir::Value everyNth(Graph &graph, mlir::Value x, int64_t axis, int64_t step) {
   if (step == 1)
     return x;
+  if (axis > 0 && step > nn::mostRepeats) {
+    SmallVector<mlir::Value> taken;
+    for (int64_t at = 0; at < shapeOf(x)[axis]; at += step)
+      taken.push_back(sliceOf(graph, x, axis, at, 1));
+    return joined(graph, taken, axis);
+  }
   SmallVector<int64_t> shape(shapeOf(x)), image(shape);
   int64_t place = axis;
   if (axis < 2 || shape.size() < 3) { // of no image; the rows stay apart

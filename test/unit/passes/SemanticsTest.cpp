@@ -102,6 +102,19 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
 
+// Of extents of 35 and 34 times a number, and elements 40 apart.
+const char *const farApart = R"(
+model m(batch = 2) {
+  input image : f32[batch, 3, 70, 4]
+  input target : f32[batch, 4, 68, 4]
+  x = relu(conv(image, 4, kernel = 3, padding = 1, name = "a"))
+  y = resize(x, [68, 4]) * resize(conv(x, 4, kernel = 1, name = "b"), [68, 4], mode = linear)
+  output result = y
+  loss = mse(y, target) + mean(slice(x, axis = 2, from = 3, to = 70, step = 40) ** 2)
+}
+train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
+)";
+
 const char *const pointwise = R"(
 model m(batch = 2) {
   input image : f32[batch, 3, 7, 8]
@@ -372,10 +385,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"grouped", grouped, "f32"}, Case{"groupedBf16", grouped, "bf16"},
         Case{"segmentationBf16", segmentation, "bf16"}, Case{"resampling", resampling, "f32"},
         Case{"resamplingBf16", resampling, "bf16"}, Case{"moves", moves, "f32"},
-        Case{"movesBf16", moves, "bf16"}, Case{"pointwise", pointwise, "f32"},
-        Case{"pointwiseBf16", pointwise, "bf16"}, Case{"sampleNorms", sampleNorms, "f32"},
-        Case{"sampleNormsBf16", sampleNorms, "bf16"}, Case{"losses", losses, "f32"},
-        Case{"lossesBf16", losses, "bf16"}, Case{"classificationBf16", classification, "bf16"}),
+        Case{"movesBf16", moves, "bf16"}, Case{"farApart", farApart, "f32"},
+        Case{"pointwise", pointwise, "f32"}, Case{"pointwiseBf16", pointwise, "bf16"},
+        Case{"sampleNorms", sampleNorms, "f32"}, Case{"sampleNormsBf16", sampleNorms, "bf16"},
+        Case{"losses", losses, "f32"}, Case{"lossesBf16", losses, "bf16"},
+        Case{"classificationBf16", classification, "bf16"}),
     nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, PrecisionTest,
                          testing::Values(Case{"segmentation", segmentation, "f32"},
