@@ -5,7 +5,7 @@
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"
-#include "runtime/cuda/Descriptor.h"
+#include "runtime/cuda/libraries/Descriptor.h"
 
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-#include "runtime/cuda/Descriptor.h"
+#include "runtime/cuda/libraries/Descriptor.h"
 
 #include "runtime/artifact/Error.h"
 
