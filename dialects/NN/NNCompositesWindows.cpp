@@ -130,6 +130,26 @@ static Value aheadInSteps(OpChain &ops, Value x, size_t dim, int64_t places, int
   return ops.make<SelectOp>(isAhead, x, ops.constant(x, 0));
 }
 
+/// Each element so many times in a row, in a view, which need not keep the tensor's layout.
+static Value repeatedInView(OpChain &ops, Value x, size_t dim, int64_t times) {
+  Line line(x, dim);
+  auto type = RankedTensorType::get({line.lead, line.extent(), times, line.trail},
+                                    tensorType(x).getElementType());
+  Value flat = ops.reshaped(x, {line.lead, line.extent(), line.trail});
+  return ops.reshaped(BroadcastOp::create(ops.builder, ops.loc, type, flat,
+                                          ops.builder.getDenseI64ArrayAttr({0, 1, 3})),
+                      line.resized(line.extent() * times));
+}
+
+/// The same with its layout, where nn.repeat can.
+static Value repeated(OpChain &ops, Value x, size_t dim, int64_t times) {
+  SmallVector<int64_t> all(tensorType(x).getRank(), 1);
+  all[dim] = times;
+  if (!areFewRepeats(all))
+    return repeatedInView(ops, x, dim, times);
+  return RepeatOp::create(ops.builder, ops.loc, x, all);
+}
+
 /// Each element of `dy` at all places of its window, in a dimension of `extent`.
 static Value spreadWindows(OpChain &ops, Value dy, size_t dim, const LineWindows &windows,
                            int64_t extent) {
@@ -142,9 +162,7 @@ static Value spreadWindows(OpChain &ops, Value dy, size_t dim, const LineWindows
     return sumShifted(ops, dy, dim, shifts, extent);
   }
   int64_t steps = windows.steps(), stride = windows.stride;
-  SmallVector<int64_t> times(tensorType(dy).getRank(), 1);
-  times[dim] = stride;
-  Value each = RepeatOp::create(ops.builder, ops.loc, dy, times);
+  Value each = repeated(ops, dy, dim, stride);
   SmallVector<Value> terms;
   for (int64_t ahead = 0; ahead < windows.kernel; ahead += stride) {
     int64_t places = windows.kernel - ahead;
@@ -314,16 +332,9 @@ static Value toNeighbour(OpChain &ops, Value dy, int64_t side) {
 static Value enlarged(OpChain &ops, Value x, size_t dim, int64_t scale, bool linear) {
   if (scale == 1)
     return x;
+  if (!linear)
+    return repeatedInView(ops, x, dim, scale);
   Line line(x, dim);
-  SmallVector<int64_t> shape = line.resized(line.extent() * scale);
-  if (!linear) {
-    auto type = RankedTensorType::get({line.lead, line.extent(), scale, line.trail},
-                                      tensorType(x).getElementType());
-    Value flat = ops.reshaped(x, {line.lead, line.extent(), line.trail});
-    return ops.reshaped(BroadcastOp::create(ops.builder, ops.loc, type, flat,
-                                            ops.builder.getDenseI64ArrayAttr({0, 1, 3})),
-                        shape);
-  }
   Value own = ops.reshaped(x, line.split(1));
   Value ahead = neighbour(ops, own, -1), behind = neighbour(ops, own, 1);
   SmallVector<Value> phases;
@@ -333,7 +344,8 @@ static Value enlarged(OpChain &ops, Value x, size_t dim, int64_t scale, bool lin
     phases.push_back(
         share == 0 ? own : ops.make<AddOp>(ops.scaled(own, 1 - share), ops.scaled(beside, share)));
   }
-  return ops.reshaped(ConcatOp::create(ops.builder, ops.loc, phases, 2), shape);
+  return ops.reshaped(ConcatOp::create(ops.builder, ops.loc, phases, 2),
+                      line.resized(line.extent() * scale));
 }
 
 static Value reduced(OpChain &ops, Value dy, size_t dim, int64_t scale, bool linear) {

@@ -24,8 +24,8 @@ mlir::Value joined(Graph &graph, ArrayRef<mlir::Value> parts, int64_t axis) {
   return nn::ConcatOp::create(graph.builder, graph.loc, parts, axis);
 }
 
-/// A pooling with windows of one element keeps rows and tiles, but its gradient repeats elements:
-/// few of them that lie far apart are taken one by one.
+/// A pooling with windows of one element keeps rows and tiles. Its gradient is spread over all of
+/// the steps: few elements that lie far apart are taken one by one, which moves less.
 mlir::Value everyNth(Graph &graph, mlir::Value x, int64_t axis, int64_t step) {
   if (step == 1)
     return x;

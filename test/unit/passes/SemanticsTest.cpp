@@ -102,7 +102,7 @@ model m(batch = 2) {
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
 
-// Of extents of 35 and 34 times a number, and elements 40 apart.
+// Of extents of 35 and 34 times a number, elements 40 apart and windows of 35.
 const char *const farApart = R"(
 model m(batch = 2) {
   input image : f32[batch, 3, 70, 4]
@@ -110,7 +110,8 @@ model m(batch = 2) {
   x = relu(conv(image, 4, kernel = 3, padding = 1, name = "a"))
   y = resize(x, [68, 4]) * resize(conv(x, 4, kernel = 1, name = "b"), [68, 4], mode = linear)
   output result = y
-  loss = mse(y, target) + mean(slice(x, axis = 2, from = 3, to = 70, step = 40) ** 2)
+  loss = mse(y, target) + mean(slice(x, axis = 2, from = 3, to = 70, step = 40) ** 2) +
+         mean(avg_pool(x, kernel = [35, 1], stride = [35, 1]) ** 2)
 }
 train { optimizer = sgd(lr = 1e-2, momentum = 0.9) }
 )";
