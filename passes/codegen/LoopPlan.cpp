@@ -202,10 +202,10 @@ static std::optional<unsigned> sharedLoop(const StagePlan &stage, const rt::Loop
   return std::nullopt;
 }
 
-/// Of the innermost loop, what leaves room for runs of such an operand: aligned ones, or all of the
-/// loop across where none is. Not worth it: nothing.
-static std::optional<int64_t> chooseSharedRun(int64_t extent, int64_t across, int64_t most,
-                                              const rt::LoopLimits &limits) {
+/// The part of the innermost loop that leaves room for runs of such an operand: aligned ones, or
+/// all of the loop across where none is. Not worth it: nothing.
+static std::optional<int64_t> chooseSharedPart(int64_t extent, int64_t across, int64_t most,
+                                               const rt::LoopLimits &limits) {
   int64_t lanes = limits.vectorLanes, run = bestDivisor(across, limits.sharedRun, lanes);
   if (run % lanes != 0 && across <= 4 * limits.sharedRun)
     run = across;
@@ -234,15 +234,16 @@ static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLim
     columns = std::max(columns / parts, limits.vectorLanes);
   }
   std::optional<unsigned> across = sharedLoop(stage, limits);
-  std::optional<int64_t> run;
+  std::optional<int64_t> innermostPart;
   if (across)
-    run = chooseSharedRun(stage.loops.back().extent, stage.loops[*across].extent, most, limits);
+    innermostPart =
+        chooseSharedPart(stage.loops.back().extent, stage.loops[*across].extent, most, limits);
   for (size_t i = stage.loops.size(); i-- > 0;) {
     const StagePlan::Loop &loop = stage.loops[i];
     bool isInnermost = i + 1 == stage.loops.size();
     int64_t limit = most / inside, lanes = isInnermost || i == across ? limits.vectorLanes : 1;
-    if (isInnermost && run) {
-      tile[i] = *run;
+    if (isInnermost && innermostPart) {
+      tile[i] = *innermostPart;
       inside *= tile[i];
     } else if ((keptItems || wholeResults) && loop.reduced) {
       tile[i] = loop.extent;

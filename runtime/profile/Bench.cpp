@@ -12,6 +12,7 @@
 #include "runtime/profile/SyntheticSteps.h"
 #include "runtime/record/ChromeTrace.h"
 #include "runtime/record/ProcessTime.h"
+#include "runtime/train/Replicas.h"
 #include "runtime/train/Report.h"
 #include "runtime/train/Signature.h"
 
@@ -109,9 +110,7 @@ void Bench::measure() {
 }
 
 void Bench::hashVariables() {
-  std::vector<uint64_t> hashes;
-  for (const VariableInfo &variable : variablesOf(session.artifact()))
-    hashes.push_back(session.fingerprint(variable.name));
+  std::vector<uint64_t> hashes = variableHashes(session);
   variablesHash =
       hash64({reinterpret_cast<const uint8_t *>(hashes.data()), hashes.size() * sizeof(uint64_t)});
 }

@@ -8,16 +8,20 @@
 
 namespace dlc::rt {
 
+std::vector<uint64_t> variableHashes(const Session &session) {
+  std::vector<uint64_t> hashes;
+  for (const VariableInfo &variable : variablesOf(session.artifact()))
+    hashes.push_back(session.fingerprint(variable.name));
+  return hashes;
+}
+
 void requireEqualReplicas(const Session &session, const std::string &when,
                           const std::string &advice) {
   ControlPlane &control = session.control();
   if (control.size() == 1)
     return;
   std::vector<VariableInfo> variables = variablesOf(session.artifact());
-  std::vector<uint64_t> hashes;
-  hashes.reserve(variables.size());
-  for (const VariableInfo &variable : variables)
-    hashes.push_back(session.fingerprint(variable.name));
+  std::vector<uint64_t> hashes = variableHashes(session);
   auto all = control.allGather(std::as_bytes(std::span(hashes)),
                                "comparison of the ranks' variables " + when);
   auto differs = [&](size_t rank, size_t i) {

@@ -4,8 +4,12 @@
 #include "runtime/core/Session.h"
 
 #include <string>
+#include <vector>
 
 namespace dlc::rt {
+
+/// Of parameters, state and slots, in the artifact's order.
+std::vector<uint64_t> variableHashes(const Session &session);
 
 /// Compares parameters, state and slots over ranks by their hashes. Collective: all ranks throw
 /// CollectiveError(Runtime) alike, which names the first variable that differs, the ranks where it

@@ -21,7 +21,8 @@ private:
   struct Node {
     Kind kind = Kind::Forward;
     std::string x, w, y; // image, filter and image of a convolution; a + b of an addition
-    std::vector<int64_t> lower = {}, upper = {}, strides = {}, dilations = {}; // lower: padding
+    std::vector<int64_t> lower = {}, upper = {}; // padding
+    std::vector<int64_t> strides = {}, dilations = {};
   };
   using Values = std::map<std::string, std::vector<float>>;
 

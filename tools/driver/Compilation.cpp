@@ -1,6 +1,5 @@
 #include "tools/driver/Compilation.h"
 
-#include "passes/codegen/Contracts.h"
 #include "passes/codegen/cpu/GenerateKernels.h"
 #include "passes/codegen/gpu/GenerateKernels.h"
 #include "passes/exec/Export.h"
@@ -174,13 +173,6 @@ uint64_t Compilation::plannedBytes() const {
   return bytes + largest;
 }
 
-/// By their names kernels of GPUs are found, and nothing else of them.
-static LogicalResult emitSignedKernels(nn::ModelOp model, const rt::PlannerTarget &target,
-                                       EmittedCode &code, const CodeText &text) {
-  signClusters(model);
-  return emitGpuKernels(model, target, code, text);
-}
-
 namespace {
 /// Who emits kernels: a folder of passes/codegen/, by which a target's description names it.
 struct Emitter {
@@ -188,7 +180,7 @@ struct Emitter {
   decltype(&emitCpuKernels) emit;
 };
 } // namespace
-static constexpr Emitter emitters[] = {{"cpu", emitCpuKernels}, {"gpu", emitSignedKernels}};
+static constexpr Emitter emitters[] = {{"cpu", emitCpuKernels}, {"gpu", emitGpuKernels}};
 
 bool Compilation::emitCode(EmittedCode &code, const CodeText &text) {
   if (progress)

@@ -41,7 +41,7 @@ public:
   StageEmitter(OpBuilder &builder, Location loc, const StagePlan &stage)
       : b(loc, builder), tiles(SharedTiles::of(stage)), stage(tiles ? tiles->stage : stage),
         threads(ThreadPlan::of(stage)), buffers(stageBuffers(stage)), memory(b, threads.lanes) {}
-  LLVM::LLVMFuncOp emit(StringRef name);
+  Launch emit(StringRef name);
 
 private:
   /// Of a copy to a tile, inside of the function of the stage that reads it.
@@ -92,7 +92,7 @@ private:
   // What the threads of a block share, null if nothing, and where its tiles are.
   Value shared;
   DenseMap<unsigned, Value> places;
-  Value keptThread, reducedThread;
+  Value thread, keptThread, reducedThread;
   // Of a stage without reductions: what of the kept iterations changes from one of a thread's to
   // the next one, and how far that is.
   SmallVector<unsigned> rowLoops;
@@ -103,7 +103,7 @@ private:
 
 //===- Loops ----------------------------------------------------------------------------------===//
 
-LLVM::LLVMFuncOp StageEmitter::emit(StringRef name) {
+Launch StageEmitter::emit(StringRef name) {
   Type pointer = LLVM::LLVMPointerType::get(b.getContext(), globalSpace);
   SmallVector<Type> types(buffers.size(), pointer);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), types);
@@ -119,15 +119,16 @@ LLVM::LLVMFuncOp StageEmitter::emit(StringRef name) {
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(draws ? 2 : 1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(function.addEntryBlock(b));
-  shareMemory(tiles ? tiles->bytes : ThreadReduction::sharedBytes(stage, threads));
+  int64_t bytes = tiles ? tiles->bytes : ThreadReduction::sharedBytes(stage, threads);
+  shareMemory(bytes);
   emitItems();
   LLVM::ReturnOp::create(b, ValueRange());
   emitRandomBits();
-  return function;
+  return {static_cast<uint32_t>(threads.threads()), static_cast<uint32_t>(bytes), 0};
 }
 
 void StageEmitter::emitItems() {
-  Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
+  thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
   keptThread = thread;
   reducedThread = constant(0);
   if (threads.reducedThreads > 1) {
@@ -321,12 +322,8 @@ void StageEmitter::emitReductions(LoopIndices at) {
 /// The threads that have results store them, and what is computed with them.
 void StageEmitter::storeResults(LoopIndices at, ArrayRef<Value> sums) {
   bool isSpread = threads.spreadsResults();
-  Value thread = keptThread;
-  if (isSpread) {
-    Value row = arith::MulIOp::create(b, reducedThread, constant(threads.keptThreads));
-    thread = sum(row, keptThread);
+  if (isSpread)
     at.decode(thread, stage.innerLoops(/*reduced=*/false), /*lanes=*/1);
-  }
   auto all = [&] {
     PointValues values(stage.nodes.size());
     std::vector<LaneValues> results(stage.writes.size());
@@ -531,13 +528,6 @@ void StageEmitter::shareMemory(int64_t bytes) {
         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}, LLVM::GEPNoWrapFlags::inbounds);
 }
 
-int64_t dlc::sharedBytes(const StagePlan &stage) {
-  if (std::optional<SharedTiles> tiles = SharedTiles::of(stage))
-    return tiles->bytes;
-  return ThreadReduction::sharedBytes(stage, ThreadPlan::of(stage));
-}
-
-LLVM::LLVMFuncOp dlc::emitGpuStage(OpBuilder &builder, Location loc, StringRef name,
-                                   const StagePlan &stage) {
+Launch dlc::emitGpuStage(OpBuilder &builder, Location loc, StringRef name, const StagePlan &stage) {
   return StageEmitter(builder, loc, stage).emit(name);
 }

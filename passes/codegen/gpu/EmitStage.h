@@ -5,18 +5,14 @@
 // proves that they are aligned.
 #pragma once
 
-#include "passes/codegen/gpu/ThreadPlan.h"
-
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/codegen/ClusterPlan.h"
+#include "passes/codegen/EmittedCode.h"
 
 namespace dlc {
 
-/// Of a block, what its threads share.
-int64_t sharedBytes(const StagePlan &stage);
-
 /// Emits the stage's function and its tables and shared memory. It is in LLVM's dialect, its body
-/// still in arith, math and scf, too.
-mlir::LLVM::LLVMFuncOp emitGpuStage(mlir::OpBuilder &builder, mlir::Location loc,
-                                    llvm::StringRef name, const StagePlan &stage);
+/// still in arith, math and scf, too. Returns how it is launched, but for its registers.
+Launch emitGpuStage(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
+                    const StagePlan &stage);
 
 } // namespace dlc

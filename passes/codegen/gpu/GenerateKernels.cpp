@@ -2,11 +2,11 @@
 
 #include "dialects/Exec/Exec.h"
 #include "passes/codegen/ClusterPlan.h"
+#include "passes/codegen/Contracts.h"
 #include "passes/codegen/gpu/Assemble.h"
 #include "passes/codegen/gpu/EmitPtx.h"
 #include "passes/codegen/gpu/EmitStage.h"
 #include "passes/codegen/gpu/LowerKernels.h"
-#include "passes/codegen/gpu/ThreadPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -33,11 +33,6 @@ static void registerKernelDialects(MLIRContext *context) {
   context->loadAllAvailableDialects();
 }
 
-static Launch launchOf(const StagePlan &stage) {
-  return {static_cast<uint32_t>(ThreadPlan::of(stage).threads()),
-          static_cast<uint32_t>(sharedBytes(stage)), 0};
-}
-
 FailureOr<std::string> dlc::emitGpuClusters(nn::ModelOp model, llvm::StringMap<Launch> &launches,
                                             llvm::raw_ostream *llvmText) {
   registerKernelDialects(model.getContext());
@@ -49,8 +44,7 @@ FailureOr<std::string> dlc::emitGpuClusters(nn::ModelOp model, llvm::StringMap<L
       return failure();
     for (auto [index, stage] : llvm::enumerate(plan->stages)) {
       std::string name = (cluster.getSymName() + "_" + Twine(index)).str();
-      emitGpuStage(builder, cluster.getLoc(), name, stage);
-      launches[name] = launchOf(stage);
+      launches[name] = emitGpuStage(builder, cluster.getLoc(), name, stage);
     }
   }
   if (module->getBody()->empty())
@@ -65,6 +59,7 @@ LogicalResult dlc::emitGpuKernels(nn::ModelOp model, const rt::PlannerTarget &ta
   if (text.linalg)
     return model.emitError("kernels of GPUs are emitted as PTX, not from linalg: --emit=ptx shows "
                            "them");
+  signClusters(model); // kernels are found by their names, and nothing else says what they are for
   FailureOr<std::string> ptx = emitGpuClusters(model, code.launches, text.llvm);
   if (failed(ptx))
     return failure();

@@ -12,7 +12,7 @@ struct SharedTiles {
   /// Each copies one tile: a stage of one read and one write, over the loops of the item with those
   /// inside of it in the operand's order.
   std::vector<StagePlan> copies;
-  /// Where each tile begins in shared memory, and their end.
+  /// Where each tile begins in shared memory, and where all end.
   llvm::SmallVector<int64_t> offsets;
   int64_t bytes = 0;
   /// The tiles are buffers from this number on.

@@ -183,8 +183,8 @@ ThreadSums ThreadReduction::combineLanes(ThreadSums sums) {
 
 //===- Of the block ---------------------------------------------------------------------------===//
 
-/// The place in shared memory of a thread's lane, next to those of other threads, so that no two
-/// threads need one bank.
+/// The place in shared memory of a thread's lane, next to that lane of other threads: no two of
+/// them need one bank.
 Value ThreadReduction::slot(Value thread, Value lane) {
   Value row = arith::MulIOp::create(b, lane, constant(plan.threads()));
   Value number = arith::AddIOp::create(b, row, thread);

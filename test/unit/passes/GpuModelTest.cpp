@@ -101,7 +101,7 @@ int64_t largestOf(Block &cluster) {
 } // namespace
 
 TEST_P(GpuModel, ClustersComputeWhatTheCpuDoes) {
-  unsigned seed = 0, tooLarge = 0;
+  unsigned seed = 0, run = 0, tooLarge = 0;
   for (auto cluster : model().getOps<exec::ClusterOp>()) {
     Block &body = cluster.getBody().front();
     if (largestOf(body) > mostElements) {
@@ -122,7 +122,9 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuDoes) {
           expectClose(got, want, element);
       }
     }
+    ++run;
   }
+  EXPECT_GT(run, tooLarge);
   EXPECT_EQ(tooLarge, GetParam().tooLarge);
 }
 
