@@ -116,7 +116,8 @@ endfunction()
 # dlc_add_schema(FILE.fbs [flag...]): "runtime/AREA/FILE_generated.h" below the build directory.
 function(dlc_add_schema FBS)
   get_filename_component(stem ${FBS} NAME_WE)
-  file(RELATIVE_PATH dir ${DLC_SOURCE_ROOT} ${CMAKE_CURRENT_SOURCE_DIR})
+  get_filename_component(folder ${FBS} DIRECTORY)
+  file(RELATIVE_PATH dir ${DLC_SOURCE_ROOT} ${folder})
   set(out ${CMAKE_BINARY_DIR}/${dir}/${stem}_generated.h)
   add_custom_command(
     OUTPUT ${out}

@@ -7,10 +7,10 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/artifact_generated.h"
 #include "runtime/core/Device.h"
-#include "runtime/cuda/CudnnGraph.h"
 #include "runtime/cuda/libraries/CublasLt.h"
 #include "runtime/cuda/libraries/Cudart.h"
 #include "runtime/cuda/libraries/Owned.h"
+#include "runtime/cuda/plans/CudnnGraph.h"
 
 #include <array>
 #include <memory>

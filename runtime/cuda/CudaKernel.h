@@ -3,7 +3,7 @@
 
 #include "runtime/core/DeviceSpan.h"
 #include "runtime/cuda/CudaContext.h"
-#include "runtime/cuda/CudaPlan.h"
+#include "runtime/cuda/plans/CudaPlan.h"
 
 #include <memory>
 #include <span>

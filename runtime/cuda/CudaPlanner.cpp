@@ -2,7 +2,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/cuda/CudaPlan.h"
+#include "runtime/cuda/plans/CudaPlan.h"
 
 #include <algorithm>
 #include <limits>

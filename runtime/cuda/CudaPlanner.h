@@ -8,7 +8,7 @@
 
 #include "runtime/core/KernelPlanner.h"
 #include "runtime/cuda/CudaTarget.h"
-#include "runtime/cuda/CudnnGraph.h"
+#include "runtime/cuda/plans/CudnnGraph.h"
 
 #include <map>
 #include <memory>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/core/Device.h"
-#include "runtime/cuda/CudaPlan.h"
+#include "runtime/cuda/plans/CudaPlan.h"
 #include "test/cuda/StoredGraph.h"
 #include "test/ptx/Emulator.h"
 

@@ -1,7 +1,7 @@
 // A dense layer's product by plain loops, in the place of cuBLASLt.
 #pragma once
 
-#include "runtime/cuda/CudaPlan.h"
+#include "runtime/cuda/plans/CudaPlan.h"
 
 #include <cstddef>
 #include <span>

@@ -16,7 +16,7 @@
 #include "runtime/artifact/Writer.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/cpu/plan_generated.h"
-#include "runtime/cuda/plan_generated.h"
+#include "runtime/cuda/plans/plan_generated.h"
 #include "test/fuzz/RunPrograms.h"
 #include "test/mutation/FieldMutations.h"
 

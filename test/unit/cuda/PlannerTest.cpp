@@ -1,8 +1,8 @@
 // Plans of the real cuDNN, which needs no GPU for that.
 
 #include "runtime/artifact/LayoutIo.h"
-#include "runtime/cuda/CudaPlan.h"
 #include "runtime/cuda/CudaPlanner.h"
+#include "runtime/cuda/plans/CudaPlan.h"
 #include "test/unit/ErrorOf.h"
 
 #include <gtest/gtest.h>

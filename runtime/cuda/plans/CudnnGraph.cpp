@@ -1,4 +1,4 @@
-#include "runtime/cuda/CudnnGraph.h"
+#include "runtime/cuda/plans/CudnnGraph.h"
 
 #include "runtime/artifact/Error.h"
 

@@ -1,10 +1,10 @@
-#include "runtime/cuda/CudaPlan.h"
+#include "runtime/cuda/plans/CudaPlan.h"
 
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/TensorIo.h"
-#include "runtime/cuda/CudnnGraph.h"
-#include "runtime/cuda/plan_generated.h"
+#include "runtime/cuda/plans/CudnnGraph.h"
+#include "runtime/cuda/plans/plan_generated.h"
 
 #include <algorithm>
 
