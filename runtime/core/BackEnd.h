@@ -25,7 +25,7 @@ struct BackEnd {
   };
 
   /// Changes with this struct, and with the virtual methods of what modules make or take.
-  static constexpr uint32_t currentVersion = 12;
+  static constexpr uint32_t currentVersion = 13;
 
   uint32_t version;
   /// Null with `reason` set if this machine cannot plan for the target. Costs assume teams of
@@ -47,6 +47,9 @@ struct BackEnd {
   /// device; `progress` hears of each. Throws Error if plans are not chosen that way.
   std::vector<uint8_t> (*tune)(const Artifact &artifact,
                                const std::function<void(const std::string &)> &progress);
+  /// What a library kernel of an artifact computes, and its plans. Throws Error(Artifact) naming it
+  /// if it is damaged.
+  StoredKernel (*readKernel)(const artifact::Kernel &kernel, const artifact::Target &target);
   Finding (*describe)();
 };
 

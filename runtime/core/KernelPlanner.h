@@ -73,6 +73,18 @@ struct KernelRequest {
   unsigned threads = 1; // the plan serves teams of 1..threads
 };
 
+/// A library kernel as an artifact holds it.
+struct StoredKernel {
+  struct Plan {
+    std::vector<uint8_t> bytes; // as artifact.Kernel.plan
+    std::string implementation;
+    bool isDirect = true; // adds the products of the definition, no transformed ones
+  };
+  KernelRequest request;      // every operand with its layout
+  bool roundsFactors = false; // of f32, to fewer bits than it has: TF32
+  std::vector<Plan> plans;    // the one that is run first, then others within its workspace
+};
+
 struct KernelCandidate {
   std::vector<Layout>
       layouts; // one per operand; a workspace is one more buffer of the dispatch, last

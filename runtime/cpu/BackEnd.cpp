@@ -5,6 +5,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/cpu/Calibrate.h"
 #include "runtime/cpu/CpuDevice.h"
+#include "runtime/cpu/CpuPlan.h"
 #include "runtime/cpu/CpuPlanner.h"
 #include "runtime/cpu/MeasureMachine.h"
 
@@ -39,6 +40,7 @@ const BackEnd backEnd{BackEnd::currentVersion,
                       [](int) { return measureMachine(); },
                       calibrate,
                       tuneForCpu,
+                      readCpuKernel,
                       describeCpu};
 
 } // namespace

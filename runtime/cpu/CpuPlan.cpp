@@ -190,4 +190,14 @@ CpuPlan CpuPlan::deserialize(std::span<const uint8_t> bytes, const std::string &
   return plan;
 }
 
+StoredKernel readCpuKernel(const artifact::Kernel &kernel, const artifact::Target &) {
+  CpuPlan plan =
+      CpuPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, kernel.name()->str());
+  plan.requireOperands(kernel);
+  bool isDirect = plan.implementation.find("wino") == std::string::npos;
+  StoredKernel stored{std::move(plan.request), /*roundsFactors=*/false, {}};
+  stored.plans.push_back({plan.serialize(), plan.implementation, isDirect});
+  return stored;
+}
+
 } // namespace dlc::rt

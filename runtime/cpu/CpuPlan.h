@@ -28,4 +28,8 @@ struct CpuPlan {
   static CpuPlan deserialize(std::span<const uint8_t> bytes, const std::string &kernel);
 };
 
+/// A kernel of the artifact. Throws Error(Artifact) naming it if its plan is damaged or another
+/// one's.
+StoredKernel readCpuKernel(const artifact::Kernel &kernel, const artifact::Target &target);
+
 } // namespace dlc::rt

@@ -53,13 +53,9 @@ BackEnd::Finding describeCuda() {
   return gpu;
 }
 
-const BackEnd backEnd{BackEnd::currentVersion,
-                      makeCudaPlanner,
-                      makeCudaDevice,
-                      measureMachine,
-                      calibrateGpu,
-                      tune,
-                      describeCuda};
+const BackEnd backEnd{BackEnd::currentVersion, makeCudaPlanner, makeCudaDevice,
+                      measureMachine,          calibrateGpu,    tune,
+                      readCudaKernel,          describeCuda};
 
 } // namespace
 } // namespace dlc::rt

@@ -133,8 +133,7 @@ cudart::Library CudaDevice::libraryOf(const Artifact &artifact) {
 Device::Kernel CudaDevice::load(const Artifact &artifact, const artifact::Kernel &kernel) {
   std::string name = kernel.name()->str();
   if (kernel.kind() == artifact::KernelKind::Library) {
-    CudaPlan plan = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
-    plan.requireOperands(kernel);
+    CudaPlan plan = CudaPlan::of(kernel, math);
     if (plan.product) {
       kernels.emplace_back(ProductKernel(context.products(), plan, name));
     } else {

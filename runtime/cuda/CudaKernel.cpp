@@ -24,8 +24,9 @@ static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
                             /*clustersLast=*/true},
                            isSame)
                  .json;
-    return cudnn::load(library, convolutions.device,
-                       cudnn::withProperties(json, convolutions.properties));
+    json = cudnn::withProperties(json, convolutions.properties);
+    cudnn::engineOf(library, json, math); // throws if it is none that is planned
+    return cudnn::load(library, convolutions.device, json);
   } catch (const std::exception &error) { // the library's own, too, of a text that is damaged
     throw Error(ErrorCode::Artifact,
                 "kernel " + name + " cannot be had as planned: " + error.what());

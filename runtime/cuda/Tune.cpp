@@ -108,8 +108,7 @@ double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::
 void Tuner::tune(uint32_t index, const Operands &memory) {
   const artifact::Kernel &kernel = *artifact->kernels()->Get(index);
   std::string name = kernel.name()->str(), reason;
-  CudaPlan planned = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
-  planned.requireOperands(kernel);
+  CudaPlan planned = CudaPlan::of(kernel, math);
   if (planned.product)
     return;
   const CudaContext::Convolutions &convolutions = context.convolutions();

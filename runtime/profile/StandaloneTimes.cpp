@@ -1,9 +1,8 @@
 #include "runtime/profile/StandaloneTimes.h"
 
-#include "runtime/artifact/Align.h"
 #include "runtime/artifact/Error.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/core/TensorIo.h"
+#include "runtime/profile/PlacedKernel.h"
 #include "runtime/record/ChromeTrace.h"
 
 #include <algorithm>
@@ -11,15 +10,6 @@
 
 namespace dlc::rt {
 namespace {
-
-constexpr size_t alignment = 4096;
-
-size_t operandBytes(const artifact::Kernel &kernel) {
-  size_t bytes = 0;
-  for (const artifact::TensorType *type : *kernel.operands())
-    bytes += alignUp(PhysicalType(*type).bytes(), alignment);
-  return bytes;
-}
 
 std::map<uint32_t, const artifact::Kernel *> libraryKernels(const Session &session,
                                                             const artifact::Program &program) {
@@ -33,48 +23,21 @@ std::map<uint32_t, const artifact::Kernel *> libraryKernels(const Session &sessi
   return kernels;
 }
 
-/// A kernel whose operands lie one behind the other.
-struct Placed {
-  const artifact::Kernel &definition;
-  DeviceSpan memory;
-
-  /// Calls visit(type, operand).
-  template <typename Visit> void visitOperands(Visit visit) const {
-    size_t at = 0;
-    for (const artifact::TensorType *type : *definition.operands()) {
-      DeviceSpan operand = memory.subspan(at, PhysicalType(*type).bytes());
-      visit(*type, operand);
-      at += alignUp(operand.bytes, alignment);
-    }
-  }
-};
-
 /// Ordinary numbers, neither denormals, which are slow, nor indices out of range.
-void fillOperands(const Placed &kernel, Device &device) {
-  kernel.visitOperands([&](const artifact::TensorType &type, DeviceSpan operand) {
-    using artifact::DType;
-    bool floating =
-        type.dtype() == DType::F32 || type.dtype() == DType::BF16 || type.dtype() == DType::F16;
+void fillOperands(const artifact::Kernel &definition, const PlacedKernel &kernel, Device &device) {
+  using artifact::DType;
+  for (uint32_t i = 0; i < kernel.operands().size(); ++i) {
+    DType dtype = definition.operands()->Get(i)->dtype();
+    bool floating = dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
+    DeviceSpan operand = kernel.operands()[i];
     HostBlock block = device.stage(operand);
     std::ranges::fill(block.bytes,
                       floating ? std::byte{0x3c} : std::byte{0}); // about 0.01, in f16 1
     device.upload(block.bytes, operand);
-  });
+  }
 }
 
-/// Two launches: the first brings what fits into the caches.
-ResolvedProgram launchesOf(Device::Kernel kernel, const Placed &placed) {
-  ResolvedProgram::Launch launch{kernel, {}};
-  placed.visitOperands([&](const artifact::TensorType &, DeviceSpan operand) {
-    launch.operands.push_back({operand, operand});
-  });
-  ResolvedProgram program;
-  for (int i = 0; i < 2; ++i)
-    program.instructions.push_back({artifact::Stream::Compute, launch});
-  return program;
-}
-
-/// The faster one of the two launches.
+/// The faster one of two launches: the first brings what fits into the caches.
 double secondsOf(Executable &executable) {
   RunArguments timed;
   timed.timed = true;
@@ -103,12 +66,12 @@ standaloneTimes(const Session &session, const artifact::Program &program, double
       backEnd->makeDevice(target, session.threads(), session.control());
   size_t most = 0;
   for (const auto &[index, kernel] : kernels)
-    most = std::max(most, operandBytes(*kernel));
+    most = std::max(most, PlacedKernel::bytesOf(*kernel));
   DeviceSpan memory = device->allocate(artifact::ArenaKind::Transient, most);
   std::map<uint32_t, std::unique_ptr<Executable>> executables;
   for (const auto &[index, kernel] : kernels)
-    executables[index] =
-        device->prepare(launchesOf(device->load(session.artifact(), *kernel), {*kernel, memory}));
+    executables[index] = device->prepare(
+        PlacedKernel(*kernel, memory).launches(device->load(session.artifact(), *kernel), 2));
   constexpr int leastRounds = 2, mostRounds = 8;
   int64_t begin = nowNanoseconds();
   auto spent = [&] { return static_cast<double>(nowNanoseconds() - begin) * 1e-9; };
@@ -118,7 +81,7 @@ standaloneTimes(const Session &session, const artifact::Program &program, double
     progress("library kernels alone: round " + std::to_string(round + 1) + " of " +
              std::to_string(kernels.size()) + " kernels");
     for (const auto &[index, executable] : executables) {
-      fillOperands({*kernels[index], memory}, *device);
+      fillOperands(*kernels[index], {*kernels[index], memory}, *device);
       double took = secondsOf(*executable);
       auto [best, isNew] = seconds.try_emplace(index, took);
       best->second = std::min(best->second, took);

@@ -4,6 +4,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/cpu/CpuDevice.h"
+#include "runtime/cpu/CpuPlan.h"
 #include "runtime/cpu/CpuPlanner.h"
 #include "test/asynchronous/AsynchronousDevice.h"
 
@@ -32,8 +33,8 @@ std::vector<uint8_t> tuneDevice(const Artifact &,
 }
 BackEnd::Finding describe() { return {true, "the CPU, late"}; }
 
-const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeDevice, measure,
-                      calibrateDevice,         tuneDevice,     describe};
+const BackEnd backEnd{BackEnd::currentVersion, makeCpuPlanner, makeDevice,    measure,
+                      calibrateDevice,         tuneDevice,     readCpuKernel, describe};
 
 } // namespace
 } // namespace dlc::rt

@@ -27,10 +27,11 @@ std::string calibrateTest(const std::function<void(const std::string &)> &) { re
 std::vector<uint8_t> tuneTest(const Artifact &, const std::function<void(const std::string &)> &) {
   refuse();
 }
+StoredKernel readTestKernel(const artifact::Kernel &, const artifact::Target &) { refuse(); }
 BackEnd::Finding describeTest() { return {true, "rules for tests"}; }
 
 const BackEnd backEnd{BackEnd::currentVersion, makeTestPlanner, makeTestDevice, measureTestMachine,
-                      calibrateTest,           tuneTest,        describeTest};
+                      calibrateTest,           tuneTest,        readTestKernel, describeTest};
 
 } // namespace
 } // namespace dlc::rt

@@ -32,8 +32,8 @@ std::vector<uint8_t> tuneDevice(const Artifact &,
 }
 BackEnd::Finding describe() { return {true, "a GPU, emulated"}; }
 
-const BackEnd backEnd{BackEnd::currentVersion, makeCudaPlanner, makeDevice, measure,
-                      calibrateDevice,         tuneDevice,      describe};
+const BackEnd backEnd{BackEnd::currentVersion, makeCudaPlanner, makeDevice,     measure,
+                      calibrateDevice,         tuneDevice,      readCudaKernel, describe};
 
 } // namespace
 } // namespace dlc::rt

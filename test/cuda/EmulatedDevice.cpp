@@ -90,8 +90,7 @@ Device::Kernel EmulatedDevice::load(const Artifact &artifact, const artifact::Ke
     launch.threads = kernel.launch()->threads();
     kernels.push_back({name, access, Generated{&moduleOf(artifact), launch}});
   } else {
-    CudaPlan plan = CudaPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
-    plan.requireOperands(kernel);
+    CudaPlan plan = CudaPlan::of(kernel, isStrict ? Math::Strict : Math::Fast);
     bool hasWorkspace = plan.workspaceBytes > 0;
     if (plan.product)
       kernels.push_back({name, access, *plan.product, hasWorkspace});

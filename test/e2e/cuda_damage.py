@@ -91,6 +91,9 @@ PLAN_CHANGES = [
     (r'("dilation":\[)1', r"\g<1>2", PLANNED),
     (r'("nodes".*?"stride":\[)1', r"\g<1>2", PLANNED),
     (r'"engineId"', '"engineIe"', PLANNED),
+    # The stand-in's engine that does not repeat its bits.
+    (r'"engineId":(\d+),"smVersion":900,', lambda found: f'"engineId":1000,"smVersion":{"9" * (len(found[1]) - 1)},',
+     PLANNED + "its engine, cudnn:1000, gives other bits each time, .*"),
     (r'("deviceVer":)9', r"\g<1>8", PLANNED + "planned for compute capability 8.0, this device has 9.0; compile the model for it"),
     (r'"GPUProfile"', '"GPUprofile"', PLANNED + "a stored plan is damaged: .*")]
 

@@ -1,13 +1,17 @@
 #include "tools/dlc-run/Check.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/comm/Launch.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/core/BytesText.h"
 #include "runtime/core/HostFeatures.h"
+#include "runtime/core/ParallelFor.h"
+#include "runtime/profile/KernelCheck.h"
 #include "tools/dlc-run/Binding.h"
 #include "tools/dlc-run/Process.h"
 #include "tools/dlc-run/RunRank.h"
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -84,6 +88,39 @@ int check(const std::string &deviceFile) {
   if (!deviceFile.empty())
     writeDevice(deviceFile, gpu);
   return cpu.canRun || gpu.canRun ? 0 : 1;
+}
+
+int checkKernels(const std::string &file) {
+  rt::Artifact artifact(file);
+  const artifact::Target &target = *artifact->target();
+  std::string reason;
+  const rt::BackEnd *backEnd = rt::findBackEnd(target.name()->str(), reason);
+  if (!backEnd)
+    throw rt::Error(rt::ErrorCode::Runtime, reason);
+  rt::setTeamSize(usableCores()); // which draws numbers, whatever the device
+  constexpr double patience = 30;
+  std::unique_ptr<rt::ControlPlane> control =
+      rt::makeControlPlane(rt::Launch(), mpiModule(), patience);
+  std::unique_ptr<rt::Device> device = backEnd->makeDevice(target, usableCores(), *control);
+  auto said = std::chrono::steady_clock::now();
+  rt::KernelCheck found =
+      rt::checkKernels(artifact, *backEnd, *device, [&](const std::string &text) {
+        auto now = std::chrono::steady_clock::now();
+        if (now - said < std::chrono::seconds(5))
+          return;
+        said = now;
+        std::printf("%s\n", text.c_str());
+        std::fflush(stdout);
+      });
+  for (const std::string &fault : found.faults)
+    std::printf("wrong: %s\n", fault.c_str());
+  std::printf("%zu library kernels, %zu plans, %zu of them wrong", found.kernels, found.plans,
+              found.faults.size());
+  if (!found.kernel.empty())
+    std::printf("; furthest from f64: %s, %.2f of what rounding may do", found.kernel.c_str(),
+                found.error);
+  std::printf("\n");
+  return found.faults.empty() ? 0 : 1;
 }
 
 int calibrate(const std::string &file) {

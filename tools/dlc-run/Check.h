@@ -9,6 +9,10 @@ namespace dlc::run {
 /// `deviceFile`, unless empty, gets what the library says of the first GPU (--device-json).
 int check(const std::string &deviceFile);
 
+/// `dlc-run --check --kernels FILE.dlx`: whether its library kernels compute here what they should.
+/// Prints what is wrong; the exit code.
+int checkKernels(const std::string &file);
+
 /// `dlc-run --check --calibrate FILE.json`: measures this machine and writes a target's table.
 int calibrate(const std::string &file);
 

@@ -387,6 +387,12 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
       ->type_name("FILE.json")
       ->needs("--check")
       ->excludes("--calibrate");
+  app.add_option("--kernels", command.kernels,
+                 "Run each library kernel of an artifact here, twice, beside sums in f64")
+      ->type_name("FILE.dlx")
+      ->needs("--check")
+      ->excludes("--calibrate")
+      ->excludes("--device-json");
   app.fallthrough(); // inherited by the verbs: -np may stand behind them, too
   addTrain(app, command);
   addEval(app, command);

@@ -42,6 +42,7 @@ struct Command {
   std::string tuned;      // where `tune` writes; empty: to FILE
   std::string calibrate;  // where the measured table goes, if asked for
   std::string deviceFile; // where the first GPU's description goes, if asked for
+  std::string kernels;    // --check: the artifact whose library kernels are looked at
 };
 
 /// What the arguments ask for; or, after help or a message about wrong usage, the exit code.

@@ -41,8 +41,9 @@ static std::vector<std::string> compileOptions(const run::Command &command) {
 
 static int runCommand(run::Command command, int argc, char **argv, rt::StopSignal &stop) {
   if (command.verb == run::Verb::Check)
-    return command.calibrate.empty() ? run::check(command.deviceFile)
-                                     : run::calibrate(command.calibrate);
+    return !command.kernels.empty()     ? run::checkKernels(command.kernels)
+           : !command.calibrate.empty() ? run::calibrate(command.calibrate)
+                                        : run::check(command.deviceFile);
   if (command.verb == run::Verb::Tune)
     return run::tune(command.file, command.tuned.empty() ? command.file : command.tuned);
   bool launched = run::detectLaunch(command).isRank();

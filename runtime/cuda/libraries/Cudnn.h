@@ -139,9 +139,11 @@ enum class Attribute : int {
   PackDataPointers = 1001,
   PackWorkspace = 1003,
 
+  EngineOperationGraph = 1300,
   EngineGlobalIndex = 1301,
   EngineNumericalNotes = 1303,
   EngineBehaviorNotes = 1305,
+  EngineDeviceProperties = 1307,
 
   DevicePropertiesId = 2700,
   DevicePropertiesJson = 2702,

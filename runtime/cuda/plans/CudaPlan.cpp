@@ -99,19 +99,62 @@ static bool isOf(const ProductPlan &product, std::span<const OperandType> operan
          is(last, product.result, product.m, product.n, false);
 }
 
-void CudaPlan::requireOperands(const artifact::Kernel &kernel) const {
+/// A kernel's operands, its workspace the last.
+static std::vector<OperandType> operandsOf(const artifact::Kernel &kernel) {
   std::vector<OperandType> operands;
-  uint64_t last = 0; // bytes, of the workspace, of which the planner gives some
   for (uint32_t i = 0; kernel.operands() && i < kernel.operands()->size(); ++i) {
     PhysicalType type(*kernel.operands()->Get(i));
-    last = type.bytes();
     operands.push_back({type.dtype, type.shape, type.layout});
   }
-  bool fits = !operands.empty() && last >= workspaceBytes;
-  if (fits) {
-    operands.pop_back();
-    fits = product ? isOf(*product, operands) : cudnn::isOf(convolutions.front(), operands);
+  return operands;
+}
+
+/// A product's operands as matrices, in the order that they have there: of transposes where a
+/// kernel has the second factor first.
+static KernelRequest requestOf(const ProductPlan &product, std::vector<OperandType> operands) {
+  KernelRequest request;
+  request.op = KernelOp::Matmul;
+  request.operands = std::move(operands);
+  request.transposeA = product.swapped ? !product.transposeB : product.transposeA;
+  request.transposeB = product.swapped ? !product.transposeA : product.transposeB;
+  request.bias = product.bias;
+  request.relu = product.relu;
+  auto isMatrix = [&](size_t i, uint64_t rows, uint64_t columns, bool isTransposed) {
+    if (isTransposed)
+      std::swap(rows, columns);
+    request.operands[i].shape = {static_cast<int64_t>(rows), static_cast<int64_t>(columns)};
+    request.operands[i].layout = Layout::rowMajor(2);
+  };
+  size_t a = product.swapped ? 1 : 0, last = request.operands.size() - 1;
+  isMatrix(a, product.m, product.k, product.transposeA);
+  isMatrix(1 - a, product.k, product.n, product.transposeB);
+  isMatrix(last, product.m, product.n, false);
+  if (product.swapped) { // c transposed, as it lies
+    std::swap(request.operands[last].shape[0], request.operands[last].shape[1]);
+    request.operands[last].layout->order = {1, 0};
   }
+  return request;
+}
+
+KernelRequest CudaPlan::request(const artifact::Kernel &kernel, Math math) const {
+  std::vector<OperandType> operands = operandsOf(kernel);
+  operands.pop_back();
+  KernelRequest request = product ? requestOf(*product, std::move(operands))
+                                  : cudnn::requestOf(convolutions.front(), std::move(operands));
+  request.math = math;
+  return request;
+}
+
+void CudaPlan::requireOperands(const artifact::Kernel &kernel) const {
+  std::vector<OperandType> operands = operandsOf(kernel);
+  bool fits = !operands.empty();
+  if (fits) { // of the workspace the planner gives some more
+    const OperandType &last = operands.back();
+    fits = PhysicalType(last.dtype, last.shape, *last.layout).bytes() >= workspaceBytes;
+    operands.pop_back();
+  }
+  if (fits)
+    fits = product ? isOf(*product, operands) : cudnn::isOf(convolutions.front(), operands);
   if (!fits)
     throw Error(ErrorCode::Artifact, "the plan of kernel " + kernel.name()->str() +
                                          " is for other operands than the artifact says; compile "
@@ -165,6 +208,42 @@ CudaPlan CudaPlan::deserialize(std::span<const uint8_t> bytes, const std::string
       !isFactor(plan.product->factors) || !isFactor(plan.product->result))
     refuse("states no product");
   return plan;
+}
+
+CudaPlan CudaPlan::of(const artifact::Kernel &kernel, Math math) {
+  std::string name = kernel.name()->str();
+  CudaPlan plan = deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
+  plan.requireOperands(kernel);
+  if (plan.product && plan.product->exact != (math == Math::Strict))
+    throw Error(ErrorCode::Artifact, "the plan of kernel " + name +
+                                         " is for other math than the artifact's; compile the "
+                                         "model again");
+  return plan;
+}
+
+StoredKernel readCudaKernel(const artifact::Kernel &kernel, const artifact::Target &target) {
+  Math math = mathOf(target);
+  CudaPlan plan = CudaPlan::of(kernel, math);
+  StoredKernel stored;
+  stored.request = plan.request(kernel, math);
+  stored.roundsFactors = math == Math::Fast;
+  if (plan.product)
+    stored.plans.push_back({plan.serialize(), kernel.implementation()->str()});
+  std::string reason;
+  const cudnn::Functions *library = plan.product ? nullptr : cudnn::open(reason);
+  if (!plan.product && !library)
+    throw Error(ErrorCode::Runtime, reason);
+  for (const std::string &text : plan.convolutions) {
+    CudaPlan one;
+    one.convolutions = {text};
+    one.workspaceBytes = plan.workspaceBytes;
+    // Of engines that this version does not have, others are chosen when they are loaded.
+    bool isOwn = cudnn::isOwn(*library, text);
+    cudnn::Engine engine = isOwn ? cudnn::engineOf(*library, text, math) : cudnn::Engine{};
+    stored.plans.push_back(
+        {one.serialize(), isOwn ? engine.name() : "of another cuDNN", isOwn && engine.isDirect()});
+  }
+  return stored;
 }
 
 } // namespace dlc::rt

@@ -40,6 +40,8 @@ struct CudaPlan {
   static bool isProduct(const KernelRequest &request);
   static ProductPlan productOf(const KernelRequest &request);
 
+  /// What it computes of the kernel's operands, which are its own.
+  KernelRequest request(const artifact::Kernel &kernel, Math math) const;
   /// Throws Error(Artifact) naming the kernel if its operands are others than the plan's, or the
   /// workspace behind them is smaller.
   void requireOperands(const artifact::Kernel &kernel) const;
@@ -47,6 +49,12 @@ struct CudaPlan {
   std::vector<uint8_t> serialize() const;
   /// Throws Error(Artifact) naming the kernel if the bytes are not a plan.
   static CudaPlan deserialize(std::span<const uint8_t> bytes, const std::string &kernel);
+  /// A kernel's own. Throws Error(Artifact) naming it if it has none, or one for other operands, or
+  /// a product in another math than the artifact's kernels compute in.
+  static CudaPlan of(const artifact::Kernel &kernel, Math math);
 };
+
+/// A kernel of the artifact with all of its plans. Throws Error(Artifact) as CudaPlan::of does.
+StoredKernel readCudaKernel(const artifact::Kernel &kernel, const artifact::Target &target);
 
 } // namespace dlc::rt

@@ -129,14 +129,17 @@ template <typename Note> bool contains(const std::vector<Note> &notes, Note note
   return std::ranges::find(notes, note) != notes.end();
 }
 
-/// What the library says of an engine's configuration.
-Engine describe(const Descriptor &config) {
+/// What the library says of an engine.
+Engine described(const Descriptor &found) {
   Engine engine;
-  Descriptor found = config.getDescriptor(Attribute::ConfigEngine, DescriptorType::Engine);
   engine.index = found.getOne<int64_t>(Attribute::EngineGlobalIndex);
   engine.numerical = found.getAll<NumericalNote>(Attribute::EngineNumericalNotes);
   engine.behavior = found.getAll<BehaviorNote>(Attribute::EngineBehaviorNotes);
   return engine;
+}
+
+Engine describe(const Descriptor &config) {
+  return described(config.getDescriptor(Attribute::ConfigEngine, DescriptorType::Engine));
 }
 
 /// A finalized plan's workspace and text.
@@ -185,10 +188,13 @@ bool Engine::isAdmissible(DType dtype, Math math) const {
   bool isExact = dtype == DType::F32 && math == Math::Strict;
   if (isExact && (has(NumericalNote::TensorCore) || has(NumericalNote::DownConvertInputs)))
     return false;
-  bool isIndirect = has(NumericalNote::Fft) || has(NumericalNote::Winograd) ||
-                    has(NumericalNote::WinogradTile4x4) || has(NumericalNote::WinogradTile6x6) ||
-                    has(NumericalNote::WinogradTile13x13);
-  return !isIndirect || math == Math::Fast;
+  return isDirect() || math == Math::Fast;
+}
+
+bool Engine::isDirect() const {
+  return !has(NumericalNote::Fft) && !has(NumericalNote::Winograd) &&
+         !has(NumericalNote::WinogradTile4x4) && !has(NumericalNote::WinogradTile6x6) &&
+         !has(NumericalNote::WinogradTile13x13);
 }
 
 std::string Engine::name() const { return "cudnn:" + std::to_string(index); }
@@ -329,6 +335,20 @@ Graph Graph::stored(const Functions &library, const std::string &json) try {
   refusePlan(error.what());
 } catch (const std::logic_error &error) { // no such tensor
   refusePlan(error.what());
+}
+
+Engine Graph::engine(int64_t index, const Descriptor &device, Math math) const {
+  Descriptor descriptor(*library, DescriptorType::Engine);
+  descriptor.set(Attribute::EngineOperationGraph, *graph)
+      .set(Attribute::EngineGlobalIndex, index)
+      .set(Attribute::EngineDeviceProperties, device);
+  Engine engine = described(descriptor.finalize());
+  if (!engine.isAdmissible(factors, math))
+    throw Error(ErrorCode::Artifact,
+                "its engine, " + engine.name() +
+                    ", gives other bits each time, is compiled where it runs, or multiplies "
+                    "otherwise than the artifact's math says; compile the model again");
+  return engine;
 }
 
 Descriptor deviceProperties(const Functions &library, const std::string &json) {
@@ -496,6 +516,45 @@ bool isOf(const std::string &json, std::span<const OperandType> operands) try {
   return stored.size() == operands.size() && isChain(graph.at("nodes"), operands.size());
 } catch (const std::exception &) { // of what parses texts: no plan's
   return false;
+}
+
+KernelRequest requestOf(const std::string &json, std::vector<OperandType> operands) try {
+  nlohmann::json nodes = nlohmann::json::parse(json).at("operationGraph").at("nodes");
+  const nlohmann::json &convolution = nodes.at(0);
+  KernelRequest request;
+  request.op = storedOp(convolution.at("operation")).first;
+  request.operands = std::move(operands);
+  size_t space = request.operands[0].shape.size() - 2;
+  // Those of a graph may have one dimension more than the kernel, ahead of its own.
+  auto vector = [&](const char *name, const char *other) {
+    std::vector<int64_t> values = convolution.at(convolution.contains(name) ? name : other);
+    if (values.size() < space)
+      refusePlan(std::string("it lacks dimensions of \"") + name + '"');
+    return std::vector<int64_t>(values.end() - static_cast<ptrdiff_t>(space), values.end());
+  };
+  request.paddingLow = vector("pad", "pad_lower");
+  request.paddingHigh = vector("pad", "pad_upper");
+  request.strides = vector("stride", "stride");
+  request.dilations = vector("dilation", "dilation");
+  size_t image = request.op == KernelOp::ConvGradData ? request.operands.size() - 1 : 0;
+  request.groups =
+      request.operands[image].shape[1] / request.operands[*weightOperand(request.op)].shape[1];
+  for (const nlohmann::json &node : nodes) {
+    request.bias |= node.contains("B");
+    request.relu |= node.value("pointwiseMode", "") == "CUDNN_POINTWISE_RELU_FWD";
+  }
+  return request;
+} catch (const nlohmann::json::exception &error) {
+  refusePlan(error.what());
+}
+
+Engine engineOf(const Functions &library, const std::string &json, Math math) try {
+  auto plan = nlohmann::ordered_json::parse(json);
+  Descriptor device = deviceProperties(library, plan.at("GPUProfile").dump());
+  return Graph::stored(library, json)
+      .engine(plan.at("engine").at("engineId").get<int64_t>(), device, math);
+} catch (const nlohmann::json::exception &error) {
+  refusePlan(error.what());
 }
 
 bool isOwn(const Functions &library, const std::string &json) {

@@ -35,6 +35,8 @@ struct Engine {
   /// True if it may compute a kernel of this math: it is there already, gives the same bits each
   /// time and, in strict math, multiplies all of both factors, directly.
   bool isAdmissible(DType dtype, Math math) const;
+  /// True if it adds the products of the definition, not those of transformed tiles.
+  bool isDirect() const;
   /// As "cudnn:38"; its knobs are in a plan's text.
   std::string name() const;
 };
@@ -68,6 +70,9 @@ public:
   /// `reason` set if there are none.
   std::vector<Plan> plans(const std::string &properties, const Limits &limits,
                           std::string &reason) const;
+  /// One of its engines for a device. Throws Error(Runtime) if the library has none of this number,
+  /// Error(Artifact) if it is not admissible in this math.
+  Engine engine(int64_t index, const Descriptor &device, Math math) const;
 
 private:
   explicit Graph(const Functions &library) : library(&library) {}
@@ -104,6 +109,12 @@ Plan replan(const Functions &library, const std::string &properties, const std::
             const Graph::Limits &limits, bool &isSame);
 /// True if a stored plan computes the last of these tensors of the others, as they lie in memory.
 bool isOf(const std::string &json, std::span<const OperandType> operands);
+/// What a stored plan computes of operands that it is of. Throws Error(Artifact) if the text is not
+/// a plan's.
+KernelRequest requestOf(const std::string &json, std::vector<OperandType> operands);
+/// Its engine, as this library describes it. Throws Error(Artifact) if the text is not a plan's or
+/// the engine not admissible in this math, Error(Runtime) if this library has none of its number.
+Engine engineOf(const Functions &library, const std::string &json, Math math);
 /// True if a stored plan is of this version of the library.
 bool isOwn(const Functions &library, const std::string &json);
 /// The same as reload, as a descriptor that can be executed.

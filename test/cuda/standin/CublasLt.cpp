@@ -122,6 +122,7 @@ void Product::run(Gpu &gpu) const {
       sums[i] = 0;
   }
   tensor(d).write(sums, gpu.memory.from(dAddress), "of a product");
+  gpu.plantError(gpu.memory.from(dAddress));
 }
 
 bool isAligned(const void *address, uint64_t alignment) {

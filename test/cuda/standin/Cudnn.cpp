@@ -240,7 +240,7 @@ Status finalizeNode(Description &node) {
   const auto *kind =
       std::ranges::find(nodes, node.type, [](const auto &each) { return each.type; });
   if (kind == std::end(nodes))
-    return notSupported; // engines and configurations, which are results
+    return notSupported; // configurations, which are results
   node.text = node.child(kind->how).text;
   node.text["operation"] = kind->name;
   for (auto [name, attribute] : kind->parts) {
@@ -270,6 +270,25 @@ Status finalizeGraph(Description &graph) {
   return success;
 }
 
+/// Those of the real library are known by their numbers alone.
+void describeEngine(Description &engine, int64_t number) {
+  std::vector<NumericalNote> notes;
+  for (const auto &each : engines)
+    if (each.number == number && each.note)
+      notes.push_back(*each.note);
+  engine.set(Attribute::EngineGlobalIndex, AttributeType::Int64, std::vector{number});
+  engine.set(Attribute::EngineNumericalNotes, AttributeType::NumericalNote, notes);
+  engine.set(Attribute::EngineBehaviorNotes, AttributeType::BehaviorNote,
+             std::vector<BehaviorNote>());
+}
+
+Status finalizeEngine(Description &engine) {
+  engine.child(Attribute::EngineOperationGraph);
+  engine.child(Attribute::EngineDeviceProperties);
+  describeEngine(engine, engine.one<int64_t>(Attribute::EngineGlobalIndex, AttributeType::Int64));
+  return success;
+}
+
 Status finalizeHeuristics(Description &heuristics) {
   heuristics.child(Attribute::HeuristicsDeviceProperties);
   heuristics.one<HeuristicMode>(Attribute::HeuristicsMode, AttributeType::HeuristicMode);
@@ -278,11 +297,7 @@ Status finalizeHeuristics(Description &heuristics) {
       Gpu::given("DLC_STANDIN_ENGINES", static_cast<int64_t>(std::size(engines))));
   for (const auto &each : std::span(engines).first(offered)) {
     Description engine{.type = DescriptorType::Engine, .isFinal = true};
-    engine.set(Attribute::EngineGlobalIndex, AttributeType::Int64, std::vector{each.number});
-    engine.set(Attribute::EngineNumericalNotes, AttributeType::NumericalNote,
-               each.note ? std::vector{*each.note} : std::vector<NumericalNote>());
-    engine.set(Attribute::EngineBehaviorNotes, AttributeType::BehaviorNote,
-               std::vector<BehaviorNote>());
+    describeEngine(engine, each.number);
     Json text{{"engine", {{"engineId", each.number}, {"knobChoices", Json::object()}}},
               {"operationGraph", graph}};
     heuristics.held.push_back({.type = DescriptorType::EngineConfig,
@@ -337,6 +352,8 @@ Status finalize(Description &descriptor) {
     return finalizePointwise(descriptor);
   case DescriptorType::OperationGraph:
     return finalizeGraph(descriptor);
+  case DescriptorType::Engine:
+    return finalizeEngine(descriptor);
   case DescriptorType::EngineHeuristics:
     return finalizeHeuristics(descriptor);
   case DescriptorType::DeviceProperties:
@@ -374,6 +391,7 @@ void execute(Gpu &gpu, const Plan &plan, const std::vector<void *> &operands, vo
   if (plan.workspaceBytes > 0)
     std::ranges::fill(gpu.memory.at(workspace, plan.workspaceBytes), std::byte{0xff}); // NaN
   plan.graph.run(memory, /*isTf32=*/false);
+  gpu.plantError(memory.back());
   std::this_thread::sleep_for(plan.delay);
 }
 

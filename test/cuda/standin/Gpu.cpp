@@ -147,6 +147,12 @@ cudart::Status Gpu::enqueueKernel(cudart::Stream stream, std::function<void()> w
   return status::success;
 }
 
+void Gpu::plantError(std::span<std::byte> result) {
+  int64_t every = given("DLC_STANDIN_OFF", 0);
+  if (every > 0 && results++ % every == 0)
+    result.front() ^= std::byte{1};
+}
+
 void *Gpu::allocate(size_t bytes) {
   int64_t number = allocations++, full = given("DLC_STANDIN_FULL", -1);
   return full >= 0 && number >= full ? nullptr : memory.allocate(bytes);

@@ -117,6 +117,9 @@ public:
   /// the device with it, that of $DLC_STANDIN_HANG never ends, that of $DLC_STANDIN_REFUSE is not
   /// taken.
   cudart::Status enqueueKernel(cudart::Stream stream, std::function<void()> work);
+  /// What a library's kernel has computed: the lowest bit of its first element is another one with
+  /// $DLC_STANDIN_OFF = 1, every second time with 2.
+  void plantError(std::span<std::byte> result);
   /// Null if there is no room: for the allocation of the number $DLC_STANDIN_FULL, and later ones.
   void *allocate(size_t bytes);
   /// On the stream that does not wait for others, at once or later.
@@ -158,7 +161,7 @@ private:
   std::string failure;
   bool hangs = false;
   cudart::Status lastStatus = status::success;
-  int64_t kernels = 0, allocations = 0; // so far
+  int64_t kernels = 0, results = 0, allocations = 0; // so far
   Counts counts;
   Tasks tasks;
   std::set<cudart::Stream> streams;

@@ -180,6 +180,41 @@ TEST_F(CudaPlanning, ReloadsPlansForTheDeviceThatIsThere) {
   }
 }
 
+// The library says of an engine whether it repeats its bits, which a text with another's number
+// does not.
+TEST_F(CudaPlanning, LoadsAdmissibleEnginesAlone) {
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  const char *refusal = "gives other bits each time, is compiled where it runs, or multiplies";
+  for (KernelOp op : convolutions) {
+    KernelRequest request = convolution(op, DType::F32, {4, 32, 28, 28}, {64, 32, 3, 3});
+    CudaPlan fast = plan(*planner, request);
+    request.math = Math::Strict;
+    CudaPlan strict = plan(*planner, request);
+    size_t ofTensorCores = 0;
+    for (const std::string &text : fast.convolutions) {
+      cudnn::Engine engine = cudnn::engineOf(*library, text, Math::Fast);
+      EXPECT_EQ(engine.index, Json::parse(text).at("engine").at("engineId"));
+      bool isStrict = engine.isAdmissible(DType::F32, Math::Strict);
+      std::string said = errorOf([&] { cudnn::engineOf(*library, text, Math::Strict); });
+      EXPECT_EQ(said.find(refusal) == std::string::npos, isStrict) << said;
+      ofTensorCores += isStrict ? 0 : 1;
+    }
+    EXPECT_GT(ofTensorCores, 0U);
+    for (const std::string &text : strict.convolutions)
+      cudnn::engineOf(*library, text, Math::Strict);
+    size_t known = 0, refused = 0;
+    Json other = Json::parse(strict.convolutions.front());
+    for (int64_t number = 0; number < 70; ++number) {
+      other.at("engine").at("engineId") = number;
+      std::string said = errorOf([&] { cudnn::engineOf(*library, other.dump(), Math::Fast); });
+      known += said.find("finalize") == std::string::npos ? 1 : 0;
+      refused += said.find(refusal) != std::string::npos ? 1 : 0;
+    }
+    EXPECT_GT(known, refused);
+    EXPECT_GT(refused, 0U);
+  }
+}
+
 // What a plan holds is enough to plan it again: the same text comes of it.
 TEST_F(CudaPlanning, PlansStoredGraphsAgain) {
   std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
