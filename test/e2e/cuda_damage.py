@@ -61,7 +61,7 @@ def fields(artifact):
     tried, accepted, ran = mutated("--every", MUTATED[artifact.precision], "--inspect", BIN / "dlc")
     check(tried > 300 and accepted > ran > 10, f"{tried} tried, {accepted} accepted, {ran} ran")
     # What a launch or a library is given is right, or nothing runs.
-    for field in "launch.threads", "symbol", "plan.kernel.m", "plan.kernel.n", "plan.kernel.k", "plan.kernel.factors", "plan.kernel.result":
+    for field in "launch.threads", "symbol", "plan.kernel.exact", "plan.kernel.m", "plan.kernel.n", "plan.kernel.k", "plan.kernel.factors", "plan.kernel.result":
         tried, _, ran = mutated("--every", 10**9, "--all", f"kernels[*].{field}")
         check(tried > 10 and ran == 0, f"of {tried} artifacts with another {field} {ran} run")
     library = sum(kernel["launch"] is None for kernel in artifact.kernels.values())

@@ -51,6 +51,12 @@ class Bundle:
         (self.home / name).write_text(text)
         (self.home / name).chmod(0o755)
 
+    def change(self, edit):
+        """What is packed."""
+        subprocess.run(["tar", "-C", self.home, "-xJf", self.file], check=True)
+        edit(self.home / "dlc-gpu")
+        subprocess.run(["tar", "-C", self.home, "-cJf", self.file, "dlc-gpu"], env={**os.environ, "XZ_OPT": "-0"}, check=True)
+
     def checked(self, out, *options):
         where = environment(gpus=1, counts=self.home / f"{out}.counts") | {"PATH": f"{self.home}/bin:{os.environ['PATH']}"}
         done = subprocess.run([sys.executable, ROOT / "scripts/gpu-check", self.file, self.home / out, *options], env=where, capture_output=True,
@@ -95,8 +101,10 @@ def fails(bundle):
     bundle.write("bin/compute-sanitizer", "#!/bin/sh\necho '========= ERROR SUMMARY: 1 error'; exit 9\n")
     done, record = bundle.checked("wrong", "sanitizer", "memory")
     check(done.returncode == 1 and "failed: mnist_cnn-bf16 memcheck finds, " in done.stdout and "free" in record["memory"], done.stdout)
-    (bundle.home / "dlc-gpu/bench").mkdir(parents=True)
-    subprocess.run(["tar", "-C", bundle.home, "-cJf", bundle.file, "dlc-gpu"], check=True)
+    bundle.change(lambda root: (root / "data/mnist/wanted.json").write_text(json.dumps({"metric": "val_accuracy", "least": 1.01, "options": ["--epochs", "1"]})))
+    done, record = bundle.checked("unreached", "data", "--patience", "20")
+    check(done.returncode == 1 and "failed: mnist's val_accuracy" in done.stdout and record["data"]["mnist"]["epochs"], done.stdout)
+    bundle.change(lambda root: [path.unlink() for path in (root / "bench").iterdir()])
     done, _ = bundle.checked("empty", "bench")
     check(done.returncode == 1 and "bench: there was nothing to do" in done.stdout, done.stdout)
 
