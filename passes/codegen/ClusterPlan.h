@@ -142,6 +142,13 @@ llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
 /// whose elements need not exist.
 std::optional<unsigned> loopAcross(const StagePlan &stage, const ClusterNode &node);
 
+/// True of a read along which a reduction adds up what lies side by side, a sector or more, for
+/// each of the elements that the loops keep: threads that take such an element each would read far
+/// from each other.
+bool isReadInRows(const StagePlan &stage, const ClusterNode &node);
+/// Likewise of what is stored beside the sum.
+bool isWrittenInRows(const StagePlan &stage, const ClusterWrite &write);
+
 /// True of a reduction that adds up; others take the maximum.
 bool addsUp(mlir::Operation *reduction);
 

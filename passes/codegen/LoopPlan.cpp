@@ -62,10 +62,36 @@ bool StagePlan::hasReduction() const {
   return llvm::any_of(writes, [](const ClusterWrite &write) { return write.reduction; });
 }
 
+static constexpr int64_t sectorBytes = 32;
+
+/// True of a read at a place that its linear form alone says, and that exists.
+static bool isPlainRead(const ClusterNode &node) {
+  return node.kind == ClusterNode::Kind::Read && node.form && node.quotients.empty() &&
+         node.bounds.empty();
+}
+
+/// True if a reduction adds up what lies side by side, a sector or more, for each kept element.
+static bool liesInRows(const StagePlan &stage, const LinearForm &form, Type element) {
+  const StagePlan::Loop &innermost = stage.loops.back();
+  return stage.hasReduction() && innermost.reduced && !innermost.item && form.weights.back() == 1 &&
+         innermost.extent * nn::elementBytes(element) >= sectorBytes &&
+         llvm::any_of(llvm::zip(stage.loops, form.weights), [](auto each) {
+           const auto &[loop, weight] = each;
+           return !loop.reduced && weight != 0;
+         });
+}
+
+bool dlc::isReadInRows(const StagePlan &stage, const ClusterNode &node) {
+  return isPlainRead(node) && liesInRows(stage, *node.form, node.element);
+}
+
+bool dlc::isWrittenInRows(const StagePlan &stage, const ClusterWrite &write) {
+  return !write.reduction && !stage.isEpilogue(write.node) && write.valid.empty() &&
+         liesInRows(stage, write.address, write.element);
+}
+
 std::optional<unsigned> dlc::loopAcross(const StagePlan &stage, const ClusterNode &node) {
-  constexpr int64_t sectorBytes = 32;
-  if (node.kind != ClusterNode::Kind::Read || !node.form || !node.quotients.empty() ||
-      !node.bounds.empty() || stage.hasReduction())
+  if (!isPlainRead(node) || stage.hasReduction())
     return std::nullopt;
   auto isWide = [&](const StagePlan::Loop &loop) {
     return !loop.item && loop.extent * nn::elementBytes(node.element) >= sectorBytes;
@@ -221,6 +247,10 @@ static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLim
     kept *= loop.reduced ? 1 : loop.extent;
   bool keptItems = stage.hasReduction() && kept >= limits.manyKept;
   int64_t most = keptItems ? limits.keptItemElements : limits.itemElements;
+  // Rows of as many elements have room in shared memory.
+  if (keptItems && limits.sharedRun > 0 &&
+      llvm::any_of(stage.nodes, [&](const ClusterNode &node) { return isReadInRows(stage, node); }))
+    most = std::min(most, 4 * limits.sharedRun);
   // Each item of a reduction has partial results of its own, which are combined by one thread.
   if (stage.hasReduction() && !keptItems && !wholeResults)
     most = std::clamp(elementsOf(stage) / limits.mostPartials, limits.itemElements,

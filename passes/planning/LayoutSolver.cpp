@@ -32,9 +32,12 @@ StringRef dlc::nameOf(LayoutFamily family) {
 
 bool dlc::isMadeFromReordered(Value value) {
   Operation *op = value.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<nn::CastOp>(op))
-    return nn::elementBytes(nn::tensorType(cast.getX()).getElementType()) <=
-           nn::elementBytes(nn::tensorType(value).getElementType());
+  if (auto cast = dyn_cast_or_null<nn::CastOp>(op)) {
+    Type from = nn::tensorType(cast.getX()).getElementType();
+    // What files store is widened where it lies: nothing else takes its types.
+    return !from.isUnsignedInteger() &&
+           nn::elementBytes(from) <= nn::elementBytes(nn::tensorType(value).getElementType());
+  }
   return op && op->hasTrait<nn::Elementwise>() && nn::tensorType(value).getElementType().isF64();
 }
 
@@ -100,8 +103,8 @@ LogicalResult ProgramWalk::run() {
   for (FamilyWalk *walk : {&free, &fixed}) {
     layOutVariables();
     if (!walk->run())
-      return walk->refused->emitOpError("has no kernel on this target in any layout: ")
-             << walk->reason;
+      return walk->refused->emitOpError("has no kernel on this target in any layout, of ")
+             << walk->refused->getOperandTypes() << ": " << walk->reason;
   }
   return success();
 }

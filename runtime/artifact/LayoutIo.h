@@ -7,6 +7,12 @@
 
 namespace dlc::rt {
 
+/// True of floating-point elements.
+inline bool isFloating(artifact::DType dtype) {
+  using artifact::DType;
+  return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
+}
+
 /// Bytes of one element.
 inline uint64_t sizeOf(artifact::DType dtype) {
   switch (dtype) {

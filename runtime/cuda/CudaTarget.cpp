@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -42,7 +43,7 @@ Json readDescription(const std::string &given) {
   std::string name = given.substr(given.find(':') + 1);
   if (name.ends_with(".json")) {
     std::ifstream file(name);
-    if (!file)
+    if (!file || !std::filesystem::is_regular_file(name))
       throw Error(ErrorCode::BadInput, "cannot open the target description " + name);
     return Json::parse(file);
   }
@@ -59,12 +60,22 @@ Json readDescription(const std::string &given) {
               "unknown target '" + given + "'; known are " + known + " and cuda:FILE.json");
 }
 
-/// A positive number of a description.
+/// A positive number of a description. Throws std::invalid_argument as all that reads fields.
 template <typename Number> Number positive(const Json &table, const char *field) {
-  auto value = table.at(field).get<Number>();
+  const Json &given = table.at(field);
+  auto value = given.is_number() ? given.get<Number>() : Number();
   if (!(value > 0))
-    throw Error(ErrorCode::BadInput, std::string("'") + field + "' must be positive");
+    throw std::invalid_argument(std::string("'") + field + "' must be positive");
   return value;
+}
+
+/// What part of a peak is reached: more than 0.1 % of it, and not more than all.
+double shareOf(const Json &table, const char *field) {
+  auto share = positive<double>(table, field);
+  if (share < 1e-3 || share > 1)
+    throw std::invalid_argument(std::string("'") + field +
+                                "' must be a share of a peak, from 0.001 to 1");
+  return share;
 }
 
 } // namespace
@@ -73,6 +84,8 @@ CudaTarget::CudaTarget(const std::string &given) : given(given) {
   try {
     read(readDescription(given));
   } catch (const nlohmann::json::exception &error) {
+    throw Error(ErrorCode::BadInput, "target description of " + given + ": " + error.what());
+  } catch (const std::invalid_argument &error) {
     throw Error(ErrorCode::BadInput, "target description of " + given + ": " + error.what());
   }
 }
@@ -87,12 +100,12 @@ void CudaTarget::read(const Json &table) {
   tf32 = positive<double>(peaks, "tf32");
   f32 = positive<double>(peaks, "f32");
   bandwidth = positive<double>(table, "bandwidth_gb_per_s");
-  bandwidthShare = positive<double>(shares, "bandwidth");
-  productShare = positive<double>(shares, "product");
-  convolutionShare = positive<double>(shares, "convolution");
-  unalignedShare = positive<double>(shares, "unaligned");
-  strictShare = positive<double>(shares, "strict");
-  simtShare = positive<double>(shares, "simt");
+  bandwidthShare = shareOf(shares, "bandwidth");
+  productShare = shareOf(shares, "product");
+  convolutionShare = shareOf(shares, "convolution");
+  unalignedShare = shareOf(shares, "unaligned");
+  strictShare = shareOf(shares, "strict");
+  simtShare = shareOf(shares, "simt");
   wholeChannels = positive<double>(table, "whole_channels");
   overheadNanoseconds = positive<double>(table, "kernel_overhead_ns");
   avoidsClusters = table.at("clusters_last").get<bool>();
@@ -102,6 +115,12 @@ void CudaTarget::read(const Json &table) {
   for (const char *field : {"multiProcessorCount", "maxSharedMemoryPerBlockOptin",
                             "maxThreadsPerSM", "maxRegistersPerSM"})
     positive<uint64_t>(properties, field);
+  // The library takes a whole description, and does not say what one lacks.
+  const Json whole = Json::parse(embeddedDescriptions[0].json);
+  for (const auto &[field, value] : whole.at("properties").items())
+    if (const Json &own = properties.at(field);
+        own.is_number() != value.is_number() || own.is_string() != value.is_string())
+      throw std::invalid_argument("'" + field + "' must be such as " + value.dump());
   propertyText = properties.dump();
   canonicalName = "cuda:sm_" + std::to_string(capability);
   requireRecent(properties.at("deviceName").get<std::string>(), capability);

@@ -210,8 +210,11 @@ static void requireTurns(const Artifact &artifact) {
   for (const artifact::Result *result : *program.results()) {
     if (result->kind() != artifact::ResultKind::Output)
       continue;
-    std::vector<int64_t> shape =
-        readShape(*artifact->buffers()->Get(result->buffers()->Get(0))->type());
+    const artifact::TensorType &type = *artifact->buffers()->Get(result->buffers()->Get(0))->type();
+    if (!isFloating(type.dtype()))
+      throw refuse("and averages what comes of it, but the output '" + result->name()->str() +
+                   "' has whole numbers");
+    std::vector<int64_t> shape = readShape(type);
     shape.erase(shape.begin());
     if (!hasPlaneOf(extents, shape, program.tiling()))
       throw refuse("but output " + result->name()->str() + " (" + shapeText(shape) +

@@ -22,16 +22,12 @@ enum class Numbers : uint8_t { Fractions, Whole };
 
 constexpr std::byte notANumber{0xff};
 
-bool isFloat(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
-}
-
 /// Uniform in [-1, 1), or whole numbers from -2 to 2, by the operand. An index of a pooling, which
 /// is the library's own, is 0.
 Bytes drawn(const OperandType &operand, size_t number, Numbers numbers) {
   PhysicalType type(operand.dtype, operand.shape, *operand.layout);
   Bytes bytes(type.bytes());
-  if (!isFloat(operand.dtype))
+  if (!isFloating(operand.dtype))
     return bytes;
   writeTensor(
       type,

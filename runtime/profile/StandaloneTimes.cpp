@@ -1,6 +1,7 @@
 #include "runtime/profile/StandaloneTimes.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/BackEnd.h"
 #include "runtime/profile/PlacedKernel.h"
 #include "runtime/record/ChromeTrace.h"
@@ -25,14 +26,11 @@ std::map<uint32_t, const artifact::Kernel *> libraryKernels(const Session &sessi
 
 /// Ordinary numbers, neither denormals, which are slow, nor indices out of range.
 void fillOperands(const artifact::Kernel &definition, const PlacedKernel &kernel, Device &device) {
-  using artifact::DType;
   for (uint32_t i = 0; i < kernel.operands().size(); ++i) {
-    DType dtype = definition.operands()->Get(i)->dtype();
-    bool floating = dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16;
     DeviceSpan operand = kernel.operands()[i];
     HostBlock block = device.stage(operand);
-    std::ranges::fill(block.bytes,
-                      floating ? std::byte{0x3c} : std::byte{0}); // about 0.01, in f16 1
+    bool isNumber = isFloating(definition.operands()->Get(i)->dtype());
+    std::ranges::fill(block.bytes, std::byte(isNumber ? 0x3c : 0)); // about 0.01, in f16 1
     device.upload(block.bytes, operand);
   }
 }

@@ -74,7 +74,8 @@ def share_below(home, model, precision):
 
 
 def main():
-    check(tool("ptxas") or "DLC_REQUIRE_CUDA" not in os.environ, "ptxas was not found")
+    for name in "ptxas", "nvdisasm":
+        check(tool(name) or "DLC_REQUIRE_CUDA" not in os.environ, f"{name} was not found")
     if not tool("ptxas") or not tool("nvdisasm"):
         skip("no ptxas, or no nvdisasm")
     home = workspace()

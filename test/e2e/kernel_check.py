@@ -52,7 +52,13 @@ def on_cpu(directory, source):
             run("dlc", "compile", model, *sets, *options, "-o", artifact)
             kernels, plans, wrong = checked(run, artifact)
             check(kernels == plans == library_kernels(artifact) > 8 and not wrong, f"{model} {options}: {kernels} kernels, {wrong}")
-    # One fault does not hide behind another: nothing has run, and the file is named.
+    # For fewer threads than there are.
+    run("dlc", "compile", source, "--threads=1", "-o", artifact)
+    _, plans, wrong = checked(run, artifact)
+    check(plans > 8 and not wrong, f"for one thread: {wrong}")
+    check("excludes" in run("dlc-run", "--check", "--kernels", artifact, "-np", "2", expect=2)[1], "ranks are ignored")
+    check(run("dlc-run", "--check", "--kernels", "", expect=2)[1].count("\n") == 1, "no file is the whole check")
+    # Nothing has run, and the file is named.
     blob = bytearray(artifact.read_bytes())
     blob[len(blob) // 2] ^= 1
     artifact.write_bytes(blob)

@@ -3,6 +3,7 @@
 weights, losses and metrics; inputs that the host computes stay as they are."""
 import json
 import os
+import shutil
 
 from combinations import disks
 from support import MODELS, check, digits, run, same_file, workspace
@@ -46,6 +47,7 @@ def compiled(at, model, sets, sources, *options):
 
 
 def trained(at, artifact, data):
+    shutil.rmtree(at / artifact.stem, ignore_errors=True)
     run("dlc-run", "train", artifact, *data, "--epochs", 2, "--run", at / artifact.stem, "--save", at / f"{artifact.stem}.safetensors")
     log = [json.loads(line) for line in (at / artifact.stem / "log.jsonl").read_text().splitlines()]
     return at / f"{artifact.stem}.safetensors", [(record["loss"], record.get("val_loss")) for record in log if record["event"] == "epoch"]
@@ -63,6 +65,27 @@ def compare(name, *options):
         results.append(trained(at, artifact, data))
     same_file(results[0][0], results[1][0], f"{name}: inputs as files hold them")
     check(results[0][1] == results[1][1], f"{name}: {results}")
+
+
+def test_read_as_they_are():
+    """Nothing normalises the input, and what reads it first wants another layout; a GPU's plans are compiled, too."""
+    at = directory / "unscaled"
+    at.mkdir()
+    random = np.random.default_rng(4)
+    cuda = "cuda         cuDNN" in run("dlc-run", "--check")[0]
+    for kind, first in ("u8", "conv(x, 6, kernel = 3)"), ("u16", "conv(x, 6, kernel = 1)"), ("u8", "conv(x, 8, kernel = 3, groups = 2)"), \
+            ("u8", "conv_transpose(x, 6, kernel = 3)"), ("u16", "conv(max_pool(x, 2), 6, kernel = 3)"):
+        (at / "model.dl").write_text(f"model plain(batch = 2) {{\n  input x : f32[batch, 4, 8, 6]\n  h = {first}\n  loss = mean(h ** 2)\n}}\n"
+                                     "train { optimizer = sgd(lr = 1e-9) }\n")
+        np.save(at / "x.npy", random.integers(0, 200, (8, 4, 8, 6)).astype({"u8": np.uint8, "u16": np.uint16}[kind]))
+        results = []
+        for sources in {}, {"x": kind}:
+            artifact, _ = compiled(at, at / "model", [], sources)
+            results.append(trained(at, artifact, ["--data", f"x={at}/x.npy"]))
+        same_file(results[0][0], results[1][0], f"{first} of {kind}")
+        check(results[0][1] == results[1][1], f"{first} of {kind}: {results}")
+        for precision in ("f32", "bf16") if cuda else ():
+            run("dlc", "compile", at / "model.dl", "--target=cuda:h200", f"--precision={precision}", f"--source=x={kind}", "-o", at / "gpu.dlx")
 
 
 def test_computed_inputs_stay():
@@ -109,6 +132,7 @@ def test_gpus_take_what_files_hold():
 def main():
     for name in CASES:
         compare(name)
+    test_read_as_they_are()
     test_computed_inputs_stay()
     test_other_files()
     test_gpus_take_what_files_hold()

@@ -103,7 +103,7 @@ nn.model @tiling attributes {stage = "train"} {
 // An op that the library cannot run in any layout is an error.
 nn.model @refused attributes {stage = "train"} {
   nn.program @predict(%x: tensor<2x3xf64> {nn.input = "x"}) {
-    // expected-error @below {{has no kernel on this target in any layout: the test planner has rules for f32, bf16 and f16 alone}}
+    // expected-error @below {{has no kernel on this target in any layout, of 'tensor<2x3xf64>', 'tensor<2x3xf64>': the test planner has rules for f32, bf16 and f16 alone}}
     %y = nn.matmul %x, %x {transpose_b} : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x2xf64>
     nn.output "y", %y : tensor<2x2xf64>
   }

@@ -266,8 +266,21 @@ void Block::count(Thread &thread, uint32_t number, const Instruction &in, uint64
   uint32_t unit = warp.isShared ? bankBytes : sectorBytes;
   for (uint64_t place = address / unit; place <= (address + bytes - 1) / unit; ++place)
     warp.places.push_back(place);
-  if (!warp.isShared)
-    counts.bytes += bytes;
+  if (warp.isShared)
+    return;
+  counts.bytes += bytes;
+  warp.ranges.emplace_back(address, address + bytes);
+}
+
+/// Bytes in ranges that may overlap.
+static uint64_t unionOf(std::vector<std::pair<uint64_t, uint64_t>> ranges) {
+  std::ranges::sort(ranges);
+  uint64_t bytes = 0, end = 0;
+  for (auto [from, to] : ranges) {
+    bytes += std::max(to, end) - std::max(from, end);
+    end = std::max(end, to);
+  }
+  return bytes;
 }
 
 void Block::settleCounts() {
@@ -275,6 +288,7 @@ void Block::settleCounts() {
     std::set<uint64_t> places(access.places.begin(), access.places.end());
     if (!access.isShared) {
       counts.sectors += places.size();
+      counts.leastSectors += (unionOf(std::move(access.ranges)) + sectorBytes - 1) / sectorBytes;
       continue;
     }
     uint32_t words[banks] = {};

@@ -28,7 +28,8 @@ private:
   };
   /// The bytes that lanes of a warp access together.
   struct WarpAccess {
-    std::vector<uint64_t> places; // sectors, or words of shared memory
+    std::vector<uint64_t> places;                      // sectors, or words of shared memory
+    std::vector<std::pair<uint64_t, uint64_t>> ranges; // of global memory, from and to
     bool isShared = false;
   };
   struct SharedByte {

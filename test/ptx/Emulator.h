@@ -27,9 +27,10 @@ struct Launch {
 struct Counts {
   uint64_t instructions = 0; // of threads
   uint64_t barriers = 0;     // of blocks
-  /// Global memory: bytes that threads asked for, and sectors of 32 bytes that their warps needed
-  /// for it, an access of all lanes together.
-  uint64_t bytes = 0, sectors = 0;
+  /// Global memory: bytes that threads asked for, sectors of 32 bytes that their warps needed for
+  /// it, an access of all lanes together, and how many would hold as much, what several lanes ask
+  /// for once.
+  uint64_t bytes = 0, sectors = 0, leastSectors = 0;
   /// Shared memory: rounds of 32 banks that accesses of warps took, and how many would be enough.
   uint64_t sharedRounds = 0, leastSharedRounds = 0;
 };

@@ -11,6 +11,7 @@
 #include "tools/dlc-run/Process.h"
 #include "tools/dlc-run/RunRank.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -101,7 +102,9 @@ int checkKernels(const std::string &file) {
   constexpr double patience = 30;
   std::unique_ptr<rt::ControlPlane> control =
       rt::makeControlPlane(rt::Launch(), mpiModule(), patience);
-  std::unique_ptr<rt::Device> device = backEnd->makeDevice(target, usableCores(), *control);
+  // As a run would have it: plans are for no more than they say.
+  unsigned threads = std::min(usableCores(), std::max(target.threads(), 1u));
+  std::unique_ptr<rt::Device> device = backEnd->makeDevice(target, threads, *control);
   auto said = std::chrono::steady_clock::now();
   rt::KernelCheck found =
       rt::checkKernels(artifact, *backEnd, *device, [&](const std::string &text) {

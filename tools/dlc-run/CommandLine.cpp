@@ -389,7 +389,9 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
       ->excludes("--calibrate");
   app.add_option("--kernels", command.kernels,
                  "Run each library kernel of an artifact here, twice, beside sums in f64")
+      ->check(CLI::ExistingFile)
       ->type_name("FILE.dlx")
+      ->excludes("--np")
       ->needs("--check")
       ->excludes("--calibrate")
       ->excludes("--device-json");

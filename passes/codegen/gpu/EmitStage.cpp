@@ -158,16 +158,24 @@ LoopIndices StageEmitter::placeOf(Value item) {
 }
 
 void StageEmitter::emitItem(Value item) {
-  if (stage.hasReduction())
-    return emitReductions(placeOf(item));
-  if (tiles) {
-    for (const StagePlan &copy : tiles->copies) {
-      StageEmitter toTile(*this, copy);
-      toTile.emitPoints(toTile.placeOf(item));
+  auto copyAll = [&](ArrayRef<StagePlan> copies) {
+    for (const StagePlan &copy : copies) {
+      StageEmitter emitter(*this, copy);
+      emitter.emitPoints(emitter.placeOf(item));
     }
+  };
+  if (tiles && !tiles->reads.empty()) {
+    copyAll(tiles->reads);
     NVVM::Barrier0Op::create(b);
   }
-  emitPoints(placeOf(item));
+  if (stage.hasReduction())
+    emitReductions(placeOf(item));
+  else
+    emitPoints(placeOf(item));
+  if (tiles && !tiles->stores.empty()) {
+    NVVM::Barrier0Op::create(b);
+    copyAll(tiles->stores);
+  }
   if (tiles && stage.chunk > 1)
     NVVM::Barrier0Op::create(b); // before the next item's tiles
 }

@@ -1,5 +1,7 @@
 #include "passes/codegen/gpu/SharedTiles.h"
 
+#include "passes/codegen/gpu/ThreadPlan.h"
+
 using namespace mlir;
 using namespace dlc;
 
@@ -7,11 +9,17 @@ using namespace dlc;
 static constexpr int64_t mostBytes = 48 * 1024, alignment = 16;
 static constexpr int64_t bankBytes = 4;
 
-/// Elements from one row of a tile to the next: an odd number of banks, so that neither threads
-/// along a row nor such across rows need the same one.
-static int64_t rowPitch(int64_t extent, int64_t elementBytes) {
-  int64_t perBank = std::max<int64_t>(1, bankBytes / elementBytes);
-  return (llvm::divideCeil(extent, perBank) | 1) * perBank;
+/// Elements from one row of a tile to the next: an odd number of accesses, so that neither threads
+/// along a row nor such across rows need the same bank.
+static int64_t rowPitch(int64_t extent, int64_t perAccess) {
+  return (llvm::divideCeil(extent, perAccess) | 1) * perAccess;
+}
+
+/// Elements that a thread reads of a tile at a time: a bank's worth, or those of a row that it adds
+/// up together.
+static int64_t elementsOfAccess(const StagePlan &stage, int64_t elementBytes) {
+  return stage.hasReduction() ? ThreadPlan::lanesOf(stage, ThreadPlan::vectorBytes)
+                              : std::max<int64_t>(1, bankBytes / elementBytes);
 }
 
 /// Where an element of the tile lies, in the order of the stage's loops, and how many there are.
@@ -23,7 +31,8 @@ static std::pair<LinearForm, int64_t> placesInTile(const StagePlan &stage, int64
       continue;
     place.weights[i] = weight;
     bool isInnermost = i + 1 == stage.loops.size();
-    weight *= isInnermost ? rowPitch(stage.loops[i].extent, elementBytes) : stage.loops[i].extent;
+    weight *= isInnermost ? rowPitch(stage.loops[i].extent, elementsOfAccess(stage, elementBytes))
+                          : stage.loops[i].extent;
   }
   return {place, weight};
 }
@@ -46,45 +55,78 @@ static LinearForm inOrder(const LinearForm &form, ArrayRef<unsigned> order) {
   return result;
 }
 
-/// The copy of what a node reads, as bits, to a tile.
-static StagePlan copyOf(const StagePlan &stage, const ClusterNode &node, const LinearForm &place,
-                        unsigned tile) {
+namespace {
+/// Elements of a buffer.
+struct Place {
+  unsigned buffer;
+  LinearForm form;
+};
+} // namespace
+
+/// A copy, as bits, over the loops of the stage in an order.
+static StagePlan copyOf(const StagePlan &stage, ArrayRef<unsigned> order, Type element,
+                        const Place &from, const Place &to) {
   StagePlan copy;
-  SmallVector<unsigned> order = orderOf(stage, *node.form);
-  for (unsigned loop : order)
+  for (unsigned loop : order) {
     copy.loops.push_back(stage.loops[loop]);
-  Type bits = IntegerType::get(node.element.getContext(), 8 * nn::elementBytes(node.element));
+    copy.loops.back().reduced = false;
+  }
+  Type bits = IntegerType::get(element.getContext(), 8 * nn::elementBytes(element));
   copy.nodes.push_back({.kind = ClusterNode::Kind::Read,
                         .element = bits,
-                        .buffer = node.buffer,
-                        .form = inOrder(*node.form, order)});
+                        .buffer = from.buffer,
+                        .form = inOrder(from.form, order)});
   copy.writes.push_back(
-      {.buffer = tile, .address = inOrder(place, order), .element = bits, .valid = {}});
+      {.buffer = to.buffer, .address = inOrder(to.form, order), .element = bits, .valid = {}});
   copy.items = stage.items;
   copy.chunk = stage.chunk;
   return copy;
 }
 
+/// True of a node that goes through a tile.
+static bool isTiled(const StagePlan &stage, const ClusterNode &node) {
+  return isReadInRows(stage, node) || loopAcross(stage, node);
+}
+
+/// True if there are elements to keep for all threads of a block, so that none shares a sum.
+static bool keepsOneByOne(const StagePlan &stage) {
+  int64_t kept = 1;
+  for (unsigned loop : stage.innerLoops(/*reduced=*/false))
+    kept *= stage.loops[loop].extent;
+  return kept >= ThreadPlan::mostThreads;
+}
+
+StagePlan SharedTiles::redirect(const StagePlan &whole, Type element, unsigned &buffer,
+                                LinearForm &form, bool isRead) {
+  int64_t elementBytes = nn::elementBytes(element);
+  auto [inTile, elements] = placesInTile(whole, elementBytes);
+  Place global{buffer, form}, tile{firstBuffer + static_cast<unsigned>(offsets.size()), inTile};
+  offsets.push_back(bytes);
+  bytes += llvm::alignTo(elements * elementBytes, alignment);
+  buffer = tile.buffer;
+  form = tile.form;
+  return copyOf(whole, orderOf(whole, global.form), element, isRead ? global : tile,
+                isRead ? tile : global);
+}
+
 std::optional<SharedTiles> SharedTiles::of(const StagePlan &stage) {
-  if (stage.raggedLoop() ||
-      llvm::none_of(stage.nodes, [&](const ClusterNode &node) { return loopAcross(stage, node); }))
+  bool isNeeded =
+      llvm::any_of(stage.nodes, [&](const ClusterNode &node) { return isTiled(stage, node); }) ||
+      llvm::any_of(stage.writes,
+                   [&](const ClusterWrite &write) { return isWrittenInRows(stage, write); });
+  if (!isNeeded || stage.raggedLoop() || (stage.hasReduction() && !keepsOneByOne(stage)))
     return std::nullopt;
   SharedTiles tiles;
   tiles.stage = stage;
   for (unsigned buffer : stageBuffers(stage))
     tiles.firstBuffer = std::max(tiles.firstBuffer, buffer + 1);
-  for (ClusterNode &node : tiles.stage.nodes) {
-    if (!loopAcross(stage, node))
-      continue;
-    int64_t elementBytes = nn::elementBytes(node.element);
-    auto [place, elements] = placesInTile(stage, elementBytes);
-    unsigned buffer = tiles.firstBuffer + tiles.copies.size();
-    tiles.copies.push_back(copyOf(stage, node, place, buffer));
-    tiles.offsets.push_back(tiles.bytes);
-    tiles.bytes += llvm::alignTo(elements * elementBytes, alignment);
-    node.buffer = buffer;
-    node.form = place;
-  }
+  for (ClusterNode &node : tiles.stage.nodes)
+    if (isTiled(stage, node))
+      tiles.reads.push_back(tiles.redirect(stage, node.element, node.buffer, *node.form, true));
+  for (ClusterWrite &write : tiles.stage.writes)
+    if (isWrittenInRows(stage, write))
+      tiles.stores.push_back(
+          tiles.redirect(stage, write.element, write.buffer, write.address, false));
   if (tiles.bytes > mostBytes)
     return std::nullopt;
   return tiles;

@@ -1,7 +1,7 @@
-// Operands that lie in another order than the loops of an item: between row-major and channels
-// last, what is side by side in one is far apart in the other. The block brings its part of such an
-// operand through shared memory: it reads in the operand's order and computes in its own, so that
-// either is whole sectors of global memory.
+// Operands that threads side by side would read far apart. Between row-major and channels last,
+// what is side by side in one is far apart in the other; and where each thread adds up a row, rows
+// are. The block brings its part of such an operand through shared memory: it reads in the
+// operand's order and computes in its own, so that either is whole sectors of global memory.
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"
@@ -9,19 +9,24 @@
 namespace dlc {
 
 struct SharedTiles {
-  /// Each copies one tile: a stage of one read and one write, over the loops of the item with those
-  /// inside of it in the operand's order.
-  std::vector<StagePlan> copies;
+  /// Each copies one tile, from what is read or to what is stored: a stage of one read and one
+  /// write, over the loops of the item with those inside of it in the operand's order.
+  std::vector<StagePlan> reads, stores;
   /// Where each tile begins in shared memory, and where all end.
   llvm::SmallVector<int64_t> offsets;
   int64_t bytes = 0;
   /// The tiles are buffers from this number on.
   unsigned firstBuffer = 0;
-  /// The stage, reading the tiles.
+  /// The stage, on the tiles.
   StagePlan stage;
 
   /// A pure function of the stage. Nothing if there is no such operand, or not room for all.
   static std::optional<SharedTiles> of(const StagePlan &stage);
+
+private:
+  /// Puts a tile in the place of a buffer of the stage; the copy between both.
+  StagePlan redirect(const StagePlan &whole, mlir::Type element, unsigned &buffer, LinearForm &form,
+                     bool isRead);
 };
 
 } // namespace dlc

@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace dlc;
 
-static constexpr int64_t vectorBytes = 16, bankBytes = 4, mostLanes = 8, mostThreads = 256;
+static constexpr int64_t bankBytes = 4, mostLanes = 8;
 // Of a thread. Each is three registers: a run in f32 and a sum in f64.
 static constexpr int64_t mostAccumulators = 40;
 
@@ -26,11 +26,10 @@ static int64_t widestBytes(const StagePlan &stage) {
       visit(*node.form, node.element, bytes);
   for (const ClusterWrite &write : stage.writes)
     visit(write.address, write.element, write.reduction ? ofSums : bytes);
-  return bytes > 0 ? bytes : ofSums > 0 ? ofSums : vectorBytes;
+  return bytes > 0 ? bytes : ofSums > 0 ? ofSums : ThreadPlan::vectorBytes;
 }
 
-/// Of accesses of so many bytes.
-static int64_t lanesOf(const StagePlan &stage, int64_t accessBytes) {
+int64_t ThreadPlan::lanesOf(const StagePlan &stage, int64_t accessBytes) {
   const StagePlan::Loop &innermost = stage.loops.back();
   if (innermost.item)
     return 1;
@@ -45,7 +44,8 @@ static int64_t lanesOf(const StagePlan &stage, int64_t accessBytes) {
 
 ThreadPlan ThreadPlan::of(const StagePlan &stage) {
   ThreadPlan plan;
-  plan.lanes = lanesOf(stage, SharedTiles::of(stage) ? bankBytes : vectorBytes);
+  bool isAcross = !stage.hasReduction() && SharedTiles::of(stage);
+  plan.lanes = lanesOf(stage, isAcross ? bankBytes : vectorBytes);
   plan.reducesLanes = !stage.loops.back().item && stage.loops.back().reduced;
   for (const StagePlan::Loop &loop : stage.loops)
     if (!loop.item)

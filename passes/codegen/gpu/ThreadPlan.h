@@ -24,8 +24,13 @@ struct ThreadPlan {
   /// of the kept iterations and every reducedThreads-th of the reduced ones.
   int64_t keptThreads = 1, reducedThreads = 1;
 
+  static constexpr int64_t mostThreads = 256, vectorBytes = 16;
+
   /// A pure function of the stage.
   static ThreadPlan of(const StagePlan &stage);
+  /// How many iterations of the innermost loop a thread computes together, so that its widest
+  /// operand is accessed by so many bytes.
+  static int64_t lanesOf(const StagePlan &stage, int64_t accessBytes);
   /// Of the copy of a tile by that many threads.
   static ThreadPlan ofCopy(const StagePlan &copy, int64_t threads);
   /// Of a block.

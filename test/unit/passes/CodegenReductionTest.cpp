@@ -91,6 +91,33 @@ TEST(CodegenReduction, OverChannels) {
   }
 }
 
+// On a GPU each thread adds up rows, which a block brings through shared memory, and so what is
+// stored beside the sums: several rows a thread, rows of no whole vectors, one that leaves no room.
+TEST(CodegenReduction, OfRows) {
+  for (auto [shape, rows, element] : {std::tuple("2x16x64x64", "2x64x64", "f32"),
+                                      {"3x16x32x64", "3x32x64", "bf16"},
+                                      {"2x24x32x32", "2x32x32", "bf16"},
+                                      {"1x32x64x64", "1x64x64", "f16"},
+                                      {"2x18x16x16x16", "2x16x16x16", "bf16"},
+                                      {"1x32x16x1024", "1x16x1024", "f32"}}) {
+    SCOPED_TRACE(std::string(shape) + " " + element);
+    std::string layout = std::string_view(shape).ends_with("16x16x16") ? "ndhwc" : "nhwc";
+    bool isNarrow = element != std::string("f32");
+    ClusterRunner runner({{"!x", tensor(shape, element, layout)},
+                          {"!t", tensor(shape, "f32", layout)},
+                          {"!r", tensor(rows, "f32")}},
+                         {{"!x"}, {"!t"}},
+                         std::string(isNarrow ? "%f = nn.cast %0 : (!x) -> !t\n"
+                                              : "%f = nn.relu %0 : (!x) -> !t\n") +
+                             "%y = nn.relu %0 : (!x) -> !x\n"
+                             "%p = nn.mul %f, %1 : (!t, !t) -> !t\n"
+                             "%s = nn.reduce_sum %p {dims = array<i64: 1>} : (!t) -> !r\n"
+                             "%m = nn.reduce_max %f {dims = array<i64: 1>} : (!t) -> !r",
+                         {{"%s", "!r"}, {"%y", "!x"}, {"%m", "!r"}});
+    runner.check(8, 1e-5);
+  }
+}
+
 TEST(CodegenReduction, SumsAndMaxima) {
   for (const Case &test : cases) {
     SCOPED_TRACE(text(test));

@@ -19,8 +19,15 @@ TEST(PtxCounts, SectorsOfAWarp) {
   Counts dense = KernelRun(copyWithStride(4)).report.counts;
   EXPECT_EQ(dense.bytes, 128U);
   EXPECT_EQ(dense.sectors, 4U);
-  EXPECT_EQ(KernelRun(copyWithStride(64)).report.counts.sectors, 32U);
-  EXPECT_EQ(KernelRun(copyWithStride(0)).report.counts.sectors, 1U);
+  EXPECT_EQ(dense.leastSectors, 4U);
+  Counts sparse = KernelRun(copyWithStride(64)).report.counts;
+  EXPECT_EQ(sparse.sectors, 32U);
+  EXPECT_EQ(sparse.leastSectors, 4U);
+  // What all lanes ask for is there once.
+  Counts shared = KernelRun(copyWithStride(0)).report.counts;
+  EXPECT_EQ(shared.sectors, 1U);
+  EXPECT_EQ(shared.bytes, 128U);
+  EXPECT_EQ(shared.leastSectors, 1U);
   // Warps do not share accesses.
   EXPECT_EQ(KernelRun(copyWithStride(0), 1, 64).report.counts.sectors, 2U);
   Counts wide = KernelRun(kernel("mul.wide.u32 %rd3, %r1, 16; add.s64 %rd4, %rd1, %rd3;"
@@ -28,6 +35,7 @@ TEST(PtxCounts, SectorsOfAWarp) {
                     .report.counts;
   EXPECT_EQ(wide.bytes, 512U);
   EXPECT_EQ(wide.sectors, 16U);
+  EXPECT_EQ(wide.leastSectors, 16U);
 }
 
 TEST(PtxCounts, IterationsOfALoopAreAccessesOfTheirOwn) {

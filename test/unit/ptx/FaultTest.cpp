@@ -113,6 +113,18 @@ TEST(PtxFault, WriteAfterReadOfAnotherBlock) {
   EXPECT_THAT(KernelRun(kernel(body), 2, 1).fault(), HasSubstr("block 1"));
 }
 
+// What was written ahead of a barrier is another thread's to read, or to replace, not both.
+TEST(PtxFault, WriteAfterReadOfAnotherThread) {
+  auto body = [](const std::string &between) {
+    return "setp.eq.b32 %p1, %r1, 0; mov.b32 %r3, 5; @%p1 st.global.b32 [%rd2], %r3; bar.sync 0;"
+           "@%p1 ld.global.b32 %r4, [%rd2];" +
+           between + "@!%p1 st.global.b32 [%rd2], %r3;";
+  };
+  EXPECT_THAT(KernelRun(kernel(body("")), 1, 2).fault(),
+              HasSubstr("thread 1: a store writes what another thread reads meanwhile"));
+  EXPECT_EQ(KernelRun(kernel(body("bar.sync 0;")), 1, 2).fault(), "");
+}
+
 TEST(PtxFault, RaceInSharedMemory) {
   const std::string memory = ".shared .align 4 .b8 m[128];";
   const std::string exchange = R"(
