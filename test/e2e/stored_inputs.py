@@ -3,6 +3,7 @@
 weights, losses and metrics; inputs that the host computes stay as they are."""
 import json
 import os
+import re
 import shutil
 
 from combinations import disks
@@ -126,6 +127,12 @@ def test_gpus_take_what_files_hold():
         bytes_of[name] = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]["input_bytes"]
     # Of each row a mean and a scale, too.
     plain = 8 * (4 * 784 + 4)
+    # What the loader and the bus have to bring, for people to read.
+    program = json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"][0]
+    step, text = program["forecast"]["step_ns"], run("dlc", "inspect", artifact)[0]
+    megabytes, rows, rate = re.search(r"inputs: ([\d.]+) MB a step, at the forecast ([\d,]+) rows/s, ([\d.]+) GB/s", text).groups()
+    check(float(megabytes) == round(plain / 1e6, 2) and abs(int(rows.replace(",", "")) - 8e9 / step) < 1, text[:2000])
+    check(abs(float(rate) - plain / step) < 0.006, text[:2000])
     check(bytes_of == {"found": 8 * (784 + 4 + 8), "given": plain, "decided": plain}, f"{bytes_of}")
 
 

@@ -62,15 +62,27 @@ void printLayouts(const ordered_json &layouts, std::ostream &out) {
     out << "\n";
 }
 
+/// Of the first operand that has another one than row-major: "nhwc" of "8x3x9x9xf32 nhwc".
+std::string layoutText(const ordered_json &operands) {
+  for (const std::string type : operands)
+    if (size_t space = type.find(' '); space != std::string::npos)
+      return type.substr(space + 1);
+  return "-";
+}
+
 /// Of a kernel on a GPU: a thread's registers, a block's shared memory, the share of a
-/// multiprocessor's threads that are resident.
-std::string launchText(const ordered_json &launch) {
+/// multiprocessor's threads that are resident, MB of workspace, the layout.
+std::string launchText(const ordered_json &dispatch) {
+  const ordered_json &launch = dispatch["launch"];
   auto column = [&](const char *key, double unit) {
     bool isKnown = !launch.is_null() && !launch[key].is_null() && launch[key] > 0;
     std::string value = isKnown ? number(launch[key].get<double>() * unit, "%.0f") : "-";
     return std::string(std::max<size_t>(8, value.size() + 1) - value.size(), ' ') + value;
   };
-  return column("registers", 1) + column("shared_bytes", 1) + column("occupancy", 100);
+  double workspace = dispatch["workspace"];
+  return column("registers", 1) + column("shared_bytes", 1) + column("occupancy", 100) +
+         (workspace > 0 ? number(workspace / 1e6, "%11.2f") : "          -") + "  " +
+         layoutText(dispatch["operands"]);
 }
 
 void printKernels(const ordered_json &program, std::ostream &out) {
@@ -79,11 +91,11 @@ void printKernels(const ordered_json &program, std::ostream &out) {
       dispatches, [](const ordered_json &dispatch) { return !dispatch["launch"].is_null(); });
   out << "  " << padded("layer", 28) << padded("kernel", 22) << padded("kind", 16)
       << padded("implementation", 30) << "   GFLOP       MB       ms  roofline"
-      << (isOfGpu ? "    regs  shared   occ %" : "") << "\n";
+      << (isOfGpu ? "    regs  shared   occ %  workspace  layout" : "") << "\n";
   for (const ordered_json &dispatch : dispatches)
     out << "  " << padded(dispatch["layer"], 28) << padded(dispatch["kernel"], 22)
         << padded(dispatch["category"], 16) << padded(implementationText(dispatch), 30)
-        << amounts(dispatch) << (isOfGpu ? launchText(dispatch["launch"]) : "") << "\n";
+        << amounts(dispatch) << (isOfGpu ? launchText(dispatch) : "") << "\n";
 }
 
 /// What the loader and the way to the device have to bring.
