@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 
 import lit.formats
 
@@ -48,3 +49,6 @@ def plans_without_device(place):
 
 if os.environ.get("DLC_REQUIRE_CUDA") or any(map(plans_without_device, places)):
     config.available_features.add("cudnn")
+assembler = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "ptxas")
+if os.environ.get("DLC_REQUIRE_CUDA") or shutil.which("ptxas") or os.path.exists(assembler):
+    config.available_features.add("ptxas")

@@ -74,6 +74,7 @@ def near_evaluator(name, sets, inputs, plan):
         except SystemExit as fault:  # of what was compared, not of a program
             if seed + 1 == DRAWS or not str(fault.code).startswith("FAILED"):
                 raise
+            print(f"{case.name}, draw {seed}: {fault.code}")
     case.is_near_f64(FROM_F64[plan])
 
 

@@ -66,6 +66,7 @@ def on_test_device(directory, module):
     """dlc-run with a back end for tests in the place of the one of that name."""
     modules = BIN.parent / "lib"
     if not (modules / "asynchronous" / module).exists():
+        check(module != "dlc_cuda.so" or "DLC_REQUIRE_CUDA" not in os.environ, f"this build has no {module} for tests")
         skip(f"this build has no {module} for tests")
     for folder in ("bin", "lib"):
         (directory / folder).mkdir()

@@ -33,15 +33,15 @@ static std::string firstLine(StringRef text) { return text.split('\n').first.rtr
 
 /// Reads what the assembler says of each kernel: its name, in quotes, then a line on memory and one
 /// on registers.
-static std::string readReport(StringRef report, StringMap<Launch> &launches) {
+static std::vector<std::string> readReport(StringRef report, StringMap<Launch> &launches) {
   StringRef kernel;
-  std::string spilling;
+  std::vector<std::string> spilling;
   for (StringRef line : split(report, '\n')) {
     if (line.contains("Compiling entry function"))
       kernel = line.split('\'').second.split('\'').first;
     if (line.contains("spill stores") && (numberBefore(line, " bytes stack frame") > 0 ||
                                           numberBefore(line, " bytes spill stores") > 0))
-      spilling += (spilling.empty() ? "" : ", ") + kernel.str();
+      spilling.push_back(kernel.str());
     if (line.contains("Used") && line.contains(" registers"))
       launches[kernel].registers = numberBefore(line, " registers");
   }
@@ -52,14 +52,14 @@ Assembled dlc::assemble(StringRef assembler, StringRef ptx, StringRef architectu
                         StringMap<Launch> &launches) {
   MemoryFile input(ptx), output, messages;
   if (!input.isWritten() || !output.isWritten() || !messages.isWritten())
-    return {"", "no file in memory can be written", ""};
+    return {"", "no file in memory can be written", {}};
   const std::string name = ("-arch=" + architecture).str(), from = input.path(), to = output.path(),
                     said = messages.path();
   // By all cores: how many there are changes no bit.
   StringRef arguments[] = {assembler, name, "--split-compile=0", "-v", "-o", to, from};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(said), StringRef(said)};
   if (sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects) != 0)
-    return {"", assembler.str() + " failed: " + firstLine(messages.content()), ""};
+    return {"", assembler.str() + " failed: " + firstLine(messages.content()), {}};
   Assembled result{output.content(), "", readReport(messages.content(), launches)};
   if (result.binary.empty())
     result.reason = assembler.str() + " wrote nothing";

@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace dlc {
 
@@ -15,9 +17,9 @@ std::optional<std::string> findAssembler();
 
 /// What the assembler makes of a text.
 struct Assembled {
-  std::string binary;   // empty if it fails
-  std::string reason;   // why
-  std::string spilling; // kernels that keep registers in memory, by name
+  std::string binary;                // empty if it fails
+  std::string reason;                // why
+  std::vector<std::string> spilling; // kernels that keep registers in memory, by name
 };
 
 /// Assembles PTX for an architecture, "sm_90", and adds to the launches what registers kernels

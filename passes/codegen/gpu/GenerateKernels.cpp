@@ -73,9 +73,12 @@ LogicalResult dlc::emitGpuKernels(nn::ModelOp model, const rt::PlannerTarget &ta
     Assembled assembled = assemble(*assembler, *ptx, architecture, code.launches);
     if (assembled.binary.empty())
       return model.emitError(assembled.reason);
-    if (!assembled.spilling.empty())
-      model.emitWarning("kernels keep registers in memory, which costs time: ")
-          << assembled.spilling;
+    for (auto kernel : model.getOps<exec::KernelOp>())
+      if (llvm::is_contained(assembled.spilling, kernel.getFunction()))
+        kernel.emitWarning("kernel ")
+            << kernel.getSymName()
+            << " computes more at a time than registers hold and keeps the rest in memory, which "
+               "costs time";
     code.modules.push_back({architecture.str(), std::move(assembled.binary)});
   } else {
     model.emitWarning("ptxas was not found, neither in CUDA_HOME nor on the PATH: the artifact "
