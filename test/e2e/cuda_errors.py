@@ -105,6 +105,25 @@ def libraries(case):
     check(not (case.directory / "no-run").exists() and not (case.directory / "no.dlx").exists(), "what is refused leaves files")
 
 
+def no_module(case):
+    """A build whose module for GPUs is missing refuses their artifacts and their targets."""
+    build = case.directory / "build"
+    (build / "bin").mkdir(parents=True)
+    (build / "lib").mkdir()
+    for program in "dlc", "dlc-run":
+        shutil.copy(BIN / program, build / "bin")
+    for module in (BIN.parent / "lib").glob("dlc_*.so"):
+        if module.name != "dlc_cuda.so":
+            shutil.copy(module, build / "lib")
+    out = case.directory / "no.dlx"
+    for command in (["dlc-run", "train", case.compiled_as_text("--math=strict"), *case.data, "--run", case.directory / "no-run"],
+                    ["dlc", "compile", case.source, *case.sets, "--target=cuda:h200", "-o", out]):
+        done = subprocess.run([build / "bin" / command[0], *map(str, command[1:])], capture_output=True, text=True, env=environment())
+        wanted = "error: .*this build has no back end for target 'cuda:h200'"
+        check(done.returncode == 1 and re.search(wanted, done.stderr) and done.stderr.count("\n") == 1, done.stderr)
+    check(not (case.directory / "no-run").exists() and not out.exists(), "what is refused leaves files")
+
+
 def starts(case):
     artifact = case.compiled_as_text("--math=strict")
     train = ["train", artifact, *case.data, "--steps", 1, "--run", case.directory / "no-run"]
@@ -340,7 +359,7 @@ def main():
     require_standins()
     mnist = emulated.cases("mnist_cnn")[0]
     case = Pair(mnist.model, mnist.emulated, mnist.directory / "errors")
-    for test in checks, libraries, starts, identities, memory, failures, other_machines, peers, losses:
+    for test in checks, libraries, no_module, starts, identities, memory, failures, other_machines, peers, losses:
         test(case)
 
 
