@@ -212,4 +212,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"unet2d", {}, "bf16"}, 0.98, 1.2}, Case{{"unet3d", {}, "f16"}, 0.98, 1.35},
         Case{{"n2v3d", {}, "bf16"}, 0.98, 1.3}, Case{{"vgg16", {}, "f16"}, 0.98, 1.05},
         Case{{"resnet50", {}, "bf16"}, 0.98, 1.3}, Case{{"inception_v3", {}, "f16"}, 0.98, 1.65},
+        Case{{"n2v2d", {}, "bf16"}, 0.98, 1.4}, Case{{"resnet50_svhn", {}, "f32"}, 0.98, 1.4},
+        Case{{"resnet101", {}, "f16"}, 0.98, 1.4},
         Case{{"../test/networks/mobilenetv2", {}, "bf16"}, 0.98, 2.7}));
