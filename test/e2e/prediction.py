@@ -524,13 +524,13 @@ def test_refusals():
     _, err = run("dlc-run", "predict", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={directory}/fitting.npy",
                  "--init", directory / "mnist.safetensors", "-o", directory / "none", "--tta", expect=1)
     check("(10) lacks the spatial axes of the input (28 x 28) and cannot be turned back; leave --tta out" in err and err.count("\n") == 1, err)
-    classes = directory / "classes.dl"
+    classes = directory / "argmax.dl"
     classes.write_text("model classes(batch = 1) {\n  input image : f32[batch, 1, 8, 8]\n  y = conv(image, 3, kernel = 1)\n"
                        "  loss = mean(y ** 2)\n  output class = argmax(y, axis = 1)\n}\ntrain { optimizer = sgd(lr = 0.1) }\n")
     np.save(directory / "eight.npy", np.zeros((1, 8, 8), np.float32))
-    run("dlc-run", "train", classes, "--threads", 1, "--data", f"image={directory}/eight.npy", "--steps", 1, "--run", directory / "classes",
-        "--save", directory / "classes.safetensors")
-    _, err = run("dlc-run", "predict", classes, "--threads", 1, "--data", f"image={directory}/eight.npy", "--init", directory / "classes.safetensors",
+    run("dlc-run", "train", classes, "--threads", 1, "--data", f"image={directory}/eight.npy", "--steps", 1, "--run", directory / "argmax",
+        "--save", directory / "argmax.safetensors")
+    _, err = run("dlc-run", "predict", classes, "--threads", 1, "--data", f"image={directory}/eight.npy", "--init", directory / "argmax.safetensors",
                  "-o", directory / "none", "--tta", expect=1)
     check("the output 'class' has whole numbers; leave --tta out" in err and err.count("\n") == 1, err)
     _, err = run("dlc-run", "eval", MODELS / "mnist_cnn.dl", "--threads", 1, "--set", "batch=1", "--data", f"image={digits}", "--data",
