@@ -40,12 +40,16 @@ def figures(binaries, model, batch, device, precision):
             return [done.stderr.strip().splitlines()[-1]]
         found = json.loads(subprocess.run([binaries / "dlc", "inspect", "--json", artifact.name], capture_output=True, text=True, check=True).stdout)
     dispatches = next(program for program in found["programs"] if program["name"] == "train")["dispatches"]
-    total = lambda name, of=dispatches: sum(each[name] for each in of)
+
+    def total(name, of=dispatches):
+        return sum(each[name] for each in of)
+
     forecast, roofline = total("nanoseconds") / 1e6, total("roofline_ns") / 1e6
     library = [each for each in dispatches if each["launch"] is None]
     memory = found["memory"]
-    return [f"{seconds:.1f}", round(memory["bytes"] / 1e6), f"{memory['bytes'] / memory['lower_bound']:.3f}", round(max(each["workspace"] for each in dispatches) / 1e6, 1),
-            len(dispatches), len(dispatches) - len(library), f"{forecast:.2f}", f"{roofline:.3f}", round(1e3 * batch / forecast), round(1e3 * batch / roofline),
+    workspace = max(each["workspace"] for each in dispatches)
+    return [f"{seconds:.1f}", round(memory["bytes"] / 1e6), f"{memory['bytes'] / memory['lower_bound']:.3f}", round(workspace / 1e6, 1), len(dispatches),
+            len(dispatches) - len(library), f"{forecast:.2f}", f"{roofline:.3f}", round(1e3 * batch / forecast), round(1e3 * batch / roofline),
             round(100 * total("nanoseconds", library) / total("nanoseconds"))]
 
 

@@ -247,7 +247,7 @@ static SmallVector<int64_t> chooseTile(const StagePlan &stage, const rt::LoopLim
     kept *= loop.reduced ? 1 : loop.extent;
   bool keptItems = stage.hasReduction() && kept >= limits.manyKept;
   int64_t most = keptItems ? limits.keptItemElements : limits.itemElements;
-  // Rows of as many elements have room in shared memory.
+  // Rows of no more elements go through shared memory.
   if (keptItems && limits.sharedRun > 0 &&
       llvm::any_of(stage.nodes, [&](const ClusterNode &node) { return isReadInRows(stage, node); }))
     most = std::min(most, 4 * limits.sharedRun);

@@ -38,7 +38,8 @@ struct LoopLimits {
   /// Likewise of what combines partial results.
   int64_t combinedColumns;
   /// Elements of an operand that lie side by side, where an item's threads bring what lies in
-  /// another order through memory that they share; 0 where they share none.
+  /// another order through memory that they share; of rows that are added up, which they bring
+  /// there, too, four times as many. 0 where they share none.
   int64_t sharedRun;
   /// Lanes of f32: inner extents are kept multiples of it where possible.
   int64_t vectorLanes;

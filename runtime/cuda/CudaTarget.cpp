@@ -69,7 +69,7 @@ template <typename Number> Number positive(const Json &table, const char *field)
   return value;
 }
 
-/// What part of a peak is reached: more than 0.1 % of it, and not more than all.
+/// What part of a peak is reached.
 double shareOf(const Json &table, const char *field) {
   auto share = positive<double>(table, field);
   if (share < 1e-3 || share > 1)
@@ -83,9 +83,9 @@ double shareOf(const Json &table, const char *field) {
 CudaTarget::CudaTarget(const std::string &given) : given(given) {
   try {
     read(readDescription(given));
-  } catch (const nlohmann::json::exception &error) {
-    throw Error(ErrorCode::BadInput, "target description of " + given + ": " + error.what());
-  } catch (const std::invalid_argument &error) {
+  } catch (const Error &) {
+    throw;                                // of the name or the device
+  } catch (const std::exception &error) { // of a field
     throw Error(ErrorCode::BadInput, "target description of " + given + ": " + error.what());
   }
 }

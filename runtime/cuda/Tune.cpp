@@ -1,10 +1,9 @@
 #include "runtime/cuda/Tune.h"
 
-#include "runtime/artifact/Align.h"
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/ReplacePlans.h"
 #include "runtime/core/Philox.h"
-#include "runtime/core/TensorIo.h"
+#include "runtime/core/PlacedKernel.h"
 #include "runtime/cuda/CudaKernel.h"
 #include "runtime/cuda/CudaPlanner.h"
 #include "runtime/cuda/MeasureGpu.h"
@@ -18,49 +17,20 @@
 namespace dlc::rt {
 namespace {
 
-constexpr size_t alignment = 256, mostPlans = 256;
+constexpr size_t mostPlans = 256;
 constexpr int rounds = 3, launches = 8; // of which the host prepares the next ones meanwhile
 constexpr double leastGain = 1.02;      // more than times differ from one round to the next
 
-/// Memory for the operands of any of the artifact's library kernels, one behind the other.
-class Operands {
-public:
-  Operands(const CudaContext &context, size_t bytes);
-
-  static size_t bytesOf(const artifact::Kernel &kernel);
-  std::vector<DeviceSpan> of(const artifact::Kernel &kernel) const;
-
-private:
-  Owned<void *> memory;
-};
-
-/// Filled with numbers around one in f32 and 16-bit floats alike.
-Operands::Operands(const CudaContext &context, size_t bytes) : memory(context.allocate(bytes)) {
+/// Memory with numbers around one in f32 and 16-bit floats alike.
+Owned<void *> filledMemory(const CudaContext &context, size_t bytes) {
+  Owned<void *> memory = context.allocate(bytes);
   const cudart::Functions &cuda = context.cuda();
   std::vector<uint32_t> values(bytes / sizeof(uint32_t) + 1);
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = (philoxBits(0, 0, 0, i) & 0x83ff83ffU) | 0x3c003c00U;
   cuda.require(cuda.memcpy(memory.get(), values.data(), bytes, cudart::CopyKind::HostToDevice),
                "copy to the GPU");
-}
-
-size_t Operands::bytesOf(const artifact::Kernel &kernel) {
-  size_t bytes = 0;
-  if (!kernel.operands())
-    return 0;
-  for (const artifact::TensorType *type : *kernel.operands())
-    bytes += alignUp(PhysicalType(*type).bytes(), alignment);
-  return bytes;
-}
-
-std::vector<DeviceSpan> Operands::of(const artifact::Kernel &kernel) const {
-  std::vector<DeviceSpan> spans;
-  auto at = reinterpret_cast<uintptr_t>(memory.get());
-  for (const artifact::TensorType *type : *kernel.operands()) {
-    spans.push_back({at, PhysicalType(*type).bytes()});
-    at += alignUp(spans.back().bytes, alignment);
-  }
-  return spans;
+  return memory;
 }
 
 class Tuner {
@@ -74,7 +44,7 @@ private:
     cudnn::Plan plan;
     double nanoseconds;
   };
-  void tune(uint32_t index, const Operands &operands);
+  void tune(uint32_t index, DeviceSpan memory);
   double time(const std::string &plan, const CudaPlan &planned, const std::string &name,
               std::span<const DeviceSpan> operands);
 
@@ -105,14 +75,15 @@ double Tuner::time(const std::string &plan, const CudaPlan &planned, const std::
          launches;
 }
 
-void Tuner::tune(uint32_t index, const Operands &memory) {
+void Tuner::tune(uint32_t index, DeviceSpan memory) {
   const artifact::Kernel &kernel = *artifact->kernels()->Get(index);
   std::string name = kernel.name()->str(), reason;
   CudaPlan planned = CudaPlan::of(kernel, math);
   if (planned.product)
     return;
   const CudaContext::Convolutions &convolutions = context.convolutions();
-  std::vector<DeviceSpan> operands = memory.of(kernel);
+  const PlacedKernel placed(kernel, memory);
+  const std::vector<DeviceSpan> &operands = placed.operands();
   std::vector<Timed> timed;
   std::exception_ptr refusal; // of an engine that is not taken
   cudnn::Graph::Limits limits{mostPlans, planned.workspaceBytes, math, /*all=*/true};
@@ -164,11 +135,12 @@ std::vector<uint8_t> Tuner::run() {
   const auto &kernels = *artifact->kernels();
   for (const artifact::Kernel *kernel : kernels)
     if (kernel->kind() == artifact::KernelKind::Library)
-      most = std::max(most, Operands::bytesOf(*kernel));
-  Operands operands(context, most);
+      most = std::max(most, PlacedKernel::bytesOf(*kernel));
+  Owned<void *> memory = filledMemory(context, most);
+  DeviceSpan span{reinterpret_cast<uintptr_t>(memory.get()), most};
   for (uint32_t i = 0; i < kernels.size(); ++i)
     if (kernels.Get(i)->kind() == artifact::KernelKind::Library)
-      tune(i, operands);
+      tune(i, span);
   return replacePlans(artifact, found, library);
 }
 

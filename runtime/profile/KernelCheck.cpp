@@ -3,9 +3,9 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/ReplacePlans.h"
 #include "runtime/core/Philox.h"
+#include "runtime/core/PlacedKernel.h"
 #include "runtime/core/TensorIo.h"
 #include "runtime/profile/KernelReference.h"
-#include "runtime/profile/PlacedKernel.h"
 
 #include <algorithm>
 #include <cmath>
@@ -266,6 +266,7 @@ KernelCheck Checker::run(const std::function<void(const std::string &)> &progres
       } catch (const Error &error) {
         if (error.code != ErrorCode::Artifact)
           throw;
+        ++found.plans;
         found.faults.push_back(name + " by " + stored.plans[i].implementation + ": " +
                                error.what());
       }

@@ -3,7 +3,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/artifact/LayoutIo.h"
 #include "runtime/core/BackEnd.h"
-#include "runtime/profile/PlacedKernel.h"
+#include "runtime/core/PlacedKernel.h"
 #include "runtime/record/ChromeTrace.h"
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""What hides the time that memory takes: of generated kernels that move more than a megabyte, those that keep less than half of a
+"""cuda_loads.py [MODEL:PRECISION...]: what hides the time that memory takes: of generated kernels that move more than a megabyte, those that keep less than half of a
 multiprocessor's threads have 24 KB of loads on their way there, in the order in which the assembler has put the instructions."""
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 
 from support import MODELS, check, run, skip, workspace
 
@@ -79,7 +80,7 @@ def main():
     if not tool("ptxas") or not tool("nvdisasm"):
         skip("no ptxas, or no nvdisasm")
     home = workspace()
-    for model, precision in CASES:
+    for model, precision in [case.split(":") for case in sys.argv[1:]] or CASES:
         share = share_below(home, model, precision)
         check(share <= MOST, f"{model} {precision}: {share:.1%} of the bytes are moved by fewer threads and loads")
         print(f"{model} {precision}: {share:.1%}")

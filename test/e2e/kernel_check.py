@@ -6,7 +6,7 @@ import re
 
 import standin
 from standin import on_gpu
-from support import BIN, ROOT, check, has, run, workspace
+from support import ROOT, check, has, run, workspace
 
 # Windows and products of many kinds: one-sided padding, strides, dilations, groups, one and three dimensions, odd extents.
 SOURCE = """model kinds(batch = 3) {
@@ -28,6 +28,13 @@ SOURCE = """model kinds(batch = 3) {
 train { optimizer = sgd(lr = 0.05) }
 """
 SUMMARY = r"(\d+) library kernels, (\d+) plans, (\d+) of them wrong; furthest from f64: \w+, ([\d.]+) of what rounding may do"
+
+
+class Kinds(standin.Pair):
+    """The model alone, compiled for the stand-ins."""
+
+    def __init__(self, directory, source):
+        self.directory, self.source, self.sets = directory, source, []
 
 
 def checked(command, artifact, expect=0, **facts):
@@ -67,8 +74,7 @@ def on_cpu(directory, source):
 
 def on_standins(directory, source):
     standin.require_standins()
-    case = standin.Pair.__new__(standin.Pair)
-    case.directory, case.source, case.sets = directory, source, []
+    case = Kinds(directory, source)
     for options in ["--math=strict"], ["--precision=f32"], ["--precision=bf16"], ["--precision=f16"]:
         artifact = case.compiled_as_text(*options)
         kernels, plans, wrong = checked(on_gpu, artifact)

@@ -8,7 +8,7 @@
 namespace dlc::ptx {
 namespace {
 
-constexpr uint32_t warpSize = 32, sectorBytes = 32, bankBytes = 4, banks = 32;
+constexpr uint32_t warpSize = 32, sectorBytes = 32, vectorBytes = 16, bankBytes = 4, banks = 32;
 // Far more than a thread of this project's kernels executes.
 constexpr uint64_t mostInstructions = uint64_t{1} << 26;
 constexpr uint32_t several = ~uint32_t{0};
@@ -262,6 +262,7 @@ void Block::count(Thread &thread, uint32_t number, const Instruction &in, uint64
                   uint32_t bytes) {
   auto position = static_cast<uint32_t>(&in - entry.code.data());
   WarpAccess &warp = accesses[{number / warpSize, position, thread.visits[position]++}];
+  warp.width = bytes;
   warp.isShared = in.space == Space::Shared;
   uint32_t unit = warp.isShared ? bankBytes : sectorBytes;
   for (uint64_t place = address / unit; place <= (address + bytes - 1) / unit; ++place)
@@ -288,7 +289,10 @@ void Block::settleCounts() {
     std::set<uint64_t> places(access.places.begin(), access.places.end());
     if (!access.isShared) {
       counts.sectors += places.size();
-      counts.leastSectors += (unionOf(std::move(access.ranges)) + sectorBytes - 1) / sectorBytes;
+      uint64_t used = unionOf(std::move(access.ranges));
+      counts.leastSectors += (used + sectorBytes - 1) / sectorBytes;
+      counts.usedBytes += used;
+      counts.wideBytes += access.width >= vectorBytes ? used : 0;
       continue;
     }
     uint32_t words[banks] = {};

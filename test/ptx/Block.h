@@ -30,6 +30,7 @@ private:
   struct WarpAccess {
     std::vector<uint64_t> places;                      // sectors, or words of shared memory
     std::vector<std::pair<uint64_t, uint64_t>> ranges; // of global memory, from and to
+    uint32_t width = 0;                                // bytes of a lane
     bool isShared = false;
   };
   struct SharedByte {

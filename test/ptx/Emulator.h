@@ -29,8 +29,8 @@ struct Counts {
   uint64_t barriers = 0;     // of blocks
   /// Global memory: bytes that threads asked for, sectors of 32 bytes that their warps needed for
   /// it, an access of all lanes together, and how many would hold as much, what several lanes ask
-  /// for once.
-  uint64_t bytes = 0, sectors = 0, leastSectors = 0;
+  /// for once; likewise bytes, and those of accesses of 16 a lane.
+  uint64_t bytes = 0, sectors = 0, leastSectors = 0, usedBytes = 0, wideBytes = 0;
   /// Shared memory: rounds of 32 banks that accesses of warps took, and how many would be enough.
   uint64_t sharedRounds = 0, leastSharedRounds = 0;
 };

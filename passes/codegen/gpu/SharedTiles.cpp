@@ -55,20 +55,12 @@ static LinearForm inOrder(const LinearForm &form, ArrayRef<unsigned> order) {
   return result;
 }
 
-namespace {
-/// Elements of a buffer.
-struct Place {
-  unsigned buffer;
-  LinearForm form;
-};
-} // namespace
-
-/// A copy, as bits, over the loops of the stage in an order.
-static StagePlan copyOf(const StagePlan &stage, ArrayRef<unsigned> order, Type element,
-                        const Place &from, const Place &to) {
+/// As bits, over the loops of the whole stage in an order; none of them is a sum's here.
+StagePlan SharedTiles::copyOf(const StagePlan &whole, ArrayRef<unsigned> order, Type element,
+                              const Place &from, const Place &to) {
   StagePlan copy;
   for (unsigned loop : order) {
-    copy.loops.push_back(stage.loops[loop]);
+    copy.loops.push_back(whole.loops[loop]);
     copy.loops.back().reduced = false;
   }
   Type bits = IntegerType::get(element.getContext(), 8 * nn::elementBytes(element));
@@ -78,8 +70,8 @@ static StagePlan copyOf(const StagePlan &stage, ArrayRef<unsigned> order, Type e
                         .form = inOrder(from.form, order)});
   copy.writes.push_back(
       {.buffer = to.buffer, .address = inOrder(to.form, order), .element = bits, .valid = {}});
-  copy.items = stage.items;
-  copy.chunk = stage.chunk;
+  copy.items = whole.items;
+  copy.chunk = whole.chunk;
   return copy;
 }
 
@@ -96,17 +88,13 @@ static bool keepsOneByOne(const StagePlan &stage) {
   return kept >= ThreadPlan::mostThreads;
 }
 
-StagePlan SharedTiles::redirect(const StagePlan &whole, Type element, unsigned &buffer,
-                                LinearForm &form, bool isRead) {
+SharedTiles::Place SharedTiles::addTile(const StagePlan &whole, Type element) {
   int64_t elementBytes = nn::elementBytes(element);
-  auto [inTile, elements] = placesInTile(whole, elementBytes);
-  Place global{buffer, form}, tile{firstBuffer + static_cast<unsigned>(offsets.size()), inTile};
+  auto [form, elements] = placesInTile(whole, elementBytes);
+  Place tile{firstBuffer + static_cast<unsigned>(offsets.size()), form};
   offsets.push_back(bytes);
   bytes += llvm::alignTo(elements * elementBytes, alignment);
-  buffer = tile.buffer;
-  form = tile.form;
-  return copyOf(whole, orderOf(whole, global.form), element, isRead ? global : tile,
-                isRead ? tile : global);
+  return tile;
 }
 
 std::optional<SharedTiles> SharedTiles::of(const StagePlan &stage) {
@@ -120,13 +108,24 @@ std::optional<SharedTiles> SharedTiles::of(const StagePlan &stage) {
   tiles.stage = stage;
   for (unsigned buffer : stageBuffers(stage))
     tiles.firstBuffer = std::max(tiles.firstBuffer, buffer + 1);
-  for (ClusterNode &node : tiles.stage.nodes)
-    if (isTiled(stage, node))
-      tiles.reads.push_back(tiles.redirect(stage, node.element, node.buffer, *node.form, true));
-  for (ClusterWrite &write : tiles.stage.writes)
-    if (isWrittenInRows(stage, write))
-      tiles.stores.push_back(
-          tiles.redirect(stage, write.element, write.buffer, write.address, false));
+  for (ClusterNode &node : tiles.stage.nodes) {
+    if (!isTiled(stage, node))
+      continue;
+    Place global{node.buffer, *node.form}, tile = tiles.addTile(stage, node.element);
+    SmallVector<unsigned> order = orderOf(stage, global.form);
+    tiles.reads.push_back(copyOf(stage, order, node.element, global, tile));
+    node.buffer = tile.buffer;
+    node.form = tile.form;
+  }
+  for (ClusterWrite &write : tiles.stage.writes) {
+    if (!isWrittenInRows(stage, write))
+      continue;
+    Place global{write.buffer, write.address}, tile = tiles.addTile(stage, write.element);
+    SmallVector<unsigned> order = orderOf(stage, global.form);
+    tiles.stores.push_back(copyOf(stage, order, write.element, tile, global));
+    write.buffer = tile.buffer;
+    write.address = tile.form;
+  }
   if (tiles.bytes > mostBytes)
     return std::nullopt;
   return tiles;

@@ -24,9 +24,15 @@ struct SharedTiles {
   static std::optional<SharedTiles> of(const StagePlan &stage);
 
 private:
-  /// Puts a tile in the place of a buffer of the stage; the copy between both.
-  StagePlan redirect(const StagePlan &whole, mlir::Type element, unsigned &buffer, LinearForm &form,
-                     bool isRead);
+  /// Elements of a buffer.
+  struct Place {
+    unsigned buffer;
+    LinearForm form;
+  };
+  /// A tile of such elements of the item.
+  Place addTile(const StagePlan &whole, mlir::Type element);
+  static StagePlan copyOf(const StagePlan &whole, llvm::ArrayRef<unsigned> order,
+                          mlir::Type element, const Place &from, const Place &to);
 };
 
 } // namespace dlc

@@ -5,8 +5,8 @@
 // each access of a warp, of narrower operands too, is one of whole sectors side by side. Kept
 // iterations are shared first. Where a reduction has more threads than those, its terms are shared,
 // too, and the parts are added as a tree in shared memory, in an order that depends on the plan
-// alone. Through shared memory, threads bring one bank's worth each: consecutive ones need
-// different banks.
+// alone. Of what lies across the loops, which goes through shared memory, threads take one bank's
+// worth each: consecutive ones need different banks.
 #pragma once
 
 #include "passes/codegen/ClusterPlan.h"

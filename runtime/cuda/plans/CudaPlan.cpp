@@ -119,16 +119,16 @@ static KernelRequest requestOf(const ProductPlan &product, std::vector<OperandTy
   request.transposeB = product.swapped ? !product.transposeA : product.transposeB;
   request.bias = product.bias;
   request.relu = product.relu;
-  auto isMatrix = [&](size_t i, uint64_t rows, uint64_t columns, bool isTransposed) {
+  auto setMatrix = [&](size_t i, uint64_t rows, uint64_t columns, bool isTransposed) {
     if (isTransposed)
       std::swap(rows, columns);
     request.operands[i].shape = {static_cast<int64_t>(rows), static_cast<int64_t>(columns)};
     request.operands[i].layout = Layout::rowMajor(2);
   };
   size_t a = product.swapped ? 1 : 0, last = request.operands.size() - 1;
-  isMatrix(a, product.m, product.k, product.transposeA);
-  isMatrix(1 - a, product.k, product.n, product.transposeB);
-  isMatrix(last, product.m, product.n, false);
+  setMatrix(a, product.m, product.k, product.transposeA);
+  setMatrix(1 - a, product.k, product.n, product.transposeB);
+  setMatrix(last, product.m, product.n, false);
   if (product.swapped) { // c transposed, as it lies
     std::swap(request.operands[last].shape[0], request.operands[last].shape[1]);
     request.operands[last].layout->order = {1, 0};

@@ -56,9 +56,9 @@ std::vector<uint32_t> someOf(uint32_t blocks, std::mt19937 &random) {
 }
 
 /// Bytes of the sectors of 32 that would hold what accesses of warps ask for, of those that they
-/// need for it, and what launches touch by plan.
+/// need for it, and what launches touch by plan; bytes that they ask for, and of accesses of 16.
 struct Traffic {
-  double least = 0, moved = 0, planned = 0;
+  double least = 0, moved = 0, planned = 0, asked = 0, wide = 0;
   double used() const { return least / moved; }
 };
 
@@ -120,11 +120,13 @@ private:
   static void addTo(Traffic &traffic, const ptx::Launch &launch, const ptx::Counts &counts,
                     double planned, double least) {
     Traffic own{32 * static_cast<double>(counts.leastSectors),
-                32 * static_cast<double>(counts.sectors), 0};
+                32 * static_cast<double>(counts.sectors)};
     double blocks = static_cast<double>(launch.blocks) / static_cast<double>(launch.order.size());
     traffic.least += blocks * own.least;
     traffic.moved += blocks * own.moved;
     traffic.planned += planned;
+    traffic.asked += blocks * static_cast<double>(counts.usedBytes);
+    traffic.wide += blocks * static_cast<double>(counts.wideBytes);
     double all = blocks * static_cast<double>(counts.bytes);
     if (std::fabs(all / planned - 1) > 0.01)
       std::cout << launch.entry << " asks for " << percent(all / planned) << " of "
@@ -164,7 +166,8 @@ TEST_P(GpuLaunch, TouchesWhatIsThereInWholeSectors) {
     Launches(cluster, code, random).run(launches, traffic);
   std::cout << GetParam().model << " " << GetParam().precision << ": " << percent(traffic.used())
             << " of " << std::llround(traffic.moved / 1e6) << " MB, by plan "
-            << std::llround(traffic.planned / 1e6) << " MB\n";
+            << std::llround(traffic.planned / 1e6) << " MB; "
+            << percent(traffic.wide / traffic.asked) << " in accesses of 16 bytes\n";
   EXPECT_GE(traffic.used(), GetParam().used);
   EXPECT_LE(traffic.moved, GetParam().most * traffic.planned);
 }

@@ -28,6 +28,8 @@ TEST(PtxCounts, SectorsOfAWarp) {
   EXPECT_EQ(shared.sectors, 1U);
   EXPECT_EQ(shared.bytes, 128U);
   EXPECT_EQ(shared.leastSectors, 1U);
+  EXPECT_EQ(shared.usedBytes, 4U);
+  EXPECT_EQ(shared.wideBytes, 0U);
   // Warps do not share accesses.
   EXPECT_EQ(KernelRun(copyWithStride(0), 1, 64).report.counts.sectors, 2U);
   Counts wide = KernelRun(kernel("mul.wide.u32 %rd3, %r1, 16; add.s64 %rd4, %rd1, %rd3;"
@@ -36,6 +38,7 @@ TEST(PtxCounts, SectorsOfAWarp) {
   EXPECT_EQ(wide.bytes, 512U);
   EXPECT_EQ(wide.sectors, 16U);
   EXPECT_EQ(wide.leastSectors, 16U);
+  EXPECT_EQ(wide.wideBytes, 512U);
 }
 
 TEST(PtxCounts, IterationsOfALoopAreAccessesOfTheirOwn) {

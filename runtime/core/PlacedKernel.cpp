@@ -1,14 +1,16 @@
-#include "runtime/profile/PlacedKernel.h"
+#include "runtime/core/PlacedKernel.h"
 
 #include "runtime/artifact/Align.h"
 #include "runtime/core/TensorIo.h"
 
 namespace dlc::rt {
 
-constexpr size_t alignment = 4096;
+static constexpr size_t alignment = 4096;
 
 size_t PlacedKernel::bytesOf(const artifact::Kernel &definition) {
   size_t bytes = 0;
+  if (!definition.operands())
+    return 0;
   for (const artifact::TensorType *type : *definition.operands())
     bytes += alignUp(PhysicalType(*type).bytes(), alignment);
   return bytes;

@@ -8,9 +8,10 @@
 
 namespace dlc::rt {
 
-/// Its operands lie one behind the other.
+/// Its operands, the workspace among them, lie one behind the other.
 class PlacedKernel {
 public:
+  /// That they take; none for a kernel without operands.
   static size_t bytesOf(const artifact::Kernel &definition);
 
   /// The memory has as many bytes, or more.
