@@ -61,6 +61,9 @@ public:
   /// reaches it, else memory of the host. Of an input arena the same every time, and zeroed at
   /// first.
   virtual HostBlock stage(DeviceSpan memory) = 0;
+  /// Makes room for copies of the host's arrays of these sizes, from which the device gathers rows
+  /// of inputs by itself (Executable::rows). Once; false if it has no use for it, or no room.
+  virtual bool keepArrays(std::span<const uint64_t>) { return false; }
   /// Both wait for all runs, and are done when they return.
   virtual void upload(std::span<const std::byte> from, DeviceSpan to) = 0;
   virtual void download(DeviceSpan from, std::span<std::byte> to) = 0;

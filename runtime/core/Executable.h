@@ -5,6 +5,8 @@
 // thread. Does not outlive its device; what it has not run when it is destroyed, it never runs.
 #pragma once
 
+#include "runtime/core/ArrayRow.h"
+#include "runtime/core/DeviceSpan.h"
 #include "runtime/core/MicroBatch.h"
 
 #include <cstddef>
@@ -40,6 +42,12 @@ public:
   /// Runs the program after all that was started before. May return earlier than it has run, but
   /// has then taken over the scalars; the staged inputs of the slot stay until results are there.
   virtual void run(const RunArguments &arguments) = 0;
+  /// Where to say of which elements of arrays rows of an input in `memory`, row-major, consist that
+  /// are not staged: those of the next run on the slot, which forgets it. Arrays stay as they are
+  /// as long as their owners live. Empty if the device keeps no arrays.
+  virtual std::span<ArrayRow> rows(DeviceSpan /*memory*/, artifact::DType, size_t /*rows*/) {
+    return {};
+  }
   /// The block of results of the last run on the slot, for which it waits, until the next one.
   virtual std::span<const std::byte> results(unsigned slot) = 0;
   /// False if all runs have ended.

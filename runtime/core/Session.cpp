@@ -337,14 +337,33 @@ bool Session::isFinite(const std::string &variable) const {
 void Session::setScalar(const std::string &name, double value) { impl->scalars.set(name, value); }
 void Session::setScalar(const std::string &name, int64_t value) { impl->scalars.set(name, value); }
 
+static uint32_t inputBuffer(const artifact::Program &program, const std::string &name) {
+  if (program.inputs())
+    for (const artifact::ProgramInput *input : *program.inputs())
+      if (input->name()->string_view() == name)
+        return input->buffer();
+  throw Error(ErrorCode::BadInput,
+              "program '" + program.name()->str() + "' has no input '" + name + "'");
+}
+
 std::span<std::byte> Session::input(const std::string &program, const std::string &name,
                                     unsigned slot) {
-  const artifact::Program &definition = *impl->program(program).definition;
-  if (definition.inputs())
-    for (const artifact::ProgramInput *input : *definition.inputs())
-      if (input->name()->string_view() == name)
-        return impl->device->stage(impl->arenas->memory(input->buffer(), slot)).bytes;
-  throw Error(ErrorCode::BadInput, "program '" + program + "' has no input '" + name + "'");
+  uint32_t buffer = inputBuffer(*impl->program(program).definition, name);
+  return impl->device->stage(impl->arenas->memory(buffer, slot)).bytes;
+}
+
+bool Session::keepArrays(std::span<const uint64_t> sizes) {
+  return impl->device->keepArrays(sizes);
+}
+
+std::span<ArrayRow> Session::rows(const std::string &program, const std::string &name,
+                                  unsigned slot) {
+  const Impl::Loaded &loaded = impl->program(program);
+  uint32_t buffer = inputBuffer(*loaded.definition, name);
+  const artifact::TensorType &type = *impl->artifact->buffers()->Get(buffer)->type();
+  bool isScalar = !type.shape() || type.shape()->size() == 0;
+  return loaded.executable->rows(impl->arenas->memory(buffer, slot), type.dtype(),
+                                 isScalar ? 1 : static_cast<size_t>(type.shape()->Get(0)));
 }
 
 uint64_t Session::accumulate(const std::string &program) {

@@ -72,6 +72,13 @@ public:
   /// physical type and layout.
   std::span<std::byte> input(const std::string &program, const std::string &name, unsigned slot);
 
+  /// Has the device keep copies of arrays of the host's of these sizes, if it has use and room for
+  /// them, so that inputs need not be staged.
+  bool keepArrays(std::span<const uint64_t> sizes);
+  /// Where to say of which elements of arrays rows of the input consist that are not written to
+  /// input(): see Executable::rows.
+  std::span<ArrayRow> rows(const std::string &program, const std::string &name, unsigned slot);
+
   /// Lets steps of a program have several micro-batches: allocates the arena of sums, once, and
   /// returns its bytes. Throws Error(BadInput) if the program cannot.
   uint64_t accumulate(const std::string &program);

@@ -89,6 +89,15 @@ HostBlock CudaDevice::stage(DeviceSpan memory) {
   return {*block, block};
 }
 
+/// Half of what is free is left to graphs, to NCCL and to others.
+bool CudaDevice::keepArrays(std::span<const uint64_t> sizes) {
+  uint64_t bytes = KeptArrays::bytesFor(sizes);
+  if (bytes == 0 || bytes > *freeMemory() / 2)
+    return false;
+  arrays.emplace(context, sizes);
+  return true;
+}
+
 void CudaDevice::upload(std::span<const std::byte> from, DeviceSpan to) {
   const cudart::Functions &cuda = context.cuda();
   cuda.require(cuda.deviceSynchronize(), "run what was started on the GPU");

@@ -6,6 +6,7 @@
 #include "runtime/core/ControlPlane.h"
 #include "runtime/core/Device.h"
 #include "runtime/cuda/CudaKernel.h"
+#include "runtime/cuda/KeptArrays.h"
 #include "runtime/cuda/NcclGroup.h"
 
 #include <deque>
@@ -32,6 +33,7 @@ public:
   std::vector<std::string> notices() const override;
   std::unique_ptr<Executable> prepare(ResolvedProgram program) override;
   HostBlock stage(DeviceSpan memory) override;
+  bool keepArrays(std::span<const uint64_t> sizes) override;
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
   bool runsAhead() const override { return true; }
@@ -54,6 +56,7 @@ private:
   Math math;
   std::vector<Owned<void *>> allocated;
   std::vector<Mirror> mirrors;
+  std::optional<KeptArrays> arrays;
   std::map<uint64_t, Owned<cudart::Library>> libraries; // by offset in the data section
   std::deque<LoadedKernel> kernels;                     // which launches refer to
   std::vector<std::string> replanned; // kernels that other engines than planned have

@@ -139,6 +139,13 @@ void CudaExecutable::run(const RunArguments &arguments) {
   lastSlot = slot;
 }
 
+std::span<ArrayRow> CudaExecutable::rows(DeviceSpan memory, artifact::DType type, size_t rows) {
+  if (!device.arrays)
+    return {};
+  return gathered.try_emplace(memory.address, device.context, memory, type, rows)
+      .first->second.rows;
+}
+
 /// On the copy stream, behind what used the slot before; computation waits for it.
 void CudaExecutable::uploadInputs(const RunArguments &arguments) {
   Range range("upload", arguments.step + 1);
@@ -149,9 +156,12 @@ void CudaExecutable::uploadInputs(const RunArguments &arguments) {
       continue;
     for (size_t input = 0; input < upload->inputs.size(); ++input) {
       std::span<std::byte> from = staged[i][input][arguments.slot].bytes;
-      require(cuda.memcpyAsync(pointerTo(upload->inputs[input][arguments.slot]), from.data(),
-                               from.size(), cudart::CopyKind::HostToDevice, stream),
-              "copy inputs to the GPU");
+      DeviceSpan to = upload->inputs[input][arguments.slot];
+      auto found = gathered.find(to.address);
+      if (found == gathered.end() || !device.arrays->gather(found->second, from, stream))
+        require(cuda.memcpyAsync(pointerTo(to), from.data(), from.size(),
+                                 cudart::CopyKind::HostToDevice, stream),
+                "copy inputs to the GPU");
     }
   }
   record(uploaded, Stream::Copy);

@@ -21,6 +21,7 @@ public:
   CudaExecutable &operator=(const CudaExecutable &) = delete;
 
   void run(const RunArguments &arguments) override;
+  std::span<ArrayRow> rows(DeviceSpan memory, artifact::DType type, size_t rows) override;
   std::span<const std::byte> results(unsigned slot) override;
   bool isRunning() override;
   std::span<const TraceEvent> times() override;
@@ -59,6 +60,7 @@ private:
   std::vector<CudaLaunch> launches;
   std::vector<Launches> launchesOf;                          // by instruction
   std::vector<std::vector<std::array<HostBlock, 2>>> staged; // by instruction, input and slot
+  std::map<uintptr_t, GatheredInput> gathered;               // by address of the input
   std::array<HostBlock, 2> scalars;                          // by slot, page-locked
   std::array<HostBlock, 2> resultBlocks;                     // likewise
   std::vector<Owned<cudart::Event>> allEvents;

@@ -13,6 +13,35 @@ namespace dlc::rt {
 /// Parts of a batch, so that threads end at about the same time.
 constexpr size_t claimsPerThread = 4;
 
+/// Staged if it cannot be told as elements of an array that stays.
+static ArrayRow arrayRow(const Sample &sample) {
+  ArrayRow row;
+  bool isOfArray = sample.unread && sample.unread->isHeld && isWord(sample.unread->type) &&
+                   sample.unread->axes.size() <= row.axes.size();
+  if (!isOfArray)
+    return row;
+  const View &view = *sample.unread;
+  row.array = view.bytes;
+  row.owner = view.owner;
+  row.type = view.type == ElementType::U16 ? artifact::DType::U16 : artifact::DType::U8;
+  row.isMask = view.isMask;
+  row.first = view.first;
+  auto axis = row.axes.end() - static_cast<ptrdiff_t>(view.axes.size());
+  for (const View::Axis &of : view.axes)
+    *axis++ = {of.extent, of.stride, of.low, of.high};
+  return row;
+}
+
+void InputDestination::put(int64_t row, Sample &sample, unsigned slot) const {
+  if (!rows[slot].empty()) {
+    ArrayRow &place = rows[slot][static_cast<size_t>(row)];
+    place = arrayRow(sample);
+    if (!place.isStaged())
+      return;
+  }
+  writer.writeRow(row, sample, slots[slot]);
+}
+
 BatchLoader::BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstBatch,
                          const Augmentation &augmentation, const Destinations &destinations,
                          unsigned threads)
@@ -104,7 +133,7 @@ void BatchLoader::fill(const Batch &batch, size_t row, unsigned slot) const {
       dataset.unreadSample({batch.samples[row], batch.positions[row]}, augmentation);
   for (size_t input = 0; input < samples.size(); ++input)
     if (const std::optional<InputDestination> &to = destinations[input])
-      to->writer.writeRow(static_cast<int64_t>(row), samples[input], to->slots[slot]);
+      to->put(static_cast<int64_t>(row), samples[input], slot);
 }
 
 BatchLoader::Loaded BatchLoader::acquire() {

@@ -6,6 +6,7 @@
 // rows. Destroying the loader stops the threads; nothing writes to the slots afterwards.
 #pragma once
 
+#include "runtime/core/ArrayRow.h"
 #include "runtime/data/Batches.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/TensorWriter.h"
@@ -23,6 +24,10 @@ namespace dlc::rt {
 struct InputDestination {
   TensorWriter writer;
   std::array<std::span<std::byte>, 2> slots;
+  /// Where to say instead of which elements of held arrays rows are; empty if none may be.
+  std::array<std::span<ArrayRow>, 2> rows = {};
+
+  void put(int64_t row, Sample &sample, unsigned slot) const;
 };
 
 using Destinations = std::vector<std::optional<InputDestination>>;

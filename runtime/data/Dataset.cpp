@@ -7,6 +7,7 @@
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/data/SourcePairs.h"
+#include "runtime/data/steps/StoredInputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,11 +27,31 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
     : specs(std::move(inputs)), isPrediction(isPrediction),
       cache(cache ? std::move(cache) : std::make_shared<ImageCache>()),
       read(sourceNames(pipeline, knownInputs)), chains(pipeline, specs, knownInputs) {
+  findMoved(pipeline);
   bindSources(pipeline, paths);
   for (size_t value = 0; value < chains.values(); ++value)
     categorical.push_back(isCategorical(value));
   findPatches();
   checkSteps(useIn({}));
+}
+
+void Dataset::findMoved(const artifact::DataPipelineT &pipeline) {
+  InputOrigins origins = inputOrigins(pipeline);
+  for (const InputSpec &spec : specs) {
+    InputOrigin origin = originOf(origins, spec.name);
+    bool isOfFile = spec.stored || spec.dtype == artifact::DType::F32;
+    if (isOfFile && origin.isStored && (!origin.normalize || spec.shift) && !spec.isOfNormalize)
+      moved.insert(origin.source);
+  }
+}
+
+std::vector<uint64_t> Dataset::heldArrays() const {
+  std::vector<uint64_t> sizes;
+  for (const auto &[value, source] : sources)
+    if (moved.contains(source.name()))
+      for (uint64_t bytes : source.heldArrays())
+        sizes.push_back(bytes);
+  return sizes;
 }
 
 std::vector<size_t> Dataset::sourceValues() const {

@@ -18,6 +18,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 namespace dlc::rt {
 
@@ -65,6 +66,9 @@ public:
   /// Folders that are numbered as classes, by source.
   Classes classes() const;
   std::vector<std::string> sampleNames() const;
+  /// Bytes of each array of which inputs take elements as they are, or zeros, and no others; of
+  /// files that are held in memory.
+  std::vector<uint64_t> heldArrays() const;
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }
 
@@ -89,6 +93,7 @@ public:
   void requireWhole() const;
 
 private:
+  void findMoved(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   void openSource(size_t value, const std::string &path, const SourceUse &use);
   void pairSources();
@@ -141,6 +146,7 @@ private:
   std::optional<Cutting> cutting;
   Statistics measured;
   std::unique_ptr<NormalizationMemo> normalizations = std::make_unique<NormalizationMemo>();
+  std::set<std::string> moved; // sources of which inputs take elements as they are
   std::vector<std::string> remarks;
 };
 

@@ -121,6 +121,12 @@ static std::vector<ArrayHeader> inOrderOfSlices(std::vector<ArrayHeader> planes,
   return slices;
 }
 
+static size_t bytesOf(const ArrayHeader &header) {
+  return std::accumulate(
+      header.shape.begin(), header.shape.end(), bytesOf(header.type),
+      [](size_t bytes, int64_t extent) { return bytes * static_cast<size_t>(extent); });
+}
+
 /// A sample each; but planes of one size are one sample where the axes count no samples.
 void Source::openImages(const SourceUse &use) {
   std::vector<ArrayHeader> headers;
@@ -144,8 +150,10 @@ void Source::openImages(const SourceUse &use) {
     addPart(stack, stacked(stack, inOrderOfSlices(std::move(headers), images)), use);
     return;
   }
-  for (ArrayHeader &header : headers)
+  for (ArrayHeader &header : headers) {
+    cache->announce(bytesOf(header));
     addPart(std::move(header), nullptr, use);
+  }
   if (count == static_cast<int64_t>(images.size()))
     names = std::move(images);
 }
@@ -315,6 +323,7 @@ void Source::read(int64_t sample, const Box *part, Sample &into) const {
   for (size_t dim = 0; dim < file.shape.size(); ++dim)
     view.axes.push_back({file.shape[dim], file.strides[dim], 0, file.shape[dim]});
   view.isMask = binaryMask;
+  view.isHeld = holds(file);
   view.isWhole = true;
   if (part)
     view.cut(part->first, part->size);
@@ -325,6 +334,15 @@ void Source::read(int64_t sample, const Box *part, Sample &into) const {
   into.settle();
   if (!areFinite(into.values))
     refuseNonFinite(sample, into.values);
+}
+
+std::vector<uint64_t> Source::heldArrays() const {
+  std::vector<uint64_t> sizes;
+  if (isWord(type()))
+    for (const Part &part : parts)
+      if (holds(part))
+        sizes.push_back(bytesOf(part.header));
+  return sizes;
 }
 
 void Source::requireWhole() const {

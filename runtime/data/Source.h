@@ -71,6 +71,10 @@ public:
   /// Error(BadInput) for numbers that are not finite in f32.
   void read(int64_t sample, const Box *part, Sample &into) const;
 
+  /// Bytes of each array of u8 or u16 that the source holds, or will once it is decoded, as long as
+  /// it lives: what it reads of them is a view of the array.
+  std::vector<uint64_t> heldArrays() const;
+
   /// Throws Error(BadInput) if a file was cut since: what was read before may be wrong.
   void requireWhole() const;
 
@@ -95,6 +99,7 @@ private:
   void addPart(ArrayHeader header, std::shared_ptr<const Array> data, const SourceUse &use);
   Part makePart(ArrayHeader header, const SourceUse &use) const;
   std::shared_ptr<const Array> dataOf(const Part &part) const;
+  bool holds(const Part &part) const { return part.data || cache->holdsAll(); }
   const Part &partOf(int64_t sample) const;
   template <typename Good> static std::optional<Element> findNotIn(const Array &data, Good &good);
   template <typename Good> std::optional<Element> findNot(Good good) const;

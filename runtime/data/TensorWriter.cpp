@@ -42,6 +42,11 @@ size_t TensorWriter::tensorBytes() const {
   return static_cast<size_t>(physicalElements) * bytesOf(dtype);
 }
 
+bool TensorWriter::takesViews() const {
+  return isRowMajor && (dtype == artifact::DType::U8 || dtype == artifact::DType::U16 ||
+                        dtype == artifact::DType::F32);
+}
+
 template <typename T>
 void TensorWriter::writeAs(int64_t row, std::span<const float> values,
                            std::span<std::byte> tensor) const {
@@ -94,13 +99,13 @@ void TensorWriter::writeRow(int64_t row, std::span<const float> values,
 void TensorWriter::writeRow(int64_t row, Sample &sample, std::span<std::byte> tensor) const {
   size_t bytes = static_cast<size_t>(elementsPerRow) * bytesOf(dtype);
   std::span<std::byte> into = tensor.subspan(static_cast<size_t>(row) * bytes);
-  bool isInPlace = sample.unread && isRowMajor;
-  if (isInPlace && dtype == artifact::DType::U8)
-    return sample.unread->read<uint8_t>(into);
-  if (isInPlace && dtype == artifact::DType::U16)
-    return sample.unread->read<uint16_t>(into);
-  if (isInPlace && dtype == artifact::DType::F32)
+  if (sample.unread && takesViews()) {
+    if (dtype == artifact::DType::U8)
+      return sample.unread->read<uint8_t>(into);
+    if (dtype == artifact::DType::U16)
+      return sample.unread->read<uint16_t>(into);
     return sample.unread->read<float>(into);
+  }
   sample.settle();
   writeRow(row, sample.values, tensor);
 }

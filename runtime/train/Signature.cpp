@@ -83,9 +83,12 @@ Destinations destinationsOf(Session &session, const std::string &program,
     for (const artifact::ProgramInput *input : *programInputs)
       if (input->name()->str() == inputs[i].name) {
         const artifact::TensorType &type = *bufferOf(artifact, input->buffer()).type();
-        result[i] = InputDestination{
-            TensorWriter(type.dtype(), readShape(type), *readLayout(type)),
-            {session.input(program, inputs[i].name, 0), session.input(program, inputs[i].name, 1)}};
+        const std::string &name = inputs[i].name;
+        result[i] =
+            InputDestination{TensorWriter(type.dtype(), readShape(type), *readLayout(type)),
+                             {session.input(program, name, 0), session.input(program, name, 1)}};
+        if (result[i]->writer.takesViews())
+          result[i]->rows = {session.rows(program, name, 0), session.rows(program, name, 1)};
       }
   return result;
 }

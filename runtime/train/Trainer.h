@@ -85,7 +85,8 @@ private:
   Recipe recipe;
   RankBatch shape;
   StepRunner steps;
-  uint64_t sumBytes = 0; // of the arena in which micro-batches are added up
+  uint64_t sumBytes = 0;  // of the arena in which micro-batches are added up
+  uint64_t keptBytes = 0; // of the data, on the device
   Course course;
   Totals totals; // of the epoch begun
   std::unique_ptr<Schedule> schedule;

@@ -42,6 +42,14 @@ void TrainingData::setStatistics(const Dataset::Statistics &statistics) {
     validation->setStatistics(statistics);
 }
 
+std::vector<uint64_t> TrainingData::heldArrays() const {
+  std::vector<uint64_t> sizes = training.heldArrays();
+  if (validation)
+    for (uint64_t bytes : validation->heldArrays())
+      sizes.push_back(bytes);
+  return sizes;
+}
+
 std::vector<std::string> TrainingData::notices() const {
   std::vector<std::string> notices = training.notices();
   if (validation)

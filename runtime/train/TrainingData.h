@@ -31,6 +31,8 @@ public:
   /// True if the data block's share is held back, which samples the seed says.
   bool holdsBack() const { return heldBack > 0; }
   bool hasValidation() const { return !parts.validation.empty(); }
+  /// Bytes of each array of which inputs take elements as they are.
+  std::vector<uint64_t> heldArrays() const;
   std::vector<std::string> notices() const;
 
 private:

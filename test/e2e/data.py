@@ -4,9 +4,8 @@ data."""
 import json
 import os
 import struct
-import zlib
 
-from support import check, run, workspace
+from support import check, png, run, workspace
 
 import numpy as np
 
@@ -124,14 +123,6 @@ def shares(directory):
                  "takes such that sum to 1: divide them by their sum")
     check(steps_made(directory / "soft-late") == [1, 2], f"steps before the one of sample 5: {steps_made(directory / 'soft-late')}")
     expect(refused("dlc-run", "eval", model, *data, "--init", directory / "soft" / "last.safetensors"), "sum to 0.875")
-
-
-def png(width, height, pixels):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    rows = b"".join(b"\0" + pixels[y * width:(y + 1) * width] for y in range(height))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def files(directory, model):

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import numpy as np
 
@@ -137,3 +138,12 @@ def without_data(model, directory, folder=MODELS):
 
 def same_file(a, b, what):
     check(pathlib.Path(a).read_bytes() == pathlib.Path(b).read_bytes(), f"{what}: {a} and {b} differ")
+
+
+def png(width, height, pixels):
+    """Of grey values, as bytes of a file."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + pixels[y * width:(y + 1) * width] for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))

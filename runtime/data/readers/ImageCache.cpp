@@ -17,16 +17,27 @@ std::shared_ptr<const Array> ImageCache::get(const ArrayHeader &header) {
     throw Error(ErrorCode::BadInput, "'" + header.path +
                                          "' has changed since it was opened: start again, and "
                                          "leave the data as they are meanwhile");
-  hold(image);
-  return image;
+  return hold(std::move(image));
 }
 
-void ImageCache::hold(std::shared_ptr<const Array> image) {
+void ImageCache::announce(size_t bytes) {
+  std::scoped_lock lock(mutex);
+  announced += bytes;
+}
+
+bool ImageCache::holdsAll() const {
+  std::scoped_lock lock(mutex);
+  return announced <= limit;
+}
+
+std::shared_ptr<const Array> ImageCache::hold(std::shared_ptr<const Array> image) {
   std::scoped_lock lock(mutex);
   ++count;
   size_t size = image->bytes().size();
-  if (size > limit || places.contains(image->path()))
-    return;
+  if (auto place = places.find(image->path()); place != places.end())
+    return *place->second;
+  if (size > limit)
+    return image;
   while (held + size > limit) {
     held -= images.back()->bytes().size();
     places.erase(images.back()->path());
@@ -35,6 +46,7 @@ void ImageCache::hold(std::shared_ptr<const Array> image) {
   held += size;
   images.push_front(std::move(image));
   places[images.front()->path()] = images.begin();
+  return images.front();
 }
 
 size_t ImageCache::bytes() const {

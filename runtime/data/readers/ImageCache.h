@@ -18,6 +18,11 @@ public:
 
   explicit ImageCache(size_t limit = standardLimit) : limit(limit) {}
 
+  /// Images of so many bytes in all may be asked for, beside those of earlier calls.
+  void announce(size_t bytes);
+  /// True if all announced images are held once they are decoded.
+  bool holdsAll() const;
+
   /// The image of a header that its file gave. Throws Error(BadInput) as readArray does, and for a
   /// file that has changed since.
   std::shared_ptr<const Array> get(const ArrayHeader &header);
@@ -30,13 +35,14 @@ public:
 private:
   using Images = std::list<std::shared_ptr<const Array>>; // the one used last is the first
 
-  void hold(std::shared_ptr<const Array> image);
+  /// The one that is held, if another thread has decoded it, too.
+  std::shared_ptr<const Array> hold(std::shared_ptr<const Array> image);
 
   const size_t limit;
   mutable std::mutex mutex;
   Images images;
   std::unordered_map<std::string, Images::iterator> places; // by path
-  size_t held = 0, count = 0;
+  size_t held = 0, count = 0, announced = 0;
 };
 
 } // namespace dlc::rt

@@ -12,6 +12,10 @@ std::string_view nameOf(ElementType type) {
   return names[static_cast<size_t>(type)];
 }
 
+bool isWord(ElementType type) {
+  return type == ElementType::U8 || type == ElementType::U16 || type == ElementType::Bool;
+}
+
 bool isInteger(ElementType type) {
   return type != ElementType::F16 && type != ElementType::F32 && type != ElementType::F64;
 }

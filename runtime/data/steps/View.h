@@ -23,6 +23,7 @@ struct View {
   std::vector<Axis> axes = {};
   bool isMask = false;  // of 0 and 255, which stands for 1
   bool isWhole = false; // all of a file's sample, as it lies
+  bool isHeld = false;  // the array, by its source for as long as that lives
 
   /// Of all of a row-major array.
   template <typename T> static View of(std::vector<T> values, const Extents &shape);

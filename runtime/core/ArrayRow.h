@@ -1,0 +1,32 @@
+// A row of an input as elements of an array of the host's: cut, mirrored, turned, with zeros where
+// a cut reaches beyond.
+#pragma once
+
+#include "runtime/artifact/artifact_generated.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace dlc::rt {
+
+struct ArrayRow {
+  struct Axis {
+    int64_t extent = 1;
+    int64_t stride = 0;        // in elements
+    int64_t low = 0, high = 1; // of the indices from low to high - 1 the array has elements
+  };
+
+  std::span<const std::byte> array = {}; // empty: the row is staged
+  std::shared_ptr<const void> owner = nullptr;
+  artifact::DType type = artifact::DType::U8; // or U16
+  bool isMask = false;                        // of 0 and others, which stand for 1
+  int64_t first = 0;                          // the element of indices 0, which need not be there
+  std::array<Axis, 4> axes = {};              // the last one is the innermost
+
+  bool isStaged() const { return array.empty(); }
+};
+
+} // namespace dlc::rt

@@ -1,0 +1,245 @@
+#include "runtime/cuda/KeptArrays.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dlc::rt {
+namespace {
+
+constexpr const char *doing = "gather inputs on the GPU";
+constexpr uint64_t alignment = 256;
+
+uint64_t aligned(uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+constexpr const char *prologue = R"(.version 8.0
+.target sm_80
+.address_size 64
+
+.visible .entry gather(
+  .param .u64 .ptr .global .align 16 arrays,
+  .param .u64 .ptr .global .align 16 rows,
+  .param .u64 .ptr .global .align 16 to,
+  .param .u64 elements,     // of a row
+  .param .u64 blocks,       // likewise
+  .param .u64 logarithm     // of the bytes of a written element: of u8, u16 and f32
+)
+{
+  .reg .pred isOver;
+  .reg .b16 half;
+  .reg .b32 %r<7>;
+  .reg .b32 element;
+  .reg .b32 value;
+  .reg .b32 bytes;
+  .reg .b64 count;
+  .reg .b64 source;
+  .reg .b64 target;
+  .reg .b64 row;
+  .reg .b64 at;
+  .reg .b64 x;
+  .reg .b64 stride;
+
+  ld.param.b64 x, [blocks];
+  cvt.u32.u64 %r1, x;
+  mov.u32 %r0, %ctaid.x;
+  div.u32 %r2, %r0, %r1;
+  rem.u32 %r3, %r0, %r1;
+  mov.u32 %r0, %ntid.x;
+  mov.u32 %r1, %tid.x;
+  mad.lo.u32 element, %r3, %r0, %r1;
+  ld.param.b64 count, [elements];
+  cvt.u64.u32 at, element;
+  setp.ge.u64 isOver, at, count;
+  @isOver bra $END;
+
+  ld.param.b64 row, [rows];
+  mul.wide.u32 x, %r2, 128;
+  add.u64 row, row, x;
+  ld.global.b32 bytes, [row+112];
+  setp.eq.u32 isOver, bytes, 0;
+  @isOver bra $END;
+
+  cvt.u64.u32 target, %r2;
+  mul.lo.u64 target, target, count;
+  add.u64 target, target, at;
+  ld.param.b64 x, [logarithm];
+  cvt.u32.u64 %r6, x;
+  shl.b64 target, target, %r6;
+  ld.param.b64 x, [to];
+  add.u64 target, target, x;
+
+  mov.b32 value, 0;
+  ld.global.b64 at, [row+8];
+)";
+
+/// Takes the index along one axis off the element's number, from the last axis on. What the array
+/// lacks is 0.
+std::string axisCode(unsigned axis) {
+  unsigned offset = 16 + 24 * axis;
+  auto field = [&](unsigned within) { return "[row+" + std::to_string(offset + within) + "]"; };
+  return "  ld.global.b32 %r0, " + field(0) +
+         ";\n"
+         "  rem.u32 %r1, element, %r0;\n"
+         "  div.u32 element, element, %r0;\n"
+         "  ld.global.b32 %r2, " +
+         field(4) +
+         ";\n"
+         "  setp.lt.u32 isOver, %r1, %r2;\n"
+         "  @isOver bra $WRITE;\n"
+         "  ld.global.b32 %r2, " +
+         field(8) +
+         ";\n"
+         "  setp.ge.u32 isOver, %r1, %r2;\n"
+         "  @isOver bra $WRITE;\n"
+         "  ld.global.b64 stride, " +
+         field(16) +
+         ";\n"
+         "  cvt.u64.u32 x, %r1;\n"
+         "  mul.lo.s64 x, x, stride;\n"
+         "  add.s64 at, at, x;\n";
+}
+
+constexpr const char *epilogue = R"(
+  ld.param.b64 source, [arrays];
+  ld.global.b64 x, [row];
+  add.u64 source, source, x;
+  setp.eq.u32 isOver, bytes, 2;
+  @isOver bra $WORD;
+  add.u64 source, source, at;
+  ld.global.b8 half, [source];
+  bra.uni $READ;
+$WORD:
+  shl.b64 at, at, 1;
+  add.u64 source, source, at;
+  ld.global.b16 half, [source];
+$READ:
+  cvt.u32.u16 value, half;
+  ld.global.b32 %r0, [row+116];
+  setp.eq.u32 isOver, %r0, 0;
+  @isOver bra $WRITE;
+  min.u32 value, value, 1;
+
+$WRITE:
+  cvt.u16.u32 half, value;
+  setp.eq.u32 isOver, %r6, 0;
+  @isOver bra $BYTE;
+  setp.eq.u32 isOver, %r6, 1;
+  @isOver bra $HALF;
+  cvt.rn.f32.u32 value, value;
+  st.global.b32 [target], value;
+  bra.uni $END;
+$BYTE:
+  st.global.b8 [target], half;
+  bra.uni $END;
+$HALF:
+  st.global.b16 [target], half;
+$END:
+  ret;
+}
+)";
+
+/// Of an element of an input.
+uint64_t logarithmOf(artifact::DType type) {
+  return type == artifact::DType::U8 ? 0 : type == artifact::DType::U16 ? 1 : 2;
+}
+
+} // namespace
+
+//===- Rows -----------------------------------------------------------------------------------===//
+
+static_assert(sizeof(KeptArrays::PackedRow) == 128);
+
+GatheredInput::GatheredInput(const CudaContext &context, DeviceSpan memory, artifact::DType type,
+                             size_t count)
+    : memory(memory), type(type), rows(count),
+      packed(context.lock(count * sizeof(KeptArrays::PackedRow))),
+      onDevice(context.allocate(count * sizeof(KeptArrays::PackedRow))) {}
+
+KeptArrays::PackedRow KeptArrays::packed(const ArrayRow &row, uint64_t place) {
+  PackedRow packed;
+  packed.place = place;
+  packed.first = row.first;
+  for (size_t i = 0; i < row.axes.size(); ++i) {
+    const ArrayRow::Axis &axis = row.axes[i];
+    packed.axes[i] = {static_cast<uint32_t>(axis.extent), static_cast<uint32_t>(axis.low),
+                      static_cast<uint32_t>(axis.high), 0, axis.stride};
+  }
+  packed.elementBytes = row.type == artifact::DType::U16 ? 2 : 1;
+  packed.isMask = row.isMask;
+  return packed;
+}
+
+std::string KeptArrays::text() {
+  std::string text = prologue;
+  for (unsigned axis = 4; axis-- > 0;)
+    text += axisCode(axis);
+  return text + epilogue;
+}
+
+//===- Arrays ---------------------------------------------------------------------------------===//
+
+uint64_t KeptArrays::bytesFor(std::span<const uint64_t> sizes) {
+  uint64_t bytes = 0;
+  for (uint64_t size : sizes)
+    bytes += aligned(size);
+  return bytes;
+}
+
+KeptArrays::KeptArrays(const CudaContext &context, std::span<const uint64_t> sizes)
+    : context(context), memory(context.allocate(bytesFor(sizes))), room(bytesFor(sizes)),
+      library(context.cuda().load(text(), doing)) {
+  context.cuda().require(context.cuda().libraryGetKernel(&kernel, library.get(), "gather"), doing);
+}
+
+void KeptArrays::copy(uint64_t to, std::span<const std::byte> from, cudart::Stream stream) const {
+  context.require(context.cuda().memcpyAsync(reinterpret_cast<void *>(to), from.data(), from.size(),
+                                             cudart::CopyKind::HostToDevice, stream),
+                  "copy inputs to the GPU");
+}
+
+uint64_t KeptArrays::placeOf(const ArrayRow &row, cudart::Stream stream) {
+  auto [kept, isNew] = arrays.try_emplace(row.array.data());
+  if (isNew) {
+    if (row.array.size() > room - used)
+      throw Error(ErrorCode::Runtime, "more data are read than were opened");
+    copy(reinterpret_cast<uint64_t>(memory.get()) + used, row.array, stream);
+    kept->second = {used, row.owner};
+    used += aligned(row.array.size());
+  }
+  return kept->second.place;
+}
+
+bool KeptArrays::gather(GatheredInput &input, std::span<const std::byte> staged,
+                        cudart::Stream stream) {
+  std::vector<ArrayRow> &rows = input.rows;
+  if (std::ranges::all_of(rows, [](const ArrayRow &row) { return row.isStaged(); }))
+    return false;
+  size_t rowBytes = input.memory.bytes / rows.size();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    PackedRow packed;
+    if (rows[i].isStaged())
+      copy(input.memory.address + i * rowBytes, staged.subspan(i * rowBytes, rowBytes), stream);
+    else
+      packed = KeptArrays::packed(rows[i], placeOf(rows[i], stream));
+    std::memcpy(input.packed.bytes.data() + i * sizeof packed, &packed, sizeof packed);
+    rows[i] = {};
+  }
+  auto packedRows = reinterpret_cast<uint64_t>(input.onDevice.get());
+  copy(packedRows, input.packed.bytes, stream);
+  uint64_t logarithm = logarithmOf(input.type), elements = rowBytes >> logarithm;
+  uint64_t blocks = (elements + threads() - 1) / threads();
+  uint64_t parameters[] = {reinterpret_cast<uint64_t>(memory.get()),
+                           packedRows,
+                           input.memory.address,
+                           elements,
+                           blocks,
+                           logarithm};
+  void *arguments[std::size(parameters)];
+  for (size_t i = 0; i < std::size(parameters); ++i)
+    arguments[i] = &parameters[i];
+  context.require(context.cuda().launchKernel(kernel, {static_cast<unsigned>(blocks * rows.size())},
+                                              {threads()}, arguments, 0, stream),
+                  doing);
+  return true;
+}
+
+} // namespace dlc::rt

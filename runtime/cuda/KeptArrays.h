@@ -1,0 +1,74 @@
+// Copies of the host's arrays on a GPU, and the kernel that gathers rows of inputs from them.
+//
+// An array goes up when the first row of it is gathered. How rows lie in arrays is known when they
+// are drawn, so the kernel is text here and none of the compiler's.
+#pragma once
+
+#include "runtime/core/ArrayRow.h"
+#include "runtime/cuda/CudaContext.h"
+
+#include <map>
+#include <string>
+
+namespace dlc::rt {
+
+/// One input's rows in one slot, on their way to the GPU.
+struct GatheredInput {
+  /// Of rows, of an input of a type, in `memory`. Throws Error(Runtime) if there is no memory.
+  GatheredInput(const CudaContext &context, DeviceSpan memory, artifact::DType type, size_t count);
+
+  DeviceSpan memory;
+  artifact::DType type;
+  std::vector<ArrayRow> rows;
+  HostBlock packed; // what the kernel reads of them, page-locked
+  Owned<void *> onDevice;
+};
+
+class KeptArrays {
+public:
+  /// PTX for every device since Ampere, which the driver assembles. A thread writes one element;
+  /// blocks of a row are next to each other.
+  static std::string text();
+  /// What the kernel reads of a row; `place` is the array's, in bytes behind the first one.
+  struct PackedRow {
+    uint64_t place = 0;
+    int64_t first = 0;
+    struct {
+      uint32_t extent = 1, low = 0, high = 1, unused = 0;
+      int64_t stride = 0;
+    } axes[4];
+    uint32_t elementBytes = 0; // 0: nothing is gathered
+    uint32_t isMask = 0;
+    uint64_t unused = 0;
+  };
+  static PackedRow packed(const ArrayRow &row, uint64_t place);
+  static unsigned threads() { return 256; }
+
+  /// Room for arrays of these sizes. `context` outlives it. Throws Error(Runtime) if there is none,
+  /// or if the driver does not take the text.
+  KeptArrays(const CudaContext &context, std::span<const uint64_t> sizes);
+  /// Bytes of that room.
+  static uint64_t bytesFor(std::span<const uint64_t> sizes);
+
+  /// Writes those rows that are not staged, on the stream, and forgets them; what is staged is
+  /// copied. False, and nothing is done, if all are staged.
+  bool gather(GatheredInput &input, std::span<const std::byte> staged, cudart::Stream stream);
+
+private:
+  uint64_t placeOf(const ArrayRow &row, cudart::Stream stream);
+  void copy(uint64_t to, std::span<const std::byte> from, cudart::Stream stream) const;
+
+  struct Kept {
+    uint64_t place;
+    std::shared_ptr<const void> owner; // so that no other array comes to lie there
+  };
+
+  const CudaContext &context;
+  Owned<void *> memory;
+  uint64_t room, used = 0;
+  Owned<cudart::Library> library;
+  cudart::Kernel kernel = nullptr;
+  std::map<const std::byte *, Kept> arrays; // by where they lie in the host's memory
+};
+
+} // namespace dlc::rt
