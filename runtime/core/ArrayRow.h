@@ -1,5 +1,5 @@
-// A row of an input as elements of an array of the host's: cut, mirrored, turned, with zeros where
-// a cut reaches beyond.
+// A row of an input as elements of an array of the host's: cut, mirrored, turned, scaled, with
+// zeros where a cut reaches beyond.
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
@@ -24,7 +24,11 @@ struct ArrayRow {
   artifact::DType type = artifact::DType::U8; // or U16
   bool isMask = false;                        // of 0 and others, which stand for 1
   int64_t first = 0;                          // the element of indices 0, which need not be there
-  std::array<Axis, 4> axes = {};              // the last one is the innermost
+  std::array<Axis, 4> axes = {};              // channels, then the others, the last one innermost
+  /// If set, what the array has becomes (x - shift) * scale of its channel in f32.
+  bool isScaled = false;
+  static constexpr size_t mostScaled = 4; // channels
+  std::array<float, mostScaled> shift = {}, scale = {};
 
   bool isStaged() const { return array.empty(); }
 };

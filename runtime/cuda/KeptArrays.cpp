@@ -52,7 +52,7 @@ constexpr const char *prologue = R"(.version 8.0
   @isOver bra $END;
 
   ld.param.b64 row, [rows];
-  mul.wide.u32 x, %r2, 128;
+  mul.wide.u32 x, %r2, 160;
   add.u64 row, row, x;
   ld.global.b32 bytes, [row+112];
   setp.eq.u32 isOver, bytes, 0;
@@ -71,8 +71,8 @@ constexpr const char *prologue = R"(.version 8.0
   ld.global.b64 at, [row+8];
 )";
 
-/// Takes the index along one axis off the element's number, from the last axis on. What the array
-/// lacks is 0.
+/// Takes the index along one axis off the element's number, from the last axis on, into %r1. What
+/// the array lacks is 0.
 std::string axisCode(unsigned axis) {
   unsigned offset = 16 + 24 * axis;
   auto field = [&](unsigned within) { return "[row+" + std::to_string(offset + within) + "]"; };
@@ -115,23 +115,35 @@ $READ:
   cvt.u32.u16 value, half;
   ld.global.b32 %r0, [row+116];
   setp.eq.u32 isOver, %r0, 0;
-  @isOver bra $WRITE;
+  @isOver bra $UNMASKED;
   min.u32 value, value, 1;
+$UNMASKED:
+  setp.ne.u32 isOver, %r6, 2;
+  @isOver bra $WRITE;
+  cvt.rn.f32.u32 value, value;
+  ld.global.b32 %r0, [row+120];
+  setp.eq.u32 isOver, %r0, 0;
+  @isOver bra $WRITE;
+  mul.wide.u32 x, %r1, 4; // of the channel, whose axis was the last
+  add.u64 x, row, x;
+  ld.global.b32 %r0, [x+128];
+  sub.rn.f32 value, value, %r0;
+  ld.global.b32 %r0, [x+144];
+  mul.rn.f32 value, value, %r0;
 
 $WRITE:
+  setp.eq.u32 isOver, %r6, 2;
+  @isOver bra $FLOAT;
   cvt.u16.u32 half, value;
-  setp.eq.u32 isOver, %r6, 0;
-  @isOver bra $BYTE;
   setp.eq.u32 isOver, %r6, 1;
   @isOver bra $HALF;
-  cvt.rn.f32.u32 value, value;
-  st.global.b32 [target], value;
-  bra.uni $END;
-$BYTE:
   st.global.b8 [target], half;
   bra.uni $END;
 $HALF:
   st.global.b16 [target], half;
+  bra.uni $END;
+$FLOAT:
+  st.global.b32 [target], value;
 $END:
   ret;
 }
@@ -146,7 +158,7 @@ uint64_t logarithmOf(artifact::DType type) {
 
 //===- Rows -----------------------------------------------------------------------------------===//
 
-static_assert(sizeof(KeptArrays::PackedRow) == 128);
+static_assert(sizeof(KeptArrays::PackedRow) == 160);
 
 GatheredInput::GatheredInput(const CudaContext &context, DeviceSpan memory, artifact::DType type,
                              size_t count)
@@ -165,6 +177,9 @@ KeptArrays::PackedRow KeptArrays::packed(const ArrayRow &row, uint64_t place) {
   }
   packed.elementBytes = row.type == artifact::DType::U16 ? 2 : 1;
   packed.isMask = row.isMask;
+  packed.isScaled = row.isScaled;
+  packed.shift = row.shift;
+  packed.scale = row.scale;
   return packed;
 }
 

@@ -38,8 +38,8 @@ public:
       int64_t stride = 0;
     } axes[4];
     uint32_t elementBytes = 0; // 0: nothing is gathered
-    uint32_t isMask = 0;
-    uint64_t unused = 0;
+    uint32_t isMask = 0, isScaled = 0, unused = 0;
+    std::array<float, ArrayRow::mostScaled> shift = {}, scale = {};
   };
   static PackedRow packed(const ArrayRow &row, uint64_t place);
   static unsigned threads() { return 256; }

@@ -13,33 +13,39 @@ namespace dlc::rt {
 /// Parts of a batch, so that threads end at about the same time.
 constexpr size_t claimsPerThread = 4;
 
-/// Staged if it cannot be told as elements of an array that stays.
-static ArrayRow arrayRow(const Sample &sample) {
+static bool isOfArray(const View &view) {
+  return view.isHeld && isWord(view.type) && !view.axes.empty() &&
+         view.axes.size() <= ArrayRow().axes.size() &&
+         (!view.scaling || view.scaling->shift.size() <= ArrayRow::mostScaled);
+}
+
+static ArrayRow arrayRow(const View &view) {
   ArrayRow row;
-  bool isOfArray = sample.unread && sample.unread->isHeld && isWord(sample.unread->type) &&
-                   sample.unread->axes.size() <= row.axes.size();
-  if (!isOfArray)
-    return row;
-  const View &view = *sample.unread;
   row.array = view.bytes;
   row.owner = view.owner;
   row.type = view.type == ElementType::U16 ? artifact::DType::U16 : artifact::DType::U8;
   row.isMask = view.isMask;
   row.first = view.first;
-  auto axis = row.axes.end() - static_cast<ptrdiff_t>(view.axes.size());
-  for (const View::Axis &of : view.axes)
-    *axis++ = {of.extent, of.stride, of.low, of.high};
+  for (size_t i = 0; i < view.axes.size(); ++i) {
+    const View::Axis &axis = view.axes[i];
+    size_t at = i == 0 ? 0 : row.axes.size() - view.axes.size() + i;
+    row.axes[at] = {axis.extent, axis.stride, axis.low, axis.high};
+  }
+  row.isScaled = view.scaling != nullptr;
+  if (row.isScaled) {
+    std::ranges::copy(view.scaling->shift, row.shift.begin());
+    std::ranges::copy(view.scaling->scale, row.scale.begin());
+  }
   return row;
 }
 
 void InputDestination::put(int64_t row, Sample &sample, unsigned slot) const {
-  if (!rows[slot].empty()) {
-    ArrayRow &place = rows[slot][static_cast<size_t>(row)];
-    place = arrayRow(sample);
-    if (!place.isStaged())
-      return;
-  }
-  writer.writeRow(row, sample, slots[slot]);
+  bool isTold = !rows[slot].empty() && sample.unread && writer.takes(*sample.unread) &&
+                isOfArray(*sample.unread);
+  if (!rows[slot].empty())
+    rows[slot][static_cast<size_t>(row)] = isTold ? arrayRow(*sample.unread) : ArrayRow();
+  if (!isTold)
+    writer.writeRow(row, sample, slots[slot]);
 }
 
 BatchLoader::BatchLoader(const Dataset &dataset, BatchPlan plan, int64_t firstBatch,

@@ -40,7 +40,8 @@ void Dataset::findMoved(const artifact::DataPipelineT &pipeline) {
   for (const InputSpec &spec : specs) {
     InputOrigin origin = originOf(origins, spec.name);
     bool isOfFile = spec.stored || spec.dtype == artifact::DType::F32;
-    if (isOfFile && origin.isStored && (!origin.normalize || spec.shift) && !spec.isOfNormalize)
+    bool isLeft = spec.shift && origin.isStored;
+    if (isOfFile && !spec.isOfNormalize && (isLeft || origin.isMoved))
       moved.insert(origin.source);
   }
 }

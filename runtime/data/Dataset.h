@@ -66,8 +66,8 @@ public:
   /// Folders that are numbered as classes, by source.
   Classes classes() const;
   std::vector<std::string> sampleNames() const;
-  /// Bytes of each array of which inputs take elements as they are, or zeros, and no others; of
-  /// files that are held in memory.
+  /// Bytes of each array, of files that are held in memory, whose elements are all that some input
+  /// takes of its source, in other places, but for zeros and what a normalize makes of them.
   std::vector<uint64_t> heldArrays() const;
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }
@@ -146,7 +146,7 @@ private:
   std::optional<Cutting> cutting;
   Statistics measured;
   std::unique_ptr<NormalizationMemo> normalizations = std::make_unique<NormalizationMemo>();
-  std::set<std::string> moved; // sources of which inputs take elements as they are
+  std::set<std::string> moved; // sources whose elements inputs take in other places
   std::vector<std::string> remarks;
 };
 

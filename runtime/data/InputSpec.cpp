@@ -100,8 +100,8 @@ static void requireFinal(const InputSpec &spec, std::span<const float> values,
     refuseValue(spec, place(), *wrong);
 }
 
-/// Numbers that elements of the view can be.
-static ValueRange heldBy(const View &view) {
+/// Numbers that elements of a view's array can be.
+static ValueRange heldByArray(const View &view) {
   constexpr double most = std::numeric_limits<double>::max();
   if (view.isMask)
     return {0, 1};
@@ -111,6 +111,22 @@ static ValueRange heldBy(const View &view) {
     using Limits = std::numeric_limits<decltype(zero)>;
     return ValueRange{static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())};
   });
+}
+
+/// Numbers that elements of the view can be; NaN if they can be no number.
+static ValueRange heldBy(const View &view) {
+  ValueRange own = heldByArray(view);
+  if (!view.scaling)
+    return own;
+  ValueRange scaled{0, 0}; // beside the array
+  for (size_t channel = 0; channel < view.scaling->shift.size(); ++channel)
+    for (double end : {own.low, own.high}) {
+      float value =
+          (static_cast<float>(end) - view.scaling->shift[channel]) * view.scaling->scale[channel];
+      scaled.low = value >= scaled.low ? scaled.low : value;
+      scaled.high = value <= scaled.high ? scaled.high : value;
+    }
+  return scaled;
 }
 
 void requireValues(const InputSpec &spec, Sample &sample,

@@ -47,6 +47,10 @@ bool TensorWriter::takesViews() const {
                         dtype == artifact::DType::F32);
 }
 
+bool TensorWriter::takes(const View &view) const {
+  return takesViews() && (dtype == artifact::DType::F32 || !view.scaling);
+}
+
 template <typename T>
 void TensorWriter::writeAs(int64_t row, std::span<const float> values,
                            std::span<std::byte> tensor) const {
@@ -99,7 +103,7 @@ void TensorWriter::writeRow(int64_t row, std::span<const float> values,
 void TensorWriter::writeRow(int64_t row, Sample &sample, std::span<std::byte> tensor) const {
   size_t bytes = static_cast<size_t>(elementsPerRow) * bytesOf(dtype);
   std::span<std::byte> into = tensor.subspan(static_cast<size_t>(row) * bytes);
-  if (sample.unread && takesViews()) {
+  if (sample.unread && takes(*sample.unread)) {
     if (dtype == artifact::DType::U8)
       return sample.unread->read<uint8_t>(into);
     if (dtype == artifact::DType::U16)

@@ -24,8 +24,9 @@ public:
   int64_t rowElements() const { return elementsPerRow; }
   int64_t rows() const { return shape.empty() ? 1 : shape.front(); }
   size_t tensorBytes() const;
-  /// True if rows of views are written element by element where they lie.
+  /// True if rows of views, or of this one, are written where they lie as they are read.
   bool takesViews() const;
+  bool takes(const View &view) const;
   /// `values` is the row in row-major order.
   void writeRow(int64_t row, std::span<const float> values, std::span<std::byte> tensor) const;
   /// The same of a sample, whose elements go where they belong as they are read, if they can.

@@ -31,7 +31,7 @@ public:
   /// True if the data block's share is held back, which samples the seed says.
   bool holdsBack() const { return heldBack > 0; }
   bool hasValidation() const { return !parts.validation.empty(); }
-  /// Bytes of each array of which inputs take elements as they are.
+  /// Bytes of each array of which inputs take elements in other places.
   std::vector<uint64_t> heldArrays() const;
   std::vector<std::string> notices() const;
 

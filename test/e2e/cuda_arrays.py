@@ -20,7 +20,7 @@ PADDED = """model padded(batch = 3) {
   loss = softmax_cross_entropy(dense(flatten(relu(conv(image, 4, kernel = 3, name = "conv"))), 3, name = "head"), label)
 }
 data {
-  image -> random_crop(10, padding = 3) -> flip -> normalize(mean = 100, std = 50) -> image
+  image -> normalize(per_image) -> random_crop(10, padding = 3) -> flip -> image
   validation = 0.25
 }
 train { optimizer = sgd(lr = 0.05) }
@@ -63,7 +63,7 @@ CASES = {
                2 * 12 * 24 * 20),
     "n2v2d": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(3, 40, 36)), ["base=4", "depth=1", "size=16", "batch=2", "percent=2"],
               ["volume=u16"], 2 * 3 * 40 * 36),
-    "padded": (padded, [], ["image=u8"], 24 * 11 * 9),
+    "padded": (padded, [], [], 24 * 11 * 9),
 }
 
 

@@ -196,21 +196,21 @@ def failures(case):
     kept = f"; the last checkpoint is '{last}'$"
     # Of four runs, each of which calls all kernels, the fourth: the second of its slot, which is captured.
     refused(f"cannot (run step [34]|copy from the GPU|launch a step's graph|record an event).* on {UUID}: an uncorrectable ECC error was found{kept}",
-            *train, "--run", last.parent, fault=3 * len(kernels) + len(kernels) // 2)
+            *train, "--run", last.parent, fault=launch(kernels, 3, len(kernels) // 2))
     # One by one, the instruction that failed is named, of cuDNN, cuBLASLt or our own.
     for kind in "cudnn", "cublas", "generated":
         number = max(index for index, kernel in enumerate(kernels) if kernel["implementation"].startswith(kind))
         refused(rf"cannot run kernel {kernels[number]['kernel']} \(instruction \d+\) in step 2 on {UUID}: an uncorrectable ECC error was found$",
-                *train[:-2], "--no-graph", "--run", case.directory / f"named-{kind}", fault=len(kernels) + number)
+                *train[:-2], "--no-graph", "--run", case.directory / f"named-{kind}", fault=launch(kernels, 1, number))
     # During validation, in which averages have the parameters' places and cannot leave them.
     sets, case.sets = case.sets, [*case.sets, "--set", "train.ema=0.75"]
     averaging = case.compiled_as_text("--math=strict", name="averaging")
     case.sets = sets
-    steps = 5 * sum(len(program["dispatches"]) for program in json.loads(run("dlc", "inspect", "--json", averaging)[0])["programs"]
-                    if program["name"] == "train")
+    averaged, = (program["dispatches"] for program in json.loads(run("dlc", "inspect", "--json", averaging)[0])["programs"]
+                 if program["name"] == "train")
     averages = case.directory / "averages"
     refused(f" on {UUID}: an uncorrectable ECC error was found; the last checkpoint is '{averages}/last.safetensors'$", "train", averaging,
-            *train[2:-2], "--val", case.data[1], "--val", case.data[3], "--run", averages, fault=steps + 1)
+            *train[2:-2], "--val", case.data[1], "--val", case.data[3], "--run", averages, fault=launch(averaged, 5, 0))
     refusals(case, artifact, [kernel["implementation"] for kernel in kernels], [kernel["kernel"] for kernel in kernels])
     one, plain = case.directory / "one.safetensors", case.directory / "plain.safetensors"
     on_gpu("dlc-run", *train, "--no-graph", "--run", case.directory / "one", "--save", one)
@@ -224,6 +224,11 @@ def failures(case):
     same_file(rest, whole, "a run whose GPU failed")
 
 
+def launch(kernels, step, number):
+    """When a step launches one of its kernels, all counted from 0: each step has gathered its images first."""
+    return step * (1 + len(kernels)) + 1 + number
+
+
 def refusals(case, artifact, implementations, names):
     """What is refused when it is called, in a step as it is or while it is captured."""
     train = ["train", artifact, *case.data, "--epochs", 1, "--steps", 5, "--run"]
@@ -233,7 +238,7 @@ def refusals(case, artifact, implementations, names):
     for kind, steps, said in ("cudnn", 2, "cuDNN says CUDNN_STATUS_EXECUTION_FAILED"), \
             ("cublas", 0, "cuBLASLt says CUBLAS_STATUS_EXECUTION_FAILED"), ("generated", 2, "too many resources requested for launch"):
         number = max(index for index, name in enumerate(implementations) if name.startswith(kind))
-        refused(f"cannot run kernel {names[number]}: {said}$", *train, case.directory / f"refused-{kind}", refuse=steps * len(names) + number)
+        refused(f"cannot run kernel {names[number]}: {said}$", *train, case.directory / f"refused-{kind}", refuse=launch(names, steps, number))
 
 
 def other_machines(case):
@@ -299,7 +304,7 @@ def peers(case):
     for graphs that have its work."""
     artifact = case.compiled_as_text("--math=strict")
     program = next(each for each in json.loads(run("dlc", "inspect", "--json", artifact)[0])["programs"] if each["name"] == "train")
-    kernels, buckets = len(program["dispatches"]), len(program["buckets"])
+    kernels, buckets = program["dispatches"], len(program["buckets"])
     pair, counts, begin = Peers(case, artifact), case.directory / "counts", time.time()
     said, codes = pair.ended(pair.start("--steps", 5, home="orderly", counts=counts))
     check(codes == [0, 0] and not any(said), f"{codes}: {said}")
@@ -314,13 +319,13 @@ def peers(case):
 
     # The last kernel of the third step, which is captured, never ends: behind its buckets and before those of the
     # fourth, so that the network is not at fault.
-    said, codes = pair.failed(3, hang=3 * kernels - 1)
+    said, codes = pair.failed(3, hang=launch(kernels, 2, len(kernels) - 1))
     late = r"all-reduce of bucket 0 .* in step 4 did not complete within 3 s: rank 0.*, rank 1.* has not started it"
     errors = [each.count("dlc-run: error: ") for each in said]
     check(codes == errors == [1, 1] and re.search(late, said[0]), f"{codes}: {said}")
 
     # The same in a validation, which has no buckets.
-    said, codes = pair.failed(3, "--steps", 5, "--val", case.data[1], "--val", case.data[3], home="validated", hang=5 * kernels + 1)
+    said, codes = pair.failed(3, "--steps", 5, "--val", case.data[1], "--val", case.data[3], home="validated", hang=launch(kernels, 5, 0))
     check(codes == [1, 1] and re.search(r"cannot run step \d+: it does not end, or other ranks have given up", said[0]), f"{codes}: {said}")
 
     # In its third step a rank does not come to a bucket.
@@ -352,7 +357,7 @@ def losses(case):
     pair.second_fails(r"cannot allocate [1-9][0-9.]* [KMG]iB on the GPU, of whose 4\.00 GiB [0-9.]+ GiB are free: out of memory", full=2)
     number = max(index for index, kernel in enumerate(kernels) if kernel["implementation"] == "generated")
     pair.second_fails(f"cannot run kernel {kernels[number]['kernel']}: too many resources requested for launch", home="refused",
-                      refuse=3 * len(kernels) + number)
+                      refuse=launch(kernels, 3, number))
 
 
 def main():

@@ -263,7 +263,7 @@ static void hideSpots(const BlindSpot &step, Sample &image, const Draw &draw,
 std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, Sample sample, const Draw &draw,
                                      bool hides) {
   std::vector<uint8_t> mask(sample.view().elements());
-  ElementType type = sample.view().type;
+  ElementType type = sample.view().scaling ? ElementType::F32 : sample.view().type;
   std::array<Sample, 3> result = {sample, sample, {sample.shape, {}, true}};
   if (hides && isOfElements(step) && type == ElementType::U8)
     hideSpots<uint8_t>(step, result[0], draw, mask);

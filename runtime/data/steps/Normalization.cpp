@@ -27,10 +27,20 @@ std::pair<std::vector<float>, std::vector<float>> Normalization::perChannel(size
   return {repeated(shift, channels), scale};
 }
 
+/// Zeros beside an array are values, too; those that a later step adds are not.
+static bool canScale(const View &view) {
+  return !view.axes.empty() && view.isFull() && !view.scaling;
+}
+
 void Normalization::apply(Sample &sample) const {
-  sample.settle();
   size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
   auto [shifts, scales] = perChannel(channels);
+  if (sample.unread && canScale(*sample.unread)) {
+    sample.unread->scaling = std::make_shared<Scaling>(std::move(shifts), std::move(scales));
+    sample.unread->isWhole = false;
+    return;
+  }
+  sample.settle();
   size_t each = sample.values.size() / channels;
   for (size_t channel = 0; channel < channels; ++channel)
     for (float &value : std::span(sample.values).subspan(channel * each, each))

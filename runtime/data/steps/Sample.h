@@ -30,6 +30,7 @@ struct Normalization {
 
   // Those that take a number of channels throw Error(BadInput) if the entries are for another one.
 
+  /// At once, or when the values are read.
   void apply(Sample &sample) const;
   /// x * divisor + shift, of values of that many channels.
   void undo(std::span<float> values, size_t channels) const;

@@ -40,7 +40,18 @@ private:
       origins[chain.outputs[i]] = members[std::min(i, members.size() - 1)];
   }
 
+  static void move(const DataStep &step, InputOrigin &origin) {
+    if (isNormalize(step)) {
+      origin.isMoved &= !origin.isNormalized && !origin.hasZeros;
+      origin.isNormalized = true;
+    } else {
+      origin.isMoved &= movesValues(step, false);
+      origin.hasZeros |= !movesValues(step, true);
+    }
+  }
+
   void apply(const DataStep &step, StepPlace place, InputOrigin &origin) {
+    move(step, origin);
     if (isNormalize(step) && origin.isStored && !origin.normalize)
       origin.normalize = place;
     else if (isNormalize(step) || !movesValues(step, origin.normalize.has_value()))

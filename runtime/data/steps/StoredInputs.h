@@ -23,6 +23,10 @@ struct InputOrigin {
   /// or adds zeros.
   bool isStored = true;
   std::optional<StepPlace> normalize = {};
+  /// Elements of the source in other places, which one step may have normalised, or zeros: those
+  /// that were there ahead of that step are then none.
+  bool isMoved = true;
+  bool isNormalized = false, hasZeros = false;
 };
 
 /// By name of what the block's chains read and make. An input that no chain makes is its own

@@ -40,6 +40,11 @@ size_t View::elements() const {
   return static_cast<size_t>(elements);
 }
 
+bool View::isFull() const {
+  return std::ranges::all_of(axes,
+                             [](const Axis &axis) { return axis.high - axis.low == axis.extent; });
+}
+
 //===- Moves ----------------------------------------------------------------------------------===//
 
 void View::cut(std::span<const int64_t> corner, std::span<const int64_t> size) {
@@ -75,8 +80,7 @@ public:
   Reader(const View &view, std::byte *out) : view(view), out(out) {}
 
   void run() {
-    if (std::ranges::any_of(
-            view.axes, [](const View::Axis &axis) { return axis.high - axis.low < axis.extent; }))
+    if (!view.isFull())
       std::memset(out, 0, view.elements() * sizeof(To));
     visit(0, view.first, 0);
   }
@@ -156,12 +160,59 @@ template <typename T> void countAsOne(std::span<std::byte> out, size_t elements)
   }
 }
 
+/// Scales what the array has of a view whose elements are read.
+class Scaler {
+public:
+  Scaler(const View &view, std::byte *values) : view(view), values(values) {}
+
+  void run() {
+    const View::Axis &channels = view.axes.front();
+    size_t each = view.elements() / static_cast<size_t>(channels.extent);
+    for (int64_t channel = channels.low; channel < channels.high; ++channel) {
+      shift = view.scaling->shift[static_cast<size_t>(channel)];
+      scale = view.scaling->scale[static_cast<size_t>(channel)];
+      visit(1, static_cast<size_t>(channel) * each, each);
+    }
+  }
+
+private:
+  /// Along the dimensions from `dim` on, of so many elements from `first` on.
+  void visit(size_t dim, size_t first, size_t count) {
+    bool isRow = dim >= view.axes.size() || count == 1;
+    if (isRow)
+      return apply(first, count);
+    const View::Axis &axis = view.axes[dim];
+    size_t inner = count / static_cast<size_t>(axis.extent);
+    auto low = static_cast<size_t>(axis.low), high = static_cast<size_t>(axis.high);
+    if (dim + 1 == view.axes.size())
+      return apply(first + low, high - low);
+    for (size_t i = low; i < high; ++i)
+      visit(dim + 1, first + i * inner, inner);
+  }
+
+  void apply(size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) {
+      float value;
+      std::memcpy(&value, values + i * sizeof(float), sizeof(float));
+      value = (value - shift) * scale;
+      std::memcpy(values + i * sizeof(float), &value, sizeof(float));
+    }
+  }
+
+  const View &view;
+  std::byte *values;
+  float shift = 0, scale = 1;
+};
+
 } // namespace
 
 template <typename T> void View::read(std::span<std::byte> out) const {
   visitType(type, [&](auto zero) { Reader<decltype(zero), T>(*this, out.data()).run(); });
   if (isMask)
     countAsOne<T>(out, elements());
+  if constexpr (std::is_same_v<T, float>)
+    if (scaling)
+      Scaler(*this, out.data()).run();
 }
 
 template void View::read<float>(std::span<std::byte>) const;

@@ -9,6 +9,11 @@
 
 namespace dlc::rt {
 
+/// Of each channel, what is subtracted, and what the difference is multiplied with, in f32.
+struct Scaling {
+  std::vector<float> shift, scale;
+};
+
 struct View {
   struct Axis {
     int64_t extent;
@@ -24,12 +29,16 @@ struct View {
   bool isMask = false;  // of 0 and 255, which stands for 1
   bool isWhole = false; // all of a file's sample, as it lies
   bool isHeld = false;  // the array, by its source for as long as that lives
+  /// Of what the array has; zeros beside it stay. Null: the elements are as they are.
+  std::shared_ptr<const Scaling> scaling = nullptr;
 
   /// Of all of a row-major array.
   template <typename T> static View of(std::vector<T> values, const Extents &shape);
 
   Extents shape() const;
   size_t elements() const;
+  /// False if a cut has reached beyond the array.
+  bool isFull() const;
 
   /// The box from `corner` on, of `size`, along the axes behind the first.
   void cut(std::span<const int64_t> corner, std::span<const int64_t> size);
@@ -38,7 +47,7 @@ struct View {
   void quarterTurn();
 
   /// Writes the elements in row-major order, as bytes of T: float, uint8_t or uint16_t, which hold
-  /// them.
+  /// them. Of scaled ones, float.
   template <typename T> void read(std::span<std::byte> out) const;
 };
 

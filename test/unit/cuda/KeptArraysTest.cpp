@@ -4,6 +4,7 @@
 
 #include "runtime/data/BatchLoader.h"
 #include "test/ptx/Emulator.h"
+#include "test/unit/cuda/Assembler.h"
 
 #include <gtest/gtest.h>
 
@@ -52,6 +53,16 @@ void move(std::mt19937 &random, View &view, const Extents &size) {
   for (size_t dim = 1; dim < view.axes.size(); ++dim)
     corner.push_back(drawn(-1, std::max<int64_t>(view.axes[dim].extent - 1, 0)));
   view.cut(corner, size);
+}
+
+/// What the array has, as normalize does.
+void scale(std::mt19937 &random, View &view) {
+  Scaling scaling;
+  for (int64_t channel = 0; channel < view.axes[0].extent; ++channel) {
+    scaling.shift.push_back(static_cast<float>(random() % 1000) / 7);
+    scaling.scale.push_back(1 / static_cast<float>(3 + random() % 100));
+  }
+  view.scaling = std::make_shared<Scaling>(std::move(scaling));
 }
 
 size_t sizeOf(DType type) { return type == DType::U8 ? 1 : type == DType::U16 ? 2 : 4; }
@@ -134,6 +145,8 @@ TEST(KeptArrays, GatherWhatTheHostReads) {
                                  : drawnArray<uint8_t>(random, shapes[which]));
           move(random, views.back(), sizes[which]);
           views.back().isMask = row == 2;
+          if (to == DType::F32 && row > 1)
+            scale(random, views.back());
           views.back().isHeld = row != 3;
         }
         Gather(views, to).expectWhatTheHostReads();
@@ -150,6 +163,8 @@ TEST(KeptArrays, GatherRowsOfManyBlocks) {
   }
   Gather(views, DType::F32).expectWhatTheHostReads();
 }
+
+TEST(KeptArrays, Assemble) { expectAssembles(KeptArrays::text()); }
 
 TEST(KeptArrays, HaveRoomForArraysAtMultiplesOf256) {
   EXPECT_EQ(KeptArrays::bytesFor({}), 0);

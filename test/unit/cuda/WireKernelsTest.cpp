@@ -5,13 +5,10 @@
 #include "runtime/comm/SliceSum.h"
 #include "test/ptx/Emulator.h"
 #include "test/unit/comm/Values.h"
+#include "test/unit/cuda/Assembler.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <immintrin.h>
 
 namespace dlc::rt::test {
@@ -124,23 +121,7 @@ TEST(WireKernels, UseAllOfTheSectorsThatTheyTouch) {
   expectAll("add");
 }
 
-TEST(WireKernels, Assemble) {
-  const char *home = std::getenv("CUDA_HOME");
-  std::filesystem::path assembler =
-      std::filesystem::path(home ? home : "/usr/local/cuda") / "bin/ptxas";
-  if (!std::filesystem::exists(assembler)) {
-    if (std::getenv("DLC_REQUIRE_CUDA"))
-      FAIL() << "DLC_REQUIRE_CUDA is set and ptxas was not found";
-    GTEST_SKIP() << "no ptxas";
-  }
-  std::string text = testing::TempDir() + "wire.ptx";
-  std::ofstream(text) << WireKernels::text();
-  for (const char *architecture : {"sm_80", "sm_90", "sm_100"}) {
-    std::string command = assembler.string() + " -arch=" + architecture + " -o /dev/null " + text;
-    EXPECT_EQ(std::system(command.c_str()), 0) << architecture;
-  }
-  std::filesystem::remove(text);
-}
+TEST(WireKernels, Assemble) { expectAssembles(WireKernels::text()); }
 
 } // namespace
 } // namespace dlc::rt::test

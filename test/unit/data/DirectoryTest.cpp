@@ -46,6 +46,27 @@ protected:
 
 //===- Classes --------------------------------------------------------------------------------===//
 
+/// Of images and masks, as long as memory holds all of them.
+TEST_F(Directories, ImagesAreHeldWhereAllAre) {
+  for (const char *name : {"images/a.png", "images/b.png", "masks/a.png", "masks/b.png"})
+    image(name);
+  constexpr size_t bytes = 4 * 2;
+  for (size_t limit : {bytes, bytes - 1}) {
+    Dataset dataset({},
+                    {{"image", DType::F32, {1, 1, 1, 2}, {}, true},
+                     {"mask", DType::F32, {1, 1, 1, 2}, {}, false}},
+                    {"image", "mask"},
+                    {{"image", directory / "images"}, {"mask", directory / "masks"}}, false,
+                    std::make_shared<ImageCache>(limit));
+    bool isHeld = limit == bytes;
+    EXPECT_EQ(dataset.heldArrays(), std::vector<uint64_t>(isHeld ? 4 : 0, 2));
+    std::vector<Sample> first = dataset.unreadSample(1, {}), again = dataset.unreadSample(1, {});
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(first[i].unread->isHeld, isHeld);
+    EXPECT_TRUE(!isHeld || first[0].unread->bytes.data() == again[0].unread->bytes.data());
+  }
+}
+
 TEST_F(Directories, FoldersAreClassesInTheOrderOfTheirNames) {
   image("set/dog/b.png", 11);
   image("set/cat/z.png", 10);

@@ -67,6 +67,17 @@ TEST(StoredInputs, ZerosBehindNormalizeAreNoElements) {
   EXPECT_TRUE(originsBehind(padded(1), perImage()).at("x").isStored);
 }
 
+TEST(StoredInputs, WhatIsMovedIsNormalizedOnceAtMost) {
+  auto padded = [](int64_t padding) {
+    return makeCall("random_crop", {ints("size", {2}), ints("padding", {padding})});
+  };
+  EXPECT_TRUE(originsBehind(perImage(), padded(1), makeCall("flip")).at("x").isMoved);
+  EXPECT_TRUE(originsBehind(padded(0), perImage()).at("x").isMoved);
+  EXPECT_FALSE(originsBehind(padded(1), perImage()).at("x").isMoved); // zeros are normalized, too
+  EXPECT_FALSE(originsBehind(perImage(), perImage()).at("x").isMoved);
+  EXPECT_FALSE(originsBehind(makeCall("noise", {floats("std", {1})})).at("x").isMoved);
+}
+
 TEST(StoredInputs, BlindSpotsThatAreElementsAreStored) {
   auto originsOf = [](CallPointer call) {
     artifact::DataPipelineT pipeline;
@@ -138,6 +149,29 @@ TEST_F(StoredDatasetTest, TheProgramHasTheHostsBits) {
                 whole[0].values[i]);
     }
   }
+}
+
+/// Arrays from which a device can take inputs by itself, and what of them a sample is.
+TEST_F(StoredDatasetTest, ElementsInOtherPlacesAreViewsOfHeldArrays) {
+  using Sizes = std::vector<uint64_t>;
+  Augmentation augmentation{true, 7, 1};
+  for (const std::vector<InputSpec> &specs : {std::vector{plain()}, stored(DType::U8)}) {
+    Dataset dataset = open(specs);
+    EXPECT_EQ(dataset.heldArrays(), Sizes{3 * 2 * 4 * 4});
+    Sample image = dataset.unreadSample(1, augmentation)[0];
+    ASSERT_TRUE(image.unread);
+    EXPECT_TRUE(image.unread->isHeld);
+    EXPECT_EQ(image.unread->bytes.size(), 3 * 2 * 4 * 4);
+  }
+  pipeline.chains[0]->steps.push_back(makeCall("noise", {floats("std", {1})}));
+  Dataset noisy = open({plain()});
+  EXPECT_EQ(noisy.heldArrays(), Sizes{});
+  EXPECT_FALSE(noisy.unreadSample(1, augmentation)[0].unread);
+}
+
+TEST_F(StoredDatasetTest, NumbersThatAreNotWordsAreNotHeld) {
+  writeFile(path, npyBytes("<i4", "3, 2, 4, 4", bytesOfVector(std::vector<int32_t>(96, 5))));
+  EXPECT_TRUE(open({plain()}).heldArrays().empty());
 }
 
 TEST_F(StoredDatasetTest, LossesLookAtWhatTheProgramMakesOfElements) {

@@ -91,6 +91,25 @@ TEST(View, ChannelsThatLieLastAreRead) {
   EXPECT_EQ(readAs<float>(view), (Floats{2, 4, 1, 3, 20, 40, 10, 30}));
 }
 
+/// Zeros that a cut adds are none of the array's; moves carry each channel's figures along.
+TEST(View, WhatTheArrayHasIsScaled) {
+  std::vector<uint16_t> values = {10, 20, 30, 40, 1, 2, 3, 4};
+  View view = View::of(std::move(values), {2, 2, 2});
+  view.scaling = std::make_shared<Scaling>(Scaling{{10, 1}, {0.5F, 4}});
+  EXPECT_EQ(readAs<float>(view), (Floats{0, 5, 10, 15, 0, 4, 8, 12}));
+  view.mirror(2);
+  view.cut(Extents{1, -1}, Extents{2, 3});
+  EXPECT_EQ(readAs<float>(view), (Floats{0, 15, 10, 0, 0, 0, 0, 12, 8, 0, 0, 0}));
+  view.quarterTurn();
+  EXPECT_EQ(readAs<float>(view), (Floats{10, 0, 15, 0, 0, 0, 8, 0, 12, 0, 0, 0}));
+}
+
+TEST(View, OneRowIsScaledToo) {
+  View view = View::of(Bytes{3, 5, 7}, {3});
+  view.scaling = std::make_shared<Scaling>(Scaling{{3, 4, 5}, {1, 2, 3}});
+  EXPECT_EQ(readAs<float>(view), (Floats{0, 2, 6}));
+}
+
 /// Whatever the input's type and layout, a row is what its values make it.
 TEST(View, RowsAreWrittenAsTheirValuesWouldBe) {
   const std::vector<int64_t> shape = {2, 2, 3, 3};

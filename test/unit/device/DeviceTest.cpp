@@ -106,6 +106,49 @@ TEST_P(DeviceTest, InputsAreStagedInOnePlace) {
   });
 }
 
+/// A row of the input's 4, which is an array backwards.
+void tell(ArrayRow &row, const std::shared_ptr<std::vector<uint8_t>> &array) {
+  auto length = static_cast<int64_t>(array->size());
+  row = {std::as_bytes(std::span(*array)), array};
+  row.first = length - 1;
+  row.axes.back() = {length, -1, 0, length};
+}
+
+/// Where the device keeps arrays: some rows of an input come from them, others are staged, in the
+/// one run that was told. Rows are counted in elements.
+TEST_P(DeviceTest, RowsComeFromArraysThatItKeeps) {
+  run([](Bench &bench, ControlPlane &) {
+    Places input = {bench.allocate(ArenaKind::Inputs), bench.allocate(ArenaKind::Inputs)};
+    DeviceSpan copied = bench.variable(Floats(elements));
+    auto executable = bench.device->prepare(copyingProgram(input, copied));
+    ASSERT_TRUE(executable->rows(input[0], artifact::DType::F32, 4).empty());
+    constexpr size_t length = elements / 4;
+    std::vector<uint64_t> sizes(3, length);
+    if (!bench.device->keepArrays(sizes))
+      return;
+    std::vector<std::shared_ptr<std::vector<uint8_t>>> arrays;
+    for (uint8_t first : {10, 50, 100}) {
+      arrays.push_back(std::make_shared<std::vector<uint8_t>>(length));
+      std::iota(arrays.back()->begin(), arrays.back()->end(), first);
+    }
+    for (unsigned slot : {0u, 1u})
+      bench.stageInput(input[slot], 1 + static_cast<float>(slot));
+    for (size_t step = 0; step < 6; ++step) {
+      auto slot = static_cast<unsigned>(step % 2);
+      Floats wanted(elements, 1 + static_cast<float>(slot));
+      std::span<ArrayRow> rows = executable->rows(input[slot], artifact::DType::F32, 4);
+      ASSERT_EQ(rows.size(), 4);
+      for (size_t row = step % 3; step < 4 && row < 4; row += 2) { // the last steps are staged
+        const auto &array = arrays[(step + row) % 3];
+        tell(rows[row], array);
+        std::copy(array->rbegin(), array->rend(), wanted.begin() + static_cast<long>(row * length));
+      }
+      executable->run({slot});
+      EXPECT_EQ(bench.read(copied), wanted) << "step " << step;
+    }
+  });
+}
+
 TEST_P(DeviceTest, RunsFollowEachOther) {
   run([](Bench &bench, ControlPlane &) {
     Places input = {bench.allocate(ArenaKind::Inputs), bench.allocate(ArenaKind::Inputs)};
