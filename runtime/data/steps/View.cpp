@@ -190,12 +190,14 @@ private:
       visit(dim + 1, first + i * inner, inner);
   }
 
-  void apply(size_t first, size_t count) {
-    for (size_t i = first; i < first + count; ++i) {
+  void apply(size_t first, size_t count) const { // in vectors
+    std::byte *elements = values + first * sizeof(float);
+    float less = shift, times = scale;
+    for (size_t i = 0; i < count; ++i) {
       float value;
-      std::memcpy(&value, values + i * sizeof(float), sizeof(float));
-      value = (value - shift) * scale;
-      std::memcpy(values + i * sizeof(float), &value, sizeof(float));
+      std::memcpy(&value, elements + i * sizeof(float), sizeof(float));
+      value = (value - less) * times;
+      std::memcpy(elements + i * sizeof(float), &value, sizeof(float));
     }
   }
 
