@@ -90,6 +90,16 @@ CudaTarget::CudaTarget(const std::string &given) : given(given) {
   }
 }
 
+/// Text, or whole numbers in the same number that are positive where the model's are, and none is
+/// negative.
+static bool isSuchAs(const Json &own, const Json &model) {
+  if (model.is_array())
+    return own.is_array() && std::ranges::equal(own, model, isSuchAs);
+  if (model.is_string())
+    return own.is_string();
+  return own.is_number_integer() && own >= (model > 0 ? 1 : 0);
+}
+
 void CudaTarget::read(const Json &table) {
   sourceText = table.at("source");
   linkText = table.at("link");
@@ -118,8 +128,7 @@ void CudaTarget::read(const Json &table) {
   // The library takes a whole description, and does not say what one lacks.
   const Json whole = Json::parse(embeddedDescriptions[0].json);
   for (const auto &[field, value] : whole.at("properties").items())
-    if (const Json &own = properties.at(field);
-        own.is_number() != value.is_number() || own.is_string() != value.is_string())
+    if (!isSuchAs(properties.at(field), value))
       throw std::invalid_argument("'" + field + "' must be such as " + value.dump());
   propertyText = properties.dump();
   canonicalName = "cuda:sm_" + std::to_string(capability);

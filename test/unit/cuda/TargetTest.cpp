@@ -130,4 +130,13 @@ TEST(CudaTarget, NeedsEveryFieldOfADescription) {
   other = whole;
   other["properties"]["warpSize"] = "32";
   EXPECT_EQ(refusalOf(other), "'warpSize' must be such as 32");
+  for (const Json &wrong : {Json(-1), Json(0), Json(31.5), Json::array({32})}) {
+    other["properties"]["warpSize"] = wrong;
+    EXPECT_EQ(refusalOf(other), "'warpSize' must be such as 32") << wrong;
+  }
+  other["properties"]["warpSize"] = 32;
+  for (const Json &wrong : {Json(1024), Json::array({1024, 1024}), Json::array({1024, 0, 64})}) {
+    other["properties"]["maxBlockSize"] = wrong;
+    EXPECT_EQ(refusalOf(other), "'maxBlockSize' must be such as [1024,1024,64]") << wrong;
+  }
 }
