@@ -94,7 +94,12 @@ bool CudaDevice::keepArrays(std::span<const uint64_t> sizes) {
   uint64_t bytes = KeptArrays::bytesFor(sizes);
   if (bytes == 0 || bytes > *freeMemory() / 2)
     return false;
-  arrays.emplace(context, sizes);
+  try {
+    arrays.emplace(context, sizes);
+  } catch (const Error &) { // as another process has taken the room
+    context.cuda().getLastError();
+    return false;
+  }
   return true;
 }
 

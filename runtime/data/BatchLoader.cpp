@@ -3,6 +3,8 @@
 // more, the first failure is known.
 #include "runtime/data/BatchLoader.h"
 
+#include "runtime/data/ArrayRows.h"
+
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -13,35 +15,8 @@ namespace dlc::rt {
 /// Parts of a batch, so that threads end at about the same time.
 constexpr size_t claimsPerThread = 4;
 
-static bool isOfArray(const View &view) {
-  return view.isHeld && isWord(view.type) && !view.axes.empty() &&
-         view.axes.size() <= ArrayRow().axes.size() &&
-         (!view.scaling || view.scaling->shift.size() <= ArrayRow::mostScaled);
-}
-
-static ArrayRow arrayRow(const View &view) {
-  ArrayRow row;
-  row.array = view.bytes;
-  row.owner = view.owner;
-  row.type = view.type == ElementType::U16 ? artifact::DType::U16 : artifact::DType::U8;
-  row.isMask = view.isMask;
-  row.first = view.first;
-  for (size_t i = 0; i < view.axes.size(); ++i) {
-    const View::Axis &axis = view.axes[i];
-    size_t at = i == 0 ? 0 : row.axes.size() - view.axes.size() + i;
-    row.axes[at] = {axis.extent, axis.stride, axis.low, axis.high};
-  }
-  row.isScaled = view.scaling != nullptr;
-  if (row.isScaled) {
-    std::ranges::copy(view.scaling->shift, row.shift.begin());
-    std::ranges::copy(view.scaling->scale, row.scale.begin());
-  }
-  return row;
-}
-
 void InputDestination::put(int64_t row, Sample &sample, unsigned slot) const {
-  bool isTold = !rows[slot].empty() && sample.unread && writer.takes(*sample.unread) &&
-                isOfArray(*sample.unread);
+  bool isTold = !rows[slot].empty() && isOfHeldArray(sample) && writer.takes(*sample.unread);
   if (!rows[slot].empty())
     rows[slot][static_cast<size_t>(row)] = isTold ? arrayRow(*sample.unread) : ArrayRow();
   if (!isTold)

@@ -6,6 +6,7 @@
 
 #include "runtime/artifact/Error.h"
 #include "runtime/core/Philox.h"
+#include "runtime/data/ArrayRows.h"
 #include "runtime/data/SourcePairs.h"
 #include "runtime/data/steps/StoredInputs.h"
 
@@ -46,10 +47,21 @@ void Dataset::findMoved(const artifact::DataPipelineT &pipeline) {
   }
 }
 
-std::vector<uint64_t> Dataset::heldArrays() const {
+/// A sample shows which inputs are not read as numbers, to check their range.
+std::vector<uint64_t> Dataset::heldArrays(const Augmentation &augmentation) const {
+  std::set<std::string> inputs;
+  try {
+    std::vector<Sample> first = unreadSample(0, augmentation);
+    for (size_t i = 0; i < specs.size(); ++i)
+      if (isOfHeldArray(first[i]))
+        inputs.insert(specs[i].name);
+  } catch (const Error &) {
+    return {}; // the error is told when the sample's turn has come
+  }
   std::vector<uint64_t> sizes;
   for (const auto &[value, source] : sources)
-    if (moved.contains(source.name()))
+    if (std::ranges::any_of(inputsFrom(value),
+                            [&](const InputSpec *spec) { return inputs.contains(spec->name); }))
       for (uint64_t bytes : source.heldArrays())
         sizes.push_back(bytes);
   return sizes;
@@ -407,7 +419,10 @@ Draw Dataset::drawOf(const Position &at, const Augmentation &augmentation, uint3
 /// `part`: null for the whole.
 Sample Dataset::readSource(size_t value, int64_t index, const Box *part) const {
   Sample sample;
-  sources.at(value).read(index, part, sample);
+  const Source &source = sources.at(value);
+  source.read(index, part, sample);
+  if (sample.unread && !moved.contains(source.name()))
+    sample.unread->isHeld = false;
   sample.isCategorical = categorical[value];
   return sample;
 }

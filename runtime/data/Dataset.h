@@ -68,7 +68,7 @@ public:
   std::vector<std::string> sampleNames() const;
   /// Bytes of each array, of files that are held in memory, whose elements are all that some input
   /// takes of its source, in other places, but for zeros and what a normalize makes of them.
-  std::vector<uint64_t> heldArrays() const;
+  std::vector<uint64_t> heldArrays(const Augmentation &augmentation) const;
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }
 

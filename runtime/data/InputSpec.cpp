@@ -113,7 +113,7 @@ static ValueRange heldByArray(const View &view) {
   });
 }
 
-/// Numbers that elements of the view can be; NaN if they can be no number.
+/// Numbers that elements of the view can be; NaN if they can be none.
 static ValueRange heldBy(const View &view) {
   ValueRange own = heldByArray(view);
   if (!view.scaling)
@@ -123,8 +123,10 @@ static ValueRange heldBy(const View &view) {
     for (double end : {own.low, own.high}) {
       float value =
           (static_cast<float>(end) - view.scaling->shift[channel]) * view.scaling->scale[channel];
-      scaled.low = value >= scaled.low ? scaled.low : value;
-      scaled.high = value <= scaled.high ? scaled.high : value;
+      if (!std::isfinite(value))
+        return {NAN, NAN};
+      scaled.low = std::min<double>(scaled.low, value);
+      scaled.high = std::max<double>(scaled.high, value);
     }
   return scaled;
 }

@@ -147,11 +147,15 @@ static bool takesAnySize(const Dataset &dataset) {
   });
 }
 
+bool isEvaluatedInTiles(const Artifact &artifact, const Dataset &dataset) {
+  return takesAnySize(dataset) && !dataset.haveShapes(inputSpecs(artifact, "eval"));
+}
+
 Totals evaluateAnySize(Session &session, const Dataset &dataset,
                        const std::vector<int64_t> &samples, uint64_t seed) {
-  bool tiled = takesAnySize(dataset) && !dataset.haveShapes(inputSpecs(session.artifact(), "eval"));
-  return tiled ? evaluateTiles(session, dataset, samples)
-               : evaluate(session, "eval", dataset, samples, seed);
+  return isEvaluatedInTiles(session.artifact(), dataset)
+             ? evaluateTiles(session, dataset, samples)
+             : evaluate(session, "eval", dataset, samples, seed);
 }
 
 } // namespace dlc::rt

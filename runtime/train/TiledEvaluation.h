@@ -14,8 +14,10 @@ namespace dlc::rt {
 /// What an evaluation takes: images of any size, if the program can be tiled.
 std::vector<InputSpec> evaluationInputs(const Artifact &artifact);
 
-/// evaluate() by the eval program, in tiles where a data set of evaluationInputs() has images of
-/// other sizes than the program's.
+/// Whether a data set of evaluationInputs() has images of other sizes than the program's.
+bool isEvaluatedInTiles(const Artifact &artifact, const Dataset &dataset);
+
+/// evaluate() by the eval program, in tiles where a data set is evaluated so.
 Totals evaluateAnySize(Session &session, const Dataset &dataset,
                        const std::vector<int64_t> &samples, uint64_t seed);
 

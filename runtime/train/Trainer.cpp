@@ -66,7 +66,7 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
     throw CollectiveError(ErrorCode::BadInput, nothingToDoText(course, options, state));
   setSchedule();
   setMonitor();
-  std::vector<uint64_t> arrays = data.heldArrays();
+  std::vector<uint64_t> arrays = data.heldArrays(session.artifact());
   if (session.keepArrays(arrays))
     keptBytes = std::accumulate(arrays.begin(), arrays.end(), uint64_t{0});
   signals.note(); // what is begun here ends with a checkpoint

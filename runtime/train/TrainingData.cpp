@@ -42,10 +42,10 @@ void TrainingData::setStatistics(const Dataset::Statistics &statistics) {
     validation->setStatistics(statistics);
 }
 
-std::vector<uint64_t> TrainingData::heldArrays() const {
-  std::vector<uint64_t> sizes = training.heldArrays();
-  if (validation)
-    for (uint64_t bytes : validation->heldArrays())
+std::vector<uint64_t> TrainingData::heldArrays(const Artifact &artifact) const {
+  std::vector<uint64_t> sizes = training.heldArrays({true});
+  if (validation && !isEvaluatedInTiles(artifact, *validation))
+    for (uint64_t bytes : validation->heldArrays({}))
       sizes.push_back(bytes);
   return sizes;
 }

@@ -27,6 +27,26 @@ train { optimizer = sgd(lr = 0.05) }
 """
 
 
+# What is computed of one source in training alone, of another never, and of a third not in evaluations.
+BLENDED = """model blended(batch = 2) {
+  input image : f32[batch, 1, 8, 8]
+  input mask : f32[batch, 1, 8, 8]
+  input weight : f32[batch, 1, 8, 8]
+  loss = mse(conv(image, 1, kernel = 3, padding = same, name = "conv") * weight, mask)
+}
+data {
+  source image : axes = "NYX"
+  source mask : axes = "NYX"
+  source weight : axes = "NYX"
+  image -> normalize(per_image) -> brightness(0.1) -> image
+  weight -> random_crop(8, padding = 3) -> normalize(mean = 100, std = 50) -> weight
+  image, mask, weight -> flip -> image, mask, weight
+  validation = 0.25
+}
+train { optimizer = sgd(lr = 0.05) }
+"""
+
+
 def padded(directory):
     """PNG images in a folder for each class."""
     random = np.random.default_rng(1)
@@ -64,6 +84,7 @@ CASES = {
     "n2v2d": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(3, 40, 36)), ["base=4", "depth=1", "size=16", "batch=2", "percent=2"],
               ["volume=u16"], 2 * 3 * 40 * 36),
     "padded": (padded, [], [], 24 * 11 * 9),
+    "blended": (lambda at: volumes(at, "image", "mask", "weight", shape=(16, 8, 8)), [], [], 16 * 8 * 8),
 }
 
 
@@ -75,7 +96,7 @@ class Kept(standin.Pair):
         self.source = MODELS / f"{model}.dl"
         if not self.source.exists():
             self.source = self.directory / f"{model}.dl"
-            self.source.write_text(PADDED)
+            self.source.write_text({"padded": PADDED, "blended": BLENDED}[model])
         self.data = make(self.directory)
         self.sets = [word for each in sets for word in ("--set", each)]
         self.artifact = self.compiled_as_text("--math=strict", *(f"--source={each}" for each in sources))

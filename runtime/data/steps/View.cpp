@@ -178,8 +178,7 @@ public:
 private:
   /// Along the dimensions from `dim` on, of so many elements from `first` on.
   void visit(size_t dim, size_t first, size_t count) {
-    bool isRow = dim >= view.axes.size() || count == 1;
-    if (isRow)
+    if (dim == view.axes.size())
       return apply(first, count);
     const View::Axis &axis = view.axes[dim];
     size_t inner = count / static_cast<size_t>(axis.extent);

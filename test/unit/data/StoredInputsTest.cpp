@@ -157,7 +157,7 @@ TEST_F(StoredDatasetTest, ElementsInOtherPlacesAreViewsOfHeldArrays) {
   Augmentation augmentation{true, 7, 1};
   for (const std::vector<InputSpec> &specs : {std::vector{plain()}, stored(DType::U8)}) {
     Dataset dataset = open(specs);
-    EXPECT_EQ(dataset.heldArrays(), Sizes{3 * 2 * 4 * 4});
+    EXPECT_EQ(dataset.heldArrays({}), Sizes{3 * 2 * 4 * 4});
     Sample image = dataset.unreadSample(1, augmentation)[0];
     ASSERT_TRUE(image.unread);
     EXPECT_TRUE(image.unread->isHeld);
@@ -165,13 +165,40 @@ TEST_F(StoredDatasetTest, ElementsInOtherPlacesAreViewsOfHeldArrays) {
   }
   pipeline.chains[0]->steps.push_back(makeCall("noise", {floats("std", {1})}));
   Dataset noisy = open({plain()});
-  EXPECT_EQ(noisy.heldArrays(), Sizes{});
+  EXPECT_EQ(noisy.heldArrays({}), Sizes{});
   EXPECT_FALSE(noisy.unreadSample(1, augmentation)[0].unread);
+}
+
+/// Whichever channel has them.
+TEST_F(StoredDatasetTest, StatisticsThatAreNoNumbersAreFound) {
+  pipeline.chains[0]->steps[0] = makeCall("normalize", {text("", "dataset")});
+  for (size_t channel : {0, 1}) {
+    Dataset dataset = open({plain()});
+    std::vector<float> means = {1, 2};
+    means[channel] = NAN;
+    dataset.setStatistics({{"data.image.mean", means}, {"data.image.std", {1, 1}}});
+    EXPECT_NE(errorOf([&] { dataset.unreadSample(0, {}); }).find("has the value nan"),
+              std::string::npos)
+        << channel;
+  }
+}
+
+/// Whose range is checked when they are read.
+TEST_F(StoredDatasetTest, MasksOfZeroAndOneAreNotHeld) {
+  pipeline.chains.clear();
+  InputSpec mask = plain();
+  mask.range = ValueRange{0, 1};
+  for (uint8_t most : {1, 255}) {
+    std::vector<uint8_t> values(3 * 2 * 4 * 4);
+    values[5] = most;
+    writeFile(path, npyBytes("|u1", "3, 2, 4, 4", bytesOfVector(values)));
+    EXPECT_EQ(open({mask}).heldArrays({}).size(), most == 255);
+  }
 }
 
 TEST_F(StoredDatasetTest, NumbersThatAreNotWordsAreNotHeld) {
   writeFile(path, npyBytes("<i4", "3, 2, 4, 4", bytesOfVector(std::vector<int32_t>(96, 5))));
-  EXPECT_TRUE(open({plain()}).heldArrays().empty());
+  EXPECT_TRUE(open({plain()}).heldArrays({}).empty());
 }
 
 TEST_F(StoredDatasetTest, LossesLookAtWhatTheProgramMakesOfElements) {

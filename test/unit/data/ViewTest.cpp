@@ -104,6 +104,17 @@ TEST(View, WhatTheArrayHasIsScaled) {
   EXPECT_EQ(readAs<float>(view), (Floats{10, 0, 15, 0, 0, 0, 8, 0, 12, 0, 0, 0}));
 }
 
+/// Zeros beside arrays of one pixel, and in rows of one.
+TEST(View, ZerosBesideOnePixelAreNotScaled) {
+  View view = View::of(Bytes{7, 9}, {1, 2, 1});
+  view.scaling = std::make_shared<Scaling>(Scaling{{5}, {3}});
+  View beside = view;
+  beside.cut(Extents{-1, -1}, Extents{3, 1});
+  EXPECT_EQ(readAs<float>(beside), (Floats{0, 0, 0}));
+  view.cut(Extents{-1, 0}, Extents{4, 1});
+  EXPECT_EQ(readAs<float>(view), (Floats{0, 6, 12, 0}));
+}
+
 TEST(View, OneRowIsScaledToo) {
   View view = View::of(Bytes{3, 5, 7}, {3});
   view.scaling = std::make_shared<Scaling>(Scaling{{3, 4, 5}, {1, 2, 3}});
