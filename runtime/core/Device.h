@@ -1,7 +1,8 @@
 // Where programs run: memory that the host may not be able to touch, loaded kernels, executables.
 //
 // The device allocates every arena; the host's data get there by upload and come back by download.
-// Made and used by one compute thread, but for staged memory, which any thread may write.
+// Made and used by one compute thread, but for staged memory and rows (Executable::rows), which any
+// thread may write.
 #pragma once
 
 #include "runtime/artifact/Artifact.h"
@@ -62,8 +63,9 @@ public:
   /// first.
   virtual HostBlock stage(DeviceSpan memory) = 0;
   /// Makes room for copies of the host's arrays of these sizes, from which the device gathers rows
-  /// of inputs by itself (Executable::rows). Once; false if it has no use for it, or no room.
-  virtual bool keepArrays(std::span<const uint64_t>) { return false; }
+  /// of inputs by itself (Executable::rows), and returns its bytes. Once; 0 if the device has no
+  /// use for it, or no room.
+  virtual uint64_t keepArrays(std::span<const uint64_t>) { return 0; }
   /// Both wait for all runs, and are done when they return.
   virtual void upload(std::span<const std::byte> from, DeviceSpan to) = 0;
   virtual void download(DeviceSpan from, std::span<std::byte> to) = 0;

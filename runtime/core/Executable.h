@@ -1,8 +1,9 @@
 // A program as its device runs it: every kernel bound, every address resolved, its collectives
 // among the ranks' devices included.
 //
-// Running it neither allocates nor looks anything up. All methods are called from the one compute
-// thread. Does not outlive its device; what it has not run when it is destroyed, it never runs.
+// Running it neither allocates nor looks anything up, but for arrays that the device comes to keep.
+// All methods are called from the one compute thread. Does not outlive its device; what it has not
+// run when it is destroyed, it never runs.
 #pragma once
 
 #include "runtime/core/ArrayRow.h"
@@ -42,9 +43,10 @@ public:
   /// Runs the program after all that was started before. May return earlier than it has run, but
   /// has then taken over the scalars; the staged inputs of the slot stay until results are there.
   virtual void run(const RunArguments &arguments) = 0;
-  /// Where to say of which elements of arrays rows of an input in `memory`, row-major, consist that
-  /// are not staged: those of the next run on the slot, which forgets it. Arrays stay as they are
-  /// as long as their owners live. Empty if the device keeps no arrays.
+  /// An entry for each row of the input in `memory`, which is row-major. One that is set says from
+  /// which array the device gathers the row in the next run on the slot, which clears it; of one
+  /// that is not, the row is staged. Any thread may write entries while it may write the staged
+  /// memory. Arrays stay as they are as long as their owners live. Empty if the device keeps none.
   virtual std::span<ArrayRow> rows(DeviceSpan /*memory*/, artifact::DType, size_t /*rows*/) {
     return {};
   }

@@ -352,7 +352,7 @@ std::span<std::byte> Session::input(const std::string &program, const std::strin
   return impl->device->stage(impl->arenas->memory(buffer, slot)).bytes;
 }
 
-bool Session::keepArrays(std::span<const uint64_t> sizes) {
+uint64_t Session::keepArrays(std::span<const uint64_t> sizes) {
   return impl->device->keepArrays(sizes);
 }
 

@@ -73,10 +73,9 @@ public:
   std::span<std::byte> input(const std::string &program, const std::string &name, unsigned slot);
 
   /// Has the device keep copies of arrays of the host's of these sizes, if it has use and room for
-  /// them, so that inputs need not be staged.
-  bool keepArrays(std::span<const uint64_t> sizes);
-  /// Where to say of which elements of arrays rows of the input consist that are not written to
-  /// input(): see Executable::rows.
+  /// them, so that inputs need not be staged. Once, before rows(); returns the bytes set aside.
+  uint64_t keepArrays(std::span<const uint64_t> sizes);
+  /// Executable::rows of the input of a slot.
   std::span<ArrayRow> rows(const std::string &program, const std::string &name, unsigned slot);
 
   /// Lets steps of a program have several micro-batches: allocates the arena of sums, once, and

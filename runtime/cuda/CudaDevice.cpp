@@ -90,17 +90,19 @@ HostBlock CudaDevice::stage(DeviceSpan memory) {
 }
 
 /// Half of what is free is left to graphs, to NCCL and to others.
-bool CudaDevice::keepArrays(std::span<const uint64_t> sizes) {
+uint64_t CudaDevice::keepArrays(std::span<const uint64_t> sizes) {
   uint64_t bytes = KeptArrays::bytesFor(sizes);
   if (bytes == 0 || bytes > *freeMemory() / 2)
-    return false;
+    return 0;
+  Owned<void *> memory;
   try {
-    arrays.emplace(context, sizes);
+    memory = context.allocate(bytes);
   } catch (const Error &) { // as another process has taken the room
     context.cuda().getLastError();
-    return false;
+    return 0;
   }
-  return true;
+  arrays.emplace(context, std::move(memory), bytes);
+  return bytes;
 }
 
 void CudaDevice::upload(std::span<const std::byte> from, DeviceSpan to) {

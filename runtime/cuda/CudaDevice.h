@@ -33,7 +33,7 @@ public:
   std::vector<std::string> notices() const override;
   std::unique_ptr<Executable> prepare(ResolvedProgram program) override;
   HostBlock stage(DeviceSpan memory) override;
-  bool keepArrays(std::span<const uint64_t> sizes) override;
+  uint64_t keepArrays(std::span<const uint64_t> sizes) override;
   void upload(std::span<const std::byte> from, DeviceSpan to) override;
   void download(DeviceSpan from, std::span<std::byte> to) override;
   bool runsAhead() const override { return true; }

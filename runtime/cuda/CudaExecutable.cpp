@@ -158,6 +158,12 @@ void CudaExecutable::uploadInputs(const RunArguments &arguments) {
       std::span<std::byte> from = staged[i][input][arguments.slot].bytes;
       DeviceSpan to = upload->inputs[input][arguments.slot];
       auto found = gathered.find(to.address);
+      if (found != gathered.end() && device.arrays->wantsArrays(found->second)) {
+        // Of memory that can move, the host waits for what is ahead of the copy: with an eye on the
+        // other ranks.
+        record(uploaded, Stream::Copy);
+        await(uploaded, "copy inputs to the GPU");
+      }
       if (found == gathered.end() || !device.arrays->gather(found->second, from, stream))
         require(cuda.memcpyAsync(pointerTo(to), from.data(), from.size(),
                                  cudart::CopyKind::HostToDevice, stream),

@@ -158,7 +158,13 @@ uint64_t logarithmOf(artifact::DType type) {
 
 //===- Rows -----------------------------------------------------------------------------------===//
 
-static_assert(sizeof(KeptArrays::PackedRow) == 160);
+// Where the kernel reads.
+using Packed = KeptArrays::PackedRow;
+static_assert(sizeof(Packed) == 160 && sizeof(Packed::axes[0]) == 24);
+static_assert(offsetof(Packed, first) == 8 && offsetof(Packed, axes) == 16);
+static_assert(offsetof(Packed, elementBytes) == 112 && offsetof(Packed, isMask) == 116);
+static_assert(offsetof(Packed, isScaled) == 120 && offsetof(Packed, shift) == 128);
+static_assert(offsetof(Packed, scale) == 144);
 
 GatheredInput::GatheredInput(const CudaContext &context, DeviceSpan memory, artifact::DType type,
                              size_t count)
@@ -199,8 +205,8 @@ uint64_t KeptArrays::bytesFor(std::span<const uint64_t> sizes) {
   return bytes;
 }
 
-KeptArrays::KeptArrays(const CudaContext &context, std::span<const uint64_t> sizes)
-    : context(context), memory(context.allocate(bytesFor(sizes))), room(bytesFor(sizes)),
+KeptArrays::KeptArrays(const CudaContext &context, Owned<void *> memory, uint64_t bytes)
+    : context(context), memory(std::move(memory)), room(bytes),
       library(context.cuda().load(text(), doing)) {
   context.cuda().require(context.cuda().libraryGetKernel(&kernel, library.get(), "gather"), doing);
 }
@@ -221,6 +227,12 @@ uint64_t KeptArrays::placeOf(const ArrayRow &row, cudart::Stream stream) {
     used += aligned(row.array.size());
   }
   return kept->second.place;
+}
+
+bool KeptArrays::wantsArrays(const GatheredInput &input) const {
+  return std::ranges::any_of(input.rows, [&](const ArrayRow &row) {
+    return !row.isStaged() && !arrays.contains(row.array.data());
+  });
 }
 
 bool KeptArrays::gather(GatheredInput &input, std::span<const std::byte> staged,

@@ -1,6 +1,7 @@
 // Copies of the host's arrays on a GPU, and the kernel that gathers rows of inputs from them.
 //
-// An array goes up when the first row of it is gathered. How rows lie in arrays is known when they
+// An array goes up when the first row of it is gathered. Used by the compute thread; others write
+// the rows of inputs, as Executable::rows says. How rows lie in arrays is known when they
 // are drawn, so the kernel is text here and none of the compiler's.
 #pragma once
 
@@ -44,12 +45,14 @@ public:
   static PackedRow packed(const ArrayRow &row, uint64_t place);
   static unsigned threads() { return 256; }
 
-  /// Room for arrays of these sizes. `context` outlives it. Throws Error(Runtime) if there is none,
-  /// or if the driver does not take the text.
-  KeptArrays(const CudaContext &context, std::span<const uint64_t> sizes);
-  /// Bytes of that room.
+  /// Bytes of the room that arrays of these sizes take.
   static uint64_t bytesFor(std::span<const uint64_t> sizes);
+  /// Over so much room. `context` outlives it. Throws Error(Runtime) if the driver does not take
+  /// the text.
+  KeptArrays(const CudaContext &context, Owned<void *> memory, uint64_t bytes);
 
+  /// Whether a row is of an array that is still to go up. The host may wait for the stream then.
+  bool wantsArrays(const GatheredInput &input) const;
   /// Writes those rows that are not staged, on the stream, and forgets them; what is staged is
   /// copied. False, and nothing is done, if all are staged.
   bool gather(GatheredInput &input, std::span<const std::byte> staged, cudart::Stream stream);

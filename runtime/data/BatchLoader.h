@@ -65,7 +65,8 @@ private:
   struct Filling {
     Batch batch;
     size_t claimed = 0, written = 0; // rows
-    bool isChecked = false;          // all rows, whose files were whole until then
+    bool isChecked = false;          // all rows, whose files were whole until then; what a device
+                                     // gathers it reads later
 
     size_t rows() const { return batch.samples.size(); }
   };

@@ -47,8 +47,10 @@ void Dataset::findMoved(const artifact::DataPipelineT &pipeline) {
   }
 }
 
-/// A sample shows which inputs are not read as numbers, to check their range.
-std::vector<uint64_t> Dataset::heldArrays(const Augmentation &augmentation) const {
+/// A sample shows which inputs are not read as numbers, to check their range. What is held is what
+/// was counted, whatever other samples show.
+std::vector<uint64_t> Dataset::holdArrays(const Augmentation &augmentation) {
+  held = moved;
   std::set<std::string> inputs;
   try {
     std::vector<Sample> first = unreadSample(0, augmentation);
@@ -56,14 +58,17 @@ std::vector<uint64_t> Dataset::heldArrays(const Augmentation &augmentation) cons
       if (isOfHeldArray(first[i]))
         inputs.insert(specs[i].name);
   } catch (const Error &) {
-    return {}; // the error is told when the sample's turn has come
+    inputs.clear(); // the error is told when the sample's turn has come
   }
+  held.clear();
   std::vector<uint64_t> sizes;
   for (const auto &[value, source] : sources)
     if (std::ranges::any_of(inputsFrom(value),
-                            [&](const InputSpec *spec) { return inputs.contains(spec->name); }))
+                            [&](const InputSpec *spec) { return inputs.contains(spec->name); })) {
+      held.insert(source.name());
       for (uint64_t bytes : source.heldArrays())
         sizes.push_back(bytes);
+    }
   return sizes;
 }
 
@@ -421,7 +426,7 @@ Sample Dataset::readSource(size_t value, int64_t index, const Box *part) const {
   Sample sample;
   const Source &source = sources.at(value);
   source.read(index, part, sample);
-  if (sample.unread && !moved.contains(source.name()))
+  if (sample.unread && !held.contains(source.name()))
     sample.unread->isHeld = false;
   sample.isCategorical = categorical[value];
   return sample;

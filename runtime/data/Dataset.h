@@ -66,9 +66,10 @@ public:
   /// Folders that are numbered as classes, by source.
   Classes classes() const;
   std::vector<std::string> sampleNames() const;
-  /// Bytes of each array, of files that are held in memory, whose elements are all that some input
-  /// takes of its source, in other places, but for zeros and what a normalize makes of them.
-  std::vector<uint64_t> heldArrays(const Augmentation &augmentation) const;
+  /// From now on, samples are views of held arrays (View::isHeld) where a pass of the kind only
+  /// moves a source's elements, adds zeros, and normalizes them once at most. Returns the bytes of
+  /// each such array. Statistics must be there.
+  std::vector<uint64_t> holdArrays(const Augmentation &augmentation);
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }
 
@@ -146,7 +147,8 @@ private:
   std::optional<Cutting> cutting;
   Statistics measured;
   std::unique_ptr<NormalizationMemo> normalizations = std::make_unique<NormalizationMemo>();
-  std::set<std::string> moved; // sources whose elements inputs take in other places
+  std::set<std::string> moved; // sources whose elements some input takes in other places
+  std::set<std::string> held;  // of those, the ones whose arrays are
   std::vector<std::string> remarks;
 };
 

@@ -113,7 +113,7 @@ static ValueRange heldByArray(const View &view) {
   });
 }
 
-/// Numbers that elements of the view can be; NaN if they can be none.
+/// Numbers that elements of the view can be; NaN if statistics are none, so that values are read.
 static ValueRange heldBy(const View &view) {
   ValueRange own = heldByArray(view);
   if (!view.scaling)

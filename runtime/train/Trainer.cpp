@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -66,9 +65,7 @@ Trainer::Trainer(Session &session, const TrainOptions &asked, Console &console, 
     throw CollectiveError(ErrorCode::BadInput, nothingToDoText(course, options, state));
   setSchedule();
   setMonitor();
-  std::vector<uint64_t> arrays = data.heldArrays(session.artifact());
-  if (session.keepArrays(arrays))
-    keptBytes = std::accumulate(arrays.begin(), arrays.end(), uint64_t{0});
+  keptBytes = session.keepArrays(data.holdArrays(session.artifact()));
   signals.note(); // what is begun here ends with a checkpoint
   directory.create();
   if (options.saveEvery && shape.rank == 0 && !course.isOver(state))
@@ -302,8 +299,8 @@ void Trainer::announce() const {
     console.line("sums over " + std::to_string(shape.pieces) + " batches a step take " +
                  bytesText(sumBytes) + " of the planned memory");
   if (keptBytes > 0)
-    console.line("the GPU keeps " + bytesText(keptBytes) +
-                 " of data beside what is planned and gathers batches of them");
+    console.line("the GPU keeps data in up to " + bytesText(keptBytes) +
+                 " beside what is planned and gathers batches of them");
   if (shape.rounds > 1)
     console.line("what the loss counts over all batches of a step is counted first: batches are "
                  "loaded twice");

@@ -42,10 +42,10 @@ void TrainingData::setStatistics(const Dataset::Statistics &statistics) {
     validation->setStatistics(statistics);
 }
 
-std::vector<uint64_t> TrainingData::heldArrays(const Artifact &artifact) const {
-  std::vector<uint64_t> sizes = training.heldArrays({true});
+std::vector<uint64_t> TrainingData::holdArrays(const Artifact &artifact) {
+  std::vector<uint64_t> sizes = training.holdArrays({true});
   if (validation && !isEvaluatedInTiles(artifact, *validation))
-    for (uint64_t bytes : validation->heldArrays({}))
+    for (uint64_t bytes : validation->holdArrays({}))
       sizes.push_back(bytes);
   return sizes;
 }

@@ -31,8 +31,8 @@ public:
   /// True if the data block's share is held back, which samples the seed says.
   bool holdsBack() const { return heldBack > 0; }
   bool hasValidation() const { return !parts.validation.empty(); }
-  /// Bytes of each array of which inputs take elements in other places, whole images at a time.
-  std::vector<uint64_t> heldArrays(const Artifact &artifact) const;
+  /// Dataset::holdArrays of both, but of a validation in tiles.
+  std::vector<uint64_t> holdArrays(const Artifact &artifact);
   std::vector<std::string> notices() const;
 
 private:

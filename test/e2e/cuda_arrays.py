@@ -74,17 +74,23 @@ def volumes(directory, *names, dtype=np.uint8, shape=(12, 24, 20)):
     return words
 
 
-# Data, settings, sources as files hold them, and how many bytes of files are kept.
+def room(*arrays):
+    """Bytes for arrays of so many, which begin at multiples of 256."""
+    return sum(-(-each // 256) * 256 for each in arrays)
+
+
+# Data, settings, sources as files hold them, bytes that are set aside, and how often inputs are gathered: steps of two epochs
+# and their validations.
 CASES = {
-    "mnist_cnn": (lambda at: digits(at, 40), ["batch=8", "size=12"], ["image=u8"], 40 * 12 * 12),
+    "mnist_cnn": (lambda at: digits(at, 40), ["batch=8", "size=12"], ["image=u8"], room(40 * 12 * 12), 2 * 5),
     "unet2d": (lambda at: disks(at, size=32), ["base=4", "depth=1", "size=32", "predict.size=32", "batch=2"], ["image=u8", "mask=u8"],
-               2 * 24 * 32 * 32),
+               room(*2 * [24 * 32 * 32]), 2 * 2 * (10 + 3)),
     "unet3d": (lambda at: volumes(at, "image", "mask"), ["base=4", "depth=1", "patch=[4, 8, 8]", "batch=2"], ["image=u8", "mask=u8"],
-               2 * 12 * 24 * 20),
+               room(*2 * [12 * 24 * 20]), 2 * 2 * 11),
     "n2v2d": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(3, 40, 36)), ["base=4", "depth=1", "size=16", "batch=2", "percent=2"],
-              ["volume=u16"], 2 * 3 * 40 * 36),
-    "padded": (padded, [], [], 24 * 11 * 9),
-    "blended": (lambda at: volumes(at, "image", "mask", "weight", shape=(16, 8, 8)), [], [], 16 * 8 * 8),
+              ["volume=u16"], room(2 * 3 * 40 * 36), 2 * (100 + 3)),
+    "padded": (padded, [], [], room(*24 * [11 * 9]), 2 * (6 + 2)),
+    "blended": (lambda at: volumes(at, "image", "mask", "weight", shape=(16, 8, 8)), [], [], room(16 * 8 * 8), 2 * (6 + 2)),
 }
 
 
@@ -92,7 +98,7 @@ class Kept(standin.Pair):
     def __init__(self, directory, model, emulated):
         self.model, self.emulated, self.directory = model, emulated, directory / model
         self.directory.mkdir()
-        make, sets, sources, self.kept = CASES[model]
+        make, sets, sources, self.kept, self.gathers = CASES[model]
         self.source = MODELS / f"{model}.dl"
         if not self.source.exists():
             self.source = self.directory / f"{model}.dl"
@@ -112,12 +118,16 @@ class Kept(standin.Pair):
         name = "".join(map(str, options))
         ranks, rest = (options, ()) if "-np" in options else ((), options)
         staged = self.train(lambda *words: run(self.emulated, *words), f"staged{name}", *rest, launcher=ranks)
-        kept = self.train(lambda *words: on_gpu("dlc-run", *words), f"kept{name}", *rest, launcher=ranks)
+        gathers = self.directory / f"{name}.gathers"
+        kept = self.train(lambda *words: on_gpu("dlc-run", *words, gathers=gathers), f"kept{name}", *rest, launcher=ranks)
         same_file(kept[0], staged[0], f"{self.model} {name}: data that are kept")
         check(kept[1] == staged[1], f"{self.model} {name}: {kept[1]} and {staged[1]}")
-        told = re.search(r"\nthe GPU keeps ([0-9.]+) KiB of data", kept[2])
+        told = re.search(r"\nthe GPU keeps data in up to ([0-9.]+) KiB", kept[2])
         check(told and abs(float(told[1]) - self.kept / 1024) < 0.06, kept[2])
         check("the GPU keeps" not in staged[2], staged[2])
+        counts = [int(count) for count in re.findall(r"gathers (\d+)", gathers.read_text())]
+        print(self.model, name, counts)
+        check(all(count > 0 if options else count == self.gathers for count in counts), f"{self.model} {name}: {counts} gathered")
 
 
 def without_room(kept):
@@ -129,7 +139,7 @@ def without_room(kept):
         weights.append(kept.directory / f"{name}.safetensors")
         said, _ = on_gpu("dlc-run", "train", kept.artifact, *kept.data, "--steps", 4, "--save", weights[-1], "--run", kept.directory / name,
                          taken=DEVICE_BYTES - planned - left)
-        check(("the GPU keeps 9.6 MiB of data" in said) == (name == "room") and ("the GPU keeps" in said) == (name == "room"), said)
+        check(("the GPU keeps data in up to 9.6 MiB" in said) == (name == "room") and ("the GPU keeps" in said) == (name == "room"), said)
     same_file(*weights, "data for which there is no room")
 
 

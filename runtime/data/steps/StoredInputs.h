@@ -23,8 +23,7 @@ struct InputOrigin {
   /// or adds zeros.
   bool isStored = true;
   std::optional<StepPlace> normalize = {};
-  /// Elements of the source in other places, which one step may have normalised, or zeros: those
-  /// that were there ahead of that step are then none.
+  /// Every step moves elements, adds zeros, or is the one normalize; none adds zeros ahead of that.
   bool isMoved = true;
   bool isNormalized = false, hasZeros = false;
 };

@@ -28,7 +28,7 @@ struct View {
   std::vector<Axis> axes = {};
   bool isMask = false;  // of 0 and 255, which stands for 1
   bool isWhole = false; // all of a file's sample, as it lies
-  bool isHeld = false;  // the array, by its source for as long as that lives
+  bool isHeld = false;  // the array, by its source, for a device to gather from
   /// Of what the array has; zeros beside it stay. Null: the elements are as they are.
   std::shared_ptr<const Scaling> scaling = nullptr;
 

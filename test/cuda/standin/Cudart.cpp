@@ -90,13 +90,15 @@ void addLine(const char *variable, const std::string &line) {
   close(file);
 }
 
-/// When the process ends in order: $DLC_STANDIN_COUNTS of graphs, $DLC_STANDIN_WAITS of streams.
+/// When the process ends in order: $DLC_STANDIN_COUNTS of graphs, $DLC_STANDIN_WAITS of streams,
+/// $DLC_STANDIN_GATHERS of inputs that are gathered from arrays.
 struct CountsAtExit {
   ~CountsAtExit() {
     const Gpu::Counts &counts = Gpu::get().callCounts();
     addLine("DLC_STANDIN_COUNTS", "captures " + std::to_string(counts.captures) + " launches " +
                                       std::to_string(counts.launches));
     addLine("DLC_STANDIN_WAITS", "waits " + std::to_string(counts.waits));
+    addLine("DLC_STANDIN_GATHERS", "gathers " + std::to_string(counts.gathers));
   }
 };
 const CountsAtExit countsAtExit;
@@ -411,6 +413,8 @@ Status cudaLaunchKernel(const void *function, Extent3 grid, Extent3 block, void 
     launch.entry = kernel.entry->name;
     launch.blocks = grid.x;
     launch.threads = block.x;
+    if (launch.entry == "gather")
+      gpu.countGather();
     return gpu.enqueueKernel(stream,
                              [&gpu, module = kernel.module, launch] { run(gpu, *module, launch); });
   });

@@ -143,12 +143,13 @@ public:
   cudart::Status endCapture(cudart::Stream stream, cudart::Graph &graph);
   void launch(const std::shared_ptr<const Nodes> &nodes, cudart::Stream stream);
 
-  /// Graphs captured, how often graphs were launched, waits of streams for events. May be read at
-  /// any time.
+  /// Graphs captured, how often graphs were launched, waits of streams for events, inputs gathered
+  /// from arrays. May be read at any time.
   struct Counts {
-    std::atomic<int64_t> captures, launches, waits;
+    std::atomic<int64_t> captures, launches, waits, gathers;
   };
   const Counts &callCounts() const { return counts; }
+  void countGather() { ++counts.gathers; }
 
 private:
   Gpu();

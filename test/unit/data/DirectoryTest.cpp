@@ -59,7 +59,7 @@ TEST_F(Directories, ImagesAreHeldWhereAllAre) {
                     {{"image", directory / "images"}, {"mask", directory / "masks"}}, false,
                     std::make_shared<ImageCache>(limit));
     bool isHeld = limit == bytes;
-    EXPECT_EQ(dataset.heldArrays({}), std::vector<uint64_t>(isHeld ? 4 : 0, 2));
+    EXPECT_EQ(dataset.holdArrays({}), std::vector<uint64_t>(isHeld ? 4 : 0, 2));
     std::vector<Sample> first = dataset.unreadSample(1, {}), again = dataset.unreadSample(1, {});
     for (size_t i = 0; i < 2; ++i)
       EXPECT_EQ(first[i].unread->isHeld, isHeld);

@@ -157,7 +157,8 @@ TEST_F(StoredDatasetTest, ElementsInOtherPlacesAreViewsOfHeldArrays) {
   Augmentation augmentation{true, 7, 1};
   for (const std::vector<InputSpec> &specs : {std::vector{plain()}, stored(DType::U8)}) {
     Dataset dataset = open(specs);
-    EXPECT_EQ(dataset.heldArrays({}), Sizes{3 * 2 * 4 * 4});
+    EXPECT_FALSE(dataset.unreadSample(1, augmentation)[0].unread->isHeld);
+    EXPECT_EQ(dataset.holdArrays({}), Sizes{3 * 2 * 4 * 4});
     Sample image = dataset.unreadSample(1, augmentation)[0];
     ASSERT_TRUE(image.unread);
     EXPECT_TRUE(image.unread->isHeld);
@@ -165,7 +166,7 @@ TEST_F(StoredDatasetTest, ElementsInOtherPlacesAreViewsOfHeldArrays) {
   }
   pipeline.chains[0]->steps.push_back(makeCall("noise", {floats("std", {1})}));
   Dataset noisy = open({plain()});
-  EXPECT_EQ(noisy.heldArrays({}), Sizes{});
+  EXPECT_EQ(noisy.holdArrays({}), Sizes{});
   EXPECT_FALSE(noisy.unreadSample(1, augmentation)[0].unread);
 }
 
@@ -183,6 +184,27 @@ TEST_F(StoredDatasetTest, StatisticsThatAreNoNumbersAreFound) {
   }
 }
 
+/// What the first sample does not show is held of none, and that it is at fault is told later.
+TEST_F(StoredDatasetTest, SamplesAreHeldAsTheFirstOneIs) {
+  pipeline.chains[0]->steps[0] = makeCall("normalize", {floats("percentile", {0, 100})});
+  InputSpec share = plain();
+  share.range = ValueRange{0, 1};
+  std::vector<uint8_t> values(3 * 2 * 4 * 4, 9);
+  values[0] = 10; // of the first sample, which has not all numbers of a byte
+  values[32] = 0; // of the second one, which has
+  values[33] = 255;
+  writeFile(path, npyBytes("|u1", "3, 2, 4, 4", bytesOfVector(values)));
+  Dataset dataset = open({share});
+  bool isHeld = !dataset.holdArrays({}).empty();
+  for (int64_t index = 0; index < 3; ++index) {
+    Sample image = dataset.unreadSample(index, {})[0];
+    EXPECT_FALSE(image.unread && image.unread->isHeld && !isHeld) << index;
+  }
+  std::vector<float> faulty(3 * 2 * 4 * 4, NAN);
+  writeFile(path, npyBytes("<f4", "3, 2, 4, 4", bytesOfVector(faulty)));
+  EXPECT_TRUE(open({plain()}).holdArrays({}).empty());
+}
+
 /// Whose range is checked when they are read.
 TEST_F(StoredDatasetTest, MasksOfZeroAndOneAreNotHeld) {
   pipeline.chains.clear();
@@ -192,13 +214,13 @@ TEST_F(StoredDatasetTest, MasksOfZeroAndOneAreNotHeld) {
     std::vector<uint8_t> values(3 * 2 * 4 * 4);
     values[5] = most;
     writeFile(path, npyBytes("|u1", "3, 2, 4, 4", bytesOfVector(values)));
-    EXPECT_EQ(open({mask}).heldArrays({}).size(), most == 255);
+    EXPECT_EQ(open({mask}).holdArrays({}).size(), most == 255);
   }
 }
 
 TEST_F(StoredDatasetTest, NumbersThatAreNotWordsAreNotHeld) {
   writeFile(path, npyBytes("<i4", "3, 2, 4, 4", bytesOfVector(std::vector<int32_t>(96, 5))));
-  EXPECT_TRUE(open({plain()}).heldArrays({}).empty());
+  EXPECT_TRUE(open({plain()}).holdArrays({}).empty());
 }
 
 TEST_F(StoredDatasetTest, LossesLookAtWhatTheProgramMakesOfElements) {
