@@ -360,10 +360,9 @@ std::span<ArrayRow> Session::rows(const std::string &program, const std::string 
                                   unsigned slot) {
   const Impl::Loaded &loaded = impl->program(program);
   uint32_t buffer = inputBuffer(*loaded.definition, name);
-  const artifact::TensorType &type = *impl->artifact->buffers()->Get(buffer)->type();
-  bool isScalar = !type.shape() || type.shape()->size() == 0;
-  return loaded.executable->rows(impl->arenas->memory(buffer, slot), type.dtype(),
-                                 isScalar ? 1 : static_cast<size_t>(type.shape()->Get(0)));
+  PhysicalType type = impl->typeOf(buffer);
+  return loaded.executable->rows(impl->arenas->memory(buffer, slot), type.dtype,
+                                 type.shape.empty() ? 1 : static_cast<size_t>(type.shape[0]));
 }
 
 uint64_t Session::accumulate(const std::string &program) {

@@ -146,6 +146,20 @@ std::span<ArrayRow> CudaExecutable::rows(DeviceSpan memory, artifact::DType type
       .first->second.rows;
 }
 
+/// What of the input is to come from arrays, and then all else of it; false if nothing is.
+bool CudaExecutable::gather(DeviceSpan input, std::span<const std::byte> staged) {
+  auto found = gathered.find(input.address);
+  if (found == gathered.end())
+    return false;
+  if (device.arrays->wantsArrays(found->second)) {
+    // Of memory that can move, the host waits for what is ahead of the copy: with an eye on the
+    // other ranks.
+    record(uploaded, Stream::Copy);
+    await(uploaded, "copy inputs to the GPU");
+  }
+  return device.arrays->gather(found->second, staged, device.context.stream(Stream::Copy));
+}
+
 /// On the copy stream, behind what used the slot before; computation waits for it.
 void CudaExecutable::uploadInputs(const RunArguments &arguments) {
   Range range("upload", arguments.step + 1);
@@ -157,14 +171,7 @@ void CudaExecutable::uploadInputs(const RunArguments &arguments) {
     for (size_t input = 0; input < upload->inputs.size(); ++input) {
       std::span<std::byte> from = staged[i][input][arguments.slot].bytes;
       DeviceSpan to = upload->inputs[input][arguments.slot];
-      auto found = gathered.find(to.address);
-      if (found != gathered.end() && device.arrays->wantsArrays(found->second)) {
-        // Of memory that can move, the host waits for what is ahead of the copy: with an eye on the
-        // other ranks.
-        record(uploaded, Stream::Copy);
-        await(uploaded, "copy inputs to the GPU");
-      }
-      if (found == gathered.end() || !device.arrays->gather(found->second, from, stream))
+      if (!gather(to, from))
         require(cuda.memcpyAsync(pointerTo(to), from.data(), from.size(),
                                  cudart::CopyKind::HostToDevice, stream),
                 "copy inputs to the GPU");

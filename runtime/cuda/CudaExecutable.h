@@ -40,6 +40,7 @@ private:
 
   Launches bind(const ResolvedProgram::Instruction &instruction);
   void uploadInputs(const RunArguments &arguments);
+  bool gather(DeviceSpan input, std::span<const std::byte> staged);
   /// Starts all instructions of a run on their streams, now or in a graph.
   void start(const RunArguments &arguments, bool isCaptured);
   void start(uint32_t instruction, const RunArguments &arguments);

@@ -21,7 +21,7 @@ constexpr const char *prologue = R"(.version 8.0
   .param .u64 .ptr .global .align 16 to,
   .param .u64 elements,     // of a row
   .param .u64 blocks,       // likewise
-  .param .u64 logarithm     // of the bytes of a written element: of u8, u16 and f32
+  .param .u64 elementShift     // of the bytes of a written element: of u8, u16 and f32
 )
 {
   .reg .pred isOver;
@@ -61,7 +61,7 @@ constexpr const char *prologue = R"(.version 8.0
   cvt.u64.u32 target, %r2;
   mul.lo.u64 target, target, count;
   add.u64 target, target, at;
-  ld.param.b64 x, [logarithm];
+  ld.param.b64 x, [elementShift];
   cvt.u32.u64 %r6, x;
   shl.b64 target, target, %r6;
   ld.param.b64 x, [to];
@@ -149,8 +149,8 @@ $END:
 }
 )";
 
-/// Of an element of an input.
-uint64_t logarithmOf(artifact::DType type) {
+/// Bytes of an input's element are 1 << so many.
+uint64_t elementShiftOf(artifact::DType type) {
   return type == artifact::DType::U8 ? 0 : type == artifact::DType::U16 ? 1 : 2;
 }
 
@@ -221,7 +221,9 @@ uint64_t KeptArrays::placeOf(const ArrayRow &row, cudart::Stream stream) {
   auto [kept, isNew] = arrays.try_emplace(row.array.data());
   if (isNew) {
     if (row.array.size() > room - used)
-      throw Error(ErrorCode::Runtime, "more data are read than were opened");
+      throw Error(ErrorCode::Runtime,
+                  "more data are read than were there at the start: start again, and leave the "
+                  "files as they are meanwhile");
     copy(reinterpret_cast<uint64_t>(memory.get()) + used, row.array, stream);
     kept->second = {used, row.owner};
     used += aligned(row.array.size());
@@ -252,14 +254,14 @@ bool KeptArrays::gather(GatheredInput &input, std::span<const std::byte> staged,
   }
   auto packedRows = reinterpret_cast<uint64_t>(input.onDevice.get());
   copy(packedRows, input.packed.bytes, stream);
-  uint64_t logarithm = logarithmOf(input.type), elements = rowBytes >> logarithm;
+  uint64_t elementShift = elementShiftOf(input.type), elements = rowBytes >> elementShift;
   uint64_t blocks = (elements + threads() - 1) / threads();
   uint64_t parameters[] = {reinterpret_cast<uint64_t>(memory.get()),
                            packedRows,
                            input.memory.address,
                            elements,
                            blocks,
-                           logarithm};
+                           elementShift};
   void *arguments[std::size(parameters)];
   for (size_t i = 0; i < std::size(parameters); ++i)
     arguments[i] = &parameters[i];

@@ -1,8 +1,8 @@
 // Copies of the host's arrays on a GPU, and the kernel that gathers rows of inputs from them.
 //
-// An array goes up when the first row of it is gathered. Used by the compute thread; others write
-// the rows of inputs, as Executable::rows says. How rows lie in arrays is known when they
-// are drawn, so the kernel is text here and none of the compiler's.
+// An array goes up when the first row of it is gathered. How rows lie in arrays is known when they
+// are drawn, so the kernel is text here and none of the compiler's. Used by the compute thread;
+// others write the rows of inputs, as Executable::rows says.
 #pragma once
 
 #include "runtime/core/ArrayRow.h"

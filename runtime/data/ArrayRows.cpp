@@ -5,10 +5,11 @@
 namespace dlc::rt {
 
 bool isOfHeldArray(const Sample &sample) {
-  if (!sample.unread || !sample.unread->isHeld || !isWord(sample.unread->type))
+  if (!sample.unread)
     return false;
   const View &view = *sample.unread;
-  return !view.axes.empty() && view.axes.size() <= ArrayRow().axes.size() &&
+  return view.isHeld && unsignedBits(view.type) > 0 && !view.axes.empty() &&
+         view.axes.size() <= ArrayRow().axes.size() &&
          (!view.scaling || view.scaling->shift.size() <= ArrayRow::mostScaled);
 }
 
@@ -16,7 +17,7 @@ ArrayRow arrayRow(const View &view) {
   ArrayRow row;
   row.array = view.bytes;
   row.owner = view.owner;
-  row.type = view.type == ElementType::U16 ? artifact::DType::U16 : artifact::DType::U8;
+  row.type = unsignedBits(view.type) == 16 ? artifact::DType::U16 : artifact::DType::U8;
   row.isMask = view.isMask;
   row.first = view.first;
   for (size_t i = 0; i < view.axes.size(); ++i) {

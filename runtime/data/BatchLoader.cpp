@@ -16,10 +16,10 @@ namespace dlc::rt {
 constexpr size_t claimsPerThread = 4;
 
 void InputDestination::put(int64_t row, Sample &sample, unsigned slot) const {
-  bool isTold = !rows[slot].empty() && isOfHeldArray(sample) && writer.takes(*sample.unread);
+  bool isGathered = !rows[slot].empty() && isOfHeldArray(sample) && writer.takes(*sample.unread);
   if (!rows[slot].empty())
-    rows[slot][static_cast<size_t>(row)] = isTold ? arrayRow(*sample.unread) : ArrayRow();
-  if (!isTold)
+    rows[slot][static_cast<size_t>(row)] = isGathered ? arrayRow(*sample.unread) : ArrayRow();
+  if (!isGathered)
     writer.writeRow(row, sample, slots[slot]);
 }
 

@@ -24,7 +24,8 @@ namespace dlc::rt {
 struct InputDestination {
   TensorWriter writer;
   std::array<std::span<std::byte>, 2> slots;
-  /// Where to say instead of which elements of held arrays rows are; empty if none may be.
+  /// Where to say instead of which elements of held arrays rows are; empty if none may be. A device
+  /// reads the arrays when it gathers the rows.
   std::array<std::span<ArrayRow>, 2> rows = {};
 
   void put(int64_t row, Sample &sample, unsigned slot) const;
@@ -65,8 +66,7 @@ private:
   struct Filling {
     Batch batch;
     size_t claimed = 0, written = 0; // rows
-    bool isChecked = false;          // all rows, whose files were whole until then; what a device
-                                     // gathers it reads later
+    bool isChecked = false;          // all rows, whose files were whole until then
 
     size_t rows() const { return batch.samples.size(); }
   };

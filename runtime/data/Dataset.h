@@ -148,7 +148,7 @@ private:
   Statistics measured;
   std::unique_ptr<NormalizationMemo> normalizations = std::make_unique<NormalizationMemo>();
   std::set<std::string> moved; // sources whose elements some input takes in other places
-  std::set<std::string> held;  // of those, the ones whose arrays are
+  std::set<std::string> held;  // of those, the ones whose arrays are, see holdArrays
   std::vector<std::string> remarks;
 };
 

@@ -152,8 +152,7 @@ void requireElements(const InputSpec &spec, const Source &source) {
   bool isWord = spec.stored == artifact::DType::U16;
   for (int64_t sample : source.firstSamples()) {
     const ArrayHeader &file = source.fileOf(sample);
-    bool isByte = file.type == ElementType::U8 || file.type == ElementType::Bool;
-    if (isByte || (isWord && file.type == ElementType::U16))
+    if (int bits = unsignedBits(file.type); bits > 0 && bits <= (isWord ? 16 : 8))
       continue;
     std::string type(nameOf(file.type)), option = "--source " + source.name();
     throw Error(

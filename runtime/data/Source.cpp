@@ -338,7 +338,7 @@ void Source::read(int64_t sample, const Box *part, Sample &into) const {
 
 std::vector<uint64_t> Source::heldArrays() const {
   std::vector<uint64_t> sizes;
-  if (isWord(type()))
+  if (unsignedBits(type()) > 0)
     for (const Part &part : parts)
       if (holds(part))
         sizes.push_back(bytesOf(part.header));

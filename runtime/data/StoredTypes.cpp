@@ -22,9 +22,8 @@ static std::string firstFile(const std::string &path, const ImageRule &rule) {
 static int bitsOf(const std::string &path, const ImageRule &rule) {
   constexpr int other = 64;
   try {
-    ElementType type = fileHeader(firstFile(path, rule)).type;
-    bool isByte = type == ElementType::U8 || type == ElementType::Bool;
-    return isByte ? 8 : type == ElementType::U16 ? 16 : other;
+    int bits = unsignedBits(fileHeader(firstFile(path, rule)).type);
+    return bits > 0 ? bits : other;
   } catch (const Error &) {
     return other;
   }

@@ -12,8 +12,9 @@ std::string_view nameOf(ElementType type) {
   return names[static_cast<size_t>(type)];
 }
 
-bool isWord(ElementType type) {
-  return type == ElementType::U8 || type == ElementType::U16 || type == ElementType::Bool;
+int unsignedBits(ElementType type) {
+  bool isByte = type == ElementType::U8 || type == ElementType::Bool;
+  return isByte ? 8 : type == ElementType::U16 ? 16 : 0;
 }
 
 bool isInteger(ElementType type) {

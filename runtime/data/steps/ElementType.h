@@ -12,7 +12,8 @@ enum class ElementType : uint8_t { U8, I8, U16, I16, U32, I32, I64, F16, F32, F6
 size_t bytesOf(ElementType type);
 std::string_view nameOf(ElementType type); // "u8", "f32", ...
 bool isInteger(ElementType type);          // Bool counts as one
-bool isWord(ElementType type);             // unsigned, of 8 or 16 bits; likewise
+/// 8 or 16 of unsigned integers of that many, Bool among them; 0 of all others.
+int unsignedBits(ElementType type);
 
 /// Calls `body` with a value of the C++ type of `type`.
 template <typename Body> decltype(auto) visitType(ElementType type, Body &&body) {

@@ -106,7 +106,7 @@ private:
       packed.push_back(row.isStaged() ? KeptArrays::PackedRow{} : KeptArrays::packed(row, place));
       gathered += !row.isStaged();
     }
-    uint64_t logarithm = to == DType::U8 ? 0 : to == DType::U16 ? 1 : 2;
+    uint64_t elementShift = to == DType::U8 ? 0 : to == DType::U16 ? 1 : 2;
     uint64_t blocks = (elements + KeptArrays::threads() - 1) / KeptArrays::threads();
     ptx::Memory memory;
     uint64_t source = memory.add("arrays", arrays.size(), ptx::Use::Read),
@@ -118,7 +118,7 @@ private:
     ptx::Launch launch{"gather",
                        static_cast<uint32_t>(blocks * told.size()),
                        KeptArrays::threads(),
-                       {source, rows, target, elements, blocks, logarithm},
+                       {source, rows, target, elements, blocks, elementShift},
                        {}};
     ptx::Report report = ptx::Emulator(module, memory).run(launch);
     for (const std::string &fault : report.faults)
@@ -140,8 +140,8 @@ TEST(KeptArrays, GatherWhatTheHostReads) {
       for (int draw = 0; draw < 6; ++draw) {
         std::vector<View> views;
         for (int row = 0; row < 5; ++row) {
-          bool isWord = to != DType::U8 && row % 2;
-          views.push_back(isWord ? drawnArray<uint16_t>(random, shapes[which])
+          bool isWide = to != DType::U8 && row % 2;
+          views.push_back(isWide ? drawnArray<uint16_t>(random, shapes[which])
                                  : drawnArray<uint8_t>(random, shapes[which]));
           move(random, views.back(), sizes[which]);
           views.back().isMask = row == 2 || (row == 1 && draw % 2);
