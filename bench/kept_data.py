@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """How many samples a loader thread makes in a second where a GPU keeps the data and where it has no room for them, on the
-stand-ins for NVIDIA's libraries: networks that take means of samples, with the data steps of MNIST, dsb2018 and SVHN.
+stand-ins for NVIDIA's libraries: networks that take means of samples, with the data steps of MNIST, dsb2018, SVHN and Noise2Void.
 
     bench/kept_data.py FOLDER [--binaries build/release] [--rounds 2]
 
-FOLDER has mnist/, dsb2018/ and svhn_grey/ with their files. One process has one core, which the emulated GPU takes its turn on."""
+FOLDER has mnist/, dsb2018/, svhn_grey/ and nuclei_psnr_3d/ with their files. One process has one core, which the emulated GPU takes its turn on."""
 import argparse
 import json
 import os
@@ -18,6 +18,7 @@ SPARE = 1 << 20  # that is free beside the plan where there is no room
 
 CLASSIFIER = "softmax_cross_entropy(dense(mean(image, axes = [2, 3]), 10, name = \"head\"), label)"
 SEGMENTER = "mse(dense(mean(image, axes = [2, 3]), 1, name = \"head\"), mean(mask, axes = [2, 3]))"
+DENOISER = "mse(dense(mean(image * mask, axes = [2, 3, 4]), 1, name = \"head\"), mean(target, axes = [2, 3, 4]))"
 # Inputs, loss, data steps, sources as files hold them, steps, and files.
 CASES = {
     "mnist": ("batch = 64", ["image : f32[batch, 1, 28, 28]", "label : i32[batch]"], CLASSIFIER,
@@ -30,6 +31,10 @@ CASES = {
     "svhn": ("batch = 64", ["image : f32[batch, 1, 32, 32]", "label : i32[batch]"], CLASSIFIER,
              ["source image : axes = \"NCYX\"", "image -> normalize(per_image) -> random_crop(32, padding = 2) -> image"], [], 150,
              {"image": "svhn_grey/train_images.npy", "label": "svhn_grey/train_labels.npy"}),
+    "nuclei": ("batch = 4", [f"{name} : f32[batch, 1, 16, 64, 64]" for name in ("image", "target", "mask")], DENOISER,
+               ["source volume : axes = \"ZYX\"", "volume -> normalize(dataset) -> patches([16, 64, 64])"
+                " -> blind_spot(percent = 0.198) -> flip -> rotate90 -> image, target, mask"], ["volume=u16"], 40,
+               {"volume": "nuclei_psnr_3d/train_noisy.npy"}),
 }
 
 

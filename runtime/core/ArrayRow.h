@@ -1,5 +1,5 @@
 // A row of an input as elements of an array of the host's: cut, mirrored, turned, scaled, with
-// zeros where a cut reaches beyond.
+// zeros where a cut reaches beyond, some of them replaced.
 #pragma once
 
 #include "runtime/artifact/artifact_generated.h"
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace dlc::rt {
 
@@ -29,6 +30,13 @@ struct ArrayRow {
   bool isScaled = false;
   static constexpr size_t mostScaled = 4; // channels
   std::array<float, mostScaled> shift = {}, scale = {};
+
+  /// Stands in place of an element of the row, which has this number in it; one at most for each.
+  struct Spot {
+    uint64_t element;
+    float value; // that the input's type holds
+  };
+  std::vector<Spot> spots = {};
 
   bool isStaged() const { return array.empty(); }
 };

@@ -1,6 +1,7 @@
 #include "runtime/cuda/KeptArrays.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace dlc::rt {
@@ -11,7 +12,7 @@ constexpr uint64_t alignment = 256;
 
 uint64_t aligned(uint64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-constexpr const char *prologue = R"(.version 8.0
+constexpr const char *gatherPrologue = R"(.version 8.0
 .target sm_80
 .address_size 64
 
@@ -98,7 +99,7 @@ std::string axisCode(unsigned axis) {
          "  add.s64 at, at, x;\n";
 }
 
-constexpr const char *epilogue = R"(
+constexpr const char *readCode = R"(
   ld.param.b64 source, [arrays];
   ld.global.b64 x, [row];
   add.u64 source, source, x;
@@ -132,6 +133,48 @@ $UNMASKED:
   mul.rn.f32 value, value, %r0;
 
 $WRITE:
+)";
+
+constexpr const char *replacePrologue = R"(
+.visible .entry replace(
+  .param .u64 .ptr .global .align 16 spots,
+  .param .u64 .ptr .global .align 16 to,
+  .param .u64 spotCount,
+  .param .u64 elementShift
+)
+{
+  .reg .pred isOver;
+  .reg .b16 half;
+  .reg .b32 %r<7>;
+  .reg .b32 value;
+  .reg .b64 count;
+  .reg .b64 spot;
+  .reg .b64 target;
+  .reg .b64 x;
+
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %ntid.x;
+  mov.u32 %r2, %tid.x;
+  mad.lo.u32 %r3, %r0, %r1, %r2;
+  cvt.u64.u32 x, %r3;
+  ld.param.b64 count, [spotCount];
+  setp.ge.u64 isOver, x, count;
+  @isOver bra $END;
+
+  ld.param.b64 spot, [spots];
+  mul.wide.u32 x, %r3, 16;
+  add.u64 spot, spot, x;
+  ld.global.b64 target, [spot];
+  ld.global.b32 value, [spot+8];
+  ld.param.b64 x, [elementShift];
+  cvt.u32.u64 %r6, x;
+  shl.b64 target, target, %r6;
+  ld.param.b64 x, [to];
+  add.u64 target, target, x;
+)";
+
+/// Writes the value as 1 << %r6 bytes.
+constexpr const char *writeCode = R"(
   setp.eq.u32 isOver, %r6, 2;
   @isOver bra $FLOAT;
   cvt.u16.u32 half, value;
@@ -154,11 +197,17 @@ uint64_t elementShiftOf(artifact::DType type) {
   return type == artifact::DType::U8 ? 0 : type == artifact::DType::U16 ? 1 : 2;
 }
 
+uint64_t blocksOf(uint64_t threads) {
+  return (threads + KeptArrays::threads() - 1) / KeptArrays::threads();
+}
+
 } // namespace
 
 //===- Rows -----------------------------------------------------------------------------------===//
 
-// Where the kernel reads.
+// Where the kernels read.
+using PackedSpot = KeptArrays::PackedSpot;
+static_assert(sizeof(PackedSpot) == 16 && offsetof(PackedSpot, bits) == 8);
 using Packed = KeptArrays::PackedRow;
 static_assert(sizeof(Packed) == 160 && sizeof(Packed::axes[0]) == 24);
 static_assert(offsetof(Packed, first) == 8 && offsetof(Packed, axes) == 16);
@@ -189,11 +238,22 @@ KeptArrays::PackedRow KeptArrays::packed(const ArrayRow &row, uint64_t place) {
   return packed;
 }
 
+std::vector<PackedSpot> KeptArrays::packedSpots(std::span<const ArrayRow> rows,
+                                                artifact::DType type, uint64_t rowElements) {
+  std::vector<PackedSpot> packed;
+  for (size_t row = 0; row < rows.size(); ++row)
+    for (const ArrayRow::Spot &spot : rows[row].spots)
+      packed.push_back({row * rowElements + spot.element, type == artifact::DType::F32
+                                                              ? std::bit_cast<uint32_t>(spot.value)
+                                                              : static_cast<uint32_t>(spot.value)});
+  return packed;
+}
+
 std::string KeptArrays::text() {
-  std::string text = prologue;
+  std::string text = gatherPrologue;
   for (unsigned axis = 4; axis-- > 0;)
     text += axisCode(axis);
-  return text + epilogue;
+  return text + readCode + writeCode + replacePrologue + writeCode;
 }
 
 //===- Arrays ---------------------------------------------------------------------------------===//
@@ -208,7 +268,9 @@ uint64_t KeptArrays::bytesFor(std::span<const uint64_t> sizes) {
 KeptArrays::KeptArrays(const CudaContext &context, Owned<void *> memory, uint64_t bytes)
     : context(context), memory(std::move(memory)), room(bytes),
       library(context.cuda().load(text(), doing)) {
-  context.cuda().require(context.cuda().libraryGetKernel(&kernel, library.get(), "gather"), doing);
+  const cudart::Functions &cuda = context.cuda();
+  cuda.require(cuda.libraryGetKernel(&gatherRows, library.get(), "gather"), doing);
+  cuda.require(cuda.libraryGetKernel(&replaceSpots, library.get(), "replace"), doing);
 }
 
 void KeptArrays::copy(uint64_t to, std::span<const std::byte> from, cudart::Stream stream) const {
@@ -237,12 +299,24 @@ bool KeptArrays::wantsArrays(const GatheredInput &input) const {
   });
 }
 
+void KeptArrays::launch(cudart::Kernel kernel, std::span<uint64_t> parameters, uint64_t blocks,
+                        cudart::Stream stream) const {
+  std::vector<void *> arguments;
+  for (uint64_t &parameter : parameters)
+    arguments.push_back(&parameter);
+  context.require(context.cuda().launchKernel(kernel, {static_cast<unsigned>(blocks)}, {threads()},
+                                              arguments.data(), 0, stream),
+                  doing);
+}
+
 bool KeptArrays::gather(GatheredInput &input, std::span<const std::byte> staged,
                         cudart::Stream stream) {
   std::vector<ArrayRow> &rows = input.rows;
   if (std::ranges::all_of(rows, [](const ArrayRow &row) { return row.isStaged(); }))
     return false;
   size_t rowBytes = input.memory.bytes / rows.size();
+  uint64_t elementShift = elementShiftOf(input.type), elements = rowBytes >> elementShift;
+  std::vector<PackedSpot> spots = packedSpots(rows, input.type, elements);
   for (size_t i = 0; i < rows.size(); ++i) {
     PackedRow packed;
     if (rows[i].isStaged())
@@ -254,21 +328,31 @@ bool KeptArrays::gather(GatheredInput &input, std::span<const std::byte> staged,
   }
   auto packedRows = reinterpret_cast<uint64_t>(input.onDevice.get());
   copy(packedRows, input.packed.bytes, stream);
-  uint64_t elementShift = elementShiftOf(input.type), elements = rowBytes >> elementShift;
-  uint64_t blocks = (elements + threads() - 1) / threads();
+  uint64_t blocks = blocksOf(elements);
   uint64_t parameters[] = {reinterpret_cast<uint64_t>(memory.get()),
                            packedRows,
                            input.memory.address,
                            elements,
                            blocks,
                            elementShift};
-  void *arguments[std::size(parameters)];
-  for (size_t i = 0; i < std::size(parameters); ++i)
-    arguments[i] = &parameters[i];
-  context.require(context.cuda().launchKernel(kernel, {static_cast<unsigned>(blocks * rows.size())},
-                                              {threads()}, arguments, 0, stream),
-                  doing);
+  launch(gatherRows, parameters, blocks * rows.size(), stream);
+  if (!spots.empty())
+    replace(input, spots, stream);
   return true;
+}
+
+void KeptArrays::replace(GatheredInput &input, std::span<const PackedSpot> spots,
+                         cudart::Stream stream) const {
+  std::span<const std::byte> bytes = std::as_bytes(spots);
+  if (input.packedSpots.bytes.size() < bytes.size()) {
+    input.packedSpots = context.lock(2 * bytes.size());
+    input.spotsOnDevice = context.allocate(2 * bytes.size());
+  }
+  std::ranges::copy(bytes, input.packedSpots.bytes.begin());
+  auto packed = reinterpret_cast<uint64_t>(input.spotsOnDevice.get());
+  copy(packed, std::span(input.packedSpots.bytes).first(bytes.size()), stream);
+  uint64_t parameters[] = {packed, input.memory.address, spots.size(), elementShiftOf(input.type)};
+  launch(replaceSpots, parameters, blocksOf(spots.size()), stream);
 }
 
 } // namespace dlc::rt

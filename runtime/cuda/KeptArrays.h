@@ -1,7 +1,7 @@
-// Copies of the host's arrays on a GPU, and the kernel that gathers rows of inputs from them.
+// Copies of the host's arrays on a GPU, and the kernels that gather rows of inputs from them.
 //
 // An array goes up when the first row of it is gathered. How rows lie in arrays is known when they
-// are drawn, so the kernel is text here and none of the compiler's. Used by the compute thread;
+// are drawn, so the kernels are text here and none of the compiler's. Used by the compute thread;
 // others write the rows of inputs, as Executable::rows says.
 #pragma once
 
@@ -21,16 +21,18 @@ struct GatheredInput {
   DeviceSpan memory;
   artifact::DType type;
   std::vector<ArrayRow> rows;
-  HostBlock packed; // what the kernel reads of them, page-locked
+  HostBlock packed; // what a kernel reads of them, page-locked
   Owned<void *> onDevice;
+  HostBlock packedSpots; // likewise of their spots, with room for more
+  Owned<void *> spotsOnDevice;
 };
 
 class KeptArrays {
 public:
-  /// PTX for every device since Ampere, which the driver assembles. A thread writes one element;
-  /// blocks of a row are next to each other.
+  /// PTX for every device since Ampere, which the driver assembles: `gather`, a thread of which
+  /// writes one element, blocks of a row next to each other, and then `replace`, likewise a spot.
   static std::string text();
-  /// What the kernel reads of a row; `place` is the array's, in bytes behind the first one.
+  /// What gather reads of a row; `place` is the array's, in bytes behind the first one.
   struct PackedRow {
     uint64_t place = 0;
     int64_t first = 0;
@@ -43,6 +45,15 @@ public:
     std::array<float, ArrayRow::mostScaled> shift = {}, scale = {};
   };
   static PackedRow packed(const ArrayRow &row, uint64_t place);
+  /// What replace reads of a spot.
+  struct PackedSpot {
+    uint64_t element = 0; // of the input
+    uint32_t bits = 0;    // of the value, from the lowest one on
+    uint32_t unused = 0;
+  };
+  /// Those of all rows of an input of the type, of so many elements each.
+  static std::vector<PackedSpot> packedSpots(std::span<const ArrayRow> rows, artifact::DType type,
+                                             uint64_t rowElements);
   static unsigned threads() { return 256; }
 
   /// Bytes of the room that arrays of these sizes take.
@@ -59,6 +70,10 @@ public:
 
 private:
   uint64_t placeOf(const ArrayRow &row, cudart::Stream stream);
+  void replace(GatheredInput &input, std::span<const PackedSpot> spots,
+               cudart::Stream stream) const;
+  void launch(cudart::Kernel kernel, std::span<uint64_t> parameters, uint64_t blocks,
+              cudart::Stream stream) const;
   void copy(uint64_t to, std::span<const std::byte> from, cudart::Stream stream) const;
 
   struct Kept {
@@ -70,7 +85,7 @@ private:
   Owned<void *> memory;
   uint64_t room, used = 0;
   Owned<cudart::Library> library;
-  cudart::Kernel kernel = nullptr;
+  cudart::Kernel gatherRows = nullptr, replaceSpots = nullptr;
   std::map<const std::byte *, Kept> arrays; // by where they lie in the host's memory
 };
 

@@ -30,6 +30,8 @@ ArrayRow arrayRow(const View &view) {
     std::ranges::copy(view.scaling->shift, row.shift.begin());
     std::ranges::copy(view.scaling->scale, row.scale.begin());
   }
+  for (const View::Spot &spot : view.spots)
+    row.spots.push_back({view.offsetOf(spot.at), spot.value});
   return row;
 }
 

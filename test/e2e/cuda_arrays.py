@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Data that fit stay in a GPU's memory, and batches are gathered there: flips, turns, crops, zeros beside an image and patches of
-volumes, on stand-ins for NVIDIA's libraries. No bit of what is trained differs from what the host prepares."""
+volumes with blind spots, on stand-ins for NVIDIA's libraries. No bit of what is trained differs from what the host prepares."""
 import json
 import re
 
@@ -41,6 +41,23 @@ data {
   image -> normalize(per_image) -> brightness(0.1) -> image
   weight -> random_crop(8, padding = 3) -> normalize(mean = 100, std = 50) -> weight
   image, mask, weight -> flip -> image, mask, weight
+  validation = 0.25
+}
+train { optimizer = sgd(lr = 0.05) }
+"""
+
+
+# Spots that are elements of no image, and hide their neighbours, too.
+SPOTS = """model spots(batch = 2) {
+  input image : f32[batch, 1, 8, 8]
+  input target : f32[batch, 1, 8, 8]
+  input mask : f32[batch, 1, 8, 8]
+  loss = mse(conv(image, 1, kernel = 3, padding = same, name = "conv") * mask, target * mask)
+}
+data {
+  source volume : axes = "NYX"
+  volume -> normalize(dataset) -> random_crop(8) -> blind_spot(percent = 8, radius = 2, replace = "median", struct = [1, 0, 1])
+         -> flip -> rotate90 -> image, target, mask
   validation = 0.25
 }
 train { optimizer = sgd(lr = 0.05) }
@@ -88,7 +105,8 @@ CASES = {
     "unet3d": (lambda at: volumes(at, "image", "mask"), ["base=4", "depth=1", "patch=[4, 8, 8]", "batch=2"], ["image=u8", "mask=u8"],
                room(*2 * [12 * 24 * 20]), 2 * 2 * 11),
     "n2v2d": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(3, 40, 36)), ["base=4", "depth=1", "size=16", "batch=2", "percent=2"],
-              ["volume=u16"], room(2 * 3 * 40 * 36), 2 * (100 + 3)),
+              ["volume=u16"], room(2 * 3 * 40 * 36), 2 * 3 * (100 + 3)),
+    "spots": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(16, 9, 10)), [], [], room(2 * 16 * 9 * 10), 2 * 3 * (6 + 2)),
     "padded": (padded, [], [], room(*24 * [11 * 9]), 2 * (6 + 2)),
     "blended": (lambda at: volumes(at, "image", "mask", "weight", shape=(16, 8, 8)), [], [], room(16 * 8 * 8), 2 * (6 + 2)),
 }
@@ -102,7 +120,7 @@ class Kept(standin.Pair):
         self.source = MODELS / f"{model}.dl"
         if not self.source.exists():
             self.source = self.directory / f"{model}.dl"
-            self.source.write_text({"padded": PADDED, "blended": BLENDED}[model])
+            self.source.write_text({"padded": PADDED, "blended": BLENDED, "spots": SPOTS}[model])
         self.data = make(self.directory)
         self.sets = [word for each in sets for word in ("--set", each)]
         self.artifact = self.compiled_as_text("--math=strict", *(f"--source={each}" for each in sources))

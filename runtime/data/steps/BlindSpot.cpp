@@ -1,9 +1,8 @@
 // A point is drawn in each box of a grid, and the pixel that holds it is a spot; where boxes reach
 // beyond the image, the point may be outside and is none. The edge of boxes is a real number, since
 // a rounded one would give another share of spots. So two boxes may share a pixel, and a box whose
-// point lies in another one's spot draws again. The values that replace the pixels are read from
-// the whole image, and written when all are known. Draws are counted: each spot has a range of
-// words of its own.
+// point lies in another one's spot draws again. The values that replace the pixels are those of the
+// image without spots. Draws are counted: each spot has a range of words of its own.
 #include "runtime/data/steps/BlindSpot.h"
 
 #include "runtime/artifact/Error.h"
@@ -11,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 
 namespace dlc::rt {
@@ -66,138 +66,141 @@ void checkSpots(const BlindSpot &step, std::span<const int64_t> shape) {
 
 namespace {
 
-/// One channel on its way, of elements T.
-template <typename T> class Spots {
+/// Those of one channel.
+class Spots {
+  using Indices = View::Indices; // the channel, then those of `extents`
+
 public:
-  Spots(const BlindSpot &step, std::span<const int64_t> extents, std::span<T> values,
-        const Draw &draw, uint64_t channel)
-      : step(step), extents(extents), values(values), draw(draw), firstWord(channel << 32),
-        edge(boxEdge(step, extents.size())) {
+  Spots(const BlindSpot &step, const View &image, const Draw &draw, size_t channel)
+      : step(step), image(image), shape(image.shape()), extents(spatialOf(shape)), draw(draw),
+        channel(channel), firstWord(uint64_t{channel} << 32), edge(boxEdge(step, extents.size())) {
     place();
   }
 
-  /// Replaces values, and says which in the mask.
-  void hide(std::span<uint8_t> mask) const {
-    std::vector<float> replacements;
+  /// Replaces them in what `image` shall become, and says in the mask which they are.
+  void hide(View &hidden, View &mask) const {
+    std::map<Indices, float> replaced; // by place: the last one stays
     for (size_t spot = 0; spot < places.size(); ++spot)
-      replacements.push_back(replacementOf(spot));
-    for (size_t spot = 0; spot < places.size(); ++spot) {
-      values[offsetOf(places[spot])] = static_cast<T>(replacements[spot]);
-      mask[offsetOf(places[spot])] = 1;
-    }
+      replaced[places[spot]] = replacementOf(spot);
     for (size_t spot = 0; spot < places.size(); ++spot)
-      hideNeighbours(spot);
+      hideNeighbours(spot, replaced);
+    for (const auto &[at, value] : replaced)
+      hidden.spots.push_back({at, value});
+    for (const Indices &at : places)
+      mask.spots.push_back({at, 1});
   }
 
 private:
   uint64_t wordOf(uint64_t spot) const { return firstWord + spot * wordsPerSpot; }
 
-  size_t offsetOf(const Extents &at) const {
-    int64_t offset = 0;
-    for (size_t dim = 0; dim < at.size(); ++dim)
-      offset = offset * extents[dim] + at[dim];
-    return static_cast<size_t>(offset);
-  }
+  Indices inChannel() const { return {static_cast<int64_t>(channel)}; }
 
   void place() {
     Extents boxes;
     for (int64_t extent : extents)
       boxes.push_back(static_cast<int64_t>(std::ceil(static_cast<double>(extent) / edge)));
     auto count = static_cast<uint64_t>(product(boxes));
-    std::vector<bool> isTaken(values.size());
+    std::vector<bool> isTaken(image.elements());
     for (uint64_t box = 0; box < count; ++box)
       for (uint64_t attempt = 0; attempt < attempts; ++attempt) {
-        Extents at = pixelIn(boxes, box, attempt);
+        Indices at = pixelIn(boxes, box, attempt);
         if (!isInside(at))
           break;
-        if (isTaken[offsetOf(at)])
+        size_t offset = image.offsetOf(at);
+        if (isTaken[offset])
           continue;
-        isTaken[offsetOf(at)] = true;
-        places.push_back(std::move(at));
+        isTaken[offset] = true;
+        places.push_back(at);
         break;
       }
     if (!places.empty())
       return;
-    Extents &at = places.emplace_back(); // no sample is without a spot
+    Indices &at = places.emplace_back(inChannel()); // no sample is without a spot
     for (size_t dim = 0; dim < extents.size(); ++dim)
-      at.push_back(draw.below(wordOf(count) + dim, extents[dim]));
+      at[dim + 1] = draw.below(wordOf(count) + dim, extents[dim]);
   }
 
   /// The pixel that holds a point drawn in a box of the grid; it may lie beyond the image.
-  Extents pixelIn(const Extents &boxes, uint64_t box, uint64_t attempt) const {
-    Extents at(boxes.size());
+  Indices pixelIn(const Extents &boxes, uint64_t box, uint64_t attempt) const {
+    Indices at = inChannel();
     uint64_t rest = box;
     for (size_t dim = boxes.size(); dim-- > 0;) {
       auto along = static_cast<uint64_t>(boxes[dim]);
       double share = std::ldexp(draw.word(wordOf(box) + attempt * attemptWords + dim), -32);
-      at[dim] = static_cast<int64_t>((static_cast<double>(rest % along) + share) * edge);
+      at[dim + 1] = static_cast<int64_t>((static_cast<double>(rest % along) + share) * edge);
       rest /= along;
     }
     return at;
   }
 
-  bool isInside(const Extents &at) const {
-    return std::ranges::equal(at, extents, std::ranges::less());
+  bool isInside(const Indices &at) const {
+    return std::equal(extents.begin(), extents.end(), at.begin() + 1, std::greater<>());
   }
 
-  /// The box of what lies within the radius of a place, cut off at the image's edges.
-  Box windowOf(const Extents &centre) const {
-    Box window;
+  /// What lies within the radius of a place, cut off at the image's edges.
+  struct Window {
+    Indices first;
+    std::array<int64_t, 3> size; // of the spatial axes
+  };
+
+  Window windowOf(const Indices &centre) const {
+    Window window{inChannel(), {1, 1, 1}};
     for (size_t dim = 0; dim < extents.size(); ++dim) {
-      window.first.push_back(std::max<int64_t>(0, centre[dim] - step.radius));
-      window.size.push_back(std::min(extents[dim], centre[dim] + step.radius + 1) -
-                            window.first[dim]);
+      int64_t at = centre[dim + 1], first = std::max<int64_t>(0, at - step.radius);
+      window.first[dim + 1] = first;
+      window.size[dim] = std::min(extents[dim], at + step.radius + 1) - first;
     }
     return window;
   }
 
-  static Extents placeIn(const Box &window, size_t number) {
-    Extents at = window.first;
-    for (size_t dim = at.size(); dim-- > 0;) {
+  Indices placeIn(const Window &window, size_t number) const {
+    Indices at = window.first;
+    for (size_t dim = extents.size(); dim-- > 0;) {
       auto size = static_cast<size_t>(window.size[dim]);
-      at[dim] += static_cast<int64_t>(number % size);
+      at[dim + 1] += static_cast<int64_t>(number % size);
       number /= size;
     }
     return at;
   }
 
-  std::vector<float> neighboursOf(const Extents &centre) const {
-    Box window = windowOf(centre);
-    auto width = static_cast<size_t>(window.size.back());
-    size_t count = product(window.size), own = offsetOf(centre);
-    std::vector<float> result;
-    result.reserve(count);
-    for (size_t row = 0; row < count; row += width) {
-      size_t first = offsetOf(placeIn(window, row));
-      for (size_t at = first; at < first + width; ++at)
-        if (at != own)
-          result.push_back(static_cast<float>(values[at]));
-    }
-    return result;
+  float valueAt(const Indices &at) const { return image.element(at); }
+
+  std::vector<float> neighboursOf(const Indices &centre) const {
+    Window window = windowOf(centre);
+    View part = image;
+    part.cut(std::span(window.first).subspan(1, extents.size()),
+             std::span(window.size).first(extents.size()));
+    std::vector<float> all(part.elements()); // of each channel
+    part.read<float>(std::as_writable_bytes(std::span(all)));
+    size_t count = product(window.size), own = 0;
+    for (size_t dim = 0; dim < extents.size(); ++dim)
+      own = own * static_cast<size_t>(window.size[dim]) +
+            static_cast<size_t>(centre[dim + 1] - window.first[dim + 1]);
+    std::span values = std::span(all).subspan(channel * count, count);
+    std::vector<float> around(values.begin(), values.begin() + static_cast<ptrdiff_t>(own));
+    around.insert(around.end(), values.begin() + static_cast<ptrdiff_t>(own) + 1, values.end());
+    return around;
   }
 
   float replacementOf(size_t spot) const {
-    const Extents &centre = places[spot];
+    const Indices &centre = places[spot];
     uint64_t word = wordOf(spot) + replacementWord;
-    auto own = static_cast<float>(values[offsetOf(centre)]);
     if (step.replacement == SpotReplacement::Normal)
-      return own + static_cast<float>(step.sigma * draw.normal(word / 2));
+      return valueAt(centre) + static_cast<float>(step.sigma * draw.normal(word / 2));
     if (step.replacement == SpotReplacement::Mean || step.replacement == SpotReplacement::Median) {
       std::vector<float> around = neighboursOf(centre);
-      return around.empty()                                ? own
+      return around.empty()                                ? valueAt(centre)
              : step.replacement == SpotReplacement::Median ? medianOf(around)
                                                            : meanOf(around);
     }
-    Box window = windowOf(centre);
+    Window window = windowOf(centre);
     auto count = static_cast<int64_t>(product(window.size));
     if (step.replacement == SpotReplacement::Uniform && count > 1) {
       // The last place stands for the centre, which is not drawn.
-      Extents drawn = placeIn(window, static_cast<size_t>(draw.below(word, count - 1)));
-      return static_cast<float>(values[offsetOf(
-          drawn == centre ? placeIn(window, static_cast<size_t>(count - 1)) : drawn)]);
+      Indices drawn = placeIn(window, static_cast<size_t>(draw.below(word, count - 1)));
+      return valueAt(drawn == centre ? placeIn(window, static_cast<size_t>(count - 1)) : drawn);
     }
-    return static_cast<float>(
-        values[offsetOf(placeIn(window, static_cast<size_t>(draw.below(word, count))))]);
+    return valueAt(placeIn(window, static_cast<size_t>(draw.below(word, count))));
   }
 
   static float meanOf(const std::vector<float> &values) {
@@ -214,17 +217,17 @@ private:
   }
 
   /// structN2V (Broaddus et al. 2020): what correlates with the spot becomes uniform in [-2, 2).
-  void hideNeighbours(size_t spot) const {
+  void hideNeighbours(size_t spot, std::map<Indices, float> &replaced) const {
     if (step.structure.empty())
       return;
     size_t axis = axisOf(step, extents.size());
     auto length = static_cast<int64_t>(step.structure.size());
     for (int64_t i = 0; i < length; ++i) {
-      Extents at = places[spot];
-      at[axis] += i - length / 2;
-      if (step.structure[static_cast<size_t>(i)] && i != length / 2 && at[axis] >= 0 &&
-          at[axis] < extents[axis])
-        values[offsetOf(at)] = static_cast<T>(draw.between(
+      Indices at = places[spot];
+      at[axis + 1] += i - length / 2;
+      if (step.structure[static_cast<size_t>(i)] && i != length / 2 && at[axis + 1] >= 0 &&
+          at[axis + 1] < extents[axis])
+        replaced[at] = static_cast<float>(draw.between(
             structureWords + firstWord + spot * step.structure.size() + static_cast<uint64_t>(i),
             -2, 2));
     }
@@ -235,43 +238,29 @@ private:
   static constexpr uint64_t structureWords = attempts * attemptWords;
 
   const BlindSpot &step;
+  const View &image;
+  Extents shape;
   std::span<const int64_t> extents;
-  std::span<T> values;
   const Draw &draw;
+  size_t channel;
   uint64_t firstWord;
   double edge;
-  std::vector<Extents> places;
+  std::vector<Indices> places;
 };
 
 } // namespace
 
-/// Hides spots of a sample that is read as elements T, and says which.
-template <typename T>
-static void hideSpots(const BlindSpot &step, Sample &image, const Draw &draw,
-                      std::span<uint8_t> mask) {
-  std::vector<T> values(mask.size());
-  image.view().read<T>(std::as_writable_bytes(std::span(values)));
-  auto channels = static_cast<size_t>(image.shape[0]);
-  size_t each = values.size() / channels;
-  for (size_t channel = 0; channel < channels; ++channel)
-    Spots<T>(step, spatialOf(image.shape), std::span(values).subspan(channel * each, each), draw,
-             channel)
-        .hide(mask.subspan(channel * each, each));
-  image.unread = View::of(std::move(values), image.shape);
-}
-
 std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, Sample sample, const Draw &draw,
                                      bool hides) {
-  std::vector<uint8_t> mask(sample.view().elements());
-  ElementType type = sample.view().scaling ? ElementType::F32 : sample.view().type;
+  if (!sample.view().spots.empty()) // of another such step
+    sample.settle();
+  const View &image = sample.view();
   std::array<Sample, 3> result = {sample, sample, {sample.shape, {}, true}};
-  if (hides && isOfElements(step) && type == ElementType::U8)
-    hideSpots<uint8_t>(step, result[0], draw, mask);
-  else if (hides && isOfElements(step) && type == ElementType::U16)
-    hideSpots<uint16_t>(step, result[0], draw, mask);
-  else if (hides)
-    hideSpots<float>(step, result[0], draw, mask);
-  result[2].unread = View::of(std::move(mask), sample.shape);
+  View &hidden = result[0].view();
+  View &mask = result[2].unread.emplace(image.zeros());
+  for (int64_t channel = 0; hides && channel < sample.shape[0]; ++channel)
+    Spots(step, image, draw, static_cast<size_t>(channel)).hide(hidden, mask);
+  hidden.isWhole = false;
   return result;
 }
 

@@ -36,8 +36,7 @@ void Normalization::apply(Sample &sample) const {
   size_t channels = sample.shape.empty() ? 1 : static_cast<size_t>(sample.shape[0]);
   auto [shifts, scales] = perChannel(channels);
   if (sample.unread && canScale(*sample.unread)) {
-    sample.unread->scaling = std::make_shared<Scaling>(std::move(shifts), std::move(scales));
-    sample.unread->isWhole = false;
+    sample.unread->scale({std::move(shifts), std::move(scales)});
     return;
   }
   sample.settle();

@@ -31,6 +31,7 @@ private:
         return; // of an output
       DataStep step = makeStep(*chain.steps[i]);
       InputOrigin target = members.front(), mask{target.source};
+      mask.hasZeros = true;
       for (InputOrigin &member : members)
         apply(step, {number, i}, member);
       if (std::holds_alternative<BlindSpot>(step))
@@ -45,7 +46,7 @@ private:
       origin.isMoved &= !origin.isNormalized && !origin.hasZeros;
       origin.isNormalized = true;
     } else {
-      origin.isMoved &= movesValues(step, false);
+      origin.isMoved &= movesValues(step, false) || std::holds_alternative<BlindSpot>(step);
       origin.hasZeros |= !movesValues(step, true);
     }
   }

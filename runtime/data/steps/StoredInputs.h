@@ -23,7 +23,8 @@ struct InputOrigin {
   /// or adds zeros.
   bool isStored = true;
   std::optional<StepPlace> normalize = {};
-  /// Every step moves elements, adds zeros, or is the one normalize; none adds zeros ahead of that.
+  /// Every step moves elements, replaces some, adds zeros, or is the one normalize; none adds zeros
+  /// ahead of that.
   bool isMoved = true;
   bool isNormalized = false, hasZeros = false;
 };

@@ -45,6 +45,32 @@ bool View::isFull() const {
                              [](const Axis &axis) { return axis.high - axis.low == axis.extent; });
 }
 
+size_t View::offsetOf(std::span<const int64_t> at) const {
+  int64_t offset = 0;
+  for (size_t dim = 0; dim < axes.size(); ++dim)
+    offset = offset * axes[dim].extent + at[dim];
+  return static_cast<size_t>(offset);
+}
+
+View View::zeros() const {
+  View result = *this;
+  for (Axis &axis : result.axes)
+    axis.low = axis.high = 0;
+  result.isMask = result.isWhole = false;
+  result.scaling = nullptr;
+  result.spots.clear();
+  return result;
+}
+
+void View::scale(Scaling by) {
+  isWhole = false;
+  for (Spot &spot : spots) {
+    auto channel = static_cast<size_t>(spot.at.front());
+    spot.value = (spot.value - by.shift[channel]) * by.scale[channel];
+  }
+  scaling = std::make_shared<const Scaling>(std::move(by));
+}
+
 //===- Moves ----------------------------------------------------------------------------------===//
 
 void View::cut(std::span<const int64_t> corner, std::span<const int64_t> size) {
@@ -56,6 +82,14 @@ void View::cut(std::span<const int64_t> corner, std::span<const int64_t> size) {
     axis.low = std::clamp<int64_t>(axis.low - corner[dim], 0, size[dim]);
     axis.high = std::clamp<int64_t>(axis.high - corner[dim], axis.low, size[dim]);
   }
+  std::erase_if(spots, [&](Spot &spot) {
+    bool isCutOff = false;
+    for (size_t dim = 0; dim < size.size(); ++dim) {
+      spot.at[dim + 1] -= corner[dim];
+      isCutOff |= spot.at[dim + 1] < 0 || spot.at[dim + 1] >= size[dim];
+    }
+    return isCutOff;
+  });
 }
 
 void View::mirror(size_t dim) {
@@ -63,11 +97,15 @@ void View::mirror(size_t dim) {
   Axis &axis = axes[dim];
   first += (axis.extent - 1) * axis.stride;
   axis = {axis.extent, -axis.stride, axis.extent - axis.high, axis.extent - axis.low};
+  for (Spot &spot : spots)
+    spot.at[dim] = axis.extent - 1 - spot.at[dim];
 }
 
 void View::quarterTurn() {
   mirror(axes.size() - 1);
   std::swap(axes[axes.size() - 2], axes.back());
+  for (Spot &spot : spots)
+    std::swap(spot.at[axes.size() - 2], spot.at[axes.size() - 1]);
 }
 
 //===- Elements -------------------------------------------------------------------------------===//
@@ -207,6 +245,26 @@ private:
 
 } // namespace
 
+float View::element(std::span<const int64_t> at) const {
+  int64_t from = first;
+  for (size_t dim = 0; dim < axes.size(); ++dim) {
+    if (at[dim] < axes[dim].low || at[dim] >= axes[dim].high)
+      return 0;
+    from += at[dim] * axes[dim].stride;
+  }
+  float value = visitType(type, [&](auto zero) {
+    auto found = zero;
+    std::memcpy(&found, bytes.data() + from * int64_t{sizeof(found)}, sizeof(found));
+    return static_cast<float>(found);
+  });
+  if (isMask)
+    value = value != 0 ? 1.0F : 0.0F;
+  if (!scaling)
+    return value;
+  auto channel = static_cast<size_t>(at.front());
+  return (value - scaling->shift[channel]) * scaling->scale[channel];
+}
+
 template <typename T> void View::read(std::span<std::byte> out) const {
   visitType(type, [&](auto zero) { Reader<decltype(zero), T>(*this, out.data()).run(); });
   if (isMask)
@@ -214,6 +272,10 @@ template <typename T> void View::read(std::span<std::byte> out) const {
   if constexpr (std::is_same_v<T, float>)
     if (scaling)
       Scaler(*this, out.data()).run();
+  for (const Spot &spot : spots) {
+    T value = static_cast<T>(spot.value);
+    std::memcpy(out.data() + offsetOf(spot.at) * sizeof(T), &value, sizeof(T));
+  }
 }
 
 template void View::read<float>(std::span<std::byte>) const;

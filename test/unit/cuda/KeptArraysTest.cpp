@@ -65,6 +65,20 @@ void scale(std::mt19937 &random, View &view) {
   view.scaling = std::make_shared<Scaling>(std::move(scaling));
 }
 
+/// Every element by a chance of one in `every` is one that the type holds.
+void replace(std::mt19937 &random, View &view, int every) {
+  View::Indices at = {};
+  for (size_t left = view.elements(); left > 0; --left) {
+    if (random() % static_cast<unsigned>(every) == 0)
+      view.spots.push_back({at, static_cast<float>(random() % 256)});
+    for (size_t dim = view.axes.size(); dim-- > 0;) {
+      if (++at[dim] < view.axes[dim].extent)
+        break;
+      at[dim] = 0;
+    }
+  }
+}
+
 size_t sizeOf(DType type) { return type == DType::U8 ? 1 : type == DType::U16 ? 2 : 4; }
 
 /// Rows of views of an array each, some of which are staged, as the kernel writes them.
@@ -106,14 +120,18 @@ private:
       packed.push_back(row.isStaged() ? KeptArrays::PackedRow{} : KeptArrays::packed(row, place));
       gathered += !row.isStaged();
     }
+    std::vector<KeptArrays::PackedSpot> spots = KeptArrays::packedSpots(told, to, elements);
+    size_t spotBytes = spots.size() * sizeof(KeptArrays::PackedSpot);
     uint64_t elementShift = to == DType::U8 ? 0 : to == DType::U16 ? 1 : 2;
     uint64_t blocks = (elements + KeptArrays::threads() - 1) / KeptArrays::threads();
     ptx::Memory memory;
     uint64_t source = memory.add("arrays", arrays.size(), ptx::Use::Read),
+             replaced = memory.add("spots", std::max<size_t>(spotBytes, 1), ptx::Use::Read),
              rows = memory.add("rows", packed.size() * sizeof packed[0], ptx::Use::Read),
              target = memory.add("to", got.size(), ptx::Use::ReadWrite);
     memory.write(source, arrays.data(), arrays.size());
     memory.write(rows, packed.data(), packed.size() * sizeof packed[0]);
+    memory.write(replaced, spots.data(), spotBytes);
     memory.write(target, got.data(), got.size());
     ptx::Launch launch{"gather",
                        static_cast<uint32_t>(blocks * told.size()),
@@ -124,6 +142,16 @@ private:
     for (const std::string &fault : report.faults)
       ADD_FAILURE() << fault;
     EXPECT_EQ(memory.writtenBytes(), gathered * elements * sizeOf(to));
+    if (!spots.empty()) {
+      auto spotBlocks = (spots.size() + KeptArrays::threads() - 1) / KeptArrays::threads();
+      launch = {"replace",
+                static_cast<uint32_t>(spotBlocks),
+                KeptArrays::threads(),
+                {replaced, target, spots.size(), elementShift},
+                {}};
+      for (const std::string &fault : ptx::Emulator(module, memory).run(launch).faults)
+        ADD_FAILURE() << fault;
+    }
     memory.read(target, got.data(), got.size());
   }
 
@@ -143,6 +171,8 @@ TEST(KeptArrays, GatherWhatTheHostReads) {
           bool isWide = to != DType::U8 && row % 2;
           views.push_back(isWide ? drawnArray<uint16_t>(random, shapes[which])
                                  : drawnArray<uint8_t>(random, shapes[which]));
+          if (row % 2 == 0)
+            replace(random, views.back(), 7);
           move(random, views.back(), sizes[which]);
           views.back().isMask = row == 2 || (row == 1 && draw % 2);
           if (to == DType::F32 && row > 0)
@@ -160,7 +190,15 @@ TEST(KeptArrays, GatherRowsOfManyBlocks) {
   for (int row = 0; row < 3; ++row) {
     views.push_back(drawnArray<uint8_t>(random, {3, 40, 37}));
     views.back().mirror(2);
+    if (row != 1)
+      replace(random, views.back(), 12);
   }
+  size_t spots = views[0].spots.size() + views[2].spots.size();
+  EXPECT_GT(spots, KeptArrays::threads());
+  views[2] = views[2].zeros();
+  replace(random, views[2], 5); // as the mask of blind spots
+  for (View &view : views)
+    view.spots.push_back({{2, 39, 0}, 0.5F}); // by no chance
   Gather(views, DType::F32).expectWhatTheHostReads();
 }
 

@@ -56,6 +56,33 @@ template <typename T> void expectHiddenAlike(const BlindSpot &step, T last) {
     EXPECT_EQ(got[i].values, wanted[i].values) << i;
 }
 
+/// Of an image that has spots, as of any other: each place is replaced once.
+TEST(BlindSpots, HideWhatIsHidden) {
+  Draw draw(philox(2, {3, 0, 0, 0}));
+  BlindSpot step = spots(30, SpotReplacement::Mean, 1);
+  Sample once = makeBlindSpots(step, counted({2, 8, 8}), draw, true)[0], numbers = once;
+  ASSERT_FALSE(once.view().spots.empty());
+  numbers.settle();
+  std::array<Sample, 3> twice = made(step, once, 4), wanted = made(step, numbers, 4);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(twice[i].values, wanted[i].values) << i;
+  Sample image = makeBlindSpots(step, once, draw, true)[0];
+  std::set<View::Indices> places;
+  for (const View::Spot &spot : image.view().spots)
+    EXPECT_TRUE(places.insert(spot.at).second);
+  EXPECT_FALSE(places.empty());
+}
+
+/// Statistics of a file's sample are not those of what is hidden.
+TEST(BlindSpots, AreNoWholeSample) {
+  Sample whole = counted({1, 8, 8});
+  whole.view().isWhole = true;
+  std::array<Sample, 3> made = makeBlindSpots(spots(10), whole, Draw(philox(2, {})), true);
+  EXPECT_FALSE(made[0].view().isWhole);
+  EXPECT_TRUE(made[1].view().isWhole);
+  EXPECT_FALSE(made[2].view().isWhole);
+}
+
 TEST(BlindSpots, ElementsThatAreUnreadAreHiddenAsNumbersAre) {
   for (auto replacement :
        {SpotReplacement::Uniform, SpotReplacement::UniformWithCenter, SpotReplacement::Normal,
@@ -312,6 +339,40 @@ TEST(BlindSpots, ChannelsHaveSpotsOfTheirOwn) {
   EXPECT_NE(first, second);
   for (size_t i = 0; i < 1600; ++i)
     EXPECT_LT(image.values[i], 1600);
+}
+
+/// Neighbours are those in a spot's own channel.
+TEST(BlindSpots, ChannelsAreReplacedByTheirOwn) {
+  Sample sample{{3, 10, 10}, Floats(300)};
+  for (size_t channel = 0; channel < 3; ++channel)
+    for (float &value : std::span(sample.values).subspan(channel * 100, 100))
+      value = static_cast<float>(channel);
+  for (auto replacement : {SpotReplacement::Mean, SpotReplacement::Median, SpotReplacement::Uniform,
+                           SpotReplacement::UniformWithCenter}) {
+    auto [image, target, mask] = made(spots(10, replacement, 2), sample, 1);
+    EXPECT_EQ(image.values, sample.values);
+    EXPECT_GT(sumOf(mask.values), 20);
+  }
+}
+
+/// What is hidden beside spots is spread over all of its range, with a mean of 0 and a variance of
+/// 4 / 3, and drawn anew for each.
+TEST(BlindSpots, WhatStructuresHideIsUniform) {
+  BlindSpot step = spots(4, SpotReplacement::Mean);
+  step.structure = {0, 0, 1};
+  Sample sample{{1, 100, 100}, Floats(10000, 100)};
+  Floats hidden = made(step, sample, 1)[0].values;
+  std::erase(hidden, 100.0F);
+  ASSERT_GT(hidden.size(), 300);
+  double sum = 0, squares = 0;
+  for (float value : hidden) {
+    sum += value;
+    squares += value * value;
+  }
+  auto count = static_cast<double>(hidden.size());
+  EXPECT_NEAR(sum / count, 0, 0.25);
+  EXPECT_NEAR(squares / count, 4.0 / 3, 0.25);
+  EXPECT_GT(std::set<float>(hidden.begin(), hidden.end()).size(), hidden.size() - 3);
 }
 
 /// Boxes of 10 x 10 in a plane of 1 x 100: mostly, none of the ten pixels is in the plane.

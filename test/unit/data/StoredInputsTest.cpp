@@ -100,7 +100,18 @@ TEST(StoredInputs, BlindSpotsThatAreElementsAreStored) {
     EXPECT_FALSE(computed.at("image").isStored);
     EXPECT_FALSE(computed.at("target").isStored);
     EXPECT_TRUE(computed.at("mask").isStored);
+    for (const char *name : {"image", "target", "mask"})
+      EXPECT_TRUE(computed.at(name).isMoved) << name;
   }
+}
+
+TEST(StoredInputs, ZerosOfTheMaskAreNotMovedIfTheyAreNormalized) {
+  artifact::DataPipelineT pipeline;
+  add(pipeline, {"volume"}, {"image", "target", "mask"}, spots("uniform"), perImage());
+  InputOrigins origins = inputOrigins(pipeline);
+  EXPECT_TRUE(origins.at("image").isMoved);
+  EXPECT_TRUE(origins.at("target").isMoved);
+  EXPECT_FALSE(origins.at("mask").isMoved);
 }
 
 /// image -> normalize(per_image) -> flip -> image, in bytes or not.

@@ -56,6 +56,75 @@ TEST(View, ZerosStandBeyondTheArray) {
   EXPECT_EQ(readAs<float>(view), (Floats{0, 0}));
 }
 
+/// As if they had been the array's elements from the start.
+TEST(View, SpotsMoveAndAreScaledAsElementsAre) {
+  std::vector<uint8_t> values(2 * 4 * 5 * 5), replaced;
+  std::iota(values.begin(), values.end(), uint8_t{0});
+  replaced = values;
+  View view = View::of(values, {2, 4, 5, 5});
+  for (View::Indices at :
+       {View::Indices{0, 0, 0, 0}, {0, 3, 4, 4}, {1, 1, 2, 3}, {1, 2, 1, 2}, {0, 2, 1, 1}}) {
+    view.spots.push_back({at, 250});
+    replaced[view.offsetOf(at)] = 250;
+  }
+  View wanted = View::of(replaced, {2, 4, 5, 5});
+  auto both = [&](auto &&move) {
+    move(view), move(wanted);
+    EXPECT_EQ(readAs<uint8_t>(view), readAs<uint8_t>(wanted));
+  };
+  EXPECT_NE(readAs<uint8_t>(view), values);
+  both([](View &) {});
+  both([](View &any) { any.mirror(1); });
+  both([](View &any) { any.quarterTurn(); });
+  both([](View &any) { any.mirror(3); });
+  both([](View &any) { any.cut(Extents{0, 1, 0}, Extents{4, 4, 4}); });
+  EXPECT_EQ(view.spots.size(), 3);
+  both([](View &any) { any.quarterTurn(); });
+  view.scale({{3, 5}, {2, 7}});
+  wanted.scale({{3, 5}, {2, 7}});
+  EXPECT_EQ(readAs<float>(view), readAs<float>(wanted));
+  view.spots.push_back({{1, 0, 0, 0}, -0.5F}); // behind the scaling
+  EXPECT_EQ(readAs<float>(view)[view.offsetOf(view.spots.back().at)], -0.5F);
+  EXPECT_EQ(readAs<float>(view.zeros()), Floats(view.elements(), 0));
+  EXPECT_TRUE(view.zeros().spots.empty());
+}
+
+/// Every one, in the order in which all are read.
+void expectElementsAsRead(const View &view) {
+  Floats read = readAs<float>(view);
+  View::Indices at = {};
+  for (float value : read) {
+    EXPECT_EQ(view.element(at), value);
+    for (size_t dim = view.axes.size(); dim-- > 0;) {
+      if (++at[dim] < view.axes[dim].extent)
+        break;
+      at[dim] = 0;
+    }
+  }
+}
+
+TEST(View, ElementsAreReadAlone) {
+  View view = counted<uint16_t>(3, 4);
+  view.mirror(1);
+  view.quarterTurn();
+  view.cut(Extents{-1, 1}, Extents{4, 4});
+  expectElementsAsRead(view);
+  view.scale({{2}, {3}});
+  expectElementsAsRead(view);
+  view.isMask = true;
+  expectElementsAsRead(view);
+}
+
+/// A spot may stand where a cut has reached beyond the array, and a cut takes it away.
+TEST(View, SpotsStandInZeros) {
+  View view = counted<uint8_t>(1, 2);
+  view.cut(Extents{0, -1}, Extents{1, 4});
+  view.spots = {{{0, 0, 0}, 9}, {{0, 0, 1}, 8}};
+  EXPECT_EQ(readAs<uint8_t>(view), (Bytes{9, 8, 1, 0}));
+  view.cut(Extents{0, 1}, Extents{2, 3});
+  EXPECT_EQ(readAs<uint16_t>(view), (std::vector<uint16_t>{8, 1, 0, 0, 0, 0}));
+}
+
 /// Rows longer than what is turned in one go.
 TEST(View, LargeImagesTurnAsSmallOnesDo) {
   View view = counted<uint16_t>(40, 40);
