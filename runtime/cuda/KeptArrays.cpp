@@ -215,11 +215,16 @@ static_assert(offsetof(Packed, elementBytes) == 112 && offsetof(Packed, isMask) 
 static_assert(offsetof(Packed, isScaled) == 120 && offsetof(Packed, shift) == 128);
 static_assert(offsetof(Packed, scale) == 144);
 
+static size_t spotBytes(const DeviceSpan &memory, size_t rows) {
+  return std::max<size_t>(rows * ArrayRow::mostSpots(memory.bytes / rows), 1) * sizeof(PackedSpot);
+}
+
 GatheredInput::GatheredInput(const CudaContext &context, DeviceSpan memory, artifact::DType type,
                              size_t count)
-    : memory(memory), type(type), rows(count),
-      packed(context.lock(count * sizeof(KeptArrays::PackedRow))),
-      onDevice(context.allocate(count * sizeof(KeptArrays::PackedRow))) {}
+    : memory(memory), type(type), rows(count), packed(context.lock(count * sizeof(Packed))),
+      onDevice(context.allocate(count * sizeof(Packed))),
+      packedSpots(context.lock(spotBytes(memory, count))),
+      spotsOnDevice(context.allocate(spotBytes(memory, count))) {}
 
 KeptArrays::PackedRow KeptArrays::packed(const ArrayRow &row, uint64_t place) {
   PackedRow packed;
@@ -344,10 +349,6 @@ bool KeptArrays::gather(GatheredInput &input, std::span<const std::byte> staged,
 void KeptArrays::replace(GatheredInput &input, std::span<const PackedSpot> spots,
                          cudart::Stream stream) const {
   std::span<const std::byte> bytes = std::as_bytes(spots);
-  if (input.packedSpots.bytes.size() < bytes.size()) {
-    input.packedSpots = context.lock(2 * bytes.size());
-    input.spotsOnDevice = context.allocate(2 * bytes.size());
-  }
   std::ranges::copy(bytes, input.packedSpots.bytes.begin());
   auto packed = reinterpret_cast<uint64_t>(input.spotsOnDevice.get());
   copy(packed, std::span(input.packedSpots.bytes).first(bytes.size()), stream);

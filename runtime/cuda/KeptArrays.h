@@ -23,7 +23,7 @@ struct GatheredInput {
   std::vector<ArrayRow> rows;
   HostBlock packed; // what a kernel reads of them, page-locked
   Owned<void *> onDevice;
-  HostBlock packedSpots; // likewise of their spots, with room for more
+  HostBlock packedSpots; // likewise of their spots, with room for the most
   Owned<void *> spotsOnDevice;
 };
 

@@ -29,6 +29,9 @@ struct InputDestination {
   std::array<std::span<ArrayRow>, 2> rows = {};
 
   void put(int64_t row, Sample &sample, unsigned slot) const;
+
+private:
+  bool isGathered(const Sample &sample, unsigned slot) const;
 };
 
 using Destinations = std::vector<std::optional<InputDestination>>;

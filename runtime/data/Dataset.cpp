@@ -28,7 +28,6 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
     : specs(std::move(inputs)), isPrediction(isPrediction),
       cache(cache ? std::move(cache) : std::make_shared<ImageCache>()),
       read(sourceNames(pipeline, knownInputs)), chains(pipeline, specs, knownInputs) {
-  findMoved(pipeline);
   bindSources(pipeline, paths);
   for (size_t value = 0; value < chains.values(); ++value)
     categorical.push_back(isCategorical(value));
@@ -36,26 +35,17 @@ Dataset::Dataset(const artifact::DataPipelineT &pipeline, std::vector<InputSpec>
   checkSteps(useIn({}));
 }
 
-void Dataset::findMoved(const artifact::DataPipelineT &pipeline) {
-  InputOrigins origins = inputOrigins(pipeline);
-  for (const InputSpec &spec : specs) {
-    InputOrigin origin = originOf(origins, spec.name);
-    bool isOfFile = spec.stored || spec.dtype == artifact::DType::F32;
-    bool isLeft = spec.shift && origin.isStored;
-    if (isOfFile && !spec.isOfNormalize && (isLeft || origin.isMoved))
-      moved.insert(origin.source);
-  }
-}
-
-/// A sample shows which inputs are not read as numbers, to check their range. What is held is what
-/// was counted, whatever other samples show.
+/// A sample shows which inputs are not computed, nor read as numbers, to check their range. What is
+/// held is what was counted, whatever other samples show.
 std::vector<uint64_t> Dataset::holdArrays(const Augmentation &augmentation) {
-  held = moved;
+  for (const auto &[value, source] : sources)
+    held.insert(source.name());
   std::set<std::string> inputs;
   try {
     std::vector<Sample> first = unreadSample(0, augmentation);
     for (size_t i = 0; i < specs.size(); ++i)
-      if (isOfHeldArray(first[i]))
+      if (isOfHeldArray(first[i]) && !first[i].unread->isEmpty() &&
+          (specs[i].stored || specs[i].dtype == artifact::DType::F32))
         inputs.insert(specs[i].name);
   } catch (const Error &) {
     inputs.clear(); // the error is told when the sample's turn has come

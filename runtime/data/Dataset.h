@@ -67,8 +67,8 @@ public:
   Classes classes() const;
   std::vector<std::string> sampleNames() const;
   /// From now on, samples are views of held arrays (View::isHeld) where a pass of the kind only
-  /// moves a source's elements, adds zeros, and normalizes them once at most. Returns the bytes of
-  /// each such array. Statistics must be there.
+  /// moves a source's elements, replaces some, adds zeros, and normalizes them once at most, as the
+  /// first sample shows. Returns the bytes of each such array. Statistics must be there.
   std::vector<uint64_t> holdArrays(const Augmentation &augmentation);
   /// One line each: what was read otherwise than stored.
   const std::vector<std::string> &notices() const { return remarks; }
@@ -94,7 +94,6 @@ public:
   void requireWhole() const;
 
 private:
-  void findMoved(const artifact::DataPipelineT &pipeline);
   void bindSources(const artifact::DataPipelineT &pipeline, const DataPaths &paths);
   void openSource(size_t value, const std::string &path, const SourceUse &use);
   void pairSources();
@@ -147,8 +146,7 @@ private:
   std::optional<Cutting> cutting;
   Statistics measured;
   std::unique_ptr<NormalizationMemo> normalizations = std::make_unique<NormalizationMemo>();
-  std::set<std::string> moved; // sources whose elements some input takes in other places
-  std::set<std::string> held;  // of those, the ones whose arrays are, see holdArrays
+  std::set<std::string> held; // sources whose arrays are, see holdArrays
   std::vector<std::string> remarks;
 };
 

@@ -103,6 +103,8 @@ static void requireFinal(const InputSpec &spec, std::span<const float> values,
 /// Numbers that elements of a view's array can be.
 static ValueRange heldByArray(const View &view) {
   constexpr double most = std::numeric_limits<double>::max();
+  if (view.isEmpty())
+    return {0, 0};
   if (view.isMask)
     return {0, 1};
   if (!isInteger(view.type))
@@ -113,8 +115,8 @@ static ValueRange heldByArray(const View &view) {
   });
 }
 
-/// Numbers that elements of the view can be; NaN if statistics are none, so that values are read.
-static ValueRange heldBy(const View &view) {
+/// Likewise of those that are scaled; NaN if statistics are none, so that values are read.
+static ValueRange heldScaled(const View &view) {
   ValueRange own = heldByArray(view);
   if (!view.scaling)
     return own;
@@ -129,6 +131,18 @@ static ValueRange heldBy(const View &view) {
       scaled.high = std::max<double>(scaled.high, value);
     }
   return scaled;
+}
+
+/// Numbers that elements of the view can be; NaN if values are to be read.
+static ValueRange heldBy(const View &view) {
+  ValueRange held = heldScaled(view);
+  for (const View::Spot &spot : view.spots) {
+    if (!std::isfinite(spot.value))
+      return {NAN, NAN};
+    held.low = std::min<double>(held.low, spot.value);
+    held.high = std::max<double>(held.high, spot.value);
+  }
+  return held;
 }
 
 void requireValues(const InputSpec &spec, Sample &sample,

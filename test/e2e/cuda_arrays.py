@@ -49,14 +49,14 @@ train { optimizer = sgd(lr = 0.05) }
 
 # Spots that are elements of no image, and hide their neighbours, too.
 SPOTS = """model spots(batch = 2) {
-  input image : f32[batch, 1, 8, 8]
-  input target : f32[batch, 1, 8, 8]
-  input mask : f32[batch, 1, 8, 8]
+  input image : f32[batch, 1, 16, 16]
+  input target : f32[batch, 1, 16, 16]
+  input mask : f32[batch, 1, 16, 16]
   loss = mse(conv(image, 1, kernel = 3, padding = same, name = "conv") * mask, target * mask)
 }
 data {
   source volume : axes = "NYX"
-  volume -> normalize(dataset) -> random_crop(8) -> blind_spot(percent = 8, radius = 2, replace = "median", struct = [1, 0, 1])
+  volume -> normalize(dataset) -> random_crop(16) -> blind_spot(percent = 1.5, radius = 2, replace = "median", struct = [1, 0, 1])
          -> flip -> rotate90 -> image, target, mask
   validation = 0.25
 }
@@ -106,7 +106,7 @@ CASES = {
                room(*2 * [12 * 24 * 20]), 2 * 2 * 11),
     "n2v2d": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(3, 40, 36)), ["base=4", "depth=1", "size=16", "batch=2", "percent=2"],
               ["volume=u16"], room(2 * 3 * 40 * 36), 2 * 3 * (100 + 3)),
-    "spots": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(16, 9, 10)), [], [], room(2 * 16 * 9 * 10), 2 * 3 * (6 + 2)),
+    "spots": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(16, 17, 19)), [], [], room(2 * 16 * 17 * 19), 2 * 3 * (6 + 2)),
     "padded": (padded, [], [], room(*24 * [11 * 9]), 2 * (6 + 2)),
     "blended": (lambda at: volumes(at, "image", "mask", "weight", shape=(16, 8, 8)), [], [], room(16 * 8 * 8), 2 * (6 + 2)),
 }

@@ -413,7 +413,10 @@ uint64_t fromInteger(const Instruction &in, uint64_t x) {
     return bits(isNegative ? static_cast<double>(signExtended(x, width)) : static_cast<double>(x));
   if (in.type == Type::F32)
     return bits(isNegative ? static_cast<float>(signExtended(x, width)) : static_cast<float>(x));
-  refuse();
+  if (width > 32) // of which a double has all
+    refuse();
+  return toFloating(in, isNegative ? static_cast<double>(signExtended(x, width))
+                                   : static_cast<double>(x));
 }
 
 uint64_t converted(const Instruction &in, const uint64_t *operands) {

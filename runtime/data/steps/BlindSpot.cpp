@@ -100,13 +100,13 @@ private:
     for (int64_t extent : extents)
       boxes.push_back(static_cast<int64_t>(std::ceil(static_cast<double>(extent) / edge)));
     auto count = static_cast<uint64_t>(product(boxes));
-    std::vector<bool> isTaken(image.elements());
+    std::vector<bool> isTaken(product(extents));
     for (uint64_t box = 0; box < count; ++box)
       for (uint64_t attempt = 0; attempt < attempts; ++attempt) {
         Indices at = pixelIn(boxes, box, attempt);
         if (!isInside(at))
           break;
-        size_t offset = image.offsetOf(at);
+        size_t offset = image.offsetOf(at) - channel * isTaken.size();
         if (isTaken[offset])
           continue;
         isTaken[offset] = true;
@@ -260,7 +260,7 @@ std::array<Sample, 3> makeBlindSpots(const BlindSpot &step, Sample sample, const
   View &mask = result[2].unread.emplace(image.zeros());
   for (int64_t channel = 0; hides && channel < sample.shape[0]; ++channel)
     Spots(step, image, draw, static_cast<size_t>(channel)).hide(hidden, mask);
-  hidden.isWhole = false;
+  hidden.isWhole &= !hides;
   return result;
 }
 

@@ -555,7 +555,7 @@ void applyStep(const DataStep &step, std::vector<Sample> &members, const Draw &d
     if (!members[0].isAbsent()) {
       bool hides = use == Use::Training || use == Use::Evaluation;
       std::array<Sample, 3> made = makeBlindSpots(*spots, std::move(members[0]), draw, hides);
-      members.assign(made.begin(), made.end());
+      std::ranges::move(made, members.begin());
     }
     return;
   }

@@ -31,7 +31,6 @@ private:
         return; // of an output
       DataStep step = makeStep(*chain.steps[i]);
       InputOrigin target = members.front(), mask{target.source};
-      mask.hasZeros = true;
       for (InputOrigin &member : members)
         apply(step, {number, i}, member);
       if (std::holds_alternative<BlindSpot>(step))
@@ -41,18 +40,7 @@ private:
       origins[chain.outputs[i]] = members[std::min(i, members.size() - 1)];
   }
 
-  static void move(const DataStep &step, InputOrigin &origin) {
-    if (isNormalize(step)) {
-      origin.isMoved &= !origin.isNormalized && !origin.hasZeros;
-      origin.isNormalized = true;
-    } else {
-      origin.isMoved &= movesValues(step, false) || std::holds_alternative<BlindSpot>(step);
-      origin.hasZeros |= !movesValues(step, true);
-    }
-  }
-
   void apply(const DataStep &step, StepPlace place, InputOrigin &origin) {
-    move(step, origin);
     if (isNormalize(step) && origin.isStored && !origin.normalize)
       origin.normalize = place;
     else if (isNormalize(step) || !movesValues(step, origin.normalize.has_value()))

@@ -23,10 +23,6 @@ struct InputOrigin {
   /// or adds zeros.
   bool isStored = true;
   std::optional<StepPlace> normalize = {};
-  /// Every step moves elements, replaces some, adds zeros, or is the one normalize; none adds zeros
-  /// ahead of that.
-  bool isMoved = true;
-  bool isNormalized = false, hasZeros = false;
 };
 
 /// By name of what the block's chains read and make. An input that no chain makes is its own

@@ -45,6 +45,10 @@ bool View::isFull() const {
                              [](const Axis &axis) { return axis.high - axis.low == axis.extent; });
 }
 
+bool View::isEmpty() const {
+  return std::ranges::any_of(axes, [](const Axis &axis) { return axis.low == axis.high; });
+}
+
 size_t View::offsetOf(std::span<const int64_t> at) const {
   int64_t offset = 0;
   for (size_t dim = 0; dim < axes.size(); ++dim)

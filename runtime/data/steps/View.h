@@ -50,6 +50,8 @@ struct View {
   size_t elements() const;
   /// False if a cut has reached beyond the array.
   bool isFull() const;
+  /// True if none of its elements is one of the array.
+  bool isEmpty() const;
   /// Where the indices lie in row-major order.
   size_t offsetOf(std::span<const int64_t> at) const;
   /// Zeros of this shape, without what is replaced.

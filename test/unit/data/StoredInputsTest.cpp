@@ -67,17 +67,6 @@ TEST(StoredInputs, ZerosBehindNormalizeAreNoElements) {
   EXPECT_TRUE(originsBehind(padded(1), perImage()).at("x").isStored);
 }
 
-TEST(StoredInputs, WhatIsMovedIsNormalizedOnceAtMost) {
-  auto padded = [](int64_t padding) {
-    return makeCall("random_crop", {ints("size", {2}), ints("padding", {padding})});
-  };
-  EXPECT_TRUE(originsBehind(perImage(), padded(1), makeCall("flip")).at("x").isMoved);
-  EXPECT_TRUE(originsBehind(padded(0), perImage()).at("x").isMoved);
-  EXPECT_FALSE(originsBehind(padded(1), perImage()).at("x").isMoved); // zeros are normalized, too
-  EXPECT_FALSE(originsBehind(perImage(), perImage()).at("x").isMoved);
-  EXPECT_FALSE(originsBehind(makeCall("noise", {floats("std", {1})})).at("x").isMoved);
-}
-
 TEST(StoredInputs, BlindSpotsThatAreElementsAreStored) {
   auto originsOf = [](CallPointer call) {
     artifact::DataPipelineT pipeline;
@@ -100,18 +89,7 @@ TEST(StoredInputs, BlindSpotsThatAreElementsAreStored) {
     EXPECT_FALSE(computed.at("image").isStored);
     EXPECT_FALSE(computed.at("target").isStored);
     EXPECT_TRUE(computed.at("mask").isStored);
-    for (const char *name : {"image", "target", "mask"})
-      EXPECT_TRUE(computed.at(name).isMoved) << name;
   }
-}
-
-TEST(StoredInputs, ZerosOfTheMaskAreNotMovedIfTheyAreNormalized) {
-  artifact::DataPipelineT pipeline;
-  add(pipeline, {"volume"}, {"image", "target", "mask"}, spots("uniform"), perImage());
-  InputOrigins origins = inputOrigins(pipeline);
-  EXPECT_TRUE(origins.at("image").isMoved);
-  EXPECT_TRUE(origins.at("target").isMoved);
-  EXPECT_FALSE(origins.at("mask").isMoved);
 }
 
 /// image -> normalize(per_image) -> flip -> image, in bytes or not.
@@ -177,8 +155,10 @@ TEST_F(StoredDatasetTest, ElementsInOtherPlacesAreViewsOfHeldArrays) {
   }
   pipeline.chains[0]->steps.push_back(makeCall("noise", {floats("std", {1})}));
   Dataset noisy = open({plain()});
-  EXPECT_EQ(noisy.holdArrays({}), Sizes{});
+  EXPECT_EQ(noisy.holdArrays(augmentation), Sizes{});
   EXPECT_FALSE(noisy.unreadSample(1, augmentation)[0].unread);
+  EXPECT_EQ(noisy.holdArrays({}), Sizes{3 * 2 * 4 * 4}); // evaluations are without noise
+  EXPECT_TRUE(noisy.unreadSample(1, {})[0].unread->isHeld);
 }
 
 /// Whichever channel has them.
@@ -229,6 +209,70 @@ TEST_F(StoredDatasetTest, MasksOfZeroAndOneAreNotHeld) {
     writeFile(path, npyBytes("|u1", "3, 2, 4, 4", bytesOfVector(values)));
     EXPECT_EQ(open({mask}).holdArrays({}).size(), most == 255);
   }
+}
+
+/// Numbers that bytes cannot be are seen where they replace some.
+TEST_F(StoredDatasetTest, WhatIsReplacedIsInTheRange) {
+  std::vector<InputSpec> specs = {plain(), plain(), plain()};
+  specs[1].name = "target";
+  specs[2].name = "mask";
+  specs[0].range = ValueRange{0, 1000};
+  specs[2].range = ValueRange{0, 1};
+  auto sampleOf = [&](const std::string &replace, double sigma = 1) {
+    CallPointer step = spots(replace);
+    for (auto &argument : step->arguments)
+      if (argument->name == "sigma")
+        argument->floats = {sigma};
+    pipeline.chains.clear();
+    add(pipeline, {"image"}, {"image", "target", "mask"}, std::move(step));
+    Dataset dataset(pipeline, specs, {"image"}, {{"image", path}});
+    dataset.holdArrays({true});
+    return dataset.unreadSample(0, {true});
+  };
+  std::vector<Sample> samples = sampleOf("mean");
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(samples[i].unread && samples[i].unread->isHeld) << i;
+  EXPECT_FALSE(samples[0].unread->spots.empty());
+  auto expectRefused = [&](double sigma) {
+    std::string reason = errorOf([&] { sampleOf("normal", sigma); });
+    EXPECT_NE(reason.find("has the value "), std::string::npos) << reason;
+  };
+  specs[0].range = ValueRange{0, 3e38};
+  expectRefused(1e4);
+  specs[0].range = ValueRange{-3e38, 1000};
+  expectRefused(1e4);
+  specs[0].range.reset();
+  EXPECT_TRUE(sampleOf("normal", 1e4)[0].unread);
+  expectRefused(1e300);
+}
+
+/// A source of which the device would have nothing but the zeros of the mask.
+TEST_F(StoredDatasetTest, ZerosAloneAreNotHeld) {
+  pipeline.chains.clear();
+  add(pipeline, {"image"}, {"image", "target", "mask"}, spots("uniform"),
+      makeCall("noise", {floats("std", {1})}));
+  std::vector<InputSpec> specs = {plain(), plain(), plain()};
+  specs[1].name = "target";
+  specs[2].name = "mask";
+  Dataset dataset(pipeline, specs, {"image"}, {{"image", path}});
+  EXPECT_TRUE(dataset.holdArrays({true}).empty());
+}
+
+/// What the device does not gather, though the file has bytes: whole numbers, and what is
+/// normalized twice or with zeros.
+TEST_F(StoredDatasetTest, WhatIsNotGatheredIsNotHeld) {
+  EXPECT_FALSE(open({plain()}).holdArrays({true}).empty());
+  for (bool isPadded : {true, false}) {
+    pipeline.chains.clear();
+    CallPointer padded = makeCall("random_crop", {ints("size", {4}), ints("padding", {1})});
+    add(pipeline, {"image"}, {"image"}, isPadded ? std::move(padded) : perImage(), perImage());
+    EXPECT_TRUE(open({plain()}).holdArrays({true}).empty()) << isPadded;
+  }
+  pipeline.chains.clear();
+  EXPECT_FALSE(open({plain()}).holdArrays({true}).empty());
+  InputSpec numbers = plain();
+  numbers.dtype = DType::I32;
+  EXPECT_TRUE(open({numbers}).holdArrays({true}).empty());
 }
 
 TEST_F(StoredDatasetTest, OtherNumbersAreNotHeld) {

@@ -144,10 +144,9 @@ TEST_P(DeviceTest, RowsComeFromArraysThatItKeeps) {
         const auto &array = arrays[(step + row) % 3];
         tell(rows[row], array);
         std::copy(array->rbegin(), array->rend(), wanted.begin() + static_cast<long>(row * length));
-        for (uint64_t spot = row; spot < 3 * step;
-             spot += 2) { // more of them than the steps before
-          rows[row].spots.push_back({spot, -static_cast<float>(spot)});
-          wanted[row * length + spot] = -static_cast<float>(spot);
+        if (step != 1) { // of which a row of 100 bytes may have one
+          rows[row].spots = {{step + row, -0.5F}};
+          wanted[row * length + step + row] = -0.5F;
         }
       }
       executable->run({slot});

@@ -123,6 +123,11 @@ TEST(PtxEvaluate, ConversionsToNarrowFloats) {
   EXPECT_EQ(result("cvt.rn.f16.f32", of(65520.0F)), 0x7C00U);
   EXPECT_EQ(result("cvt.rn.f16.f32", of(0x1p-24F)), 0x0001U);
   EXPECT_EQ(result("cvt.rn.f16.f32", of(0x1p-25F)), 0x0000U);
+  EXPECT_EQ(result("cvt.rn.f16.u16", 2049U), 0x6800U); // a tie, to the even one
+  EXPECT_EQ(result("cvt.rn.f16.u32", 2051U), 0x6802U);
+  EXPECT_EQ(result("cvt.rn.f16.u32", 65519U), 0x7BFFU);
+  EXPECT_EQ(result("cvt.rn.f16.u32", 65520U), 0x7C00U);
+  EXPECT_EQ(result("cvt.rn.f16.s32", 0xFFFFFFFFU), 0xBC00U);
   EXPECT_EQ(result("cvt.f32.f16", 0x3C01), of(1 + 0x1p-10F));
   EXPECT_EQ(result("cvt.f32.f16", 0x0001), of(0x1p-24F));
   EXPECT_EQ(result("cvt.ftz.f32.f16", 0x0001), of(0x1p-24F)) << ".ftz is of f32 alone";
