@@ -37,8 +37,8 @@ struct ArrayRow {
     float value; // that the input's type holds
   };
   std::vector<Spot> spots = {};
-  /// A device has room for so many; a row of so many bytes that has more is staged.
-  static size_t mostSpots(size_t rowBytes) { return rowBytes / 64; }
+  /// A device has room for so many, twice what is usual; a row with more is staged.
+  static size_t mostSpots(size_t rowElements) { return rowElements / 256 + 1; }
 
   bool isStaged() const { return array.empty(); }
 };

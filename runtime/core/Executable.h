@@ -46,7 +46,8 @@ public:
   /// An entry for each row of the input in `memory`, which is row-major. One that is set says from
   /// which array the device gathers the row in the next run on the slot, which clears it; of one
   /// that is not, the row is staged. Any thread may write entries while it may write the staged
-  /// memory. Arrays stay as they are as long as their owners live. Empty if the device keeps none.
+  /// memory. Arrays stay as they are as long as their owners live; ArrayRow::mostSpots is kept to.
+  /// Empty if the device keeps none, or has no room for what tells of rows.
   virtual std::span<ArrayRow> rows(DeviceSpan /*memory*/, artifact::DType, size_t /*rows*/) {
     return {};
   }

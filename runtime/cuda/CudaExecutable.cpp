@@ -142,8 +142,12 @@ void CudaExecutable::run(const RunArguments &arguments) {
 std::span<ArrayRow> CudaExecutable::rows(DeviceSpan memory, artifact::DType type, size_t rows) {
   if (!device.arrays)
     return {};
-  return gathered.try_emplace(memory.address, device.context, memory, type, rows)
-      .first->second.rows;
+  try {
+    return gathered.try_emplace(memory.address, device.context, memory, type, rows)
+        .first->second.rows;
+  } catch (const Error &) { // no memory
+    return {};
+  }
 }
 
 /// What of the input is to come from arrays, and then all else of it; false if nothing is.

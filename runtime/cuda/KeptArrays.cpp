@@ -215,16 +215,17 @@ static_assert(offsetof(Packed, elementBytes) == 112 && offsetof(Packed, isMask) 
 static_assert(offsetof(Packed, isScaled) == 120 && offsetof(Packed, shift) == 128);
 static_assert(offsetof(Packed, scale) == 144);
 
-static size_t spotBytes(const DeviceSpan &memory, size_t rows) {
-  return std::max<size_t>(rows * ArrayRow::mostSpots(memory.bytes / rows), 1) * sizeof(PackedSpot);
+static size_t spotBytes(const DeviceSpan &memory, artifact::DType type, size_t rows) {
+  size_t most = ArrayRow::mostSpots(memory.bytes / rows >> elementShiftOf(type));
+  return rows * most * sizeof(PackedSpot);
 }
 
 GatheredInput::GatheredInput(const CudaContext &context, DeviceSpan memory, artifact::DType type,
                              size_t count)
     : memory(memory), type(type), rows(count), packed(context.lock(count * sizeof(Packed))),
       onDevice(context.allocate(count * sizeof(Packed))),
-      packedSpots(context.lock(spotBytes(memory, count))),
-      spotsOnDevice(context.allocate(spotBytes(memory, count))) {}
+      packedSpots(context.lock(spotBytes(memory, type, count))),
+      spotsOnDevice(context.allocate(spotBytes(memory, type, count))) {}
 
 KeptArrays::PackedRow KeptArrays::packed(const ArrayRow &row, uint64_t place) {
   PackedRow packed;
@@ -349,6 +350,8 @@ bool KeptArrays::gather(GatheredInput &input, std::span<const std::byte> staged,
 void KeptArrays::replace(GatheredInput &input, std::span<const PackedSpot> spots,
                          cudart::Stream stream) const {
   std::span<const std::byte> bytes = std::as_bytes(spots);
+  if (bytes.size() > input.packedSpots.bytes.size())
+    throw Error(ErrorCode::Runtime, "rows have more spots than there is room for");
   std::ranges::copy(bytes, input.packedSpots.bytes.begin());
   auto packed = reinterpret_cast<uint64_t>(input.spotsOnDevice.get());
   copy(packed, std::span(input.packedSpots.bytes).first(bytes.size()), stream);

@@ -17,7 +17,7 @@ constexpr size_t claimsPerThread = 4;
 
 bool InputDestination::isGathered(const Sample &sample, unsigned slot) const {
   return !rows[slot].empty() && isOfHeldArray(sample) && writer.takes(*sample.unread) &&
-         sample.unread->spots.size() <= ArrayRow::mostSpots(slots[slot].size() / rows[slot].size());
+         sample.unread->spots.size() <= ArrayRow::mostSpots(sample.unread->elements());
 }
 
 void InputDestination::put(int64_t row, Sample &sample, unsigned slot) const {

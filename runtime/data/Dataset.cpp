@@ -8,7 +8,6 @@
 #include "runtime/core/Philox.h"
 #include "runtime/data/ArrayRows.h"
 #include "runtime/data/SourcePairs.h"
-#include "runtime/data/steps/StoredInputs.h"
 
 #include <algorithm>
 #include <cmath>

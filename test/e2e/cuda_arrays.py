@@ -49,14 +49,14 @@ train { optimizer = sgd(lr = 0.05) }
 
 # Spots that are elements of no image, and hide their neighbours, too.
 SPOTS = """model spots(batch = 2) {
-  input image : f32[batch, 1, 16, 16]
-  input target : f32[batch, 1, 16, 16]
-  input mask : f32[batch, 1, 16, 16]
+  input image : f32[batch, 1, 32, 32]
+  input target : f32[batch, 1, 32, 32]
+  input mask : f32[batch, 1, 32, 32]
   loss = mse(conv(image, 1, kernel = 3, padding = same, name = "conv") * mask, target * mask)
 }
 data {
   source volume : axes = "NYX"
-  volume -> normalize(dataset) -> random_crop(16) -> blind_spot(percent = 1.5, radius = 2, replace = "median", struct = [1, 0, 1])
+  volume -> normalize(dataset) -> random_crop(32) -> blind_spot(percent = 0.1, radius = 2, replace = "median", struct = [1, 0, 1])
          -> flip -> rotate90 -> image, target, mask
   validation = 0.25
 }
@@ -104,9 +104,9 @@ CASES = {
                room(*2 * [24 * 32 * 32]), 2 * 2 * (10 + 3)),
     "unet3d": (lambda at: volumes(at, "image", "mask"), ["base=4", "depth=1", "patch=[4, 8, 8]", "batch=2"], ["image=u8", "mask=u8"],
                room(*2 * [12 * 24 * 20]), 2 * 2 * 11),
-    "n2v2d": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(3, 40, 36)), ["base=4", "depth=1", "size=16", "batch=2", "percent=2"],
-              ["volume=u16"], room(2 * 3 * 40 * 36), 2 * 3 * (100 + 3)),
-    "spots": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(16, 17, 19)), [], [], room(2 * 16 * 17 * 19), 2 * 3 * (6 + 2)),
+    "n2v2d": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(3, 80, 72)), ["base=4", "depth=1", "size=32", "batch=2", "percent=0.25"],
+              ["volume=u16"], room(2 * 3 * 80 * 72), 2 * 3 * (100 + 3)),
+    "spots": (lambda at: volumes(at, "volume", dtype=np.uint16, shape=(16, 34, 37)), [], [], room(2 * 16 * 34 * 37), 2 * 3 * (6 + 2)),
     "padded": (padded, [], [], room(*24 * [11 * 9]), 2 * (6 + 2)),
     "blended": (lambda at: volumes(at, "image", "mask", "weight", shape=(16, 8, 8)), [], [], room(16 * 8 * 8), 2 * (6 + 2)),
 }
@@ -148,6 +148,22 @@ class Kept(standin.Pair):
         check(all(count > 0 if options else count == self.gathers for count in counts), f"{self.model} {name}: {counts} gathered")
 
 
+def without_room_for_rows(kept):
+    """The same bits wherever memory ends that tells the GPU of rows: first for evaluations, then for training as well."""
+    counts = []
+    for full in range(20, 0, -1):  # allocations that succeed
+        weights, gathers = kept.directory / f"full{full}.safetensors", kept.directory / f"full{full}.gathers"
+        said, _ = on_gpu("dlc-run", "train", kept.artifact, *kept.data, "--epochs", 2, "--save", weights, "--run", kept.directory / f"full{full}",
+                         full=full, gathers=gathers)
+        same_file(weights, kept.directory / "kept.safetensors", f"a GPU of {full} allocations")
+        check("the GPU keeps" in said, said)
+        counts.append(int(re.search(r"gathers (\d+)", gathers.read_text())[1]))
+        if counts[-1] == 0:
+            break
+    print("allocations fail", counts)
+    check(counts[0] == kept.gathers and counts[-1] == 0 and len(set(counts)) > 2, f"{counts} gathered")
+
+
 def without_room(kept):
     """The same bits where others have taken so much of the GPU that less than twice the data are left."""
     digits(kept.directory, 70000)
@@ -171,6 +187,7 @@ def main():
         if model == "mnist_cnn":
             kept.compare("--accumulate", 2)
             kept.compare("-np", 2)
+            without_room_for_rows(kept)
             without_room(kept)
 
 

@@ -144,7 +144,7 @@ TEST_P(DeviceTest, RowsComeFromArraysThatItKeeps) {
         const auto &array = arrays[(step + row) % 3];
         tell(rows[row], array);
         std::copy(array->rbegin(), array->rend(), wanted.begin() + static_cast<long>(row * length));
-        if (step != 1) { // of which a row of 100 bytes may have one
+        if (step != 1) { // of which a row of 25 elements may have one
           rows[row].spots = {{step + row, -0.5F}};
           wanted[row * length + step + row] = -0.5F;
         }
