@@ -37,7 +37,8 @@ struct ArrayRow {
     float value; // that the input's type holds
   };
   std::vector<Spot> spots = {};
-  /// A device has room for so many, twice what is usual; a row with more is staged.
+  /// A device has room for so many, twice the 0.198 % that blind spots are unless a model says
+  /// otherwise; a row with more is staged.
   static size_t mostSpots(size_t rowElements) { return rowElements / 256 + 1; }
 
   bool isStaged() const { return array.empty(); }

@@ -351,7 +351,8 @@ void KeptArrays::replace(GatheredInput &input, std::span<const PackedSpot> spots
                          cudart::Stream stream) const {
   std::span<const std::byte> bytes = std::as_bytes(spots);
   if (bytes.size() > input.packedSpots.bytes.size())
-    throw Error(ErrorCode::Runtime, "rows have more spots than there is room for");
+    throw Error(ErrorCode::Runtime, "a row of more spots than the GPU has room for was not staged: "
+                                    "please report this fault of dlc");
   std::ranges::copy(bytes, input.packedSpots.bytes.begin());
   auto packed = reinterpret_cast<uint64_t>(input.spotsOnDevice.get());
   copy(packed, std::span(input.packedSpots.bytes).first(bytes.size()), stream);

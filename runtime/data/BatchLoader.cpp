@@ -15,13 +15,13 @@ namespace dlc::rt {
 /// Parts of a batch, so that threads end at about the same time.
 constexpr size_t claimsPerThread = 4;
 
-bool InputDestination::isGathered(const Sample &sample, unsigned slot) const {
+bool InputDestination::gathers(const Sample &sample, unsigned slot) const {
   return !rows[slot].empty() && isOfHeldArray(sample) && writer.takes(*sample.unread) &&
          sample.unread->spots.size() <= ArrayRow::mostSpots(sample.unread->elements());
 }
 
 void InputDestination::put(int64_t row, Sample &sample, unsigned slot) const {
-  bool isGathered = this->isGathered(sample, slot);
+  bool isGathered = gathers(sample, slot);
   if (!rows[slot].empty())
     rows[slot][static_cast<size_t>(row)] = isGathered ? arrayRow(*sample.unread) : ArrayRow();
   if (!isGathered)

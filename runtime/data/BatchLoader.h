@@ -31,7 +31,7 @@ struct InputDestination {
   void put(int64_t row, Sample &sample, unsigned slot) const;
 
 private:
-  bool isGathered(const Sample &sample, unsigned slot) const;
+  bool gathers(const Sample &sample, unsigned slot) const;
 };
 
 using Destinations = std::vector<std::optional<InputDestination>>;

@@ -123,8 +123,7 @@ static ValueRange heldScaled(const View &view) {
   ValueRange scaled{0, 0}; // beside the array
   for (size_t channel = 0; channel < view.scaling->shift.size(); ++channel)
     for (double end : {own.low, own.high}) {
-      float value =
-          (static_cast<float>(end) - view.scaling->shift[channel]) * view.scaling->scale[channel];
+      float value = view.scaling->applied(static_cast<float>(end), channel);
       if (!std::isfinite(value))
         return {NAN, NAN};
       scaled.low = std::min<double>(scaled.low, value);

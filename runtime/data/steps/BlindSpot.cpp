@@ -163,8 +163,6 @@ private:
     return at;
   }
 
-  float valueAt(const Indices &at) const { return image.element(at); }
-
   std::vector<float> neighboursOf(const Indices &centre) const {
     Window window = windowOf(centre);
     View part = image;
@@ -172,24 +170,23 @@ private:
              std::span(window.size).first(extents.size()));
     std::vector<float> all(part.elements()); // of each channel
     part.read<float>(std::as_writable_bytes(std::span(all)));
-    size_t count = product(window.size), own = 0;
-    for (size_t dim = 0; dim < extents.size(); ++dim)
-      own = own * static_cast<size_t>(window.size[dim]) +
-            static_cast<size_t>(centre[dim + 1] - window.first[dim + 1]);
-    std::span values = std::span(all).subspan(channel * count, count);
-    std::vector<float> around(values.begin(), values.begin() + static_cast<ptrdiff_t>(own));
-    around.insert(around.end(), values.begin() + static_cast<ptrdiff_t>(own) + 1, values.end());
-    return around;
+    Indices own = centre;
+    for (size_t dim = 1; dim <= extents.size(); ++dim)
+      own[dim] -= window.first[dim];
+    all.erase(all.begin() + static_cast<ptrdiff_t>(part.offsetOf(own)));
+    size_t count = product(window.size);
+    auto first = all.begin() + static_cast<ptrdiff_t>(channel * count);
+    return {first, first + static_cast<ptrdiff_t>(count) - 1};
   }
 
   float replacementOf(size_t spot) const {
     const Indices &centre = places[spot];
     uint64_t word = wordOf(spot) + replacementWord;
     if (step.replacement == SpotReplacement::Normal)
-      return valueAt(centre) + static_cast<float>(step.sigma * draw.normal(word / 2));
+      return image.element(centre) + static_cast<float>(step.sigma * draw.normal(word / 2));
     if (step.replacement == SpotReplacement::Mean || step.replacement == SpotReplacement::Median) {
       std::vector<float> around = neighboursOf(centre);
-      return around.empty()                                ? valueAt(centre)
+      return around.empty()                                ? image.element(centre)
              : step.replacement == SpotReplacement::Median ? medianOf(around)
                                                            : meanOf(around);
     }
@@ -198,9 +195,10 @@ private:
     if (step.replacement == SpotReplacement::Uniform && count > 1) {
       // The last place stands for the centre, which is not drawn.
       Indices drawn = placeIn(window, static_cast<size_t>(draw.below(word, count - 1)));
-      return valueAt(drawn == centre ? placeIn(window, static_cast<size_t>(count - 1)) : drawn);
+      return image.element(drawn == centre ? placeIn(window, static_cast<size_t>(count - 1))
+                                           : drawn);
     }
-    return valueAt(placeIn(window, static_cast<size_t>(draw.below(word, count))));
+    return image.element(placeIn(window, static_cast<size_t>(draw.below(word, count))));
   }
 
   static float meanOf(const std::vector<float> &values) {

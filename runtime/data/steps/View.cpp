@@ -68,10 +68,8 @@ View View::zeros() const {
 
 void View::scale(Scaling by) {
   isWhole = false;
-  for (Spot &spot : spots) {
-    auto channel = static_cast<size_t>(spot.at.front());
-    spot.value = (spot.value - by.shift[channel]) * by.scale[channel];
-  }
+  for (Spot &spot : spots)
+    spot.value = by.applied(spot.value, static_cast<size_t>(spot.at.front()));
   scaling = std::make_shared<const Scaling>(std::move(by));
 }
 
@@ -263,10 +261,7 @@ float View::element(std::span<const int64_t> at) const {
   });
   if (isMask)
     value = value != 0 ? 1.0F : 0.0F;
-  if (!scaling)
-    return value;
-  auto channel = static_cast<size_t>(at.front());
-  return (value - scaling->shift[channel]) * scaling->scale[channel];
+  return scaling ? scaling->applied(value, static_cast<size_t>(at.front())) : value;
 }
 
 template <typename T> void View::read(std::span<std::byte> out) const {

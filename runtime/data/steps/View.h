@@ -14,6 +14,10 @@ namespace dlc::rt {
 /// Of each channel, what is subtracted, and what the difference is multiplied with, in f32.
 struct Scaling {
   std::vector<float> shift, scale;
+
+  float applied(float value, size_t channel) const {
+    return (value - shift[channel]) * scale[channel];
+  }
 };
 
 struct View {
