@@ -67,6 +67,8 @@ DeviceSpan CudaDevice::allocate(artifact::ArenaKind kind, size_t bytes) {
   DeviceSpan memory = allocate(bytes);
   if (kind == artifact::ArenaKind::Inputs && bytes > 0)
     mirrors.push_back({memory, context.lock(bytes)});
+  if (kind == artifact::ArenaKind::Gradients && peers)
+    peers->registerMemory(memory);
   return memory;
 }
 

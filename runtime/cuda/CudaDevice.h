@@ -52,9 +52,9 @@ private:
 
   ControlPlane &control;
   CudaContext context;
-  std::optional<NcclGroup> peers; // where there are several ranks
   Math math;
   std::vector<Owned<void *>> allocated;
+  std::optional<NcclGroup> peers; // where there are several ranks; it has memory registered
   std::vector<Mirror> mirrors;
   std::optional<KeptArrays> arrays;
   std::map<uint64_t, Owned<cudart::Library>> libraries; // by offset in the data section

@@ -17,8 +17,9 @@ namespace {
 
 /// What may change the order in which sums are formed; of the rest, hosts may have their own.
 constexpr const char *orderSettings[] = {
-    "NCCL_ALGO=",     "NCCL_PROTO=",    "NCCL_MIN_",     "NCCL_MAX_",
-    "NCCL_BUFFSIZE=", "NCCL_NTHREADS=", "NCCL_COLLNET_", "NCCL_NVLS_"};
+    "NCCL_ALGO=",           "NCCL_PROTO=",         "NCCL_MIN_",     "NCCL_MAX_",
+    "NCCL_BUFFSIZE=",       "NCCL_NTHREADS=",      "NCCL_COLLNET_", "NCCL_NVLS_",
+    "NCCL_LOCAL_REGISTER=", "NCCL_GRAPH_REGISTER="};
 
 using Clock = std::chrono::steady_clock;
 
@@ -66,6 +67,20 @@ NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
     library.require(library.getUniqueId(&id), "start NCCL");
   control.broadcast(std::as_writable_bytes(std::span(id.bytes)), 0);
   communicator = join(id);
+}
+
+NcclGroup::~NcclGroup() {
+  for (void *registration : registrations)
+    library.commDeregister(communicator.get(), registration);
+}
+
+void NcclGroup::registerMemory(DeviceSpan memory) {
+  if (memory.bytes == 0)
+    return;
+  void *made = nullptr;
+  library.require(library.commRegister(communicator.get(), pointerTo(memory), memory.bytes, &made),
+                  "register memory");
+  registrations.push_back(made);
 }
 
 /// Whoever waits in NCCL for a rank that does not come waits for good: that is a thread which is
@@ -124,6 +139,7 @@ uint64_t NcclGroup::workBytes(size_t elements, artifact::DType wire) const {
 
 void NcclGroup::workIn(DeviceSpan memory) {
   work = memory;
+  registerMemory(work);
   kernels.emplace(cuda);
 }
 
@@ -215,6 +231,7 @@ void NcclGroup::giveUp(ControlPlane::Standing standing,
 /// Aborting tells what runs to end, and then waits until captured graphs are gone, which their
 /// executables still have: so a thread does it.
 void NcclGroup::abandon() noexcept {
+  registrations.clear(); // which end with the communicator
   if (nccl::Communicator lost = communicator.release())
     std::thread([abort = library.commAbort, lost] { abort(lost); }).detach();
 }

@@ -17,6 +17,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dlc::rt {
 
@@ -26,11 +27,16 @@ public:
   /// library or two ranks have one GPU, Error(Peer) if a rank has died or not all have come after
   /// the control plane's timeout. Both outlive it.
   NcclGroup(ControlPlane &control, const CudaContext &context);
+  ~NcclGroup();
 
+  /// Announces memory in which collectives lie, which outlives it, on all ranks before any of these
+  /// is started. What a graph has captured NCCL registers in any case, and what is registered may
+  /// be added up in another order: so that all has to be, captured or not.
+  void registerMemory(DeviceSpan memory);
   /// Bytes that an all-reduce works in beside its operand, on every rank.
   uint64_t workBytes(size_t elements, artifact::DType wire) const;
   /// Before what travels as bf16 is started: memory, as large as the largest takes it, which
-  /// outlives what is started.
+  /// is registered here.
   void workIn(DeviceSpan memory);
   /// Adds up f32 on all ranks, in the order of the stream, or in what it captures. All that travel
   /// as bf16 are on one stream, since they work in the same memory.
@@ -63,6 +69,7 @@ private:
   const cudart::Functions &cuda;
   const nccl::Functions &library;
   Owned<nccl::Communicator> communicator;
+  std::vector<void *> registrations;
   uint64_t numbered = 0;
   std::optional<WireKernels> kernels; // where there is work memory
   DeviceSpan work;

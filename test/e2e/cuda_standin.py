@@ -86,38 +86,48 @@ class UniqueId(ctypes.Structure):
 
 
 def communicators(cuda):
-    """Graphs are gone before the communicator whose work they have: who destroys it is ended, who aborts it waits."""
-    nccl, id = ctypes.CDLL(str(STANDINS / "libnccl.so.2")), UniqueId()
+    """Graphs are gone before the communicator whose work they have, and what is registered with it: who destroys it is ended, who
+    aborts it waits. Sums are of what is registered."""
+    nccl, id, registered = ctypes.CDLL(str(STANDINS / "libnccl.so.2")), UniqueId(), Pointer()
     check(nccl.ncclGetUniqueId(ctypes.byref(id)) == OK, "an id of ranks")
 
     def joined():
         made = Pointer()
         check(nccl.ncclCommInitRank(ctypes.byref(made), 1, id, 0) == OK, "one rank")
+        check(nccl.ncclCommRegister(made, cuda.device, Size(4), ctypes.byref(registered)) == OK, "memory of sums")
         return made
 
-    def captured(made):
+    def ended(body):
+        """The exit code of a process that does it."""
+        process = os.fork()
+        if process == 0:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os._exit(body())
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+    def destroyed():
+        return nccl.ncclCommDeregister(communicator, registered) or nccl.ncclCommDestroy(communicator)
+
+    def sum_of(count):
+        return nccl.ncclAllReduce(cuda.device, cuda.device, Size(count), 7, 0, communicator, cuda.origin)
+
+    def captured():
         cuda.expect(OK, "StreamBeginCapture", cuda.origin, 1)
-        check(nccl.ncclAllReduce(cuda.device, cuda.device, Size(1), 7, 0, made, cuda.origin) == OK, "a sum of floats")
+        check(sum_of(1) == OK, "a sum of floats")
         graph = Pointer()
         cuda.expect(OK, "StreamEndCapture", cuda.origin, ctypes.byref(graph))
         executable = cuda.made("GraphInstantiate", graph, ctypes.c_ulonglong(0))
         cuda.expect(OK, "GraphDestroy", graph)
         return executable
 
-    def ended(destroyed):
-        """The exit code of a process that destroys it."""
-        process = os.fork()
-        if process == 0:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            os._exit(nccl.ncclCommDestroy(destroyed))
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-
     communicator = joined()
-    check(nccl.ncclAllReduce(cuda.device, cuda.device, Size(1), 7, 0, communicator, cuda.origin) == OK, "a sum on a stream")
-    check(ended(communicator) == 0, "work of a stream keeps a communicator")
-    executable = captured(communicator)
-    check(ended(communicator) == -signal.SIGABRT, "a communicator was destroyed before its graph")
+    check(sum_of(1) == OK, "a sum on a stream")
+    check(ended(lambda: sum_of(2)) == -signal.SIGABRT, "a sum of memory that is not registered")
+    check(ended(lambda: nccl.ncclCommDestroy(communicator)) == -signal.SIGABRT, "a communicator was destroyed before its memory")
+    check(ended(destroyed) == 0, "work of a stream keeps a communicator")
+    executable = captured()
+    check(ended(destroyed) == -signal.SIGABRT, "a communicator was destroyed before its graph")
     aborting = threading.Thread(target=nccl.ncclCommAbort, args=[communicator], daemon=True)
     aborting.start()
     aborting.join(0.3)
@@ -125,7 +135,7 @@ def communicators(cuda):
     cuda.expect(OK, "GraphExecDestroy", executable)
     aborting.join(10)
     check(not aborting.is_alive(), "aborting waits though there are no graphs")
-    check(ended(communicator) == 0, "a communicator without graphs cannot be destroyed")
+    check(ended(destroyed) == 0, "a communicator without graphs cannot be destroyed")
 
 
 def code(cuda):

@@ -18,6 +18,8 @@ std::optional<Functions> load(std::string &reason) {
   library.find("ncclCommGetAsyncError", found.commGetAsyncError);
   library.find("ncclCommDestroy", found.commDestroy);
   library.find("ncclCommAbort", found.commAbort);
+  library.find("ncclCommRegister", found.commRegister); // since 2.19
+  library.find("ncclCommDeregister", found.commDeregister);
   library.find("ncclAllReduce", found.allReduce);
   library.find("ncclAllGather", found.allGather);
   library.find("ncclSend", found.send);

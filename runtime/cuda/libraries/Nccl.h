@@ -30,6 +30,8 @@ struct Functions {
   Status (*commGetAsyncError)(Communicator communicator, Status *error);
   Status (*commDestroy)(Communicator communicator);
   Status (*commAbort)(Communicator communicator);
+  Status (*commRegister)(Communicator communicator, void *memory, size_t bytes, void **made);
+  Status (*commDeregister)(Communicator communicator, void *registration);
   Status (*allReduce)(const void *from, void *to, size_t count, DataType type, Reduction reduction,
                       Communicator communicator, cudart::Stream stream);
   Status (*allGather)(const void *from, void *to, size_t count, DataType type,
@@ -45,8 +47,8 @@ struct Functions {
   void require(Status status, const std::string &doing) const;
 };
 
-/// NCCL 2 of this machine, found as cuDNN is; null with `reason` set if there is none. It stays
-/// open.
+/// NCCL of this machine, 2.19 at least, found as cuDNN is; null with `reason` set if there is none.
+/// It stays open.
 const Functions *open(std::string &reason);
 
 } // namespace dlc::rt::nccl

@@ -3,16 +3,18 @@
 // Sums are formed in another order than that of the ranks. A message has been sent when it has been
 // taken: ranks that send to each other and receive then, not in a group, wait forever. While a
 // graph has a communicator's work, aborting the communicator waits, and destroying it ends the
-// process.
+// process. So does memory that is not registered in a collective, or longer than it is there.
 
 #include "runtime/cuda/libraries/Nccl.h"
 #include "runtime/artifact/Error.h"
 #include "test/cuda/standin/Gpu.h"
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <span>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -86,6 +88,12 @@ int64_t countOf(const char *variable, int rank) {
 
 } // namespace
 
+/// NCCL's behaves in ways that it does not define.
+[[noreturn]] static void misused(const char *how) {
+  std::fprintf(stderr, "stand-in for NCCL: %s\n", how);
+  std::abort();
+}
+
 namespace dlc::rt::nccl {
 struct CommunicatorState {
   Meeting *meeting;
@@ -96,6 +104,7 @@ struct CommunicatorState {
   std::atomic<int64_t> started = 0;
   /// Work in graphs, and in captures that are to be graphs, has copies.
   std::shared_ptr<const int> inGraphs = std::make_shared<int>();
+  std::vector<std::span<std::byte>> registered = {}; // empty: no more
 
   /// Goes on, or never, after so many.
   void takePart(Gpu &gpu) const {
@@ -103,6 +112,14 @@ struct CommunicatorState {
       pause(ends, &gpu);
   }
   bool isInGraphs() const { return inGraphs.use_count() > 1; }
+  void requireRegistered(const void *memory, size_t bytes) const {
+    const auto *begin = static_cast<const std::byte *>(memory);
+    bool isIn = std::ranges::any_of(registered, [&](std::span<std::byte> part) {
+      return begin >= part.data() && begin + bytes <= part.data() + part.size();
+    });
+    if (!isIn)
+      misused("a collective has memory that is not registered");
+  }
 };
 } // namespace dlc::rt::nccl
 
@@ -188,6 +205,7 @@ Status enqueue(Communicator communicator, Stream stream, const std::vector<Messa
 Status add(Communicator communicator, Stream stream, Message message) {
   if (message.peer < 0 || message.peer >= communicator->ranks)
     return invalidArgument;
+  communicator->requireRegistered(message.memory, message.bytes);
   if (group.depth == 0)
     return enqueue(communicator, stream, {message});
   if (!group.messages.empty() && (group.communicator != communicator || group.stream != stream))
@@ -271,11 +289,11 @@ Status ncclCommGetAsyncError(Communicator communicator, Status *error) {
 
 /// NCCL's never returns where this one ends the process.
 Status ncclCommDestroy(Communicator communicator) {
-  if (communicator->isInGraphs()) {
-    std::fputs("stand-in for NCCL: a communicator is destroyed while a graph has its work\n",
-               stderr);
-    std::abort();
-  }
+  if (communicator->isInGraphs())
+    misused("a communicator is destroyed while a graph has its work");
+  for (std::span<std::byte> memory : communicator->registered)
+    if (!memory.empty())
+      misused("a communicator is destroyed that has memory registered");
   munmap(communicator->meeting, sizeof(Meeting));
   delete communicator;
   return success;
@@ -289,10 +307,32 @@ Status ncclCommAbort(Communicator communicator) {
   return success;
 }
 
+Status ncclCommRegister(Communicator communicator, void *memory, size_t bytes, void **made) {
+  communicator->registered.emplace_back(static_cast<std::byte *>(memory), bytes);
+  *made = reinterpret_cast<void *>(communicator->registered.size());
+  return success;
+}
+
+/// The memory must still be there.
+Status ncclCommDeregister(Communicator communicator, void *registration) {
+  std::span<std::byte> memory =
+      std::exchange(communicator->registered.at(reinterpret_cast<uintptr_t>(registration) - 1), {});
+  Gpu::get().call(true, [&](Gpu &gpu) {
+    try {
+      gpu.memory.at(memory.data(), memory.size());
+    } catch (const Error &) {
+      misused("memory is freed that is registered");
+    }
+    return status::success;
+  });
+  return success;
+}
+
 Status ncclAllReduce(const void *from, void *to, size_t count, DataType type, Reduction reduction,
                      Communicator communicator, Stream stream) {
   if (from != to || type != DataType::Float32 || reduction != Reduction::Sum)
     return invalidUsage;
+  communicator->requireRegistered(to, count * sizeof(float));
   return enqueue(communicator, stream, [=](Gpu &gpu) { addUp(gpu, *communicator, to, count); });
 }
 
@@ -311,6 +351,8 @@ Status ncclAllGather(const void *from, void *to, size_t count, DataType type,
   if (group.depth > 0) // which nobody does
     return invalidUsage;
   size_t bytes = count * bytesOf(type);
+  communicator->requireRegistered(from, bytes);
+  communicator->requireRegistered(to, bytes * static_cast<size_t>(communicator->ranks));
   std::vector<Message> messages;
   for (int peer = 0; peer < communicator->ranks; ++peer) {
     messages.push_back({const_cast<void *>(from), bytes, peer, true});
@@ -343,6 +385,8 @@ Status ncclGroupEnd() {
     .commGetAsyncError = ncclCommGetAsyncError,
     .commDestroy = ncclCommDestroy,
     .commAbort = ncclCommAbort,
+    .commRegister = ncclCommRegister,
+    .commDeregister = ncclCommDeregister,
     .allReduce = ncclAllReduce,
     .allGather = ncclAllGather,
     .send = ncclSend,

@@ -25,6 +25,8 @@ CALL(nccl, commInitRank, ncclCommInitRank);
 CALL(nccl, commGetAsyncError, ncclCommGetAsyncError);
 CALL(nccl, commDestroy, ncclCommDestroy);
 CALL(nccl, commAbort, ncclCommAbort);
+CALL(nccl, commRegister, ncclCommRegister);
+CALL(nccl, commDeregister, ncclCommDeregister);
 CALL(nccl, allReduce, ncclAllReduce);
 CALL(nccl, allGather, ncclAllGather);
 CALL(nccl, send, ncclSend);

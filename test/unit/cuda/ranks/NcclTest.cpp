@@ -30,8 +30,6 @@ protected:
   }
   ~WireTest() override {
     cuda.deviceSynchronize();
-    for (void *address : allocated)
-      cuda.free(address);
     cuda.eventDestroy(over);
   }
 
@@ -39,10 +37,8 @@ protected:
   cudart::Stream stream() const { return context.stream(artifact::Stream::Comm); }
 
   DeviceSpan allocate(size_t bytes) {
-    void *address = nullptr;
-    check(cuda.malloc(&address, bytes));
-    allocated.push_back(address);
-    return {reinterpret_cast<uintptr_t>(address), bytes};
+    allocated.push_back(context.allocate(bytes));
+    return {reinterpret_cast<uintptr_t>(allocated.back().get()), bytes};
   }
   void write(DeviceSpan memory, std::span<const float> values) const {
     check(cuda.memcpy(pointerTo(memory), values.data(), memory.bytes,
@@ -65,9 +61,9 @@ protected:
   static constexpr size_t mostElements = 40'003;
   CudaContext context;
   const cudart::Functions &cuda;
-  NcclGroup group;
+  std::vector<Owned<void *>> allocated;
+  NcclGroup group; // which has memory registered
   DeviceSpan work;
-  std::vector<void *> allocated;
   cudart::Event over = nullptr;
 };
 
