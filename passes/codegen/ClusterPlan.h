@@ -43,7 +43,7 @@ struct ClusterNode {
   /// Read, Table: the address if it is linear; Index: the coordinate; what is
   /// drawn: the logical index.
   std::optional<LinearForm> form = std::nullopt;
-  /// Read: what is added to the linear address, where the bounds hold.
+  /// Read, Index: what is added to the form.
   llvm::SmallVector<Quotient> quotients = {};
   /// Read, Table: the address where it is not linear, over the loops.
   mlir::AffineExpr address = {};
@@ -136,6 +136,9 @@ llvm::LogicalResult restoreLoops(StagePlan &stage, const GeneratedStage &planned
 /// Buffers of a stage in its function's order: what it reads, then what it writes.
 llvm::SmallVector<unsigned> stageBuffers(const StagePlan &stage,
                                          llvm::SmallVector<exec::Access> *access = nullptr);
+
+/// True of a read at a place that its linear form alone says, and that exists.
+bool isPlainRead(const ClusterNode &node);
 
 /// The loop over which what a read has lies side by side in memory, where that is another than the
 /// innermost one, over which it does not: both have at least a sector of it. Nothing for reads

@@ -25,8 +25,7 @@ Value dlc::emitLoaded(LocBuilder &b, Value stored, Type element) {
   return isa<FloatType>(element) ? emitResize(b, stored, computeType(element)) : stored;
 }
 
-/// A coordinate as a number of an integer type.
-static Value emitNumber(LocBuilder &b, Value index, Type type) {
+Value dlc::emitNumber(LocBuilder &b, Value index, Type type) {
   if (isa<IndexType>(index.getType()))
     return arith::IndexCastOp::create(b, type, index);
   unsigned from = index.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
@@ -66,7 +65,7 @@ Value dlc::emitNode(LocBuilder &b, const ClusterNode &node, ValueRange operands,
   case Kind::Table:
     return point.load(node);
   case Kind::Index:
-    return emitNumber(b, point.index(*node.form), node.element);
+    return emitNumber(b, point.index(node), node.element);
   case Kind::Inside:
     return point.inside(node.bounds);
   case Kind::Select:
@@ -94,7 +93,7 @@ Value dlc::emitNode(LocBuilder &b, const ClusterNode &node, ValueRange operands,
   case Kind::Op:
     break;
   }
-  return emitScalar(b, node, operands, node.form ? point.index(*node.form) : Value());
+  return emitScalar(b, node, operands, node.form ? point.index(node) : Value());
 }
 
 Value dlc::emitCombined(LocBuilder &b, const ClusterWrite &write, Value x, Value y) {

@@ -14,10 +14,13 @@ mlir::Type storedType(mlir::Type element);
 /// An element from memory as one of the type that nodes compute with.
 mlir::Value emitLoaded(mlir::ImplicitLocOpBuilder &builder, mlir::Value stored, mlir::Type element);
 
+/// An integer, or a coordinate, as one of an integer type.
+mlir::Value emitNumber(mlir::ImplicitLocOpBuilder &builder, mlir::Value index, mlir::Type type);
+
 /// What nodes ask of the loops around them.
 struct PointEmitter {
-  /// The value of a form, of an integer type.
-  llvm::function_ref<mlir::Value(const LinearForm &)> index;
+  /// The value of a node's form and its quotients, of an integer type.
+  llvm::function_ref<mlir::Value(const ClusterNode &)> index;
   /// Whether all bounds hold; there is one at least.
   llvm::function_ref<mlir::Value(llvm::ArrayRef<Bound>)> inside;
   /// The element that a Read or Table has, as a value to compute with.

@@ -107,7 +107,7 @@ static bool isInPlace(const ClusterPlan &plan, unsigned operand, unsigned target
     for (const ClusterNode &node : stage.nodes) {
       if (node.kind != ClusterNode::Kind::Read || node.buffer != operand)
         continue;
-      if (&stage != writer || node.form != written->address || !node.bounds.empty())
+      if (&stage != writer || !isPlainRead(node) || node.form != written->address)
         return false;
     }
   return written != nullptr;

@@ -11,6 +11,12 @@ void LinearForm::add(const LinearForm &other, int64_t factor) {
   offset += factor * other.offset;
 }
 
+int64_t LinearForm::takeWhole(int64_t divisor) {
+  int64_t whole = llvm::divideFloorSigned(offset, divisor);
+  offset -= whole * divisor;
+  return whole;
+}
+
 std::pair<int64_t, int64_t> LinearForm::range(ArrayRef<int64_t> extents) const {
   int64_t low = offset, high = offset;
   for (auto [weight, extent] : llvm::zip(weights, extents))
@@ -34,8 +40,8 @@ LinearForm::divide(int64_t block, ArrayRef<int64_t> extents) const {
     else
       rest.weights[i] = weight;
   }
-  rest.offset = offset - llvm::divideFloorSigned(offset, block) * block;
-  quotient.offset = llvm::divideFloorSigned(offset, block);
+  rest.offset = offset;
+  quotient.offset = rest.takeWhole(block);
   auto [low, high] = rest.range(extents);
   if (low < 0 || high >= block)
     return std::nullopt;

@@ -23,6 +23,8 @@ struct LinearForm {
     return std::tie(offset, weights) < std::tie(other.offset, other.weights);
   }
   void add(const LinearForm &other, int64_t factor = 1);
+  /// Takes multiples of a divisor off the offset until that is at least 0 and less: how many.
+  int64_t takeWhole(int64_t divisor);
   /// Smallest and largest value over loops of these extents.
   std::pair<int64_t, int64_t> range(llvm::ArrayRef<int64_t> extents) const;
   mlir::AffineExpr expression(mlir::MLIRContext *context) const;
@@ -31,14 +33,14 @@ struct LinearForm {
                                                           llvm::ArrayRef<int64_t> extents) const;
 };
 
-/// 0 <= form < extent, and a multiple.
+/// 0 <= form < extent, and the form's remainder by a divisor is less than `rest`.
 struct Bound {
   LinearForm form;
   int64_t extent;
-  int64_t multiple = 1;
+  int64_t divisor = 1, rest = 1;
 };
 
-/// weight * (form / divisor), where the form is a multiple of the divisor.
+/// weight * (form / divisor), rounded down, of a form that is not negative.
 struct Quotient {
   LinearForm form;
   int64_t divisor;

@@ -64,8 +64,7 @@ bool StagePlan::hasReduction() const {
 
 static constexpr int64_t sectorBytes = 32;
 
-/// True of a read at a place that its linear form alone says, and that exists.
-static bool isPlainRead(const ClusterNode &node) {
+bool dlc::isPlainRead(const ClusterNode &node) {
   return node.kind == ClusterNode::Kind::Read && node.form && node.quotients.empty() &&
          node.bounds.empty();
 }

@@ -30,10 +30,11 @@ unsigned StageBuilder::compare(Kind kind, unsigned a, unsigned b) {
   return add(std::move(node));
 }
 
-unsigned StageBuilder::coordinate(Type element, LinearForm form) {
+unsigned StageBuilder::coordinate(Type element, LinearForm form, SmallVector<Quotient> quotients) {
   ClusterNode node{Kind::Index};
   node.element = element;
   node.form = std::move(form);
+  node.quotients = std::move(quotients);
   return add(std::move(node));
 }
 
@@ -277,8 +278,9 @@ FailureOr<unsigned> StageBuilder::evaluateTile(nn::MaxPoolGradOp op, const Coord
 }
 
 /// dy where the index is a position, else zero.
-unsigned StageBuilder::gradientOf(unsigned index, unsigned dy, LinearForm position) {
-  unsigned here = coordinate(stage.nodes[index].element, std::move(position));
+unsigned StageBuilder::gradientOf(unsigned index, unsigned dy, LinearForm position,
+                                  SmallVector<Quotient> quotients) {
+  unsigned here = coordinate(stage.nodes[index].element, std::move(position), std::move(quotients));
   ClusterNode zero{Kind::Zero};
   zero.element = stage.nodes[dy].element;
   unsigned hit = compare(Kind::Equal, index, here);
@@ -300,11 +302,12 @@ unsigned StageBuilder::gather(Value operand, const GatheredPlaces &places, const
   node.element = type.getElementType();
   node.buffer = cast<BlockArgument>(operand).getArgNumber();
   for (auto [i, place] : llvm::enumerate(places)) {
-    auto [form, divisor] = place;
-    int64_t extent = read.getDimSize(i + 2);
+    auto [form, divisor, rest] = place;
+    int64_t end = divisor * read.getDimSize(i + 2);
     auto [low, high] = form.range(extents);
-    if (divisor > 1 || low < 0 || high >= extent)
-      node.bounds.push_back({form, divisor * extent, divisor});
+    if (rest < divisor || low < 0 || high >= end)
+      node.bounds.push_back({form, end, divisor, rest});
+    start[i + 2].offset += form.takeWhole(divisor);
     if (divisor == 1) {
       start[i + 2].add(form);
       continue;
@@ -317,16 +320,16 @@ unsigned StageBuilder::gather(Value operand, const GatheredPlaces &places, const
   return add(std::move(node));
 }
 
-/// What all windows give an element, those of its first positions first.
+/// What all windows give an element, those that have it at their first taps first.
 FailureOr<unsigned> StageBuilder::gatherWindows(nn::MaxPoolGradOp op, const Coordinates &at) {
   ClusterNode sum{Kind::Sum};
   sum.element = nn::tensorType(op.getDx()).getElementType();
   WindowPlaces places = WindowPlaces::of(op);
-  for (int64_t i = 0; i < places.count(); ++i) {
-    GatheredPlaces windows = places.windowsWith(places.tap(i, extents.size()), at);
-    unsigned index = gather(op.getIndex(), windows, at), dy = gather(op.getDy(), windows, at);
-    LinearForm position = LinearForm::constant(extents.size(), i);
-    sum.operands.push_back(gradientOf(index, dy, std::move(position)));
+  for (int64_t i = 0; i < places.windowsOfElement(); ++i) {
+    GatheredPlaces window = places.windowsAround(i, at);
+    unsigned index = gather(op.getIndex(), window, at), dy = gather(op.getDy(), window, at);
+    auto [position, quotients] = places.tapOf(at, window);
+    sum.operands.push_back(gradientOf(index, dy, std::move(position), std::move(quotients)));
   }
   return add(std::move(sum));
 }

@@ -47,7 +47,8 @@ private:
   unsigned add(ClusterNode node);
   unsigned inside(mlir::MLIRContext *context, llvm::SmallVector<Bound> bounds);
   unsigned compare(ClusterNode::Kind kind, unsigned a, unsigned b);
-  unsigned coordinate(mlir::Type element, LinearForm form);
+  unsigned coordinate(mlir::Type element, LinearForm form,
+                      llvm::SmallVector<Quotient> quotients = {});
   unsigned select(unsigned condition, unsigned a, unsigned b);
   ClusterNode elementOf(mlir::RankedTensorType type, const Coordinates &at) const;
   mlir::FailureOr<unsigned> evaluateNew(mlir::Value value, const Coordinates &at);
@@ -61,7 +62,8 @@ private:
   unsigned gather(mlir::Value operand, const GatheredPlaces &places, const Coordinates &at);
   template <typename Conv>
   mlir::FailureOr<unsigned> evaluateDepthwise(Conv op, const Coordinates &at);
-  unsigned gradientOf(unsigned index, unsigned dy, LinearForm position);
+  unsigned gradientOf(unsigned index, unsigned dy, LinearForm position,
+                      llvm::SmallVector<Quotient> quotients = {});
   mlir::FailureOr<unsigned> evaluateConcat(nn::ConcatOp op, const Coordinates &at);
   mlir::FailureOr<unsigned> evaluateElementwise(mlir::Operation *op, const Coordinates &at);
 

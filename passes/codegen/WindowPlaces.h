@@ -9,11 +9,11 @@ namespace dlc {
 /// several elements for each that it computes.
 bool isGathered(mlir::OpOperand &operand);
 
-/// Along a spatial dimension, where something is read: at form / divisor, if that is whole and
-/// exists.
+/// Along a spatial dimension, where something is read: at form / divisor, rounded down, if that
+/// exists and the remainder is less than `rest`.
 struct GatheredPlace {
   LinearForm form;
-  int64_t divisor;
+  int64_t divisor, rest = 1;
 };
 using GatheredPlaces = llvm::SmallVector<GatheredPlace, 3>;
 
@@ -33,12 +33,20 @@ struct WindowPlaces {
   }
 
   int64_t count() const { return llvm::product_of(kernel); }
+  /// Windows that an element is in, at most, where taps are not dilated.
+  int64_t windowsOfElement() const;
   /// The tap of a number, row-major.
   Coordinates tap(int64_t number, unsigned loops) const;
   /// Where the window at these coordinates has a tap.
   GatheredPlaces elementsAt(const Coordinates &tap, const Coordinates &window) const;
   /// Which windows have the element at these coordinates at a tap.
   GatheredPlaces windowsWith(const Coordinates &tap, const Coordinates &element) const;
+  /// Those that the element at these coordinates is in, by number: row-major, and along each
+  /// dimension the one first in which the element's tap is.
+  GatheredPlaces windowsAround(int64_t number, const Coordinates &element) const;
+  /// The number of the tap at which one of these has the element: the sum of a form and quotients.
+  std::pair<LinearForm, llvm::SmallVector<Quotient>> tapOf(const Coordinates &element,
+                                                           const GatheredPlaces &window) const;
 
 private:
   /// From the beginning of a window to a tap, in elements of dimension `dim`.

@@ -10,7 +10,7 @@ import sys
 
 from support import MODELS, check, run, skip, workspace
 
-CASES = [("resnet50", "bf16"), ("n2v3d", "f32"), ("unet2d", "f32"), ("mnist_cnn", "bf16")]
+CASES = [("resnet50", "bf16"), ("inception_v3", "bf16"), ("n2v3d", "f32"), ("unet2d", "f32"), ("vgg16", "f32"), ("mnist_cnn", "bf16")]
 # Of bytes that such kernels move, in kernels that have neither: small sums.
 MOST = 0.01
 ENOUGH = 24 << 10

@@ -86,8 +86,8 @@ static std::optional<OperandLoop> findOperandLoop(const StagePlan &stage, int64_
     return std::nullopt;
   for (auto [i, number] : llvm::enumerate(nodes)) {
     const ClusterNode &node = stage.nodes[number];
-    if (node.kind != Kind::Read || node.buffer != buffers[i] || node.element != found.element ||
-        !node.form || !node.bounds.empty() || !isDense(*node.form))
+    if (!isPlainRead(node) || node.buffer != buffers[i] || node.element != found.element ||
+        !isDense(*node.form))
       return std::nullopt;
     found.sources.push_back(&*node.form);
   }

@@ -9,6 +9,7 @@
 #include "passes/codegen/EmitRandom.h"
 #include "passes/codegen/EmitScalars.h"
 #include "passes/codegen/gpu/LaneMemory.h"
+#include "passes/codegen/gpu/LowerKernels.h"
 #include "passes/codegen/gpu/SharedTiles.h"
 #include "passes/codegen/gpu/ThreadReduction.h"
 
@@ -66,7 +67,7 @@ private:
 
   llvm::SmallBitVector nodesWithout(ArrayRef<unsigned> loops) const;
   PointValues evaluateAhead(const llvm::SmallBitVector &nodes, LoopIndices &at);
-  PointValues evaluate(PointValues known, LoopIndices &at);
+  std::vector<PointValues> evaluate(const PointValues &known, MutableArrayRef<LoopIndices> places);
   void evaluate(PointValues &values, unsigned first, unsigned last, LaneMemory &from,
                 LoopIndices &at);
   Value evaluateLane(const ClusterNode &node, PointValues &values, int64_t lane, LoopIndices &at);
@@ -235,11 +236,11 @@ void StageEmitter::emitPoints(LoopIndices at) {
   if (whole == together)
     emitRun(at, known, rowThread, together);
   else
-    scf::ForOp::create(b, constant(0), constant(whole), constant(together), ValueRange(),
-                       [&](OpBuilder &, Location, Value step, ValueRange) {
-                         emitRun(at, known, from(step), together);
-                         scf::YieldOp::create(b);
-                       });
+    keepRolled(scf::ForOp::create(b, constant(0), constant(whole), constant(together), ValueRange(),
+                                  [&](OpBuilder &, Location, Value step, ValueRange) {
+                                    emitRun(at, known, from(step), together);
+                                    scf::YieldOp::create(b);
+                                  }));
   if (threads.kept % threads.keptThreads == 0)
     return;
   Value last = sum(rowThread, constant(whole * rowThreads));
@@ -255,14 +256,11 @@ void StageEmitter::emitPoints(LoopIndices at) {
 void StageEmitter::emitRun(const LoopIndices &at, const PointValues &known, Value first,
                            int64_t count) {
   std::vector<LoopIndices> places(count, at);
-  std::vector<PointValues> values(count);
   auto number = [&](int64_t i) { return i == 0 ? first : sum(first, constant(i * rowThreads)); };
   for (auto [i, place] : llvm::enumerate(places))
     place.decode(number(static_cast<int64_t>(i)), rowLoops, threads.lanes);
   guarded(places.front(), [&] {
-    for (auto [place, point] : llvm::zip(places, values))
-      point = evaluate(known, place);
-    for (auto [place, point] : llvm::zip(places, values))
+    for (auto [place, point] : llvm::zip(places, evaluate(known, places)))
       store(point, place);
   });
 }
@@ -285,10 +283,7 @@ ThreadSums StageEmitter::emitTerms(const LoopIndices &at, const PointValues &kno
   for (auto [place, iteration] : llvm::zip(places, iterations))
     place.decode(iteration, stage.innerLoops(/*reduced=*/true), threads.lanes);
   auto all = [&] {
-    std::vector<PointValues> values;
-    for (LoopIndices &place : places)
-      values.push_back(evaluate(known, place));
-    for (auto [place, point] : llvm::zip(places, values)) {
+    for (auto [place, point] : llvm::zip(places, evaluate(known, places))) {
       store(point, place);
       run = accumulate(point, run, place);
     }
@@ -418,9 +413,18 @@ PointValues StageEmitter::evaluateAhead(const llvm::SmallBitVector &nodes, LoopI
   return values;
 }
 
-PointValues StageEmitter::evaluate(PointValues known, LoopIndices &at) {
-  evaluate(known, 0, stage.epilogue.value_or(stage.nodes.size()), memory, at);
-  return known;
+/// Of some iterations: all that they load first.
+std::vector<PointValues> StageEmitter::evaluate(const PointValues &known,
+                                                MutableArrayRef<LoopIndices> places) {
+  unsigned end = stage.epilogue.value_or(stage.nodes.size());
+  std::vector<PointValues> points(places.size(), known);
+  for (auto [place, point] : llvm::zip(places, points))
+    for (unsigned i = 0; i < end; ++i)
+      if (stage.nodes[i].kind == Kind::Read)
+        evaluate(point, i, i + 1, memory, place);
+  for (auto [place, point] : llvm::zip(places, points))
+    evaluate(point, 0, end, memory, place);
+  return points;
 }
 
 /// Nodes from the first to before the last, in as many lanes as memory is read in. Those that have
@@ -446,7 +450,7 @@ Value StageEmitter::evaluateLane(const ClusterNode &node, PointValues &values, i
                                  LoopIndices &at) {
   auto operands = llvm::map_to_vector(node.operands, [&](unsigned i) { return values[i][lane]; });
   return emitNode(b, node, operands,
-                  {[&](const LinearForm &form) { return at.valueOf(form, lane); },
+                  {[&](const ClusterNode &placed) { return at.placeOf(placed, lane); },
                    [&](ArrayRef<Bound> bounds) { return at.insideOf(bounds, lane); },
                    [](const ClusterNode &) { return Value(); }});
 }

@@ -1,5 +1,7 @@
 #include "passes/codegen/gpu/LoopIndices.h"
 
+#include "passes/codegen/EmitNode.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <limits>
@@ -28,12 +30,13 @@ void LoopIndices::decode(Value number, ArrayRef<unsigned> loops, int64_t lanes) 
   }
 }
 
+static bool isNarrow(std::pair<int64_t, int64_t> range) {
+  return range.first >= -narrowLimit && range.second < narrowLimit;
+}
+
 /// True if no value that the form has is beyond 32 bits. What is added up on the way may be, which
 /// does not matter.
-bool LoopIndices::isNarrow(const LinearForm &form) const {
-  auto [low, high] = form.range(extents);
-  return low >= -narrowLimit && high < narrowLimit;
-}
+bool LoopIndices::isNarrow(const LinearForm &form) const { return ::isNarrow(form.range(extents)); }
 
 Value LoopIndices::indexOf(unsigned loop, Type type, int64_t lane) {
   Value index = indices[loop];
@@ -96,13 +99,13 @@ Value LoopIndices::insideOf(ArrayRef<Bound> bounds, int64_t lane) {
         b, arith::CmpIPredicate::ult, coordinate,
         constant(coordinate.getType(), isBeyond ? firstNegative : bound.extent));
     all = all ? arith::AndIOp::create(b, all, inside).getResult() : inside;
-    if (bound.multiple == 1)
+    if (bound.rest == bound.divisor)
       continue;
     Value rest =
-        arith::RemUIOp::create(b, coordinate, constant(coordinate.getType(), bound.multiple));
-    Value isMultiple =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, constant(coordinate.getType(), 0));
-    all = arith::AndIOp::create(b, all, isMultiple);
+        arith::RemUIOp::create(b, coordinate, constant(coordinate.getType(), bound.divisor));
+    Value isLess = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, rest,
+                                         constant(coordinate.getType(), bound.rest));
+    all = arith::AndIOp::create(b, all, isLess);
   }
   return all;
 }
@@ -111,15 +114,21 @@ Value LoopIndices::placeOf(const ClusterNode &node, int64_t lane) {
   if (!node.form)
     return addressOf(node.address, lane);
   Value place = valueOf(*node.form, lane);
-  Type type = b.getI64Type();
-  auto wide = [&](Value x) {
-    return x.getType() == type ? x : arith::ExtSIOp::create(b, type, x).getResult();
-  };
+  if (node.quotients.empty())
+    return place;
+  auto range = node.form->range(extents);
+  for (const Quotient &quotient : node.quotients) {
+    int64_t most = quotient.form.range(extents).second / quotient.divisor * quotient.weight;
+    (most < 0 ? range.first : range.second) += most;
+  }
+  Type type = ::isNarrow(range) ? b.getI32Type() : b.getI64Type();
+  auto resized = [&](Value x) { return emitNumber(b, x, type); };
+  place = resized(place);
   for (const Quotient &quotient : node.quotients) {
     Value form = valueOf(quotient.form, lane);
     Value times = arith::DivUIOp::create(b, form, constant(form.getType(), quotient.divisor));
-    place = arith::AddIOp::create(
-        b, wide(place), arith::MulIOp::create(b, wide(times), constant(type, quotient.weight)));
+    Value more = arith::MulIOp::create(b, resized(times), constant(type, quotient.weight));
+    place = arith::AddIOp::create(b, place, more);
   }
   return place;
 }

@@ -20,7 +20,7 @@ public:
 
   /// The value of a form for a lane, i32 or i64.
   mlir::Value valueOf(const LinearForm &form, int64_t lane);
-  /// The address of a node in memory, in elements, i32 or i64.
+  /// The address of a node in memory, in elements, or its coordinate, i32 or i64.
   mlir::Value placeOf(const ClusterNode &node, int64_t lane);
   /// Whether bounds hold for a lane; null if there are none.
   mlir::Value insideOf(llvm::ArrayRef<Bound> bounds, int64_t lane);

@@ -40,6 +40,18 @@ struct RoundTo16Bits : ConvertOpToLLVMPattern<arith::TruncFOp> {
 };
 } // namespace
 
+// Of the dialect that knows the attribute, so that lowering an scf.for keeps it.
+static constexpr llvm::StringLiteral loopAnnotation = "llvm.loop_annotation";
+
+void dlc::keepRolled(scf::ForOp loop) {
+  MLIRContext *context = loop.getContext();
+  auto unroll =
+      LLVM::LoopUnrollAttr::get(context, BoolAttr::get(context, true), {}, {}, {}, {}, {}, {});
+  loop->setDiscardableAttr(loopAnnotation,
+                           LLVM::LoopAnnotationAttr::get(context, {}, {}, {}, unroll, {}, {}, {},
+                                                         {}, {}, {}, {}, {}, {}, {}, {}));
+}
+
 static LogicalResult convertToLlvm(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LLVMTypeConverter converter(context);
@@ -51,6 +63,14 @@ static LogicalResult convertToLlvm(ModuleOp module) {
   LLVMConversionTarget target(*context);
   target.addLegalDialect<NVVM::NVVMDialect>();
   return applyPartialConversion(module, target, std::move(patterns));
+}
+
+/// What loops were told of unrolling, which conversions take along without understanding it.
+static void annotateLoops(ModuleOp module) {
+  module.walk([](LLVM::BrOp latch) {
+    if (Attribute annotation = latch->removeDiscardableAttr(loopAnnotation))
+      latch.setLoopAnnotationAttr(cast<LLVM::LoopAnnotationAttr>(annotation));
+  });
 }
 
 LogicalResult dlc::lowerGpuKernels(ModuleOp module) {
@@ -65,5 +85,6 @@ LogicalResult dlc::lowerGpuKernels(ModuleOp module) {
   manager.addPass(createSCFToControlFlowPass());
   if (failed(manager.run(module)) || failed(convertToLlvm(module)))
     return failure();
+  annotateLoops(module);
   return verify(module);
 }

@@ -2,6 +2,7 @@
 
 #include "passes/codegen/EmitNode.h"
 #include "passes/codegen/EmitScalars.h"
+#include "passes/codegen/gpu/LowerKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -131,6 +132,8 @@ ThreadSums ThreadReduction::addIterations(Value from, Value to, Value reducedThr
                            }
                            scf::YieldOp::create(b, terms(iterations, llvm::to_vector(sums)));
                          });
+  if (together > 1)
+    keepRolled(loop);
   return llvm::to_vector_of<Value>(loop.getResults());
 }
 

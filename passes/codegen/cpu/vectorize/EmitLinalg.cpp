@@ -52,9 +52,6 @@ public:
   LinalgStage build(StringRef name);
 
 private:
-  bool isOperand(const ClusterNode &node) const {
-    return node.kind == Kind::Read && node.form && node.bounds.empty();
-  }
   View viewOf(unsigned buffer) const;
   AffineMap mapOf(unsigned buffer, const LinearForm &form) const;
   Value argument(unsigned buffer) {
@@ -70,6 +67,7 @@ private:
   Value tableOf(Operation *constant);
   Value indexOf(LocBuilder &body, AffineExpr expression);
   Value insideOf(LocBuilder &body, ArrayRef<Bound> bounds);
+  Value placeOf(LocBuilder &body, const ClusterNode &node);
   Value buildWrite(LocBuilder &body, const ClusterWrite &write, Value old);
 
   LocBuilder b;
@@ -105,7 +103,7 @@ View LinalgBuilder::viewOf(unsigned buffer) const {
   };
   for (const ClusterNode &node : stage.nodes)
     if (node.kind == Kind::Read && node.buffer == buffer)
-      visit(node.form, node.bounds.empty());
+      visit(node.form, isPlainRead(node));
   for (const ClusterWrite &write : stage.writes)
     if (write.buffer == buffer)
       visit(write.address, true);
@@ -198,7 +196,7 @@ LinalgStage LinalgBuilder::build(StringRef name) {
   SmallVector<Value> ins, outs;
   SmallVector<AffineMap> maps;
   for (const ClusterNode &node : stage.nodes)
-    if (isOperand(node)) {
+    if (isPlainRead(node)) {
       maps.push_back(mapOf(node.buffer, *node.form));
       ins.push_back(operandOf(node.buffer, maps.back()));
     }
@@ -229,7 +227,7 @@ void LinalgBuilder::buildBody(LocBuilder &body, ValueRange arguments) {
   for (unsigned loop = 0; loop < extents.size(); ++loop)
     indices.push_back(linalg::IndexOp::create(body, loop));
   for (const ClusterNode &node : stage.nodes) {
-    if (!isOperand(node)) {
+    if (!isPlainRead(node)) {
       values.push_back(buildNode(body, node));
       continue;
     }
@@ -269,12 +267,12 @@ Value LinalgBuilder::insideOf(LocBuilder &body, ArrayRef<Bound> bounds) {
     Value inside =
         arith::CmpIOp::create(body, arith::CmpIPredicate::ult, indexOf(body, form), extent);
     all = all ? arith::AndIOp::create(body, all, inside).getResult() : inside;
-    if (bound.multiple == 1)
+    if (bound.rest == bound.divisor)
       continue;
-    Value rest = indexOf(body, form % bound.multiple);
-    Value isMultiple = arith::CmpIOp::create(body, arith::CmpIPredicate::eq, rest,
-                                             arith::ConstantIndexOp::create(body, 0));
-    all = arith::AndIOp::create(body, all, isMultiple);
+    Value rest = indexOf(body, form % bound.divisor);
+    Value isLess = arith::CmpIOp::create(body, arith::CmpIPredicate::ult, rest,
+                                         arith::ConstantIndexOp::create(body, bound.rest));
+    all = arith::AndIOp::create(body, all, isLess);
   }
   return all;
 }
@@ -298,12 +296,17 @@ Value LinalgBuilder::tableOf(Operation *constant) {
   return table = memref::GetGlobalOp::create(b, type, name);
 }
 
-Value LinalgBuilder::buildLoad(LocBuilder &body, const ClusterNode &node) {
-  AffineExpr address = node.form ? node.form->expression(body.getContext()) : node.address;
+/// An address, or a coordinate.
+Value LinalgBuilder::placeOf(LocBuilder &body, const ClusterNode &node) {
+  AffineExpr place = node.form ? node.form->expression(body.getContext()) : node.address;
   for (const Quotient &quotient : node.quotients)
-    address = address + quotient.form.expression(body.getContext()).floorDiv(quotient.divisor) *
-                            quotient.weight;
-  Value index = indexOf(body, address);
+    place = place + quotient.form.expression(body.getContext()).floorDiv(quotient.divisor) *
+                        quotient.weight;
+  return indexOf(body, place);
+}
+
+Value LinalgBuilder::buildLoad(LocBuilder &body, const ClusterNode &node) {
+  Value index = placeOf(body, node);
   Value memory = node.kind == Kind::Table ? tableOf(node.op) : argument(node.buffer);
   auto load = [&](OpBuilder &nested) -> Value {
     return memref::LoadOp::create(nested, body.getLoc(), memory, index);
@@ -326,11 +329,10 @@ Value LinalgBuilder::buildLoad(LocBuilder &body, const ClusterNode &node) {
 
 Value LinalgBuilder::buildNode(LocBuilder &body, const ClusterNode &node) {
   auto operands = llvm::map_to_vector(node.operands, [&](unsigned i) { return values[i]; });
-  return emitNode(
-      body, node, operands,
-      {[&](const LinearForm &form) { return indexOf(body, form.expression(body.getContext())); },
-       [&](ArrayRef<Bound> bounds) { return insideOf(body, bounds); },
-       [&](const ClusterNode &memory) { return buildLoad(body, memory); }});
+  return emitNode(body, node, operands,
+                  {[&](const ClusterNode &placed) { return placeOf(body, placed); },
+                   [&](ArrayRef<Bound> bounds) { return insideOf(body, bounds); },
+                   [&](const ClusterNode &memory) { return buildLoad(body, memory); }});
 }
 
 Value LinalgBuilder::buildWrite(LocBuilder &body, const ClusterWrite &write, Value old) {
