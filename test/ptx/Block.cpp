@@ -273,11 +273,13 @@ void Block::count(Thread &thread, uint32_t number, const Instruction &in, uint64
   warp.ranges.emplace_back(address, address + bytes);
 }
 
-/// Bytes in ranges that may overlap.
-static uint64_t unionOf(std::vector<std::pair<uint64_t, uint64_t>> ranges) {
+/// Bytes in ranges that may overlap, in whole units.
+static uint64_t unionOf(std::vector<std::pair<uint64_t, uint64_t>> &ranges, uint64_t unit = 1) {
   std::ranges::sort(ranges);
   uint64_t bytes = 0, end = 0;
   for (auto [from, to] : ranges) {
+    from = from / unit * unit;
+    to = (to + unit - 1) / unit * unit;
     bytes += std::max(to, end) - std::max(from, end);
     end = std::max(end, to);
   }
@@ -285,11 +287,13 @@ static uint64_t unionOf(std::vector<std::pair<uint64_t, uint64_t>> ranges) {
 }
 
 void Block::settleCounts() {
+  std::vector<std::pair<uint64_t, uint64_t>> all;
   for (auto &[key, access] : accesses) {
     std::set<uint64_t> places(access.places.begin(), access.places.end());
     if (!access.isShared) {
       counts.sectors += places.size();
-      uint64_t used = unionOf(std::move(access.ranges));
+      uint64_t used = unionOf(access.ranges);
+      all.insert(all.end(), access.ranges.begin(), access.ranges.end());
       counts.leastSectors += (used + sectorBytes - 1) / sectorBytes;
       counts.usedBytes += used;
       counts.wideBytes += access.width >= vectorBytes ? used : 0;
@@ -302,6 +306,8 @@ void Block::settleCounts() {
     counts.leastSharedRounds += (places.size() + banks - 1) / banks;
   }
   accesses.clear();
+  counts.blockSectors += unionOf(all, sectorBytes) / sectorBytes;
+  counts.blockBytes += unionOf(all);
 }
 
 } // namespace dlc::ptx

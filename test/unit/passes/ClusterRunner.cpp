@@ -232,8 +232,8 @@ std::vector<Tensor> ClusterRunner::run(const std::vector<Tensor> &operands) {
 
 //===- Reference ------------------------------------------------------------------------------===//
 
-std::vector<Tensor> ClusterRunner::expected(const std::vector<Tensor> &operands) {
-  auto program = *modelOf(*module).getOps<nn::ProgramOp>().begin();
+/// Of a program whose inputs and outputs are numbered.
+static std::vector<Tensor> outputsOf(nn::ProgramOp program, const std::vector<Tensor> &operands) {
   reference::Tensors inputs;
   for (auto [i, operand] : llvm::enumerate(operands))
     inputs[std::to_string(i)] = operand;
@@ -241,9 +241,31 @@ std::vector<Tensor> ClusterRunner::expected(const std::vector<Tensor> &operands)
   std::vector<Tensor> tensors;
   EXPECT_TRUE(succeeded(outcome));
   if (succeeded(outcome))
-    for (size_t i = 0; i < results.size(); ++i)
-      tensors.push_back((*outcome)[0].outputs[std::to_string(i)]);
+    for (size_t i = 0; i < (*outcome)[0].outputs.size(); ++i)
+      tensors.push_back((*outcome)[0].outputs.at(std::to_string(i)));
   return tensors;
+}
+
+std::vector<Tensor> ClusterRunner::expected(const std::vector<Tensor> &operands) {
+  return outputsOf(*modelOf(*module).getOps<nn::ProgramOp>().begin(), operands);
+}
+
+std::vector<Tensor> ClusterRunner::evaluate(Region &body, const std::vector<Tensor> &operands) {
+  OwningOpRef<Operation *> module = moduleOf(body);
+  auto cluster = clusterOf(*module);
+  OpBuilder builder(cluster);
+  auto type = builder.getFunctionType(cluster.getBody().getArgumentTypes(), {});
+  auto program =
+      nn::ProgramOp::create(builder, body.getLoc(), "predict", type, ArrayAttr(), ArrayAttr());
+  program.getBody().takeBody(cluster.getBody());
+  for (unsigned i = 0; i < type.getNumInputs(); ++i)
+    program.setArgAttr(i, "nn.input", builder.getStringAttr(std::to_string(i)));
+  auto yield = cast<nn::YieldOp>(program.getBody().front().getTerminator());
+  builder.setInsertionPoint(yield);
+  for (auto [i, value] : llvm::enumerate(yield.getValues()))
+    nn::OutputOp::create(builder, yield.getLoc(), std::to_string(i), value);
+  yield.erase();
+  return outputsOf(program, operands);
 }
 
 std::vector<Tensor> ClusterRunner::randomOperands(unsigned seed) {

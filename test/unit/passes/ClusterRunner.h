@@ -50,6 +50,9 @@ public:
   /// Runs the compiled cluster on given logical operands.
   std::vector<reference::Tensor> run(const std::vector<reference::Tensor> &operands);
   std::vector<reference::Tensor> expected(const std::vector<reference::Tensor> &operands);
+  /// What the reference evaluator has for a cluster's body.
+  static std::vector<reference::Tensor> evaluate(mlir::Region &body,
+                                                 const std::vector<reference::Tensor> &operands);
   std::vector<reference::Tensor> randomOperands(unsigned seed);
 
   /// Runs what is generated for a GPU.

@@ -133,9 +133,13 @@ private:
                 << std::llround(planned / 1e6) << " MB\n";
     EXPECT_GE(own.used(), least) << launch.entry << ", planned " << std::llround(planned / 1e3)
                                  << " kB";
+    double byBlocks =
+        static_cast<double>(counts.blockBytes) / (32 * static_cast<double>(counts.blockSectors));
+    EXPECT_GE(byBlocks, 0.95) << launch.entry;
     if (own.used() < 0.95)
       std::cout << launch.entry << ": " << percent(own.used()) << " of "
-                << std::llround(blocks * own.moved / 1e6) << " MB\n";
+                << std::llround(blocks * own.moved / 1e6) << " MB, of what blocks touch "
+                << percent(byBlocks) << "\n";
   }
 
   exec::ClusterOp cluster;
