@@ -151,6 +151,23 @@ TEST(CodegenPool, OverlappingGradient) {
     }
 }
 
+// What has the element at its first tap comes first, which rounding shows.
+TEST(CodegenPool, OverlappingGradientInOrder) {
+  const Overlap row = {"1x1x1x3", "1x1x1x3", "1, 3", "1, 1", "0, 1", "0, 1", "nhwc", 3};
+  ClusterRunner runner({{"!t", tensor(row.full, "f32", row.layout)},
+                        {"!p", tensor(row.pooled, "f32", row.layout)},
+                        {"!i", tensor(row.pooled, "i8", row.layout)}},
+                       {{"!p"}, {"!i", 0, row.positions}},
+                       "%dx = nn.max_pool_grad %0, %1 " + windows(row) + " : (!p, !i) -> !t",
+                       {{"%dx", "!t"}});
+  reference::Tensor dy({1, 1, 1, 3}), index({1, 1, 1, 3});
+  dy.data = {-0x1p27, 0x1p27, 1};
+  index.data = {2, 1, 0};
+  for (const std::vector<reference::Tensor> &dx :
+       {runner.run({dy, index}), runner.runOnGpu({dy, index})})
+    EXPECT_EQ(dx[0].data, (std::vector<double>{0, 0, 0})); // (1 + 2^27) - 2^27
+}
+
 // The windows' gradients may be some channels, rows and columns of a larger tensor.
 TEST(CodegenPool, OverlappingGradientOfASlice) {
   for (const char *layout : {"nhwc", "nChw8c"}) {
