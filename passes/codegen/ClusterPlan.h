@@ -100,6 +100,8 @@ struct StagePlan {
   /// Those of the loops that are kept.
   int64_t keptIterations() const;
   bool hasReduction() const;
+  /// True if what is computed for each term of a reduction is stored as well.
+  bool storesTerms() const;
   bool isEpilogue(unsigned node) const { return epilogue && node >= *epilogue; }
   /// Drops the epilogue.
   void dropEpilogue();

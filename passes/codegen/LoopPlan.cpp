@@ -62,6 +62,12 @@ bool StagePlan::hasReduction() const {
   return llvm::any_of(writes, [](const ClusterWrite &write) { return write.reduction; });
 }
 
+bool StagePlan::storesTerms() const {
+  return hasReduction() && llvm::any_of(writes, [&](const ClusterWrite &write) {
+           return !write.reduction && !isEpilogue(write.node);
+         });
+}
+
 static constexpr int64_t sectorBytes = 32;
 
 bool dlc::isPlainRead(const ClusterNode &node) {

@@ -16,10 +16,17 @@ namespace dlc::rt {
 namespace {
 
 /// What may change the order in which sums are formed; of the rest, hosts may have their own.
-constexpr const char *orderSettings[] = {
-    "NCCL_ALGO=",           "NCCL_PROTO=",         "NCCL_MIN_",     "NCCL_MAX_",
-    "NCCL_BUFFSIZE=",       "NCCL_NTHREADS=",      "NCCL_COLLNET_", "NCCL_NVLS_",
-    "NCCL_LOCAL_REGISTER=", "NCCL_GRAPH_REGISTER="};
+constexpr const char *orderSettings[] = {"NCCL_ALGO=",
+                                         "NCCL_PROTO=",
+                                         "NCCL_MIN_",
+                                         "NCCL_MAX_",
+                                         "NCCL_BUFFSIZE=",
+                                         "NCCL_NTHREADS=",
+                                         "NCCL_COLLNET_",
+                                         "NCCL_NVLS_",
+                                         "NCCL_LOCAL_REGISTER=",
+                                         "NCCL_GRAPH_REGISTER=",
+                                         "NCCL_LEGACY_CUDA_REGISTER="};
 
 using Clock = std::chrono::steady_clock;
 
@@ -62,6 +69,7 @@ NcclGroup::NcclGroup(ControlPlane &control, const CudaContext &context)
   else
     requireOwnGpus(control, context);
   setenv("NCCL_ALGO", "^NVLS,NVLSTree", /*overwrite=*/0);
+  setenv("NCCL_GRAPH_REGISTER", "0", /*overwrite=*/0);
   nccl::UniqueId id{};
   if (control.rank() == 0)
     library.require(library.getUniqueId(&id), "start NCCL");
@@ -80,7 +88,8 @@ void NcclGroup::registerMemory(DeviceSpan memory) {
   void *made = nullptr;
   library.require(library.commRegister(communicator.get(), pointerTo(memory), memory.bytes, &made),
                   "register memory");
-  registrations.push_back(made);
+  if (made) // null where NCCL's settings forbid it
+    registrations.push_back(made);
 }
 
 /// Whoever waits in NCCL for a rank that does not come waits for good: that is a thread which is

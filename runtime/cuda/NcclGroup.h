@@ -29,9 +29,9 @@ public:
   NcclGroup(ControlPlane &control, const CudaContext &context);
   ~NcclGroup();
 
-  /// Announces memory in which collectives lie, which outlives it, on all ranks before any of these
-  /// is started. What a graph has captured NCCL registers in any case, and what is registered may
-  /// be added up in another order: so that all has to be, captured or not.
+  /// Registers memory with NCCL, on all ranks, before collectives in it are started. It outlives
+  /// the group. What is registered may be added up in another order, so captured collectives and
+  /// others are treated alike: NCCL does not register by itself what a graph captures.
   void registerMemory(DeviceSpan memory);
   /// Bytes that an all-reduce works in beside its operand, on every rank.
   uint64_t workBytes(size_t elements, artifact::DType wire) const;

@@ -153,7 +153,7 @@ def identities(case):
     check(not (case.directory / "no-run").exists(), "a run that was refused has a directory")
 
     # Slices: each rank sees its own one, as number 0.
-    for algorithm, given in ("^NVLS,NVLSTree", {}), ("Ring", {"NCCL_ALGO": "Ring"}):
+    for algorithm, given in ("^NVLS,NVLSTree", {}), ("Ring", {"NCCL_ALGO": "Ring", "NCCL_LOCAL_REGISTER": "0"}):
         home = case.directory / f"slices-{len(given)}"
         said, codes = pair.ended(pair.start("--steps", 1, home=home, each=({"uuids": 1}, {"uuids": 2}), variables=given, gpus=1))
         check(codes == [0, 0], f"{codes}: {said}")

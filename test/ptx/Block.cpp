@@ -49,6 +49,8 @@ std::optional<std::string> Block::run() {
     settleCounts();
     isDone = threads.front().isDone;
   }
+  counts.blockBytes += unionOf(touched);
+  counts.blockSectors += unionOf(touched, sectorBytes) / sectorBytes;
   return std::nullopt;
 }
 
@@ -274,7 +276,7 @@ void Block::count(Thread &thread, uint32_t number, const Instruction &in, uint64
 }
 
 /// Bytes in ranges that may overlap, in whole units.
-static uint64_t unionOf(std::vector<std::pair<uint64_t, uint64_t>> &ranges, uint64_t unit = 1) {
+uint64_t Block::unionOf(Ranges &ranges, uint64_t unit) {
   std::ranges::sort(ranges);
   uint64_t bytes = 0, end = 0;
   for (auto [from, to] : ranges) {
@@ -287,13 +289,12 @@ static uint64_t unionOf(std::vector<std::pair<uint64_t, uint64_t>> &ranges, uint
 }
 
 void Block::settleCounts() {
-  std::vector<std::pair<uint64_t, uint64_t>> all;
   for (auto &[key, access] : accesses) {
     std::set<uint64_t> places(access.places.begin(), access.places.end());
     if (!access.isShared) {
       counts.sectors += places.size();
       uint64_t used = unionOf(access.ranges);
-      all.insert(all.end(), access.ranges.begin(), access.ranges.end());
+      touched.insert(touched.end(), access.ranges.begin(), access.ranges.end());
       counts.leastSectors += (used + sectorBytes - 1) / sectorBytes;
       counts.usedBytes += used;
       counts.wideBytes += access.width >= vectorBytes ? used : 0;
@@ -306,8 +307,6 @@ void Block::settleCounts() {
     counts.leastSharedRounds += (places.size() + banks - 1) / banks;
   }
   accesses.clear();
-  counts.blockSectors += unionOf(all, sectorBytes) / sectorBytes;
-  counts.blockBytes += unionOf(all);
 }
 
 } // namespace dlc::ptx

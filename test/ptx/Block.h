@@ -26,11 +26,12 @@ private:
     bool isDone = false;
     std::vector<uint32_t> visits; // of each memory access, by instruction
   };
+  using Ranges = std::vector<std::pair<uint64_t, uint64_t>>; // from and to
   /// The bytes that lanes of a warp access together.
   struct WarpAccess {
-    std::vector<uint64_t> places;                      // sectors, or words of shared memory
-    std::vector<std::pair<uint64_t, uint64_t>> ranges; // of global memory, from and to
-    uint32_t width = 0;                                // bytes of a lane
+    std::vector<uint64_t> places; // sectors, or words of shared memory
+    Ranges ranges;                // of global memory
+    uint32_t width = 0;           // bytes of a lane
     bool isShared = false;
   };
   struct SharedByte {
@@ -53,6 +54,7 @@ private:
   void count(Thread &thread, uint32_t number, const Instruction &in, uint64_t address,
              uint32_t bytes);
   void settleCounts();
+  static uint64_t unionOf(Ranges &ranges, uint64_t unit = 1);
   bool valueOf(const Thread &thread, uint32_t number, const Operand &operand,
                uint64_t &value) const;
   void set(Thread &thread, uint32_t reg, uint64_t value) const;
@@ -71,6 +73,7 @@ private:
   std::vector<uint8_t> shared;
   std::vector<SharedByte> sharedBytes;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, WarpAccess> accesses; // warp, line, visit
+  Ranges touched;                                                          // of global memory
 };
 
 } // namespace dlc::ptx

@@ -31,7 +31,7 @@ struct Counts {
   /// it, an access of all lanes together, and how many would hold as much, what several lanes ask
   /// for once; likewise bytes, and those of accesses of 16 a lane.
   uint64_t bytes = 0, sectors = 0, leastSectors = 0, usedBytes = 0, wideBytes = 0;
-  /// Likewise of a block, what it asks for more than once counting once.
+  /// Sectors that blocks touch, and bytes in them, each once a block.
   uint64_t blockSectors = 0, blockBytes = 0;
   /// Shared memory: rounds of 32 banks that accesses of warps took, and how many would be enough.
   uint64_t sharedRounds = 0, leastSharedRounds = 0;

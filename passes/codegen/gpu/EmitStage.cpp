@@ -268,10 +268,7 @@ void StageEmitter::emitRun(const LoopIndices &at, const PointValues &known, Valu
 /// Terms whose results are stored, too: all of some are loaded, then all are stored. What is not
 /// stored does not keep the compiler from it.
 int64_t StageEmitter::termsTogether(const llvm::SmallBitVector &isKnown) const {
-  bool stores = llvm::any_of(stage.writes, [&](const ClusterWrite &write) {
-    return !write.reduction && !stage.isEpilogue(write.node);
-  });
-  if (!stores || stage.raggedLoop())
+  if (!stage.storesTerms() || stage.raggedLoop())
     return 1;
   return std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, mostTogether(isKnown))));
 }
@@ -417,13 +414,19 @@ PointValues StageEmitter::evaluateAhead(const llvm::SmallBitVector &nodes, LoopI
 std::vector<PointValues> StageEmitter::evaluate(const PointValues &known,
                                                 MutableArrayRef<LoopIndices> places) {
   unsigned end = stage.epilogue.value_or(stage.nodes.size());
-  std::vector<PointValues> points(places.size(), known);
-  for (auto [place, point] : llvm::zip(places, points))
+  std::vector<PointValues> points(places.size(), known), loaded(places.size());
+  for (auto [place, packed] : llvm::zip(places, loaded)) {
+    packed.resize(end);
     for (unsigned i = 0; i < end; ++i)
-      if (stage.nodes[i].kind == Kind::Read)
-        evaluate(point, i, i + 1, memory, place);
-  for (auto [place, point] : llvm::zip(places, points))
+      if (const ClusterNode &node = stage.nodes[i]; node.kind == Kind::Read && known[i].empty())
+        packed[i] = memory.load(node, bufferOf(node.buffer), place);
+  }
+  for (auto [place, point, packed] : llvm::zip(places, points, loaded)) {
+    for (unsigned i = 0; i < end; ++i)
+      if (!packed[i].empty())
+        point[i] = memory.unpack(stage.nodes[i], packed[i]);
     evaluate(point, 0, end, memory, place);
+  }
   return points;
 }
 
@@ -438,7 +441,7 @@ void StageEmitter::evaluate(PointValues &values, unsigned first, unsigned last, 
       continue;
     if (node.kind == Kind::Read || node.kind == Kind::Table) {
       Value base = node.kind == Kind::Read ? bufferOf(node.buffer) : tableOf(node.op);
-      own = from.load(node, base, at);
+      own = from.unpack(node, from.load(node, base, at));
       continue;
     }
     for (int64_t lane = 0; lane < from.laneCount(); ++lane)

@@ -36,49 +36,40 @@ static int64_t elementsOfAccess(Type stored, int64_t lanes) {
   return std::min<int64_t>(lanes, accessBytes / nn::elementBytes(stored));
 }
 
-LaneValues LaneMemory::loadVectors(const ClusterNode &node, Value base, LoopIndices &at) {
-  Type stored = storedType(node.element);
-  LaneValues values;
-  int64_t count = elementsOfAccess(stored, lanes);
-  for (int64_t lane = 0; lane < lanes; lane += count) {
-    Value from = place(base, stored, at.placeOf(node, lane));
-    Value vector = LLVM::LoadOp::create(b, VectorType::get({count}, stored), from,
-                                        count * nn::elementBytes(stored));
-    for (int64_t i = 0; i < count; ++i)
-      values.push_back(LLVM::ExtractElementOp::create(
-          b, vector, LLVM::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(i)))));
-  }
-  return values;
-}
-
-/// The elements of some lanes, which exist, as they are in memory.
-LaneValues LaneMemory::loadInside(const ClusterNode &node, Value base, LoopIndices &at,
-                                  int64_t firstLane, int64_t count) {
-  Type stored = storedType(node.element);
-  if (count == lanes && isAligned(node))
-    return loadVectors(node, base, at);
-  LaneValues values;
-  for (int64_t lane = firstLane; lane < firstLane + count; ++lane) {
-    Value index = at.placeOf(node, lane);
-    values.push_back(
-        LLVM::LoadOp::create(b, stored, place(base, stored, index), nn::elementBytes(stored)));
-  }
-  return values;
-}
-
-LaneValues LaneMemory::loadBounded(const ClusterNode &node, Value base, LoopIndices &at,
+/// The elements of some lanes, which exist.
+PackedLanes LaneMemory::loadInside(const ClusterNode &node, Value base, LoopIndices &at,
                                    int64_t firstLane, int64_t count) {
+  Type stored = storedType(node.element), type = stored;
+  int64_t each = 1; // lanes of an access
+  if (count == lanes && isAligned(node)) {
+    each = elementsOfAccess(stored, lanes);
+    type = VectorType::get({each}, stored);
+  }
+  PackedLanes values;
+  for (int64_t lane = firstLane; lane < firstLane + count; lane += each)
+    values.push_back(LLVM::LoadOp::create(b, type, place(base, stored, at.placeOf(node, lane)),
+                                          each * nn::elementBytes(stored)));
+  return values;
+}
+
+/// Nothing but loads depends on the bounds, so that others may be under way before these are
+/// needed.
+PackedLanes LaneMemory::loadBounded(const ClusterNode &node, Value base, LoopIndices &at,
+                                    int64_t firstLane, int64_t count) {
   if (node.bounds.empty())
     return loadInside(node, base, at, firstLane, count);
+  SmallVector<Type> types;
   auto inside = scf::IfOp::create(
       b, at.insideOf(node.bounds, firstLane),
-      [&](OpBuilder &, Location loc) {
-        LaneValues values = loadInside(node, base, at, firstLane, count);
+      [&](OpBuilder &, Location) {
+        PackedLanes values = loadInside(node, base, at, firstLane, count);
+        llvm::append_range(types, ValueRange(values).getTypes());
         scf::YieldOp::create(b, values);
       },
-      [&](OpBuilder &, Location loc) {
-        LaneValues zeros(count, emitConstant(b, storedType(node.element), 0));
-        scf::YieldOp::create(b, zeros);
+      [&](OpBuilder &, Location) {
+        scf::YieldOp::create(b, llvm::map_to_vector(types, [&](Type type) -> Value {
+                               return LLVM::ZeroOp::create(b, type);
+                             }));
       });
   return llvm::to_vector_of<Value, 8>(inside.getResults());
 }
@@ -91,20 +82,32 @@ static bool movesWithLane(const ClusterNode &node) {
          });
 }
 
-LaneValues LaneMemory::load(const ClusterNode &node, Value base, LoopIndices &at) {
+PackedLanes LaneMemory::load(const ClusterNode &node, Value base, LoopIndices &at) {
   bool existsByLane =
       llvm::any_of(node.bounds, [](const Bound &bound) { return movesWithLane(bound.form); });
-  LaneValues stored;
-  if (existsByLane)
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      stored.push_back(loadBounded(node, base, at, lane, 1).front());
-  else if (node.form && !movesWithLane(node))
-    stored.assign(lanes, loadBounded(node, base, at, 0, 1).front());
-  else
-    stored = loadBounded(node, base, at, 0, lanes);
-  for (Value &value : stored)
+  if (!existsByLane)
+    return loadBounded(node, base, at, 0, node.form && !movesWithLane(node) ? 1 : lanes);
+  PackedLanes values;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    values.push_back(loadBounded(node, base, at, lane, 1).front());
+  return values;
+}
+
+LaneValues LaneMemory::unpack(const ClusterNode &node, const PackedLanes &loaded) {
+  LaneValues values;
+  for (Value part : loaded) {
+    auto vector = dyn_cast<VectorType>(part.getType());
+    if (!vector)
+      values.push_back(part);
+    for (int32_t i = 0; vector && i < vector.getDimSize(0); ++i)
+      values.push_back(LLVM::ExtractElementOp::create(
+          b, part, LLVM::ConstantOp::create(b, b.getI32IntegerAttr(i))));
+  }
+  if (values.size() == 1)
+    values.assign(lanes, values.front());
+  for (Value &value : values)
     value = emitLoaded(b, value, node.element);
-  return stored;
+  return values;
 }
 
 void LaneMemory::store(const LinearForm &form, Value base, ArrayRef<Value> values,

@@ -30,13 +30,11 @@ void LoopIndices::decode(Value number, ArrayRef<unsigned> loops, int64_t lanes) 
   }
 }
 
+/// True if no value of a range is beyond 32 bits. What is added up on the way may be, which does
+/// not matter.
 static bool isNarrow(std::pair<int64_t, int64_t> range) {
   return range.first >= -narrowLimit && range.second < narrowLimit;
 }
-
-/// True if no value that the form has is beyond 32 bits. What is added up on the way may be, which
-/// does not matter.
-bool LoopIndices::isNarrow(const LinearForm &form) const { return ::isNarrow(form.range(extents)); }
 
 Value LoopIndices::indexOf(unsigned loop, Type type, int64_t lane) {
   Value index = indices[loop];
@@ -48,7 +46,7 @@ Value LoopIndices::indexOf(unsigned loop, Type type, int64_t lane) {
 }
 
 Value LoopIndices::valueOf(const LinearForm &form, int64_t lane) {
-  Type type = isNarrow(form) ? b.getI32Type() : b.getI64Type();
+  Type type = isNarrow(form.range(extents)) ? b.getI32Type() : b.getI64Type();
   Value sum;
   for (auto [loop, weight] : llvm::enumerate(form.weights)) {
     if (weight == 0)
@@ -121,7 +119,7 @@ Value LoopIndices::placeOf(const ClusterNode &node, int64_t lane) {
     int64_t most = quotient.form.range(extents).second / quotient.divisor * quotient.weight;
     (most < 0 ? range.first : range.second) += most;
   }
-  Type type = ::isNarrow(range) ? b.getI32Type() : b.getI64Type();
+  Type type = isNarrow(range) ? b.getI32Type() : b.getI64Type();
   auto resized = [&](Value x) { return emitNumber(b, x, type); };
   place = resized(place);
   for (const Quotient &quotient : node.quotients) {

@@ -28,7 +28,6 @@ public:
   mlir::Value exists();
 
 private:
-  bool isNarrow(const LinearForm &form) const;
   mlir::Value addressOf(mlir::AffineExpr address, int64_t lane);
   mlir::Value constant(mlir::Type type, int64_t value);
   mlir::Value indexOf(unsigned loop, mlir::Type type, int64_t lane);

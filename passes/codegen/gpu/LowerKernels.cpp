@@ -65,7 +65,7 @@ static LogicalResult convertToLlvm(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-/// What loops were told of unrolling, which conversions take along without understanding it.
+/// Annotations of loops, which conversions have taken along as they were, become LLVM's.
 static void annotateLoops(ModuleOp module) {
   module.walk([](LLVM::BrOp latch) {
     if (Attribute annotation = latch->removeDiscardableAttr(loopAnnotation))

@@ -132,7 +132,7 @@ ThreadSums ThreadReduction::addIterations(Value from, Value to, Value reducedThr
                            }
                            scf::YieldOp::create(b, terms(iterations, llvm::to_vector(sums)));
                          });
-  if (together > 1)
+  if (stage.storesTerms())
     keepRolled(loop);
   return llvm::to_vector_of<Value>(loop.getResults());
 }

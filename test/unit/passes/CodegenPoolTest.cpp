@@ -151,21 +151,22 @@ TEST(CodegenPool, OverlappingGradient) {
     }
 }
 
-// What has the element at its first tap comes first, which rounding shows.
+// What has an element at its first tap comes first, which rounding shows: of the middle one, in
+// four windows at taps 8, 6, 2 and 0, 5 + 2^27 + 7 - 2^27.
 TEST(CodegenPool, OverlappingGradientInOrder) {
-  const Overlap row = {"1x1x1x3", "1x1x1x3", "1, 3", "1, 1", "0, 1", "0, 1", "nhwc", 3};
-  ClusterRunner runner({{"!t", tensor(row.full, "f32", row.layout)},
-                        {"!p", tensor(row.pooled, "f32", row.layout)},
-                        {"!i", tensor(row.pooled, "i8", row.layout)}},
-                       {{"!p"}, {"!i", 0, row.positions}},
-                       "%dx = nn.max_pool_grad %0, %1 " + windows(row) + " : (!p, !i) -> !t",
+  const Overlap image = {"1x1x3x3", "1x1x2x2", "3, 3", "2, 2", "1, 1", "1, 1", "nhwc", 9};
+  ClusterRunner runner({{"!t", tensor(image.full, "f32", image.layout)},
+                        {"!p", tensor(image.pooled, "f32", image.layout)},
+                        {"!i", tensor(image.pooled, "i8", image.layout)}},
+                       {{"!p"}, {"!i", 0, image.positions}},
+                       "%dx = nn.max_pool_grad %0, %1 " + windows(image) + " : (!p, !i) -> !t",
                        {{"%dx", "!t"}});
-  reference::Tensor dy({1, 1, 1, 3}), index({1, 1, 1, 3});
-  dy.data = {-0x1p27, 0x1p27, 1};
-  index.data = {2, 1, 0};
+  reference::Tensor dy({1, 1, 2, 2}), index({1, 1, 2, 2});
+  dy.data = {-0x1p27, 7, 0x1p27, 5};
+  index.data = {8, 6, 2, 0};
   for (const std::vector<reference::Tensor> &dx :
        {runner.run({dy, index}), runner.runOnGpu({dy, index})})
-    EXPECT_EQ(dx[0].data, (std::vector<double>{0, 0, 0})); // (1 + 2^27) - 2^27
+    EXPECT_EQ(dx[0].data, std::vector<double>(9, 0));
 }
 
 // The windows' gradients may be some channels, rows and columns of a larger tensor.

@@ -37,7 +37,10 @@ double drawn(std::mt19937 &random, Values values) {
   return random() % 16 ? (random() % 2 ? size : -size) : special[random() % std::size(special)];
 }
 
-/// Integers are labels and positions in a window.
+// In windows of 3 x 3.
+constexpr unsigned positions = 9;
+
+/// Integers are labels, and positions in a window.
 std::vector<Tensor> operandsOf(Block &cluster, Values values, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<Tensor> operands;
@@ -48,6 +51,7 @@ std::vector<Tensor> operandsOf(Block &cluster, Values values, unsigned seed) {
     for (double &value : tensor.data) {
       value = isa<FloatType>(element) ? drawn(random, values)
               : element.isInteger(1)  ? random() % 2
+              : element.isInteger(8)  ? random() % positions
                                       : random() % 4;
       char stored[8];
       storeElement(element, stored, value);
@@ -71,19 +75,19 @@ int64_t countDifferent(const Tensor &got, const Tensor &want, Type element) {
   return count;
 }
 
-// Of what is rounded to bf16 at most, one unit of the last place: where exact arithmetic rounds to
-// one of two, that in f32 may to the other.
-constexpr double narrowUnit = 0x1p-7;
+bool is16Bits(Type element) { return isa<FloatType>(element) && nn::elementBytes(element) == 2; }
 
-bool isNarrow(Type element) { return isa<FloatType>(element) && nn::elementBytes(element) == 2; }
-
-/// True of a cluster that rounds to 16 bits on its way.
-bool roundsToNarrow(Block &cluster) {
-  return llvm::any_of(cluster.without_terminator(), [](Operation &op) {
-    return llvm::any_of(op.getResultTypes(), [](Type type) {
-      return nn::isTensor(type) && isNarrow(getElementTypeOrSelf(type));
-    });
-  });
+/// How far results in a cluster may be from exact arithmetic's, in terms of the largest: where that
+/// is rounded to one of two numbers of 16 bits, f32 may be to the other, once or twice.
+double roundingOf(Block &cluster) {
+  double rounding = 0x1p-20;
+  for (Operation &op : cluster.without_terminator())
+    for (Value value : op.getResults()) {
+      Type element = getElementTypeOrSelf(value.getType());
+      if (is16Bits(element))
+        rounding = std::max(rounding, element.isBF16() ? 0x1p-7 : 0x1p-9);
+    }
+  return rounding;
 }
 
 /// Sums in another order: as close as their rounding, of results that are finite, as most are of
@@ -95,7 +99,7 @@ void expectClose(const Tensor &got, const Tensor &want, double tolerance, Values
   for (int64_t i = 0; i < want.size(); ++i) {
     double a = got.data[i], b = want.data[i];
     if (!std::isfinite(b)) {
-      EXPECT_TRUE(isSame(a, b)) << a << " where the CPU has " << b;
+      EXPECT_TRUE(isSame(a, b)) << a << " instead of " << b;
       continue;
     }
     ++finite;
@@ -143,7 +147,7 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuAndTheEvaluatorDo) {
       std::vector<Tensor> operands = operandsOf(body, values, seed++);
       std::vector<Tensor> onCpu = runner.run(operands),
                           onGpu = ClusterRunner::runOnGpu(cluster.getBody(), operands);
-      bool isTame = values == Values::Tame, rounds = roundsToNarrow(body);
+      bool isTame = values == Values::Tame;
       std::vector<Tensor> exact;
       if (isTame)
         exact = ClusterRunner::evaluate(cluster.getBody(), operands);
@@ -151,12 +155,12 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuAndTheEvaluatorDo) {
         const Tensor &got = onGpu[i], &want = onCpu[i];
         Type element = nn::tensorType(value).getElementType();
         if (!exact.empty())
-          expectClose(got, exact[i], isNarrow(element) || rounds ? narrowUnit : 0x1p-20, values);
+          expectClose(got, exact[i], roundingOf(body), values);
         if (!ClusterRunner::mayDifferOnGpu(value))
           EXPECT_EQ(countDifferent(got, want, element), 0) << "of " << want.size();
         else if (values != Values::Wild)
           expectClose(got, want,
-                      isNarrow(element) ? (isTame ? 0x1p-8 : 0x1p-6) : (isTame ? 0x1p-20 : 0x1p-16),
+                      is16Bits(element) ? (isTame ? 0x1p-8 : 0x1p-6) : (isTame ? 0x1p-20 : 0x1p-16),
                       values);
       }
     }
