@@ -110,6 +110,7 @@ def test_other_files():
 def test_gpus_take_what_files_hold():
     """A model that dlc-run compiles for one, whether there is one or not: bytes of 784 pixels and 4 of a label, for 8 rows."""
     if "cuda         cuDNN" not in run("dlc-run", "--check")[0]:
+        check("DLC_REQUIRE_CUDA" not in os.environ, "cuDNN was not found")
         print("skipped: no cuDNN, which plans for GPUs")
         return
     at = directory / "gpu"

@@ -38,11 +38,16 @@ using Json = nlohmann::json;
 size_t version() { return static_cast<size_t>(Gpu::given("DLC_STANDIN_CUDNN", 91900)); }
 
 /// Best first in all modes of the heuristics, which offer the first $DLC_STANDIN_ENGINES of them.
+/// Of the first two nobody may take any.
 constexpr struct {
   int64_t number;
   std::optional<NumericalNote> note;
+  std::optional<BehaviorNote> behavior;
   int64_t share; // the engine needs 1 / share of $DLC_STANDIN_WORKSPACE bytes
-} engines[] = {{1000, NumericalNote::Nondeterministic, 1}, {1001, {}, 1}, {1002, {}, 2}};
+} engines[] = {{1000, NumericalNote::Nondeterministic, {}, 1},
+               {1003, {}, BehaviorNote::RuntimeCompilation, 1},
+               {1001, {}, {}, 1},
+               {1002, {}, {}, 2}};
 
 /// Engines of the real library need none here.
 int64_t workspaceOf(int64_t engine) {
@@ -273,13 +278,16 @@ Status finalizeGraph(Description &graph) {
 /// Those of the real library are known by their numbers alone.
 void describeEngine(Description &engine, int64_t number) {
   std::vector<NumericalNote> notes;
-  for (const auto &each : engines)
+  std::vector<BehaviorNote> behavior;
+  for (const auto &each : engines) {
     if (each.number == number && each.note)
       notes.push_back(*each.note);
+    if (each.number == number && each.behavior)
+      behavior.push_back(*each.behavior);
+  }
   engine.set(Attribute::EngineGlobalIndex, AttributeType::Int64, std::vector{number});
   engine.set(Attribute::EngineNumericalNotes, AttributeType::NumericalNote, notes);
-  engine.set(Attribute::EngineBehaviorNotes, AttributeType::BehaviorNote,
-             std::vector<BehaviorNote>());
+  engine.set(Attribute::EngineBehaviorNotes, AttributeType::BehaviorNote, behavior);
 }
 
 Status finalizeEngine(Description &engine) {

@@ -134,24 +134,25 @@ TEST(Codegen, SpecialValues) {
   double inf = std::numeric_limits<double>::infinity();
   reference::Tensor x({6});
   x.data = {std::nan(""), inf, -inf, 100, -110, 0};
-  std::vector<reference::Tensor> y = runner.run({x});
-  for (int i = 0; i < 6; ++i)
-    EXPECT_TRUE(std::isnan(y[i].data[0])) << i;
-  EXPECT_EQ(y[0].data[1], inf);
-  EXPECT_EQ(y[0].data[2], 0);
-  EXPECT_EQ(y[1].data[1], inf);
-  EXPECT_EQ(y[1].data[2], 0);
-  EXPECT_EQ(y[1].data[3], inf); // exp(100) overflows f32
-  EXPECT_EQ(y[2].data[1], 1);
-  EXPECT_EQ(y[2].data[2], 0);
-  EXPECT_EQ(y[3].data[1], 1);
-  EXPECT_EQ(y[3].data[2], -1);
-  EXPECT_EQ(y[4].data[1], inf);
-  EXPECT_EQ(y[4].data[3], 100);
-  EXPECT_EQ(y[5].data[1], 1);
-  EXPECT_EQ(y[5].data[2], -1);
-  EXPECT_EQ(y[5].data[5], 0);
-  EXPECT_EQ(y[6].data, std::vector<double>({1, 0, 0, 0, 0, 0}));
+  for (const std::vector<reference::Tensor> &y : {runner.run({x}), runner.runOnGpu({x})}) {
+    for (int i = 0; i < 6; ++i)
+      EXPECT_TRUE(std::isnan(y[i].data[0])) << i;
+    EXPECT_EQ(y[0].data[1], inf);
+    EXPECT_EQ(y[0].data[2], 0);
+    EXPECT_EQ(y[1].data[1], inf);
+    EXPECT_EQ(y[1].data[2], 0);
+    EXPECT_EQ(y[1].data[3], inf); // exp(100) overflows f32
+    EXPECT_EQ(y[2].data[1], 1);
+    EXPECT_EQ(y[2].data[2], 0);
+    EXPECT_EQ(y[3].data[1], 1);
+    EXPECT_EQ(y[3].data[2], -1);
+    EXPECT_EQ(y[4].data[1], inf);
+    EXPECT_EQ(y[4].data[3], 100);
+    EXPECT_EQ(y[5].data[1], 1);
+    EXPECT_EQ(y[5].data[2], -1);
+    EXPECT_EQ(y[5].data[5], 0);
+    EXPECT_EQ(y[6].data, std::vector<double>({1, 0, 0, 0, 0, 0}));
+  }
 }
 
 TEST(Codegen, MasksAndCasts) {
