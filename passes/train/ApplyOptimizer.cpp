@@ -68,8 +68,9 @@ public:
   /// Of the learning rate of some parameters.
   ArrayRef<double> factors() const { return scales; }
   std::optional<size_t> factorOf(StringRef parameter) const { return scaled.firstMatch(parameter); }
+  double weightDecay() const { return number("weight_decay", name() == "adamw" ? 1e-2 : 0); }
   double weightDecay(StringRef parameter) const {
-    return noDecay.match(parameter) ? 0 : number("weight_decay", name() == "adamw" ? 1e-2 : 0);
+    return noDecay.match(parameter) ? 0 : weightDecay();
   }
 
 private:
@@ -155,11 +156,12 @@ public:
     cast<VariableOp>(SymbolTable::lookupSymbolIn(model, "lr"))
         .setInitAttr(InitializerAttr::get(model.getContext(), InitializerKind::Constant,
                                           configuration.learningRate(), 0));
-    base = {learningRate, configuration.isAdam() ? readStep(learningRate) : Value()};
+    Value step = configuration.isAdam() ? readStep(learningRate) : Value();
     Arithmetic m(builder, cast<RankedTensorType>(learningRate.getType()));
+    base = ratesOf(m, learningRate, step);
     for (double factor : configuration.factors())
       scaled.push_back(
-          {m.scale(base.learning, factor), base.step ? m.scale(base.step, factor) : Value()});
+          ratesOf(m, m.scale(learningRate, factor), step ? m.scale(step, factor) : Value()));
   }
 
   void update(GradientOp gradient) {
@@ -183,6 +185,20 @@ public:
   }
 
 private:
+  /// What the step takes of a direction: the learning rate, and Adam's with its correction; and
+  /// what AdamW's decay leaves of a value.
+  struct Rates {
+    Value learning, step, kept;
+  };
+
+  /// By scalars: an update has to share no tensor with others, or they would not be one kernel.
+  Rates ratesOf(Arithmetic &m, Value learning, Value step) {
+    Rates rates{learning, step, {}};
+    if (configuration.name() == "adamw" && configuration.weightDecay() != 0)
+      rates.kept = m.sub(m.constant(1), m.scale(learning, configuration.weightDecay()));
+    return rates;
+  }
+
   /// Names the layer "optimizer", at the place in the source that the gradient is of.
   static Location optimizerLoc(Location loc) {
     return NameLoc::get(StringAttr::get(loc.getContext(), "optimizer"), loc);
@@ -276,10 +292,9 @@ private:
 
   /// value * (1 - lr * weight_decay).
   Value decay(Arithmetic &m, Value value) {
-    double rate = configuration.weightDecay(parameter.getSymName());
-    if (rate == 0)
+    if (configuration.weightDecay(parameter.getSymName()) == 0)
       return value;
-    return m.mul(value, m.sub(m.constant(1), m.scale(m.broadcast(rates.learning), rate)));
+    return m.mul(value, m.broadcast(rates.kept));
   }
 
   /// lr / (1 - beta1^t); `secondCorrection` becomes sqrt(1 - beta2^t), t = step + 1 without steps
@@ -328,10 +343,6 @@ private:
   ImplicitLocOpBuilder builder;
   RoleStamp stamp;
   SymbolTable parameters;
-  /// What the step takes of a direction: the learning rate, and Adam's with its correction.
-  struct Rates {
-    Value learning, step;
-  };
   Rates base;
   SmallVector<Rates> scaled; // by factor of the configuration
   VariableOp parameter;      // being updated

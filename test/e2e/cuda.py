@@ -69,9 +69,17 @@ def compiled(artifact, model, precision):
         check(not launch or launch["occupancy"] > 0, f"{model.stem}: a multiprocessor has no room for a block of {dispatch}")
         check(dispatch["workspace"] <= max(SLAB, memory["bytes"] / 10), f"{model.stem}: {dispatch}")
     check(any(dispatch["launch"] and dispatch["launch"]["shared_bytes"] for dispatch in dispatches), f"{model.stem} reduces nothing")
+    if precision == "bf16":
+        updates(model.stem, next(program for program in described["programs"] if program["name"] == "train"))
     for prefix, phases in NORMALIZED.items():
         if model.stem.startswith(prefix):
             batch_norms(model.stem, phases, next(program["dispatches"] for program in described["programs"] if program["name"] == "train"))
+
+
+def updates(model, program):
+    """One a bucket of what is updated alike: with decay, without, running statistics; what shares a gradient has its own."""
+    count = sum(dispatch["category"] == "optimizer" for dispatch in program["dispatches"])
+    check(0 < count <= 4 * len(program["buckets"]) + 8, f"{model} has {count} updates for {len(program['buckets'])} buckets")
 
 
 def batch_norms(model, phases, dispatches):

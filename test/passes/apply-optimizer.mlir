@@ -117,13 +117,14 @@ nn.model @adam attributes {stage = "train", batch = 2 : i64, train = {optimizer 
 nn.model @adamw attributes {stage = "train", batch = 2 : i64, train = {optimizer = {name = "adamw", weight_decay = 0.25 : f64}}} {
   nn.variable @w : tensor<2xf32> {kind = #nn<kind parameter>, init = #nn.init<constant, 1.0, 0.0>}
   nn.program @train(%g: tensor<2xf32> {nn.input = "x"}) {
+    // What is left of a weight is one number, so that no two updates share a tensor.
     // CHECK: %[[LR:.*]] = nn.read @lr
+    // CHECK: %[[WD:.*]] = nn.constant dense<2.500000e-01> : tensor<f32>
+    // CHECK: %[[SHARE:.*]] = nn.mul %[[LR]], %[[WD]]
+    // CHECK: %[[LEFT:.*]] = nn.sub %{{.*}}, %[[SHARE]]
     // CHECK: %[[W:.*]] = nn.read @w
     // CHECK: %[[GRAD:.*]] = nn.mul
-    // CHECK: %[[LRS:.*]] = nn.broadcast %[[LR]]
-    // CHECK: %[[WD:.*]] = nn.constant dense<2.500000e-01>
-    // CHECK: %[[SHARE:.*]] = nn.mul %[[LRS]], %[[WD]]
-    // CHECK: %[[REST:.*]] = nn.sub %{{.*}}, %[[SHARE]]
+    // CHECK: %[[REST:.*]] = nn.broadcast %[[LEFT]]
     // CHECK: %[[DECAYED:.*]] = nn.mul %[[W]], %[[REST]]
     // CHECK: nn.mul %[[GRAD]], %[[GRAD]]
     // CHECK: %[[NEXT:.*]] = nn.sub %[[DECAYED]]
