@@ -87,7 +87,7 @@ void NcclGroup::registerMemory(DeviceSpan memory) {
     return;
   void *made = nullptr;
   library.require(library.commRegister(communicator.get(), pointerTo(memory), memory.bytes, &made),
-                  "register memory");
+                  "register gradients' memory, which NCCL_LOCAL_REGISTER=0 does without");
   if (made) // null where NCCL's settings forbid it
     registrations.push_back(made);
 }

@@ -11,7 +11,7 @@ import sys
 from support import MODELS, check, run, skip, workspace
 
 CASES = [("resnet50", "bf16"), ("inception_v3", "bf16"), ("n2v3d", "f32"), ("unet2d", "f32"), ("vgg16", "f32"), ("mnist_cnn", "bf16")]
-# Of bytes that such kernels move, in kernels that have neither: versions of the assembler differ.
+# Of bytes that such kernels move, in kernels that have neither: of what is known none, but versions of the assembler differ.
 MOST = 0.005
 ENOUGH = 24 << 10
 BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}

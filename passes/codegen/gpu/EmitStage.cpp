@@ -414,13 +414,12 @@ PointValues StageEmitter::evaluateAhead(const llvm::SmallBitVector &nodes, LoopI
 std::vector<PointValues> StageEmitter::evaluate(const PointValues &known,
                                                 MutableArrayRef<LoopIndices> places) {
   unsigned end = stage.epilogue.value_or(stage.nodes.size());
-  std::vector<PointValues> points(places.size(), known), loaded(places.size());
-  for (auto [place, packed] : llvm::zip(places, loaded)) {
-    packed.resize(end);
+  std::vector<PointValues> points(places.size(), known);
+  std::vector loaded(places.size(), std::vector<PackedLanes>(end));
+  for (auto [place, packed] : llvm::zip(places, loaded))
     for (unsigned i = 0; i < end; ++i)
       if (const ClusterNode &node = stage.nodes[i]; node.kind == Kind::Read && known[i].empty())
         packed[i] = memory.load(node, bufferOf(node.buffer), place);
-  }
   for (auto [place, point, packed] : llvm::zip(places, points, loaded)) {
     for (unsigned i = 0; i < end; ++i)
       if (!packed[i].empty())

@@ -96,6 +96,11 @@ int64_t countOf(const char *variable, int rank) {
   std::abort();
 }
 
+static bool isRegistering() {
+  const char *setting = std::getenv("NCCL_LOCAL_REGISTER");
+  return !setting || std::string_view(setting) != "0";
+}
+
 namespace dlc::rt::nccl {
 struct CommunicatorState {
   Meeting *meeting;
@@ -106,7 +111,7 @@ struct CommunicatorState {
   std::atomic<int64_t> started = 0;
   /// Work in graphs, and in captures that are to be graphs, has copies.
   std::shared_ptr<const int> inGraphs = std::make_shared<int>();
-  bool registers = std::string_view(std::getenv("NCCL_LOCAL_REGISTER") ?: "1") != "0";
+  bool registers = isRegistering();
   std::vector<std::span<std::byte>> registered = {}; // empty: no more
 
   /// Goes on, or never, after so many.

@@ -77,6 +77,12 @@ int64_t countDifferent(const Tensor &got, const Tensor &want, Type element) {
 
 bool is16Bits(Type element) { return isa<FloatType>(element) && nn::elementBytes(element) == 2; }
 
+/// How far sums in another order may be apart, in terms of the largest.
+double roundingOf(Type element, Values values) {
+  bool isTame = values == Values::Tame;
+  return is16Bits(element) ? (isTame ? 0x1p-8 : 0x1p-6) : (isTame ? 0x1p-20 : 0x1p-16);
+}
+
 /// How far results in a cluster may be from exact arithmetic's, in terms of the largest: where that
 /// is rounded to one of two numbers of 16 bits, f32 may be to the other, once or twice.
 double roundingOf(Block &cluster) {
@@ -147,9 +153,8 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuAndTheEvaluatorDo) {
       std::vector<Tensor> operands = operandsOf(body, values, seed++);
       std::vector<Tensor> onCpu = runner.run(operands),
                           onGpu = ClusterRunner::runOnGpu(cluster.getBody(), operands);
-      bool isTame = values == Values::Tame;
       std::vector<Tensor> exact;
-      if (isTame)
+      if (values == Values::Tame)
         exact = ClusterRunner::evaluate(cluster.getBody(), operands);
       for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
         const Tensor &got = onGpu[i], &want = onCpu[i];
@@ -159,9 +164,7 @@ TEST_P(GpuModel, ClustersComputeWhatTheCpuAndTheEvaluatorDo) {
         if (!ClusterRunner::mayDifferOnGpu(value))
           EXPECT_EQ(countDifferent(got, want, element), 0) << "of " << want.size();
         else if (values != Values::Wild)
-          expectClose(got, want,
-                      is16Bits(element) ? (isTame ? 0x1p-8 : 0x1p-6) : (isTame ? 0x1p-20 : 0x1p-16),
-                      values);
+          expectClose(got, want, roundingOf(element, values), values);
       }
     }
     ++run;
