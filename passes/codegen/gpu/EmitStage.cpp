@@ -37,22 +37,35 @@ namespace {
 /// The values of all nodes, lane by lane.
 using PointValues = std::vector<LaneValues>;
 
+/// A function, as all stages see it that are emitted inside.
+struct Kernel {
+  LLVM::LLVMFuncOp function = {};
+  // What the threads of a block share, null if nothing, and where its tiles are.
+  Value shared = {};
+  DenseMap<unsigned, Value> places;
+  DenseMap<Operation *, LLVM::GlobalOp> tables;
+};
+
 class StageEmitter {
 public:
-  StageEmitter(OpBuilder &builder, Location loc, const StagePlan &stage)
+  StageEmitter(OpBuilder &builder, Location loc, const StagePlan &stage, Kernel &kernel)
       : b(loc, builder), tiles(SharedTiles::of(stage)), stage(tiles ? tiles->stage : stage),
-        threads(ThreadPlan::of(stage)), buffers(stageBuffers(stage)), memory(b, threads.lanes) {}
+        threads(ThreadPlan::of(stage)), buffers(stageBuffers(stage)), memory(b, threads.lanes),
+        kernel(kernel) {}
   Launch emit(StringRef name);
 
 private:
-  /// Of a copy to a tile, inside of the function of the stage that reads it.
-  StageEmitter(const StageEmitter &outer, const StagePlan &copy)
-      : b(outer.b), stage(copy), threads(ThreadPlan::ofCopy(copy, outer.threads.keptThreads)),
-        buffers(outer.buffers), memory(b, threads.lanes), function(outer.function),
-        shared(outer.shared), places(outer.places), keptThread(outer.keptThread) {}
+  /// Of a copy to a tile or a version of the stage, without reductions, inside of its
+  /// kernel.function.
+  StageEmitter(const StageEmitter &outer, const StagePlan &inner, int64_t accessBytes)
+      : b(outer.b), stage(inner),
+        threads(ThreadPlan::ofThreads(inner, outer.threads.keptThreads, accessBytes)),
+        buffers(outer.buffers), memory(b, threads.lanes), kernel(outer.kernel),
+        keptThread(outer.keptThread) {}
   void shareMemory(int64_t bytes);
   void emitItems();
   void emitItem(Value item);
+  void emitVersions(Value item);
   LoopIndices placeOf(Value item);
   void emitPoints(LoopIndices at);
   void emitRun(const LoopIndices &at, const PointValues &known, Value first, int64_t count);
@@ -89,16 +102,12 @@ private:
   ThreadPlan threads;
   SmallVector<unsigned> buffers;
   LaneMemory memory;
-  LLVM::LLVMFuncOp function;
-  // What the threads of a block share, null if nothing, and where its tiles are.
-  Value shared;
-  DenseMap<unsigned, Value> places;
+  Kernel &kernel;
   Value thread, keptThread, reducedThread;
   // Of a stage without reductions: what of the kept iterations changes from one of a thread's to
   // the next one, and how far that is.
   SmallVector<unsigned> rowLoops;
   int64_t rowThreads = 1;
-  DenseMap<Operation *, LLVM::GlobalOp> tables;
 };
 } // namespace
 
@@ -108,18 +117,19 @@ Launch StageEmitter::emit(StringRef name) {
   Type pointer = LLVM::LLVMPointerType::get(b.getContext(), globalSpace);
   SmallVector<Type> types(buffers.size(), pointer);
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), types);
-  function = LLVM::LLVMFuncOp::create(b, name, type);
-  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
-                    b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.threads())}));
+  kernel.function = LLVM::LLVMFuncOp::create(b, name, type);
+  kernel.function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  kernel.function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                           b.getDenseI32ArrayAttr({static_cast<int32_t>(threads.threads())}));
   // One block is enough: the assembler would spill registers for a few more. But it would take all
   // there are to draw numbers for many elements at a time.
   bool draws = llvm::any_of(stage.nodes, [](const ClusterNode &node) {
     return isa_and_present<nn::RandomOpInterface>(node.op);
   });
-  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(draws ? 2 : 1));
+  kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                           b.getI32IntegerAttr(draws ? 2 : 1));
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(function.addEntryBlock(b));
+  b.setInsertionPointToStart(kernel.function.addEntryBlock(b));
   int64_t bytes = tiles ? tiles->bytes : ThreadReduction::sharedBytes(stage, threads);
   shareMemory(bytes);
   emitItems();
@@ -161,7 +171,7 @@ LoopIndices StageEmitter::placeOf(Value item) {
 void StageEmitter::emitItem(Value item) {
   auto copyAll = [&](ArrayRef<StagePlan> copies) {
     for (const StagePlan &copy : copies) {
-      StageEmitter emitter(*this, copy);
+      StageEmitter emitter(*this, copy, ThreadPlan::bankBytes);
       emitter.emitPoints(emitter.placeOf(item));
     }
   };
@@ -172,13 +182,34 @@ void StageEmitter::emitItem(Value item) {
   if (stage.hasReduction())
     emitReductions(placeOf(item));
   else
-    emitPoints(placeOf(item));
+    emitVersions(item);
   if (tiles && !tiles->stores.empty()) {
     NVVM::Barrier0Op::create(b);
     copyAll(tiles->stores);
   }
   if (tiles && stage.chunk > 1)
     NVVM::Barrier0Op::create(b); // before the next item's tiles
+}
+
+/// A stage without reductions; where the last item along a loop is shorter, in two versions, none
+/// of which asks what exists.
+void StageEmitter::emitVersions(Value item) {
+  LoopIndices at = placeOf(item);
+  std::optional<unsigned> shorter = stage.raggedLoop();
+  if (!shorter)
+    return emitPoints(at);
+  auto emitVersion = [&](int64_t extent) {
+    StagePlan version = stage;
+    version.loops[*shorter].extent = extent;
+    version.loops[*shorter].last = 0;
+    StageEmitter emitter(*this, version, ThreadPlan::vectorBytes);
+    emitter.emitPoints(emitter.placeOf(item));
+    scf::YieldOp::create(b);
+  };
+  const StagePlan::Loop &loop = stage.loops[*shorter];
+  scf::IfOp::create(
+      b, at.isLastItem(*shorter), [&](OpBuilder &, Location) { emitVersion(loop.last); },
+      [&](OpBuilder &, Location) { emitVersion(loop.extent); });
 }
 
 /// Does `body` where a loop with a shorter last item goes on.
@@ -202,8 +233,6 @@ int64_t StageEmitter::mostTogether(const llvm::SmallBitVector &isKnown) const {
 
 int64_t StageEmitter::iterationsTogether(const llvm::SmallBitVector &isKnown) const {
   int64_t most = mostTogether(isKnown), whole = threads.kept / threads.keptThreads;
-  if (stage.raggedLoop())
-    return 1;
   for (int64_t count = std::min(most, whole); count > 1; --count)
     if (whole % count == 0)
       return count;
@@ -259,10 +288,8 @@ void StageEmitter::emitRun(const LoopIndices &at, const PointValues &known, Valu
   auto number = [&](int64_t i) { return i == 0 ? first : sum(first, constant(i * rowThreads)); };
   for (auto [i, place] : llvm::enumerate(places))
     place.decode(number(static_cast<int64_t>(i)), rowLoops, threads.lanes);
-  guarded(places.front(), [&] {
-    for (auto [place, point] : llvm::zip(places, evaluate(known, places)))
-      store(point, place);
-  });
+  for (auto [place, point] : llvm::zip(places, evaluate(known, places)))
+    store(point, place);
 }
 
 /// Terms whose results are stored, too: all of some are loaded, then all are stored. What is not
@@ -298,7 +325,7 @@ ThreadSums StageEmitter::emitTerms(const LoopIndices &at, const PointValues &kno
 /// A stage with reductions. The loop over kept iterations has one iteration where their terms are
 /// shared among threads, which meet inside of it.
 void StageEmitter::emitReductions(LoopIndices at) {
-  ThreadReduction reduction(b, stage, threads, shared);
+  ThreadReduction reduction(b, stage, threads, kernel.shared);
   auto reduceAt = [&](Value kept) {
     LoopIndices place = at;
     place.decode(kept, stage.innerLoops(/*reduced=*/false), threads.lanes);
@@ -372,9 +399,9 @@ void StageEmitter::storeResults(LoopIndices at, ArrayRef<Value> sums) {
 //===- Body -----------------------------------------------------------------------------------===//
 
 Value StageEmitter::bufferOf(unsigned buffer) {
-  if (auto tile = places.find(buffer); tile != places.end())
+  if (auto tile = kernel.places.find(buffer); tile != kernel.places.end())
     return tile->second;
-  return function.getArgument(llvm::find(buffers, buffer) - buffers.begin());
+  return kernel.function.getArgument(llvm::find(buffers, buffer) - buffers.begin());
 }
 
 /// Nodes that are the same whatever the indices of some loops and of one with a shorter last item,
@@ -489,7 +516,7 @@ ThreadSums StageEmitter::accumulate(const PointValues &values, ThreadSums sums, 
 /// Random bits, which emission has left as calls.
 void StageEmitter::emitRandomBits() {
   SmallVector<func::CallOp> calls;
-  function.walk([&](func::CallOp call) { calls.push_back(call); });
+  kernel.function.walk([&](func::CallOp call) { calls.push_back(call); });
   for (func::CallOp call : calls) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(call);
@@ -507,7 +534,7 @@ void StageEmitter::emitRandomBits() {
 
 /// A constant's elements in global memory; booleans as bytes.
 Value StageEmitter::tableOf(Operation *constant) {
-  LLVM::GlobalOp &table = tables[constant];
+  LLVM::GlobalOp &table = kernel.tables[constant];
   if (!table) {
     auto elements = cast<DenseElementsAttr>(cast<nn::ConstantOp>(constant).getValue());
     if (elements.getElementType().isInteger(1))
@@ -515,8 +542,9 @@ Value StageEmitter::tableOf(Operation *constant) {
     auto flat = elements.reshape(
         RankedTensorType::get({elements.getNumElements()}, elements.getElementType()));
     auto type = LLVM::LLVMArrayType::get(flat.getElementType(), flat.getNumElements());
-    std::string name = (function.getName() + "_table_" + Twine(tables.size() - 1)).str();
-    OpBuilder before(function);
+    std::string name =
+        (kernel.function.getName() + "_table_" + Twine(kernel.tables.size() - 1)).str();
+    OpBuilder before(kernel.function);
     table =
         LLVM::GlobalOp::create(before, b.getLoc(), type, /*isConstant=*/true,
                                LLVM::Linkage::Internal, name, flat, /*alignment=*/16, globalSpace);
@@ -528,20 +556,21 @@ Value StageEmitter::tableOf(Operation *constant) {
 void StageEmitter::shareMemory(int64_t bytes) {
   if (bytes == 0)
     return;
-  OpBuilder before(function);
+  OpBuilder before(kernel.function);
   auto memory = LLVM::GlobalOp::create(
       before, b.getLoc(), LLVM::LLVMArrayType::get(b.getI8Type(), bytes), /*isConstant=*/false,
-      LLVM::Linkage::Internal, (function.getName() + "_shared").str(), Attribute(),
+      LLVM::Linkage::Internal, (kernel.function.getName() + "_shared").str(), Attribute(),
       /*alignment=*/16, sharedSpace);
-  shared = LLVM::AddressOfOp::create(b, memory);
+  kernel.shared = LLVM::AddressOfOp::create(b, memory);
   if (!tiles)
     return;
   for (auto [i, offset] : llvm::enumerate(tiles->offsets))
-    places[tiles->firstBuffer + i] = LLVM::GEPOp::create(
-        b, shared.getType(), b.getI8Type(), shared,
+    kernel.places[tiles->firstBuffer + i] = LLVM::GEPOp::create(
+        b, kernel.shared.getType(), b.getI8Type(), kernel.shared,
         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}, LLVM::GEPNoWrapFlags::inbounds);
 }
 
 Launch dlc::emitGpuStage(OpBuilder &builder, Location loc, StringRef name, const StagePlan &stage) {
-  return StageEmitter(builder, loc, stage).emit(name);
+  Kernel kernel;
+  return StageEmitter(builder, loc, stage, kernel).emit(name);
 }

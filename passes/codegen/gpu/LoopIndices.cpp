@@ -131,15 +131,18 @@ Value LoopIndices::placeOf(const ClusterNode &node, int64_t lane) {
   return place;
 }
 
+Value LoopIndices::isLastItem(unsigned loop) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, indices[loop - 1],
+                               constant(b.getI32Type(), extents[loop - 1] - 1));
+}
+
 Value LoopIndices::exists() {
   std::optional<unsigned> ragged = stage.raggedLoop();
   if (!ragged)
     return {};
   Type type = b.getI32Type();
-  unsigned outer = *ragged - 1;
-  Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, indices[outer],
-                                       constant(type, extents[outer] - 1));
-  Value extent = arith::SelectOp::create(b, isLast, constant(type, stage.loops[*ragged].last),
-                                         constant(type, extents[*ragged]));
+  Value extent =
+      arith::SelectOp::create(b, isLastItem(*ragged), constant(type, stage.loops[*ragged].last),
+                              constant(type, extents[*ragged]));
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, indices[*ragged], extent);
 }

@@ -7,7 +7,6 @@ using namespace dlc;
 
 // That a kernel may declare, and that buffers begin at.
 static constexpr int64_t mostBytes = 48 * 1024, alignment = 16;
-static constexpr int64_t bankBytes = 4;
 
 /// Elements from one row of a tile to the next: an odd number of accesses, so that neither threads
 /// along a row nor such across rows need the same bank.
@@ -19,7 +18,7 @@ static int64_t rowPitch(int64_t extent, int64_t perAccess) {
 /// up together.
 static int64_t elementsOfAccess(const StagePlan &stage, int64_t elementBytes) {
   return stage.hasReduction() ? ThreadPlan::lanesOf(stage, ThreadPlan::vectorBytes)
-                              : std::max<int64_t>(1, bankBytes / elementBytes);
+                              : std::max<int64_t>(1, ThreadPlan::bankBytes / elementBytes);
 }
 
 /// Where an element of the tile lies, in the order of the stage's loops, and how many there are.

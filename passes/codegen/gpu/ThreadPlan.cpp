@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace dlc;
 
-static constexpr int64_t bankBytes = 4, mostLanes = 8;
+static constexpr int64_t mostLanes = 8;
 // Of a thread. Each is three registers: a run in f32 and a sum in f64.
 static constexpr int64_t mostAccumulators = 40;
 
@@ -38,8 +38,9 @@ int64_t ThreadPlan::lanesOf(const StagePlan &stage, int64_t accessBytes) {
       llvm::count_if(stage.writes, [](const ClusterWrite &write) { return write.reduction; });
   while (wanted > 1 && wanted * reductions > mostAccumulators)
     wanted /= 2;
-  // Powers of two, so that vectors stay aligned.
-  return std::gcd(wanted, std::gcd(innermost.extent, innermost.last));
+  // Powers of two, so that vectors stay aligned. A shorter last item has a version of its own where
+  // nothing is reduced.
+  return std::gcd(wanted, std::gcd(innermost.extent, reductions > 0 ? innermost.last : 0));
 }
 
 ThreadPlan ThreadPlan::of(const StagePlan &stage) {
@@ -59,10 +60,10 @@ ThreadPlan ThreadPlan::of(const StagePlan &stage) {
   return plan;
 }
 
-ThreadPlan ThreadPlan::ofCopy(const StagePlan &copy, int64_t threads) {
+ThreadPlan ThreadPlan::ofThreads(const StagePlan &stage, int64_t threads, int64_t accessBytes) {
   ThreadPlan plan;
-  plan.lanes = lanesOf(copy, bankBytes);
-  for (const StagePlan::Loop &loop : copy.loops)
+  plan.lanes = lanesOf(stage, accessBytes);
+  for (const StagePlan::Loop &loop : stage.loops)
     plan.kept *= loop.item ? 1 : loop.extent;
   plan.kept /= plan.lanes;
   plan.keptThreads = threads;

@@ -24,15 +24,15 @@ struct ThreadPlan {
   /// of the kept iterations and every reducedThreads-th of the reduced ones.
   int64_t keptThreads = 1, reducedThreads = 1;
 
-  static constexpr int64_t mostThreads = 256, vectorBytes = 16;
+  static constexpr int64_t mostThreads = 256, vectorBytes = 16, bankBytes = 4;
 
   /// A pure function of the stage.
   static ThreadPlan of(const StagePlan &stage);
   /// How many iterations of the innermost loop a thread computes together, so that its widest
   /// operand is accessed by so many bytes.
   static int64_t lanesOf(const StagePlan &stage, int64_t accessBytes);
-  /// Of the copy of a tile by that many threads.
-  static ThreadPlan ofCopy(const StagePlan &copy, int64_t threads);
+  /// Of a stage without reductions by that many threads.
+  static ThreadPlan ofThreads(const StagePlan &stage, int64_t threads, int64_t accessBytes);
   /// Of a block.
   int64_t threads() const { return keptThreads * reducedThreads; }
   /// Kept iterations of one thread.
