@@ -28,11 +28,22 @@ std::string calibrateGpu(const std::function<void(const std::string &)> &) {
                                   "most like it");
 }
 
+/// What cuDNN says of a GPU, and what newer ones want to know of a device to plan for it.
+std::string propertiesOf(CudaContext &gpu) {
+  nlohmann::ordered_json properties = nlohmann::ordered_json::parse(gpu.convolutions().properties);
+  int bits = 0;
+  gpu.require(
+      gpu.cuda().deviceGetAttribute(&bits, cudart::DeviceAttribute::MemoryBusWidth, gpu.number()),
+      "ask the GPU");
+  properties["memoryBusWidth"] = bits;
+  return properties.dump();
+}
+
 /// "GPU 0 of 8: NVIDIA H200 (sm_90), CUDA 13.0, cuDNN 9.19.0, cuBLASLt 13.1.0, 140.4 GiB", or why
 /// there is none.
 BackEnd::Finding describeGpu() try {
   CudaContext gpu(0);
-  std::string properties = gpu.convolutions().properties;
+  std::string properties = propertiesOf(gpu);
   gpu.products(); // for its version
   double bytes = nlohmann::json::parse(properties).at("totalGlobalMem").get<double>();
   char memory[32];

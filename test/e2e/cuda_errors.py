@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What keeps an artifact from running on a GPU, or ends its run there, is told in one line that says what to do: on
 stand-ins for NVIDIA's libraries (test/cuda/standin), which fail as they are told to."""
+import ctypes.util
 import json
 import re
 import shutil
@@ -35,7 +36,8 @@ def checks(case):
     check("; GPU 0 of 1: " in found, found)
     device = home / "device.json"
     run(home / "bin" / "dlc-run", "--check", "--device-json", device, env=environment(gpus=1))
-    check(json.loads(device.read_text())["deviceVer"] == 900, device.read_text())
+    described = json.loads(device.read_text())
+    check(described["deviceVer"] == 900 and described["memoryBusWidth"] == 1024, f"{described}")
     device.unlink()
     _, said = run(home / "bin" / "dlc-run", "--check", "--device-json", device, expect=1, env=environment(gpus=0))
     check("no GPU to describe in" in said and not device.exists(), said)
@@ -66,10 +68,10 @@ class Machine:
         hide = f'mount --bind {self.nothing} /usr/local && exec "$@"'
         return [str(word) for word in ("unshare", "--map-root-user", "--mount", "sh", "-c", hide, "sh", *words)]
 
-    def run(self, program, *words, expect=1):
+    def run(self, program, *words, expect=1, **facts):
         """What is said to both."""
         done = subprocess.run(self.command(BIN / program, *words), capture_output=True, text=True,
-                              env={**environment(), "LD_LIBRARY_PATH": str(self.folder), "CUDA_HOME": str(self.nothing)})
+                              env={**environment(**facts), "LD_LIBRARY_PATH": str(self.folder), "CUDA_HOME": str(self.nothing)})
         check(done.returncode == expect, f"exit code {done.returncode}, not {expect}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
@@ -80,9 +82,9 @@ def libraries(case):
     trains = ["dlc-run", *train, case.directory / "no-run"]
     compiles = ["dlc", "compile", case.source, *case.sets, "--target=cuda:h200", "-o", case.directory / "no.dlx"]
 
-    def refuses(commands, wanted):
+    def refuses(commands, wanted, **facts):
         for program, *words in commands:
-            said = machine.run(program, *words)
+            said = machine.run(program, *words, **facts)
             doing = "dlc-run: error: cannot run on a GPU" if program == "dlc-run" else "error: cannot plan for cuda:h200"
             check(re.fullmatch(f"{doing}: {wanted}\n", said), f"wanted '{wanted}':\n{said}")
 
@@ -100,6 +102,11 @@ def libraries(case):
         refuses(commands, f"{file} lacks [a-zA-Z]+: it is of another version")
         if name == "libnccl.so.2":
             machine.run("dlc-run", *train, case.directory / "alone", expect=0)
+    if not ctypes.util.find_library("cuda"):
+        machine = Machine(case.directory / "without-driver", absent=None)
+        refuses([compiles], re.escape("cuDNN 9.27.0 needs the driver's libcuda.so.1, or CUDA's stub of it to plan with: cannot find libcuda.so.1: it is neither "
+                                      "on the loader's path nor in lib64 or lib of $CUDA_HOME or of /usr/local/cuda; install either, or cuDNN 9.26"),
+                cudnn=92700)
     _, said = on_gpu(*compiles, expect=1, cudnn=90700)
     check(f"{STANDINS}/libcudnn.so.9 is cuDNN 9.7.0, which cannot plan without a GPU: install 9.8.0 or newer" in said, said)
     check(not (case.directory / "no-run").exists() and not (case.directory / "no.dlx").exists(), "what is refused leaves files")

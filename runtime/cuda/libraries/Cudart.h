@@ -27,7 +27,12 @@ struct Extent3 {
 
 enum class CopyKind : int { HostToDevice = 1, DeviceToHost = 2, DeviceToDevice = 3 };
 enum class CaptureMode : int { ThreadLocal = 1 };
-enum class DeviceAttribute : int { CacheBytes = 38, CapabilityMajor = 75, CapabilityMinor = 76 };
+enum class DeviceAttribute : int {
+  MemoryBusWidth = 37,
+  CacheBytes = 38,
+  CapabilityMajor = 75,
+  CapabilityMinor = 76
+};
 
 /// What a device is; of the rest, no more is used.
 struct Properties {

@@ -9,6 +9,20 @@ namespace dlc::rt::cudnn {
 namespace {
 
 constexpr size_t leastVersion = 90800; // which takes descriptions of devices
+// From which on engines are linked with the driver.
+constexpr size_t firstWithDriver = 92700;
+
+/// Opens the driver for a version's engines, or the toolkit's stub of it, with which they plan and
+/// nothing runs.
+std::string openDriver(const Functions &library) {
+  if (library.getVersion() < firstWithDriver)
+    return "";
+  SharedLibrary driver("libcuda.so.1", "stubs/libcuda.so");
+  if (driver.failure().empty())
+    return "";
+  return nameOf(library) + " needs the driver's libcuda.so.1, or CUDA's stub of it to plan with: " +
+         driver.failure() + "; install either, or cuDNN 9.26";
+}
 
 std::optional<Functions> load(std::string &reason) {
   SharedLibrary library("libcudnn.so.9");
@@ -29,6 +43,8 @@ std::optional<Functions> load(std::string &reason) {
     reason = library.path() + " is " + nameOf(found) +
              ", which cannot plan without a GPU: install " + versionText(leastVersion) +
              " or newer";
+  if (reason.empty())
+    reason = openDriver(found);
   return reason.empty() ? std::optional(found) : std::nullopt;
 }
 

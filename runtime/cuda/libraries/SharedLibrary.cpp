@@ -7,13 +7,14 @@
 
 namespace dlc::rt {
 
-SharedLibrary::SharedLibrary(const std::string &name) : name(name) {
+SharedLibrary::SharedLibrary(const std::string &name, const std::string &stub) : name(name) {
   const char *home = std::getenv("CUDA_HOME");
   std::vector<std::string> places{name};
-  for (const std::string &root : {std::string(home ? home : ""), std::string("/usr/local/cuda")})
-    for (const char *directory : {"lib64", "lib"})
-      if (!root.empty())
-        places.push_back(root + "/" + directory + "/" + name);
+  for (const std::string &file : {name, stub})
+    for (const std::string &root : {std::string(home ? home : ""), std::string("/usr/local/cuda")})
+      for (const char *directory : {"lib64", "lib"})
+        if (!root.empty() && !file.empty())
+          places.push_back(root + "/" + directory + "/" + file);
   for (const std::string &place : places) {
     handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle) {

@@ -182,6 +182,9 @@ Status cudaDeviceGetAttribute(int *value, DeviceAttribute attribute, int device)
     case DeviceAttribute::CacheBytes:
       *value = 4 << 20;
       return status::success;
+    case DeviceAttribute::MemoryBusWidth:
+      *value = 1024;
+      return status::success;
     }
     return status::invalidValue;
   });

@@ -214,6 +214,7 @@ SAME(cudart::CopyKind::HostToDevice, cudaMemcpyHostToDevice);
 SAME(cudart::CopyKind::DeviceToHost, cudaMemcpyDeviceToHost);
 SAME(cudart::CopyKind::DeviceToDevice, cudaMemcpyDeviceToDevice);
 SAME(cudart::CaptureMode::ThreadLocal, cudaStreamCaptureModeThreadLocal);
+SAME(cudart::DeviceAttribute::MemoryBusWidth, cudaDevAttrGlobalMemoryBusWidth);
 SAME(cudart::DeviceAttribute::CacheBytes, cudaDevAttrL2CacheSize);
 SAME(cudart::DeviceAttribute::CapabilityMajor, cudaDevAttrComputeCapabilityMajor);
 SAME(cudart::DeviceAttribute::CapabilityMinor, cudaDevAttrComputeCapabilityMinor);
