@@ -37,6 +37,12 @@ static bool areTiles(const rt::KernelRequest &request) {
          });
 }
 
+/// True of a gradient that generated code rounds once, whatever windows add to it, and libraries
+/// may round at each of them.
+static bool isRoundedGradient(const rt::KernelRequest &request) {
+  return request.op == KernelOp::MaxPoolGrad && request.operands.front().dtype != rt::DType::F32;
+}
+
 /// True if vectors of channels run along memory.
 static bool isChannelsInnermost(const Layout &layout) {
   if (layout.blocks.empty())
@@ -49,7 +55,7 @@ static bool isChannelsInnermost(const Layout &layout) {
 /// layout. Such a kernel is a part of others, so it costs its traffic alone.
 rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const {
   const rt::PlannerTarget &target = planner.target();
-  if (!areTiles(request) && !target.generatesWindows)
+  if (!areTiles(request) && !target.generatesWindows && !isRoundedGradient(request))
     return none();
   rt::CandidateList list;
   for (rt::LayoutFamily family : llvm::reverse(target.families)) {

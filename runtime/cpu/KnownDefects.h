@@ -1,5 +1,7 @@
-// Kernels that oneDNN 2.6.3 offers and that compute wrong numbers. Each rule was found by running
-// every candidate of random convolutions against plain loops (test/unit/cpu/RandomConvTest.cpp).
+// Kernels that oneDNN 2.6.3 offers and that compute wrong numbers. Rules for convolutions were
+// found by running every candidate of random ones against plain loops
+// (test/unit/cpu/RandomConvTest.cpp), that for poolings by sums that are exact in any order
+// (test/e2e/precision.py).
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"

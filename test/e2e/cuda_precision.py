@@ -7,7 +7,7 @@ import re
 import sys
 
 from emulated import OPTIONS, emulated_device
-from precision import near_evaluator_in_integers, near_evaluator_with_norm
+from precision import RESIDUAL, near_evaluator_in_integers, near_evaluator_with_norm
 from reference import RATE, Case
 from support import check, read_safetensors, run, workspace
 
@@ -140,6 +140,7 @@ def main():
             near_evaluator(name, plan)
         unit = 2**-12 if plan == "f16" else 1  # of which no sum times the loss scale leaves f16
         near_evaluator_in_integers(np.random.default_rng(4), GpuCase, plan, unit=unit)
+        near_evaluator_in_integers(np.random.default_rng(7), GpuCase, plan, name="residual", text=RESIDUAL, unit=unit)
         near_evaluator_in_windows(np.random.default_rng(6), plan, unit)
         near_evaluator_with_norm(np.random.default_rng(5), GpuCase, plan)
 

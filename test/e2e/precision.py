@@ -65,6 +65,24 @@ INTEGERS = """model integers(batch = 4) {
 train { optimizer = sgd(lr = 1) }
 """
 
+# Sums of two branches, and windows of maxima that overlap, of both strides.
+RESIDUAL = """model residual(batch = 4) {
+  input image : f32[batch, 1, 16, 16]
+  input target : f32[batch, 1, 16, 16]
+  x = relu(conv(image, 10, kernel = 3, padding = same, name = "stem"))
+  x = max_pool(x, kernel = 3, stride = 2, padding = 1)
+  inner = relu(conv(x, 10, kernel = 3, padding = same, name = "a"))
+  x = relu(x + conv(inner, 10, kernel = 3, padding = same, name = "b"))
+  inner = conv(x, 20, kernel = 3, stride = 2, padding = 1, name = "c")
+  x = relu(inner + conv(x, 20, kernel = 1, stride = 2, name = "shortcut"))
+  x = max_pool(x, kernel = 3, stride = 1, padding = 1)
+  y = conv_transpose(x, 1, kernel = 4, stride = 4, name = "last")
+  output probability = y
+  loss = mse(y, target)
+}
+train { optimizer = sgd(lr = 1) }
+"""
+
 # A norm and an activation without a corner: two roundings after another of what is not exact.
 NORM = """model norm(batch = 4) {
   input image : f32[batch, 1, 16, 16]
@@ -156,6 +174,7 @@ def main():
     random = np.random.default_rng(4)
     near_evaluator(random)
     near_evaluator_in_integers(random, RoundedCase)
+    near_evaluator_in_integers(random, RoundedCase, name="residual", text=RESIDUAL)
     near_evaluator_with_norm(np.random.default_rng(5), RoundedCase)
     bits(directory)
 
