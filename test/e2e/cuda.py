@@ -141,6 +141,8 @@ def assembled(artifact, ptxas):
     """The one text that the artifact keeps."""
     text = artifact.with_suffix(".ptx")
     text.write_bytes(PTX.search(artifact.read_bytes())[1])
+    computed = set(re.findall(rb"\t((?!cvt)[a-z]+\S*\.f16) ", text.read_bytes()))
+    check(not computed, f"{artifact.stem} computes in f16, where what flushes f32's denormals flushes f16's: {computed}")
     for architecture in sorted(set(DEVICES.values())):
         done = subprocess.run([ptxas, f"-arch={architecture}", "-v", "-o", text.with_suffix(".cubin"), text], capture_output=True, text=True)
         check(done.returncode == 0, f"{artifact.stem}, {architecture}: {done.stderr}")

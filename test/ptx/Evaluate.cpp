@@ -137,13 +137,18 @@ double floatingOf(Type type, bool flushes, uint64_t x) {
 
 /// What is exact in 16 bits.
 uint64_t arithmeticOfF16(const Instruction &in, const uint64_t *operands) {
+  auto own = [&](uint64_t x) {
+    bool isFlushed = in.flushes && in.type == Type::F16 && (x & 0x7C00) == 0;
+    return isFlushed ? x & 0x8000 : x;
+  };
   if (in.op == Op::Abs)
-    return operands[0] & 0x7FFF;
+    return own(operands[0]) & 0x7FFF;
   if (in.op == Op::Neg)
-    return operands[0] ^ 0x8000;
+    return own(operands[0]) ^ 0x8000;
   if (in.op != Op::Max && in.op != Op::Min)
     refuse();
-  double x = floatingOf(in.type, false, operands[0]), y = floatingOf(in.type, false, operands[1]);
+  double x = floatingOf(in.type, in.flushes, operands[0]),
+         y = floatingOf(in.type, in.flushes, operands[1]);
   double result = extremum(in, x, y);
   return in.type == Type::BF16 ? toBF16(result) : toF16(result);
 }

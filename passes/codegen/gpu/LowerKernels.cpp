@@ -38,6 +38,23 @@ struct RoundTo16Bits : ConvertOpToLLVMPattern<arith::TruncFOp> {
     return success();
   }
 };
+
+/// Widening by a conversion that LLVM does not look through. It would compare what was widened in
+/// f16, where what flushes f32's denormals flushes f16's, which f32 tells from zero.
+struct WidenF16 : ConvertOpToLLVMPattern<arith::ExtFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, OpAdaptor operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!operands.getIn().getType().isF16())
+      return rewriter.notifyMatchFailure(op, "widens no f16");
+    Value bits =
+        LLVM::BitcastOp::create(rewriter, op.getLoc(), rewriter.getI16Type(), operands.getIn());
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, op.getType(), rewriter.getStringAttr("llvm.convert.from.fp16"), bits);
+    return success();
+  }
+};
 } // namespace
 
 // Of the dialect that knows the attribute, so that lowering an scf.for keeps it.
@@ -58,7 +75,7 @@ static LogicalResult convertToLlvm(ModuleOp module) {
   RewritePatternSet patterns(context);
   populateMathToLLVMConversionPatterns(converter, patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  patterns.add<RoundTo16Bits>(converter, /*benefit=*/2);
+  patterns.add<RoundTo16Bits, WidenF16>(converter, /*benefit=*/2);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalDialect<NVVM::NVVMDialect>();

@@ -33,7 +33,10 @@ double drawn(std::mt19937 &random, Values values) {
     return size;
   if (values == Values::Signed)
     return random() % 2 ? size : -size;
-  constexpr double special[] = {0, -0.0, INFINITY, -INFINITY, NAN, 0x1p-130, -0x1p120};
+  constexpr double special[] = {
+      0,       -0.0,     INFINITY, -INFINITY,
+      NAN,     0x1p-130, -0x1p120, // zero and infinite in f16, where these are subnormal:
+      0x1p-20, -0x1p-20};
   return random() % 16 ? (random() % 2 ? size : -size) : special[random() % std::size(special)];
 }
 
@@ -191,13 +194,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"mnist_cnn", {"batch=2", "size=12"}, "bf16"}},
         Case{{"mnist_cnn", {"batch=2", "size=12"}, "f16"}},
         Case{{"unet2d", {"batch=2", "size=32", "base=8", "depth=2", "predict.size=32"}, "bf16"}},
+        Case{{"unet2d", {"batch=2", "size=32", "base=8", "depth=2", "predict.size=32"}, "f16"}},
+        Case{{"unet2d", {"batch=2", "size=32", "base=8", "depth=2", "predict.size=32"}, "f32"}},
         Case{{"unet3d",
               {"batch=1", "patch=[4, 16, 16]", "base=8", "depth=2", "predict.patch=[4, 16, 16]"},
               "f16"}},
         Case{{"vgg16", {"batch=1", "size=32", "classes=10"}, "bf16", narrowVgg}},
+        Case{{"vgg16", {"batch=1", "size=32", "classes=10"}, "f16", narrowVgg}},
         Case{{"resnet50",
               {"batch=2", "size=16", "stem=small", "classes=10"},
               "bf16",
+              narrowResNet,
+              smallBucket}},
+        Case{{"resnet50",
+              {"batch=2", "size=16", "stem=small", "classes=10"},
+              "f16",
               narrowResNet,
               smallBucket}},
         Case{{"resnet101", {"batch=2", "size=32", "classes=10"}, "f32", narrowResNet, smallBucket}},
@@ -207,6 +218,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"n2v3d",
               {"batch=1", "patch=[4, 16, 16]", "base=8", "predict.patch=[4, 16, 16]"},
               "bf16"}},
+        Case{{"n2v3d",
+              {"batch=1", "patch=[4, 16, 16]", "base=8", "predict.patch=[4, 16, 16]"},
+              "f16"}},
+        Case{{"n2v3d",
+              {"batch=1", "patch=[4, 16, 16]", "base=8", "predict.patch=[4, 16, 16]"},
+              "f32"}},
         Case{{"../test/networks/mobilenetv2",
               {"batch=2", "size=32", "classes=10", "widths=[16, 24, 32]", "counts=[1, 2, 1]",
                "strides=[1, 2, 2]"},

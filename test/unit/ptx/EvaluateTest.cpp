@@ -46,6 +46,13 @@ TEST(PtxEvaluate, SubnormalsAreFlushedWhereAsked) {
   EXPECT_EQ(result("mul.rn.ftz.f32", 0x80000001, of(1.0F)), 0x80000000U) << "keeps the sign";
   EXPECT_EQ(result("mul.rn.ftz.f32", of(0x1p-100F), of(0x1p-40F)), 0U) << "results, too";
   EXPECT_EQ(result("setp.gt.ftz.f32", 1, 0), 0U);
+  // What flushes f16's computes in f16.
+  EXPECT_EQ(result("setp.lt.f16", 0x8001, 0), 1U);
+  EXPECT_EQ(result("setp.lt.ftz.f16", 0x8001, 0), 0U);
+  EXPECT_EQ(result("abs.f16", 0x8001), 0x0001U);
+  EXPECT_EQ(result("abs.ftz.f16", 0x8001), 0x0000U);
+  EXPECT_EQ(result("neg.ftz.f16", 0x0001), 0x8000U);
+  EXPECT_EQ(result("max.ftz.f16", 0x0001, 0x8000), 0x0000U);
   EXPECT_EQ(result("setp.gt.f32", 1, 0), 1U);
   EXPECT_EQ(result("cvt.ftz.f64.f32", 1), 0U);
 }
