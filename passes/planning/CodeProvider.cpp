@@ -37,10 +37,11 @@ static bool areTiles(const rt::KernelRequest &request) {
          });
 }
 
-/// True of a gradient that generated code rounds once, whatever windows add to it, and libraries
-/// may round at each of them.
-static bool isRoundedGradient(const rt::KernelRequest &request) {
-  return request.op == KernelOp::MaxPoolGrad && request.operands.front().dtype != rt::DType::F32;
+/// True of a gradient of 16 bits that several windows add to: generated code rounds their sum, a
+/// library may round at each window.
+static bool roundsSumsOfWindows(const rt::KernelRequest &request) {
+  return request.op == KernelOp::MaxPoolGrad && request.operands.front().dtype != rt::DType::F32 &&
+         rt::windowsOverlap(request);
 }
 
 /// True if vectors of channels run along memory.
@@ -55,7 +56,7 @@ static bool isChannelsInnermost(const Layout &layout) {
 /// layout. Such a kernel is a part of others, so it costs its traffic alone.
 rt::CandidateList CodeProvider::pooling(const rt::KernelRequest &request) const {
   const rt::PlannerTarget &target = planner.target();
-  if (!areTiles(request) && !target.generatesWindows && !isRoundedGradient(request))
+  if (!areTiles(request) && !target.generatesWindows && !roundsSumsOfWindows(request))
     return none();
   rt::CandidateList list;
   for (rt::LayoutFamily family : llvm::reverse(target.families)) {

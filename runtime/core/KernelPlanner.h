@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,11 @@ struct KernelRequest {
   Math math = Math::Fast;
   unsigned threads = 1; // the plan serves teams of 1..threads
 };
+
+/// True of a pooling whose windows share elements.
+inline bool windowsOverlap(const KernelRequest &request) {
+  return !std::ranges::equal(request.kernel, request.strides, std::ranges::less_equal());
+}
 
 /// A library kernel as an artifact holds it.
 struct StoredKernel {

@@ -41,17 +41,18 @@ static bool hasOddChannelsLast(const KernelRequest &request, const std::vector<L
          layouts[0].order.back() == 1;
 }
 
-// What several windows add to an element of 16 bits is rounded at each addition.
-static bool roundsEachWindow(const KernelRequest &request) {
-  bool overlaps = !std::ranges::equal(request.kernel, request.strides, std::ranges::less_equal());
-  return request.operands[0].dtype != DType::F32 && overlaps;
+// What several windows add to an element of 16 bits is rounded at each addition, unless planes are
+// widened first, as those of plain tensors are.
+static bool roundsEachWindow(const KernelRequest &request, const std::vector<Layout> &layouts) {
+  return request.operands[0].dtype != DType::F32 && windowsOverlap(request) &&
+         !layouts[0].isRowMajor();
 }
 
 bool isDefective(const KernelRequest &request, const std::vector<Layout> &layouts,
                  std::string_view implementation) {
   bool tiles = implementation.find("amx") != std::string_view::npos;
   if (request.op == KernelOp::MaxPoolGrad)
-    return roundsEachWindow(request);
+    return roundsEachWindow(request, layouts);
   if (request.op == KernelOp::Conv)
     return tiles && implementation.starts_with("brgconv") && leavesChannelsOver(request);
   if (request.op == KernelOp::ConvGradData)

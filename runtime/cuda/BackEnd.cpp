@@ -28,7 +28,7 @@ std::string calibrateGpu(const std::function<void(const std::string &)> &) {
                                   "most like it");
 }
 
-/// What cuDNN says of a GPU, and what newer ones want to know of a device to plan for it.
+/// What cuDNN says of a GPU, and what newer versions want to know of one to plan for it.
 std::string propertiesOf(CudaContext &gpu) {
   nlohmann::ordered_json properties = nlohmann::ordered_json::parse(gpu.convolutions().properties);
   int bits = 0;

@@ -7,7 +7,7 @@ import re
 import sys
 
 from emulated import OPTIONS, emulated_device
-from precision import RESIDUAL, near_evaluator_in_integers, near_evaluator_with_norm
+from precision import PLANE, RESIDUAL, VOLUME, near_evaluator_in_integers, near_evaluator_with_norm
 from reference import RATE, Case
 from support import check, read_safetensors, run, workspace
 
@@ -90,36 +90,6 @@ def near_evaluator(name, plan):
         if not fault:
             return case.is_near_f64(FROM_F64[plan])
     raise fault
-
-
-# Convolutions of groups of several channels and of other strides and dilations along each axis, in two and three dimensions, which are
-# cuDNN's, and with more padding on one side. A transposed one is a data gradient.
-PLANE = """model plane(batch = 4) {
-  input image : f32[batch, 1, 16, 16]
-  input target : f32[batch, 1, 16, 16]
-  x = relu(conv(image, 16, kernel = 3, padding = same, name = "first"))
-  x = relu(conv(x, 32, kernel = [3, 2], stride = [2, 1], padding = [1, 0], groups = 2, name = "strided"))
-  x = relu(conv(x, 32, kernel = [2, 3], dilation = [1, 2], padding = same, groups = 4, name = "dilated"))
-  x = conv_transpose(x, 16, kernel = 2, stride = [2, 1], groups = 2, name = "transposed")
-  y = conv(x, 1, kernel = 1, name = "last")
-  output probability = y
-  loss = mse(y, target)
-}
-train { optimizer = sgd(lr = 1) }
-"""
-VOLUME = """model volume(batch = 4) {
-  input image : f32[batch, 1, 4, 8, 8]
-  input target : f32[batch, 1, 4, 8, 8]
-  x = relu(conv(image, 16, kernel = 3, padding = same, name = "first"))
-  x = relu(conv(x, 32, kernel = [3, 2, 3], stride = [1, 2, 1], padding = [1, 0, 1], groups = 2, name = "strided"))
-  x = relu(conv(x, 32, kernel = [2, 1, 3], dilation = [1, 1, 2], padding = [0, 0, 2], groups = 4, name = "dilated"))
-  x = conv_transpose(x, 16, kernel = [2, 2, 1], stride = [1, 2, 1], groups = 2, name = "transposed")
-  y = conv(x, 1, kernel = 1, name = "last")
-  output probability = y
-  loss = mse(y, target)
-}
-train { optimizer = sgd(lr = 1) }
-"""
 
 
 def near_evaluator_in_windows(random, plan, unit):

@@ -83,6 +83,35 @@ RESIDUAL = """model residual(batch = 4) {
 train { optimizer = sgd(lr = 1) }
 """
 
+# Convolutions of groups of several channels and of other strides and dilations along each axis, in two and three dimensions, with more
+# padding on one side. A transposed one is a data gradient.
+PLANE = """model plane(batch = 4) {
+  input image : f32[batch, 1, 16, 16]
+  input target : f32[batch, 1, 16, 16]
+  x = relu(conv(image, 16, kernel = 3, padding = same, name = "first"))
+  x = relu(conv(x, 32, kernel = [3, 2], stride = [2, 1], padding = [1, 0], groups = 2, name = "strided"))
+  x = relu(conv(x, 32, kernel = [2, 3], dilation = [1, 2], padding = same, groups = 4, name = "dilated"))
+  x = conv_transpose(x, 16, kernel = 2, stride = [2, 1], groups = 2, name = "transposed")
+  y = conv(x, 1, kernel = 1, name = "last")
+  output probability = y
+  loss = mse(y, target)
+}
+train { optimizer = sgd(lr = 1) }
+"""
+VOLUME = """model volume(batch = 4) {
+  input image : f32[batch, 1, 4, 8, 8]
+  input target : f32[batch, 1, 4, 8, 8]
+  x = relu(conv(image, 16, kernel = 3, padding = same, name = "first"))
+  x = relu(conv(x, 32, kernel = [3, 2, 3], stride = [1, 2, 1], padding = [1, 0, 1], groups = 2, name = "strided"))
+  x = relu(conv(x, 32, kernel = [2, 1, 3], dilation = [1, 1, 2], padding = [0, 0, 2], groups = 4, name = "dilated"))
+  x = conv_transpose(x, 16, kernel = [2, 2, 1], stride = [1, 2, 1], groups = 2, name = "transposed")
+  y = conv(x, 1, kernel = 1, name = "last")
+  output probability = y
+  loss = mse(y, target)
+}
+train { optimizer = sgd(lr = 1) }
+"""
+
 # A norm and an activation without a corner: two roundings after another of what is not exact.
 NORM = """model norm(batch = 4) {
   input image : f32[batch, 1, 16, 16]
@@ -175,6 +204,8 @@ def main():
     near_evaluator(random)
     near_evaluator_in_integers(random, RoundedCase)
     near_evaluator_in_integers(random, RoundedCase, name="residual", text=RESIDUAL)
+    near_evaluator_in_integers(random, RoundedCase, name="plane", text=PLANE)
+    near_evaluator_in_integers(random, RoundedCase, name="volume", text=VOLUME, shape=(4, 1, 4, 8, 8))
     near_evaluator_with_norm(np.random.default_rng(5), RoundedCase)
     bits(directory)
 

@@ -120,10 +120,12 @@ double fromF16(uint64_t x) {
   return x & 0x8000 ? -size : size;
 }
 
+uint64_t flushedF16(uint64_t x) { return (x & 0x7C00) == 0 ? x & 0x8000 : x; }
+
 double floatingOf(Type type, bool flushes, uint64_t x) {
   switch (type) {
   case Type::F16:
-    return flushes && (x & 0x7C00) == 0 ? std::copysign(0.0, fromF16(x)) : fromF16(x);
+    return fromF16(flushes ? flushedF16(x) : x);
   case Type::BF16:
     return asFloat(x << 16);
   case Type::F32:
@@ -137,14 +139,11 @@ double floatingOf(Type type, bool flushes, uint64_t x) {
 
 /// What is exact in 16 bits.
 uint64_t arithmeticOfF16(const Instruction &in, const uint64_t *operands) {
-  auto own = [&](uint64_t x) {
-    bool isFlushed = in.flushes && in.type == Type::F16 && (x & 0x7C00) == 0;
-    return isFlushed ? x & 0x8000 : x;
-  };
+  uint64_t first = in.flushes && in.type == Type::F16 ? flushedF16(operands[0]) : operands[0];
   if (in.op == Op::Abs)
-    return own(operands[0]) & 0x7FFF;
+    return first & 0x7FFF;
   if (in.op == Op::Neg)
-    return own(operands[0]) ^ 0x8000;
+    return first ^ 0x8000;
   if (in.op != Op::Max && in.op != Op::Min)
     refuse();
   double x = floatingOf(in.type, in.flushes, operands[0]),

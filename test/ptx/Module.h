@@ -123,7 +123,7 @@ struct Instruction {
   Compare compare = Compare::Eq;
   Rounding rounding = Rounding::None;
   Space space = Space::Global;
-  bool flushes = false;   // subnormal operands and results of f32 are zero
+  bool flushes = false;   // subnormal operands and results of f32, or f16, are zero
   bool keepsNaN = false;  // of a minimum or maximum
   bool isGuarded = false; // runs where a predicate is true, or false
   bool guardValue = true;

@@ -6,7 +6,7 @@
 namespace dlc::run {
 
 /// Prints it; the exit code.
-/// `deviceFile`, unless empty, gets what the library says of the first GPU (--device-json).
+/// `deviceFile`, unless empty, gets what describes the first GPU (--device-json).
 int check(const std::string &deviceFile);
 
 /// `dlc-run --check --kernels FILE.dlx`: whether its library kernels compute here what they should.

@@ -383,7 +383,7 @@ ParsedCommand parseCommandLine(int argc, char **argv) {
       ->type_name("FILE.json")
       ->needs("--check");
   app.add_option("--device-json", command.deviceFile,
-                 "Write what cuDNN says of the first GPU, a target's \"properties\"")
+                 "Write what describes the first GPU, a target's \"properties\"")
       ->type_name("FILE.json")
       ->needs("--check")
       ->excludes("--calibrate");

@@ -20,6 +20,7 @@
 #include "llvm/ADT/SmallBitVector.h"
 
 #include <bit>
+#include <numeric>
 
 using namespace mlir;
 using namespace dlc;
@@ -37,7 +38,7 @@ namespace {
 /// The values of all nodes, lane by lane.
 using PointValues = std::vector<LaneValues>;
 
-/// A function, as all stages see it that are emitted inside.
+/// A function, which a stage, its versions and its copies to tiles are emitted into.
 struct Kernel {
   LLVM::LLVMFuncOp function = {};
   // What the threads of a block share, null if nothing, and where its tiles are.
@@ -55,11 +56,10 @@ public:
   Launch emit(StringRef name);
 
 private:
-  /// Of a copy to a tile or a version of the stage, without reductions, inside of its
-  /// kernel.function.
-  StageEmitter(const StageEmitter &outer, const StagePlan &inner, int64_t accessBytes)
+  /// Of a version of a stage or a copy to its tile, without reductions.
+  StageEmitter(const StageEmitter &outer, const StagePlan &inner, int64_t lanes)
       : b(outer.b), stage(inner),
-        threads(ThreadPlan::ofThreads(inner, outer.threads.keptThreads, accessBytes)),
+        threads(ThreadPlan::ofThreads(inner, outer.threads.keptThreads, lanes)),
         buffers(outer.buffers), memory(b, threads.lanes), kernel(outer.kernel),
         keptThread(outer.keptThread) {}
   void shareMemory(int64_t bytes);
@@ -171,7 +171,7 @@ LoopIndices StageEmitter::placeOf(Value item) {
 void StageEmitter::emitItem(Value item) {
   auto copyAll = [&](ArrayRef<StagePlan> copies) {
     for (const StagePlan &copy : copies) {
-      StageEmitter emitter(*this, copy, ThreadPlan::bankBytes);
+      StageEmitter emitter(*this, copy, ThreadPlan::lanesOf(copy, ThreadPlan::bankBytes));
       emitter.emitPoints(emitter.placeOf(item));
     }
   };
@@ -191,8 +191,8 @@ void StageEmitter::emitItem(Value item) {
     NVVM::Barrier0Op::create(b); // before the next item's tiles
 }
 
-/// A stage without reductions; where the last item along a loop is shorter, in two versions, none
-/// of which asks what exists.
+/// A stage without reductions; where the last item along a loop is shorter, in two versions,
+/// neither of which asks what exists but at its end.
 void StageEmitter::emitVersions(Value item) {
   LoopIndices at = placeOf(item);
   std::optional<unsigned> shorter = stage.raggedLoop();
@@ -202,7 +202,7 @@ void StageEmitter::emitVersions(Value item) {
     StagePlan version = stage;
     version.loops[*shorter].extent = extent;
     version.loops[*shorter].last = 0;
-    StageEmitter emitter(*this, version, ThreadPlan::vectorBytes);
+    StageEmitter emitter(*this, version, std::gcd(threads.lanes, version.loops.back().extent));
     emitter.emitPoints(emitter.placeOf(item));
     scf::YieldOp::create(b);
   };

@@ -24,7 +24,7 @@ public:
   mlir::Value placeOf(const ClusterNode &node, int64_t lane);
   /// Whether bounds hold for a lane; null if there are none.
   mlir::Value insideOf(llvm::ArrayRef<Bound> bounds, int64_t lane);
-  /// Whether the item is the last one along a loop that items share.
+  /// Whether the item is the last one along a loop of which that one is shorter.
   mlir::Value isLastItem(unsigned loop);
   /// Whether the index of a loop with a shorter last item exists; null if there is no such loop.
   mlir::Value exists();

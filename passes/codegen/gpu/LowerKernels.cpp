@@ -39,8 +39,9 @@ struct RoundTo16Bits : ConvertOpToLLVMPattern<arith::TruncFOp> {
   }
 };
 
-/// Widening by a conversion that LLVM does not look through. It would compare what was widened in
-/// f16, where what flushes f32's denormals flushes f16's, which f32 tells from zero.
+/// Widening by an intrinsic that InstCombine of LLVM 22 does not look through. It would compare in
+/// f16 what is widened, where what flushes f32's denormals flushes f16's, which f32 tells from
+/// zero.
 struct WidenF16 : ConvertOpToLLVMPattern<arith::ExtFOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 

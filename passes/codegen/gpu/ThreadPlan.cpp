@@ -38,9 +38,10 @@ int64_t ThreadPlan::lanesOf(const StagePlan &stage, int64_t accessBytes) {
       llvm::count_if(stage.writes, [](const ClusterWrite &write) { return write.reduction; });
   while (wanted > 1 && wanted * reductions > mostAccumulators)
     wanted /= 2;
-  // Powers of two, so that vectors stay aligned. A shorter last item has a version of its own where
-  // nothing is reduced.
-  return std::gcd(wanted, std::gcd(innermost.extent, reductions > 0 ? innermost.last : 0));
+  // Powers of two, so that vectors stay aligned, in rows behind the first one, too. A shorter last
+  // item has a version of its own where nothing is reduced.
+  bool isOneRow = stage.loops.size() == 2 && reductions == 0;
+  return std::gcd(wanted, std::gcd(innermost.extent, isOneRow ? 0 : innermost.last));
 }
 
 ThreadPlan ThreadPlan::of(const StagePlan &stage) {
@@ -60,9 +61,9 @@ ThreadPlan ThreadPlan::of(const StagePlan &stage) {
   return plan;
 }
 
-ThreadPlan ThreadPlan::ofThreads(const StagePlan &stage, int64_t threads, int64_t accessBytes) {
+ThreadPlan ThreadPlan::ofThreads(const StagePlan &stage, int64_t threads, int64_t lanes) {
   ThreadPlan plan;
-  plan.lanes = lanesOf(stage, accessBytes);
+  plan.lanes = lanes;
   for (const StagePlan::Loop &loop : stage.loops)
     plan.kept *= loop.item ? 1 : loop.extent;
   plan.kept /= plan.lanes;

@@ -31,8 +31,9 @@ struct ThreadPlan {
   /// How many iterations of the innermost loop a thread computes together, so that its widest
   /// operand is accessed by so many bytes.
   static int64_t lanesOf(const StagePlan &stage, int64_t accessBytes);
-  /// Of a stage without reductions by that many threads.
-  static ThreadPlan ofThreads(const StagePlan &stage, int64_t threads, int64_t accessBytes);
+  /// Of a stage without reductions by that many threads, each of that many lanes, of which the
+  /// innermost loop has a whole number.
+  static ThreadPlan ofThreads(const StagePlan &stage, int64_t threads, int64_t lanes);
   /// Of a block.
   int64_t threads() const { return keptThreads * reducedThreads; }
   /// Kept iterations of one thread.

@@ -186,6 +186,27 @@ TEST_F(CpuKernel, PoolingRoutesGradientsToTheMaximum) {
   }
 }
 
+// The library rounds what each window adds, unless it widens planes first.
+TEST_F(CpuKernel, GradientsOfOverlappingWindowsIn16BitsAreNotTheLibrarys) {
+  if (!planner->target().multiplies(DType::BF16))
+    GTEST_SKIP() << "this processor has no bf16 instructions";
+  auto offers = [&](int64_t window, DType type, const char *layout) {
+    KernelRequest request = poolingRequest();
+    request.op = KernelOp::MaxPoolGrad;
+    request.kernel = {window, window};
+    request.paddingLow = request.paddingHigh = {window / 2, window / 2};
+    int64_t out = (8 + 2 * (window / 2) - window) / 2 + 1;
+    OperandType small{type, {2, 16, out, out}, Layout::parse(layout)}, index = small;
+    index.dtype = DType::U8;
+    request.operands = {small, index, {type, {2, 16, 8, 8}, Layout::parse(layout)}};
+    return !planner->candidates(request).candidates.empty();
+  };
+  EXPECT_FALSE(offers(3, DType::BF16, "nhwc"));
+  EXPECT_TRUE(offers(3, DType::BF16, "nchw"));
+  EXPECT_TRUE(offers(3, DType::F32, "nhwc"));
+  EXPECT_TRUE(offers(2, DType::BF16, "nhwc"));
+}
+
 static KernelRequest reorderRequest(const Tensor &x, const char *from, const char *to) {
   KernelRequest request;
   request.op = KernelOp::Reorder;

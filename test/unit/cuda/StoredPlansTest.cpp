@@ -66,7 +66,7 @@ protected:
 } // namespace
 
 // As they are and on another machine's device, each of a kernel's plans is the same engine with the
-// same knobs, and none needs more memory than planned.
+// same knobs, and none needs more memory than its kernel is planned with.
 TEST_F(StoredPlans, LoadByTheVersionThatPlannedThem) {
   std::string planned = CudaTarget("cuda:h200").properties();
   Json other = Json::parse(planned);
