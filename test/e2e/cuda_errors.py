@@ -109,6 +109,8 @@ def libraries(case):
                 cudnn=92700)
     _, said = on_gpu(*compiles, expect=1, cudnn=90700)
     check(f"{STANDINS}/libcudnn.so.9 is cuDNN 9.7.0, which cannot plan without a GPU: install 9.8.0 or newer" in said, said)
+    _, said = on_gpu(*trains, "-np", 2, expect=1, nccl=21805)
+    check(f"{STANDINS}/libnccl.so.2 is NCCL 2.18.5, which registers no memory: install 2.19.0 or newer" in said, said)
     check(not (case.directory / "no-run").exists() and not (case.directory / "no.dlx").exists(), "what is refused leaves files")
 
 

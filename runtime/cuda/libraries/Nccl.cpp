@@ -1,6 +1,7 @@
 #include "runtime/cuda/libraries/Nccl.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/cuda/libraries/Cudnn.h"
 #include "runtime/cuda/libraries/SharedLibrary.h"
 
 #include <optional>
@@ -8,17 +9,27 @@
 namespace dlc::rt::nccl {
 namespace {
 
+constexpr int leastVersion = 21900; // which registers memory
+
 std::optional<Functions> load(std::string &reason) {
   SharedLibrary library("libnccl.so.2");
   Functions found{};
-  library.find("ncclGetErrorString", found.getErrorString);
   library.find("ncclGetVersion", found.getVersion);
+  int version = leastVersion;
+  if (library.failure().empty() && found.getVersion(&version) == success &&
+      version < leastVersion) {
+    reason = library.path() + " is NCCL " + cudnn::versionText(version) +
+             ", which registers no memory: install " + cudnn::versionText(leastVersion) +
+             " or newer";
+    return std::nullopt;
+  }
+  library.find("ncclGetErrorString", found.getErrorString);
   library.find("ncclGetUniqueId", found.getUniqueId);
   library.find("ncclCommInitRank", found.commInitRank);
   library.find("ncclCommGetAsyncError", found.commGetAsyncError);
   library.find("ncclCommDestroy", found.commDestroy);
   library.find("ncclCommAbort", found.commAbort);
-  library.find("ncclCommRegister", found.commRegister); // since 2.19
+  library.find("ncclCommRegister", found.commRegister);
   library.find("ncclCommDeregister", found.commDeregister);
   library.find("ncclAllReduce", found.allReduce);
   library.find("ncclAllGather", found.allGather);

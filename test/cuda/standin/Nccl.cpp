@@ -255,7 +255,7 @@ const char *ncclGetErrorString(Status status) {
 }
 
 Status ncclGetVersion(int *version) {
-  *version = 22803;
+  *version = static_cast<int>(Gpu::given("DLC_STANDIN_NCCL", 22803));
   return success;
 }
 
