@@ -1,12 +1,15 @@
 #include "runtime/cuda/CudaTarget.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/cuda/libraries/Cudnn.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -90,14 +93,18 @@ CudaTarget::CudaTarget(const std::string &given) : given(given) {
   }
 }
 
-/// Text, or whole numbers in the same number that are positive where the model's are, and none is
-/// negative.
+// The library reads numbers into 32 bits.
+constexpr int64_t mostNumber = std::numeric_limits<int32_t>::max();
+
+/// Text of a name's length, or whole numbers in the same number that are positive where the model's
+/// are and of 32 bits where they are, and none is negative.
 static bool isSuchAs(const Json &own, const Json &model) {
   if (model.is_array())
     return own.is_array() && std::ranges::equal(own, model, isSuchAs);
   if (model.is_string())
-    return own.is_string();
-  return own.is_number_integer() && own >= (model > 0 ? 1 : 0);
+    return own.is_string() && own.get_ref<const std::string &>().size() < cudnn::nameCharacters;
+  return own.is_number_integer() && own >= (model > 0 ? 1 : 0) &&
+         (own <= mostNumber || model > mostNumber);
 }
 
 void CudaTarget::read(const Json &table) {
@@ -128,7 +135,7 @@ void CudaTarget::read(const Json &table) {
   // The library takes a whole description, and does not say what one lacks.
   const Json whole = Json::parse(embeddedDescriptions[0].json);
   for (const auto &[field, value] : whole.at("properties").items())
-    if (!isSuchAs(properties.at(field), value))
+    if (!properties.contains(field) || !isSuchAs(properties[field], value))
       throw std::invalid_argument("'" + field + "' must be such as " + value.dump());
   propertyText = properties.dump();
   canonicalName = "cuda:sm_" + std::to_string(capability);

@@ -18,6 +18,8 @@ std::string openDriver(const Functions &library) {
   if (library.getVersion() < firstWithDriver)
     return "";
   SharedLibrary driver("libcuda.so.1", "stubs/libcuda.so");
+  int (*initialize)(unsigned flags) = nullptr;
+  driver.find("cuInit", initialize);
   if (driver.failure().empty())
     return "";
   return nameOf(library) + " needs the driver's libcuda.so.1, or CUDA's stub of it to plan with: " +

@@ -352,6 +352,11 @@ Engine Graph::engine(int64_t index, const Descriptor &device, Math math) const {
 }
 
 Descriptor deviceProperties(const Functions &library, const std::string &json) {
+  auto device = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  auto name = device.is_object() ? device.value("deviceName", nlohmann::json()) : nlohmann::json();
+  if (name.is_string() && name.get_ref<const std::string &>().size() >= nameCharacters)
+    throw Error(ErrorCode::Artifact, "a device has a name of at most " +
+                                         std::to_string(nameCharacters - 1) + " characters");
   Descriptor properties(library, DescriptorType::DeviceProperties);
   properties.set(Attribute::DevicePropertiesJson, std::string_view(json));
   properties.finalize();

@@ -264,6 +264,13 @@ TEST_F(CudaPlanning, RefusesDamagedTexts) {
             std::string::npos);
   EXPECT_EQ(errorOf([&] { cudnn::withProperties("{}", properties); }).find("a stored plan is"), 0U);
   EXPECT_EQ(errorOf([&] { cudnn::withProperties("[", properties); }).find("a stored plan is"), 0U);
+  std::unique_ptr<KernelPlanner> planner = open("cuda:h200");
+  Json named = Json::parse(
+      plan(*planner, convolution(KernelOp::Conv, DType::BF16, {4, 32, 28, 28}, {64, 32, 3, 3}))
+          .convolutions.front());
+  named["GPUProfile"]["deviceName"] = std::string(256, 'A');
+  EXPECT_EQ(errorOf([&] { cudnn::engineOf(*library, named.dump(), Math::Fast); }),
+            "a device has a name of at most 255 characters");
 }
 
 TEST_F(CudaPlanning, TakesNoEngineThatIsCompiledVariesOrRounds) {

@@ -134,7 +134,14 @@ TEST(CudaTarget, NeedsEveryFieldOfADescription) {
     other["properties"]["warpSize"] = wrong;
     EXPECT_EQ(refusalOf(other), "'warpSize' must be such as 32") << wrong;
   }
+  other["properties"]["warpSize"] = int64_t{1} << 31;
+  EXPECT_EQ(refusalOf(other), "'warpSize' must be such as 32");
   other["properties"]["warpSize"] = 32;
+  other["properties"]["deviceName"] = std::string(255, 'A');
+  EXPECT_EQ(DescriptionFile(other.dump()).refusal(), "no error");
+  other["properties"]["deviceName"] = std::string(256, 'A');
+  EXPECT_EQ(refusalOf(other).find("'deviceName' must be such as"), 0U);
+  other["properties"]["deviceName"] = "NVIDIA H200";
   for (const Json &wrong : {Json(1024), Json::array({1024, 1024}), Json::array({1024, 0, 64})}) {
     other["properties"]["maxBlockSize"] = wrong;
     EXPECT_EQ(refusalOf(other), "'maxBlockSize' must be such as [1024,1024,64]") << wrong;
