@@ -165,6 +165,13 @@ def without_assembler(home):
     hidden = {**os.environ, "PATH": "/nowhere", "CUDA_HOME": str(home)}
     _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "-o", home / "m.dlx", env=hidden)
     check("warning: ptxas was not found" in said and said.strip().count("\n") == 0, said)
+    failing = home / "bin" / "ptxas"
+    failing.parent.mkdir()
+    for script, reason in ("echo why 1>&2; echo more; exit 3", "why"), ("exit 3", "exit code 3"), ("kill -9 $$", "Killed"):
+        failing.write_text(f"#!/bin/sh\n{script}\n")
+        failing.chmod(0o755)
+        _, said = run("dlc", "compile", MODELS / "mnist_cnn.dl", "--target=cuda:h200", "-o", home / "no.dlx", env=hidden, expect=1)
+        check(f"{failing} failed: {reason}" in said and said.strip().count("\n") == 0 and not (home / "no.dlx").exists(), said)
     if not pathlib.Path("/dev/nvidiactl").exists():
         for verb in "bench", "tune":
             _, said = run("dlc-run", verb, home / "m.dlx", expect=1)

@@ -58,8 +58,15 @@ Assembled dlc::assemble(StringRef assembler, StringRef ptx, StringRef architectu
   // By all cores: how many there are changes no bit.
   StringRef arguments[] = {assembler, name, "--split-compile=0", "-v", "-o", to, from};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(said), StringRef(said)};
-  if (sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects) != 0)
-    return {"", assembler.str() + " failed: " + firstLine(messages.content()), {}};
+  std::string ending; // by a signal, or before it began
+  int code = sys::ExecuteAndWait(assembler, arguments, std::nullopt, redirects,
+                                 /*SecondsToWait=*/0, /*MemoryLimit=*/0, &ending);
+  if (code != 0) {
+    std::string reason = firstLine(messages.content());
+    if (reason.empty())
+      reason = ending.empty() ? "exit code " + std::to_string(code) : ending;
+    return {"", assembler.str() + " failed: " + reason, {}};
+  }
   Assembled result{output.content(), "", readReport(messages.content(), launches)};
   if (result.binary.empty())
     result.reason = assembler.str() + " wrote nothing";
