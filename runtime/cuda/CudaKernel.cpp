@@ -9,9 +9,6 @@
 namespace dlc::rt {
 //===- Convolutions ---------------------------------------------------------------------------===//
 
-/// Of another version's plans, how many are looked through for the same engine.
-constexpr size_t mostSuggestions = 64;
-
 static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
                                   const CudaPlan &plan, const std::string &name, Math math,
                                   bool &isSame) {
@@ -19,11 +16,9 @@ static cudnn::Descriptor loadPlan(const CudaContext::Convolutions &convolutions,
   std::string json = plan.convolutions.front();
   try {
     if (!cudnn::isOwn(library, json))
-      json = cudnn::replan(library, convolutions.properties, json,
-                           {mostSuggestions, plan.workspaceBytes, math, /*all=*/false,
-                            /*clustersLast=*/true},
-                           isSame)
-                 .json;
+      json =
+          cudnn::replan(library, convolutions.properties, json, plan.workspaceBytes, math, isSame)
+              .json;
     json = cudnn::withProperties(json, convolutions.properties);
     cudnn::engineOf(library, json, math); // throws if it is none that is planned
     return cudnn::load(library, convolutions.device, json);

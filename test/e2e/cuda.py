@@ -48,27 +48,28 @@ def side_by_side(function, calls):
 
 
 def compiled(artifact, model, precision, device="h200"):
+    name = f"{model.stem} in {precision} for {device}"
     with open(artifact.with_suffix(".txt"), "w+") as said:
         process = subprocess.Popen([BIN / "dlc", "compile", model, f"--target=cuda:{device}", f"--precision={precision}", "-o", artifact], stderr=said)
         _, status, used = os.wait4(process.pid, 0)
         said.seek(0)
         text = said.read()
-    check(status == 0 and "warning" not in text, f"{model.stem}: {text}")
+    check(status == 0 and "warning" not in text, f"{name}: {text}")
     seconds, most = used.ru_utime + used.ru_stime, 2 * SECONDS.get(model.stem, 20)
-    check(seconds <= most, f"{model.stem} takes {seconds:.1f} s of a core to compile, more than {most}")
+    check(seconds <= most, f"{name} takes {seconds:.1f} s of a core to compile, more than {most}")
     described = json.loads(run("dlc", "inspect", artifact, "--json")[0])
     check(described["target"]["name"] == f"cuda:{device}", described["target"])
     check(described["target"]["precision"] == precision, described["target"])
     memory = described["memory"]
-    check(memory["bytes"] <= 1.10 * memory["lower_bound"], f"{model.stem}: {memory}")
+    check(memory["bytes"] <= 1.10 * memory["lower_bound"], f"{name}: {memory}")
     dispatches = [dispatch for program in described["programs"] for dispatch in program["dispatches"]]
     for dispatch in dispatches:
         launch = dispatch["launch"]
         check((launch is not None) == (dispatch["implementation"] == "generated"), dispatch)
         check(not launch or (launch["blocks"] > 0 and 0 < launch["threads"] <= 1024 and 0 < launch["registers"] <= 255), dispatch)
-        check(not launch or launch["occupancy"] > 0, f"{model.stem}: a multiprocessor has no room for a block of {dispatch}")
-        check(dispatch["workspace"] <= max(SLAB, memory["bytes"] / 10), f"{model.stem}: {dispatch}")
-    check(any(dispatch["launch"] and dispatch["launch"]["shared_bytes"] for dispatch in dispatches), f"{model.stem} reduces nothing")
+        check(not launch or launch["occupancy"] > 0, f"{name}: a multiprocessor has no room for a block of {dispatch}")
+        check(dispatch["workspace"] <= max(SLAB, memory["bytes"] / 10), f"{name}: {dispatch}")
+    check(any(dispatch["launch"] and dispatch["launch"]["shared_bytes"] for dispatch in dispatches), f"{name} reduces nothing")
     train = next(program for program in described["programs"] if program["name"] == "train")
     if precision == "bf16":
         updates(model.stem, train)

@@ -175,10 +175,10 @@ const Functions *open(std::string &reason);
 
 /// As "9.19.0".
 std::string versionText(size_t version);
-
-// Of a device's name, its end included, which the library copies without a look at its length.
-constexpr size_t nameCharacters = 256;
 /// As "cuDNN 9.19.0".
 std::string nameOf(const Functions &library);
+
+/// Of a device's name, its end included, which the library copies whatever its length.
+constexpr size_t nameCharacters = 256;
 
 } // namespace dlc::rt::cudnn

@@ -9,7 +9,8 @@ namespace dlc::rt {
 class SharedLibrary {
 public:
   /// Opens `name`, as libcudnn.so.9, by the loader's own path, else in lib64 or lib of $CUDA_HOME
-  /// or of /usr/local/cuda; where it is nowhere, what these have as `stub` of it. It stays open.
+  /// or of /usr/local/cuda; where it is nowhere, what these have as `stub`, which is CUDA's word
+  /// for a library to link with. It stays open.
   explicit SharedLibrary(const std::string &name, const std::string &stub = "");
 
   /// Sets a pointer to a function of the library, of its type by the caller's word.

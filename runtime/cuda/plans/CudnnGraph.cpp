@@ -568,12 +568,18 @@ bool isOwn(const Functions &library, const std::string &json) {
          plan["cudnnVersion"] == library.getVersion();
 }
 
+// Of another version's plans, how many are looked through for the same engine.
+static constexpr size_t mostSuggestions = 64;
+
 Plan replan(const Functions &library, const std::string &properties, const std::string &json,
-            const Graph::Limits &limits, bool &isSame) {
+            uint64_t workspaceBytes, Math math, bool &isSame) {
   Graph graph = Graph::stored(library, json);
   nlohmann::json engine = nlohmann::json::parse(json).value("engine", nlohmann::json());
   std::string reason;
-  std::vector<Plan> plans = graph.plans(properties, limits, reason);
+  std::vector<Plan> plans = graph.plans(properties,
+                                        {mostSuggestions, workspaceBytes, math, /*all=*/false,
+                                         /*clustersLast=*/true},
+                                        reason);
   if (plans.empty())
     throw Error(ErrorCode::Artifact, reason);
   auto same = std::ranges::find_if(plans, [&](const Plan &plan) {

@@ -103,10 +103,10 @@ std::string withProperties(const std::string &json, const std::string &propertie
 /// Throws Error(Runtime) if the library refuses it.
 Plan reload(const Functions &library, const std::string &properties, const std::string &json);
 /// The plan of another version of the library, planned again by this one for a device of
-/// `properties`: by the same engine with the same knobs, or, where those are not offered, the best
-/// one, and then `isSame` is false. Throws Error if there is none.
+/// `properties`, within a workspace: by the same engine with the same knobs, or, where those are
+/// not offered, the best one, and then `isSame` is false. Throws Error if there is none.
 Plan replan(const Functions &library, const std::string &properties, const std::string &json,
-            const Graph::Limits &limits, bool &isSame);
+            uint64_t workspaceBytes, Math math, bool &isSame);
 /// True if a stored plan computes the last of these tensors of the others, as they lie in memory.
 bool isOf(const std::string &json, std::span<const OperandType> operands);
 /// What a stored plan computes of operands that it is of. Throws Error(Artifact) if the text is not
