@@ -10,7 +10,7 @@
 #include "runtime/cpu/CpuPlanner.h"
 #include "runtime/cpu/MeasureMachine.h"
 #include "runtime/cpu/OneDnnKernel.h"
-#include "runtime/cpu/kernels/WinogradConv.h"
+#include "runtime/cpu/kernels/OwnKernel.h"
 
 #include <algorithm>
 #include <chrono>
@@ -54,7 +54,9 @@ KernelRequest requestOf(KernelOp op, const Size &size, DType dtype) {
   int64_t batch = size.image < 50 ? 4 : 1, out = size.image / size.stride;
   OperandType x{dtype, {batch, size.input, size.image, size.image}, std::nullopt};
   OperandType y{dtype, {batch, size.output, out, out}, std::nullopt};
-  OperandType w{dtype, {size.output, size.input, size.window, size.window}, std::nullopt};
+  OperandType w{op == KernelOp::ConvGradFilter ? DType::F32 : dtype,
+                {size.output, size.input, size.window, size.window},
+                std::nullopt};
   KernelRequest request;
   request.op = op;
   request.operands = op == KernelOp::Conv           ? std::vector{x, w, y}
@@ -103,18 +105,17 @@ double timeOf(const KernelRequest &request, const KernelCandidate &candidate,
     place(candidate.workspaceBytes);
   if (at > memory.size())
     return 0;
-  bool isOurs = WinogradConv::isName(candidate.implementation);
-  std::optional<WinogradConv> winograd;
+  std::shared_ptr<const OwnKernel> own;
   std::optional<OneDnnKernel> kernel;
   std::optional<OneDnnKernel::Binding> binding;
-  if (isOurs)
-    winograd = WinogradConv::of(candidate.implementation, plan.request);
+  if (isOwnKernel(candidate.implementation))
+    own = makeOwnKernel(candidate.implementation, plan.request);
   else
     binding.emplace(kernel.emplace(engine, candidate.implementation, plan), engine, buffers);
   double best = 0, spent = 0;
   for (int run = 0; run < 2 || (run < 5 && spent < 60e6); ++run) {
     double begin = threadNanoseconds();
-    isOurs ? winograd->run(buffers) : binding->launch(stream);
+    own ? own->run(buffers) : binding->launch(stream);
     double took = threadNanoseconds() - begin;
     spent += took;
     best = run > 1 ? std::min(best, took) : took; // the first one warms up
@@ -133,12 +134,13 @@ public:
   std::string run();
 
 private:
-  /// Implementation, dtype, and the family of the first operand's layout; strided windows apart.
+  /// Implementation, dtype, and the family of the first operand's layout; windows that step or
+  /// are one element apart.
   struct Key {
     std::string implementation;
     DType dtype;
     std::string family;
-    bool strided;
+    bool strided, pointwise;
     auto operator<=>(const Key &) const = default;
   };
 
@@ -217,7 +219,7 @@ void Calibration::add(const KernelRequest &request) {
   std::set<Key> seen;
   for (const KernelCandidate &candidate : planner.candidates(request).candidates) {
     KernelTraits traits = kernelTraits(request, candidate.layouts, candidate.implementation);
-    Key key{traits.implementation, traits.dtype, traits.family, traits.strided};
+    Key key{traits.implementation, traits.dtype, traits.family, traits.strided, traits.pointwise};
     // GEMM's convolutions are too slow to be taken; plain activations are for images alone.
     bool isProduct = request.op == KernelOp::Matmul;
     bool isTaken = candidate.implementation.find("gemm") == std::string::npos &&
@@ -274,6 +276,7 @@ void Calibration::writeEfficiencies() {
     if (!product) {
       row["layout"] = key.family;
       row["strided"] = key.strided;
+      row["pointwise"] = key.pointwise;
     }
     std::ranges::sort(samples, {}, [](const Found &sample) {
       const KernelTraits &traits = sample.traits;

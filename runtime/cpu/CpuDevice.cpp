@@ -36,16 +36,15 @@ void requireContract(const KernelRecord &record, const artifact::Kernel &kernel)
                     "says; compile the model again");
 }
 
-/// A kernel of ours; `kernel` is nothing if the operands or the processor are not ones it is for.
-template <typename Kernel>
-Kernel require(std::optional<Kernel> kernel, const std::string &name, const CpuPlan &plan,
-               unsigned threads) {
+std::shared_ptr<const OwnKernel> makeOwn(const std::string &name, const CpuPlan &plan,
+                                         unsigned threads) {
   if (plan.request.threads < threads)
     throw Error(ErrorCode::Artifact, "kernel " + name + " was planned for teams of 1 to " +
                                          std::to_string(plan.request.threads) + ", not " +
                                          std::to_string(threads) + "; compile the model again");
+  auto kernel = makeOwnKernel(plan.implementation, plan.request);
   if (kernel && kernel->workspaceBytes() == plan.workspaceBytes)
-    return *std::move(kernel);
+    return kernel;
   throw Error(ErrorCode::Artifact, "kernel " + name + " was planned as " + plan.implementation +
                                        ", which does not compute its operands on this processor; "
                                        "compile the model on this machine");
@@ -89,11 +88,8 @@ Device::Kernel CpuDevice::load(const Artifact &artifact, const artifact::Kernel 
     std::string name = kernel.name()->str();
     CpuPlan plan = CpuPlan::deserialize({kernel.plan()->data(), kernel.plan()->size()}, name);
     plan.requireOperands(kernel);
-    if (WeightPacking::isName(plan.implementation))
-      kernels.emplace_back(require(WeightPacking::of(plan.request), name, plan, threads));
-    else if (WinogradConv::isName(plan.implementation))
-      kernels.emplace_back(
-          require(WinogradConv::of(plan.implementation, plan.request), name, plan, threads));
+    if (isOwnKernel(plan.implementation))
+      kernels.emplace_back(makeOwn(name, plan, threads));
     else
       kernels.emplace_back(OneDnnKernel(engine, name, plan));
   } else {

@@ -12,10 +12,8 @@ CpuLaunch::Bound CpuLaunch::bind(const LoadedKernel &kernel, const dnnl::engine 
     buffers.push_back(bytesAt(operand).data());
   if (const auto *library = std::get_if<OneDnnKernel>(&kernel))
     return OneDnnKernel::Binding(*library, engine, buffers);
-  if (const auto *packing = std::get_if<WeightPacking>(&kernel))
-    return Packing{*packing, buffers.at(0), buffers.at(1)};
-  if (const auto *winograd = std::get_if<WinogradConv>(&kernel))
-    return Winograd{*winograd, std::move(buffers)};
+  if (const auto *own = std::get_if<std::shared_ptr<const OwnKernel>>(&kernel))
+    return Own{*own, std::move(buffers)};
   return Generated{std::get<GeneratedKernel>(kernel), std::move(buffers)};
 }
 
@@ -26,10 +24,8 @@ CpuLaunch::CpuLaunch(const LoadedKernel &kernel, const dnnl::engine &engine,
 void CpuLaunch::run(const dnnl::stream &stream) const {
   if (const auto *library = std::get_if<OneDnnKernel::Binding>(&bound))
     return library->launch(stream);
-  if (const auto *weight = std::get_if<Packing>(&bound))
-    return weight->packing.run(weight->from, weight->to);
-  if (const auto *winograd = std::get_if<Winograd>(&bound))
-    return winograd->conv.run(winograd->buffers);
+  if (const auto *own = std::get_if<Own>(&bound))
+    return own->kernel->run(own->buffers);
   const auto &generated = std::get<Generated>(bound);
   parallelFor(generated.kernel.extent, generated.kernel.chunk, [&](int64_t begin, int64_t end) {
     generated.kernel.record->run(generated.buffers.data(), begin, end);

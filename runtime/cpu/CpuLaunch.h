@@ -4,9 +4,9 @@
 #include "runtime/core/DeviceSpan.h"
 #include "runtime/cpu/GeneratedCode.h"
 #include "runtime/cpu/OneDnnKernel.h"
-#include "runtime/cpu/kernels/WeightPacking.h"
-#include "runtime/cpu/kernels/WinogradConv.h"
+#include "runtime/cpu/kernels/OwnKernel.h"
 
+#include <memory>
 #include <span>
 #include <variant>
 #include <vector>
@@ -19,7 +19,7 @@ struct GeneratedKernel {
   int64_t chunk;
 };
 
-using LoadedKernel = std::variant<OneDnnKernel, WeightPacking, WinogradConv, GeneratedKernel>;
+using LoadedKernel = std::variant<OneDnnKernel, std::shared_ptr<const OwnKernel>, GeneratedKernel>;
 
 class CpuLaunch {
 public:
@@ -33,16 +33,11 @@ private:
     GeneratedKernel kernel;
     std::vector<void *> buffers;
   };
-  struct Packing {
-    WeightPacking packing;
-    const void *from;
-    void *to;
-  };
-  struct Winograd {
-    WinogradConv conv;
+  struct Own {
+    std::shared_ptr<const OwnKernel> kernel;
     std::vector<void *> buffers;
   };
-  using Bound = std::variant<OneDnnKernel::Binding, Packing, Winograd, Generated>;
+  using Bound = std::variant<OneDnnKernel::Binding, Own, Generated>;
   static Bound bind(const LoadedKernel &kernel, const dnnl::engine &engine,
                     std::span<const DeviceSpan> operands);
 

@@ -10,6 +10,8 @@
 #include "runtime/cpu/CpuPlan.h"
 #include "runtime/cpu/KnownDefects.h"
 #include "runtime/cpu/OneDnnOperation.h"
+#include "runtime/cpu/kernels/OwnKernel.h"
+#include "runtime/cpu/kernels/TileFilterGradient.h"
 #include "runtime/cpu/kernels/WeightPacking.h"
 #include "runtime/cpu/kernels/WinogradConv.h"
 
@@ -131,18 +133,18 @@ private:
   unsigned size;
 };
 
+KernelRequest settled(KernelRequest request, const std::vector<Layout> &layouts) {
+  for (size_t i = 0; i < layouts.size(); ++i)
+    request.operands[i].layout = layouts[i];
+  return request;
+}
+
 // The workspace of the named implementation, as the maximum over teams; nothing if a team lacks it.
 std::optional<uint64_t> workspaceOf(const dnnl::engine &engine, const KernelRequest &request,
                                     const std::vector<Layout> &layouts, const std::string &name) {
-  if (WeightPacking::isName(name) || WinogradConv::isName(name)) {
-    KernelRequest settled = request;
-    for (size_t i = 0; i < layouts.size(); ++i)
-      settled.operands[i].layout = layouts[i];
-    auto bytesOf = [](const auto &kernel) {
-      return kernel ? std::optional<uint64_t>(kernel->workspaceBytes()) : std::nullopt;
-    };
-    return WeightPacking::isName(name) ? bytesOf(WeightPacking::of(settled))
-                                       : bytesOf(WinogradConv::of(name, settled));
+  if (isOwnKernel(name)) {
+    auto kernel = makeOwnKernel(name, settled(request, layouts));
+    return kernel ? std::optional<uint64_t>(kernel->workspaceBytes()) : std::nullopt;
   }
   TeamScope scope;
   uint64_t bytes = 0;
@@ -187,16 +189,14 @@ KernelTraits kernelTraits(const KernelRequest &request, const std::vector<Layout
     if (roleOf(request, i) == Role::Activation)
       traits.pixels = std::max(traits.pixels, operands[i].shape[0] * product(operands[i].shape, 2));
   traits.strided = std::ranges::any_of(request.strides, [](int64_t stride) { return stride > 1; });
+  traits.pointwise = product(weight, 2) == 1;
   return traits;
 }
 
 uint64_t pricedFlops(const KernelRequest &request, const KernelCandidate &candidate) {
-  if (!WinogradConv::isName(candidate.implementation))
+  if (!isOwnKernel(candidate.implementation))
     return candidate.flops;
-  KernelRequest settled = request;
-  for (size_t i = 0; i < candidate.layouts.size(); ++i)
-    settled.operands[i].layout = candidate.layouts[i];
-  return WinogradConv::of(candidate.implementation, settled)->flops();
+  return makeOwnKernel(candidate.implementation, settled(request, candidate.layouts))->flops();
 }
 
 void limitInstructionSets(const CpuTarget &target) {
@@ -230,24 +230,31 @@ CpuPlanner::CpuPlanner(const std::string &targetName, unsigned threads)
     description.dtypes.push_back(DType::BF16);
 }
 
-void CpuPlanner::addWinograd(const KernelRequest &request, CandidateList &list) const {
-  const char *implementation = WinogradConv::nameFor(description.vectorBits);
-  if (!implementation)
+void CpuPlanner::addOwn(const KernelRequest &request, const char *implementation,
+                        const std::optional<std::vector<Layout>> &layouts,
+                        CandidateList &list) const {
+  if (!layouts)
     return;
+  KernelCandidate candidate{*layouts, implementation};
+  candidate.workspaceBytes = *workspaceOf(engine, request, *layouts, implementation);
+  candidate.flops = flopsOf(request);
+  for (size_t i = 0; i < layouts->size(); ++i)
+    candidate.bytes +=
+        physicalBytes(request.operands[i].dtype, request.operands[i].shape, (*layouts)[i]);
+  candidate.nanoseconds = costs.kernelCost(kernelTraits(request, *layouts, implementation),
+                                           pricedFlops(request, candidate), candidate.bytes);
+  list.add(std::move(candidate));
+}
+
+void CpuPlanner::addOwn(const KernelRequest &request, CandidateList &list) const {
+  const char *winograd = WinogradConv::nameFor(description.vectorBits);
   for (const auto &[family, name] : layoutFamilies) {
-    std::optional<std::vector<Layout>> layouts =
-        WinogradConv::layouts(implementation, request, family);
-    if (!layouts)
-      continue;
-    KernelCandidate candidate{*layouts, implementation};
-    candidate.workspaceBytes = *workspaceOf(engine, request, *layouts, implementation);
-    candidate.flops = flopsOf(request);
-    for (size_t i = 0; i < layouts->size(); ++i)
-      candidate.bytes +=
-          physicalBytes(request.operands[i].dtype, request.operands[i].shape, (*layouts)[i]);
-    candidate.nanoseconds = costs.kernelCost(kernelTraits(request, *layouts, implementation),
-                                             pricedFlops(request, candidate), candidate.bytes);
-    list.add(std::move(candidate));
+    if (winograd && request.math == Math::Fast)
+      addOwn(request, winograd, WinogradConv::layouts(winograd, request, family), list);
+    for (bool inRows : {false, true})
+      if (costs.multipliesTiles())
+        addOwn(request, TileFilterGradient::name(),
+               TileFilterGradient::layouts(request, family, inRows), list);
   }
 }
 
@@ -270,8 +277,7 @@ CandidateList CpuPlanner::search(const KernelRequest &request) {
     packing.nanoseconds = costs.generatedCost(packing.bytes, 0);
     list.add(std::move(packing));
   }
-  if (request.math == Math::Fast)
-    addWinograd(request, list);
+  addOwn(request, list);
   std::string skipped;
   std::vector<Algorithm> algorithms{Algorithm::Direct};
   if (request.math == Math::Fast && canBeWinograd(request))

@@ -29,8 +29,10 @@ public:
 
 private:
   CandidateList search(const KernelRequest &request);
-  /// Ours, in each family of layouts.
-  void addWinograd(const KernelRequest &request, CandidateList &list) const;
+  /// Convolutions that are ours, in each family of layouts.
+  void addOwn(const KernelRequest &request, CandidateList &list) const;
+  void addOwn(const KernelRequest &request, const char *implementation,
+              const std::optional<std::vector<Layout>> &layouts, CandidateList &list) const;
 
   CpuTarget costs;
   PlannerTarget description;

@@ -201,6 +201,10 @@ static bool multiplyBF16(const std::vector<std::string> &features) {
 
 bool CpuTarget::multipliesBF16() const { return multiplyBF16(requiredFeatures); }
 
+bool CpuTarget::multipliesTiles() const {
+  return std::ranges::find(requiredFeatures, "amx-bf16") != requiredFeatures.end();
+}
+
 std::vector<std::string> CpuTarget::bf16Targets() {
   std::vector<std::string> names;
   for (const InstructionSet &set : instructionSets)
@@ -287,19 +291,22 @@ CpuTarget::Step CpuTarget::readStep(const nlohmann::ordered_json &step, const st
 
 CpuTarget::Row CpuTarget::readRow(const nlohmann::ordered_json &entry) {
   checkKeys(entry,
-            {"implementation", "layout", "strided", "dtype", "conv", "conv_grad_data",
+            {"implementation", "layout", "strided", "pointwise", "dtype", "conv", "conv_grad_data",
              "conv_grad_filter", "matmul", "other"},
             "a row of \"efficiency\"");
-  Row row{entry.at("implementation"), "", {}, {}, {}};
+  Row row{entry.at("implementation"), "", {}, {}, {}, {}};
   if (entry.contains("layout"))
     row.family = choice(entry.at("layout"), {"plain", "channels_last", "blocked"}, "layout");
   if (entry.contains("strided"))
     row.strided = entry.at("strided").get<bool>();
+  if (entry.contains("pointwise"))
+    row.pointwise = entry.at("pointwise").get<bool>();
   if (entry.contains("dtype"))
     row.dtype =
         choice(entry.at("dtype"), {"f32", "bf16"}, "dtype") == "bf16" ? DType::BF16 : DType::F32;
   for (const auto &[key, value] : entry.items()) {
-    if (key == "implementation" || key == "layout" || key == "strided" || key == "dtype")
+    if (key == "implementation" || key == "layout" || key == "strided" || key == "pointwise" ||
+        key == "dtype")
       continue;
     std::vector<Step> steps;
     if (value.is_number())
@@ -315,7 +322,7 @@ CpuTarget::Row CpuTarget::readRow(const nlohmann::ordered_json &entry) {
 bool CpuTarget::Row::fits(const KernelTraits &kernel) const {
   return kernel.implementation.find(match) != std::string::npos &&
          (family.empty() || family == kernel.family) && (!strided || *strided == kernel.strided) &&
-         (!dtype || *dtype == kernel.dtype);
+         (!pointwise || *pointwise == kernel.pointwise) && (!dtype || *dtype == kernel.dtype);
 }
 
 double CpuTarget::efficiency(const KernelTraits &kernel) const {

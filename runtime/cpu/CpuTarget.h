@@ -5,7 +5,7 @@
 // estimates that rank alternatives and feed forecasts; nothing is timed. A table's efficiencies are
 // shares of peak: a number, or steps [channels, share], [input channels, output channels, share] or
 // [input channels, output channels, pixels of a batch, share], of matrix products [rows, share]. A
-// row may be for one layout, window or dtype only; that of `generated` is for the products that the
+// row may be for one layout, windows that step or are one element, or one dtype only; that of `generated` is for the products that the
 // compiler writes. `families` are the layouts that activations may lie in, all if it is absent.
 #pragma once
 
@@ -27,6 +27,7 @@ struct KernelTraits {
   std::string implementation;
   std::string family;            // of the first operand's layout: plain, channels_last or blocked
   bool strided = false;          // a window that steps
+  bool pointwise = false;        // a window of one element
   int64_t input = 0, output = 0; // channels of a convolution's group; both rows of a product
   int64_t pixels = 0;            // of all images, on the larger side
 };
@@ -44,6 +45,8 @@ public:
   unsigned vectorBits() const { return vectorWidth; }
   /// True if there are instructions that multiply bf16. Without them oneDNN has slow code only.
   bool multipliesBF16() const;
+  /// True if there are instructions that multiply tiles of bf16.
+  bool multipliesTiles() const;
   /// Names of the targets that have them.
   static std::vector<std::string> bf16Targets();
 
@@ -77,10 +80,10 @@ private:
     double efficiency;
   };
   /// A row applies to implementations whose name contains `match`, and to one family of layouts and
-  /// one kind of window if it names them; the first that fits counts.
+  /// kinds of window if it names them; the first that fits counts.
   struct Row {
     std::string match, family;
-    std::optional<bool> strided;
+    std::optional<bool> strided, pointwise;
     std::optional<DType> dtype;
     std::vector<std::pair<std::string, std::vector<Step>>> operations;
 

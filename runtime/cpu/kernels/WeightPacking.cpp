@@ -157,9 +157,9 @@ bool WeightPacking::isName(const std::string &implementation) {
   return implementation == nameFor(DType::BF16) || implementation == nameFor(DType::F32);
 }
 
-std::optional<WeightPacking> WeightPacking::of(const KernelRequest &request) {
+std::unique_ptr<const WeightPacking> WeightPacking::of(const KernelRequest &request) {
   if (request.op != KernelOp::Reorder || request.operands.size() != 2)
-    return std::nullopt;
+    return nullptr;
   const OperandType &source = request.operands[0], &packed = request.operands[1];
   const std::vector<int64_t> &shape = source.shape;
   bool inPairs = packed.dtype == DType::BF16;
@@ -167,32 +167,32 @@ std::optional<WeightPacking> WeightPacking::of(const KernelRequest &request) {
       !isProcessorFit(packed.dtype) || packed.shape != shape || shape.size() < 2 ||
       !source.layout || !packed.layout || !isInLines(*packed.layout, inPairs) ||
       shape[0] % side != 0 || shape[1] % side != 0)
-    return std::nullopt;
+    return nullptr;
   bool isBlocked = isInBlocks(*source.layout);
   if (!isBlocked && !isMatrix(shape, *source.layout))
-    return std::nullopt;
+    return nullptr;
   uint8_t lastDim = packed.layout->blocks.back().dim;
   uint8_t linedDim = inPairs ? 1 - lastDim : lastDim, otherDim = 1 - linedDim;
-  WeightPacking packing;
-  packing.inPairs = inPairs;
-  packing.rowStride = isBlocked ? side : shape[1];
-  packing.alongRows = otherDim == (isBlocked ? source.layout->blocks.front().dim : 0);
-  if (!inPairs && packing.alongRows)
-    return std::nullopt; // the library copies rows as fast
+  std::unique_ptr<WeightPacking> packing(new WeightPacking());
+  packing->inPairs = inPairs;
+  packing->rowStride = isBlocked ? side : shape[1];
+  packing->alongRows = otherDim == (isBlocked ? source.layout->blocks.front().dim : 0);
+  if (!inPairs && packing->alongRows)
+    return nullptr; // the library copies rows as fast
   auto blocksOf = [&](uint8_t dim, int64_t step) {
     int64_t padded = packed.layout->outerExtent(shape, dim) * packed.layout->blockOf(dim);
     return Blocks{offsetsAlong(dim, side, shape[dim], shape, *source.layout),
                   offsetsAlong(dim, step, padded, shape, *packed.layout)};
   };
-  packing.summed = blocksOf(otherDim, inPairs ? 2 : 1);
-  packing.lined = blocksOf(linedDim, side);
-  packing.fromWindow = offsetsOfWindow(shape, *source.layout);
-  packing.toWindow = offsetsOfWindow(shape, *packed.layout);
+  packing->summed = blocksOf(otherDim, inPairs ? 2 : 1);
+  packing->lined = blocksOf(linedDim, side);
+  packing->fromWindow = offsetsOfWindow(shape, *source.layout);
+  packing->toWindow = offsetsOfWindow(shape, *packed.layout);
   // In the order in which the packed ones lie: the processor foresees what is written, but not what
   // is read.
-  packing.linesAreOuter =
-      packing.lines() > 1 &&
-      (packing.blocks() == 1 || packing.lined.to[1] > packing.summed.to[packing.linesOfBlock()]);
+  packing->linesAreOuter =
+      packing->lines() > 1 && (packing->blocks() == 1 ||
+                               packing->lined.to[1] > packing->summed.to[packing->linesOfBlock()]);
   return packing;
 }
 
@@ -245,8 +245,8 @@ void WeightPacking::advance(Place &place) const {
   }
 }
 
-void WeightPacking::run(const void *from, void *to) const {
-  const auto *weight = static_cast<const float *>(from);
+void WeightPacking::run(std::span<void *const> buffers) const {
+  const auto *weight = static_cast<const float *>(buffers[0]);
   int64_t tasks = blocks() * lines() * static_cast<int64_t>(fromWindow.size());
   parallelFor(tasks, tasksAtOnce, [&](int64_t begin, int64_t end) {
     Place place = placeOf(begin), ahead = placeOf(std::min(begin + tasksAhead, end - 1));
@@ -257,7 +257,7 @@ void WeightPacking::run(const void *from, void *to) const {
             _mm_prefetch(next + row * rowStride, _MM_HINT_T0);
         advance(ahead);
       }
-      packBlock(place, sourceOf(place, weight), to);
+      packBlock(place, sourceOf(place, weight), buffers[1]);
     }
   });
 }

@@ -8,29 +8,30 @@
 // scalar code, at a third of memory's bandwidth.
 #pragma once
 
-#include "runtime/core/KernelPlanner.h"
+#include "runtime/cpu/kernels/OwnKernel.h"
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace dlc::rt {
 
-class WeightPacking {
+class WeightPacking final : public OwnKernel {
 public:
   /// The implementation's name in plans, by what weights become.
   static const char *nameFor(DType packed);
   static bool isName(const std::string &implementation);
 
-  /// Nothing unless the request reorders whole blocks of 16 x 16 in f32, or a row-major matrix of
+  /// Null unless the request reorders whole blocks of 16 x 16 in f32, or a row-major matrix of
   /// such, into lines of pairs in bf16 or, transposing them, of f32, its layouts are given, and
   /// this processor has the instructions.
-  static std::optional<WeightPacking> of(const KernelRequest &request);
+  static std::unique_ptr<const WeightPacking> of(const KernelRequest &request);
 
-  static uint64_t workspaceBytes() { return 0; }
+  uint64_t workspaceBytes() const override { return 0; }
+  uint64_t flops() const override { return 0; }
   /// Rounds to nearest even, and what lies beyond the extents to zero. Denormals become zero in
-  /// bf16. On the calling thread's team.
-  void run(const void *from, void *to) const;
+  /// bf16.
+  void run(std::span<void *const> buffers) const override;
 
 private:
   /// Where the blocks of one of the two blocked dimensions begin, in elements. An address is a sum

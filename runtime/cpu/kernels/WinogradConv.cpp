@@ -71,14 +71,14 @@ std::optional<std::vector<Layout>> WinogradConv::layouts(const std::string &impl
   return layouts;
 }
 
-std::optional<WinogradConv> WinogradConv::of(const std::string &implementation,
-                                             const KernelRequest &request) {
+std::unique_ptr<const OwnKernel> WinogradConv::of(const std::string &implementation,
+                                                  const KernelRequest &request) {
   if (!std::ranges::all_of(request.operands,
                            [](const OperandType &type) { return type.layout.has_value(); }) ||
       (!layouts(implementation, request, LayoutFamily::Blocked) &&
        !layouts(implementation, request, LayoutFamily::ChannelsLast)))
-    return std::nullopt;
-  return WinogradConv(find(implementation)->make(request));
+    return nullptr;
+  return find(implementation)->make(request);
 }
 
 } // namespace dlc::rt

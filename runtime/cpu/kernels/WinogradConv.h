@@ -17,12 +17,10 @@
 // cache. The order of all sums is fixed by the request, whatever the team.
 #pragma once
 
-#include "runtime/core/KernelPlanner.h"
-#include "runtime/cpu/kernels/WinogradPlan.h"
+#include "runtime/cpu/kernels/OwnKernel.h"
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -39,21 +37,10 @@ public:
   /// this code computes and the processor has the instructions.
   static std::optional<std::vector<Layout>>
   layouts(const std::string &implementation, const KernelRequest &request, LayoutFamily family);
-  /// Of a request whose layouts are given; nothing unless they are ones that layouts() gives.
-  static std::optional<WinogradConv> of(const std::string &implementation,
-                                        const KernelRequest &request);
-
-  uint64_t workspaceBytes() const { return plan->workspaceBytes(); }
-  /// FLOPs of a run, its transforms included: about a quarter of the direct sum's.
-  uint64_t flops() const { return plan->flops(); }
-  /// Buffers in the order of the request's operands, last the workspace. On the calling thread's
-  /// team.
-  void run(std::span<void *const> buffers) const { plan->run(buffers); }
-
-private:
-  explicit WinogradConv(std::unique_ptr<const WinogradPlan> plan) : plan(std::move(plan)) {}
-
-  std::shared_ptr<const WinogradPlan> plan;
+  /// Of a request whose layouts are given; null unless they are ones that layouts() gives. FLOPs
+  /// are those of a run, its transforms included: about a quarter of the direct sum's.
+  static std::unique_ptr<const OwnKernel> of(const std::string &implementation,
+                                             const KernelRequest &request);
 };
 
 } // namespace dlc::rt

@@ -2,7 +2,7 @@
 // determines, whatever the team. What runs it, for some instructions, is in WinogradRun.h.
 #pragma once
 
-#include "runtime/core/KernelPlanner.h"
+#include "runtime/cpu/kernels/OwnKernel.h"
 #include "runtime/cpu/kernels/ProductPart.h"
 
 #include <algorithm>
@@ -11,15 +11,10 @@
 
 namespace dlc::rt {
 
-class WinogradPlan {
+class WinogradPlan : public OwnKernel {
 public:
-  virtual ~WinogradPlan() = default;
-  uint64_t workspaceBytes() const;
-  /// FLOPs of a run, its transforms included: about a quarter of the direct sum's.
-  uint64_t flops() const;
-  /// Buffers in the order of the request's operands, last the workspace. On the calling thread's
-  /// team.
-  virtual void run(std::span<void *const> buffers) const = 0;
+  uint64_t workspaceBytes() const override;
+  uint64_t flops() const override;
 
 protected:
   static constexpr int64_t tileSide = 4, tileReach = 6, pointCount = tileReach * tileReach;

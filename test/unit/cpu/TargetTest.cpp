@@ -30,7 +30,7 @@ double share(const CpuTarget &target, const KernelTraits &kernel) {
 }
 
 KernelTraits convolution(int64_t input, int64_t output, int64_t pixels) {
-  return {KernelOp::Conv, DType::F32, "jit:avx2", "blocked", false, input, output, pixels};
+  return {KernelOp::Conv, DType::F32, "jit:avx2", "blocked", false, false, input, output, pixels};
 }
 
 } // namespace
@@ -60,9 +60,12 @@ TEST(CpuTarget, RowsMayNameLayoutWindowAndType) {
     {"implementation": "jit", "dtype": "bf16", "conv": 0.05},
     {"implementation": "jit", "layout": "channels_last", "conv": 0.1},
     {"implementation": "jit", "strided": true, "conv": 0.2},
+    {"implementation": "jit", "pointwise": true, "conv": 0.3},
     {"implementation": "", "conv": 0.4}])");
   KernelTraits kernel = convolution(16, 16, 100);
   EXPECT_DOUBLE_EQ(share(target, kernel), 0.4);
+  kernel.pointwise = true;
+  EXPECT_DOUBLE_EQ(share(target, kernel), 0.3);
   kernel.strided = true;
   EXPECT_DOUBLE_EQ(share(target, kernel), 0.2);
   kernel.family = "channels_last";
@@ -140,7 +143,8 @@ TEST(CpuTarget, TableOfAProcessorKeepsItsNameForLaterPasses) {
   EXPECT_EQ(target.name(), "cpu:avx512-bf16");
   EXPECT_EQ(target.table(), "cpu:zen4");
   EXPECT_EQ(CpuTarget("cpu:avx512-bf16", 1).table(), "");
-  KernelTraits kernel{KernelOp::Conv, DType::F32, "jit:avx512_core", "blocked", false, 64, 64, 784};
+  KernelTraits kernel{
+      KernelOp::Conv, DType::F32, "jit:avx512_core", "blocked", false, false, 64, 64, 784};
   EXPECT_GT(target.kernelCost(kernel, 1000000000, 0),
             1.5 * CpuTarget("cpu:avx512-bf16", 1).kernelCost(kernel, 1000000000, 0))
       << "vectors of 256 bits against 512";
@@ -171,4 +175,7 @@ TEST(KernelTraits, AreThoseOfTheConvolution) {
   EXPECT_EQ(traits.pixels, 8 * 64 * 32);
   EXPECT_EQ(traits.family, "blocked");
   EXPECT_TRUE(traits.strided);
+  EXPECT_FALSE(traits.pointwise);
+  request.operands[2].shape = {24, 16, 1, 1};
+  EXPECT_TRUE(kernelTraits(request, {blocked, blocked, Layout::rowMajor(4)}, "x").pointwise);
 }

@@ -84,13 +84,13 @@ TEST_F(WeightPackingTest, PacksAsLoopsDoForEveryTeam) {
     for (unsigned threads = 1; canPack(packed) && threads <= test::teamThreads; ++threads) {
       SCOPED_TRACE(std::string(packed.from) + " " + packed.to);
       setTeamSize(threads);
-      std::optional<WeightPacking> packing = WeightPacking::of(requestOf(packed));
+      std::unique_ptr<const WeightPacking> packing = WeightPacking::of(requestOf(packed));
       ASSERT_TRUE(packing);
       Tensor weight = Tensor::random(packed.shape, 7);
       std::vector<std::byte> from = memoryOf(DType::F32, weight, packed.from),
                              expected = memoryOf(packed.dtype, weight, packed.to),
                              to(expected.size() + 64, std::byte{0x55});
-      packing->run(from.data(), to.data());
+      packing->run(std::vector<void *>{from.data(), to.data()});
       expected.resize(to.size(), std::byte{0x55}); // nothing behind is written
       EXPECT_EQ(to, expected);
     }

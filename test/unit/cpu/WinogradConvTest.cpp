@@ -113,14 +113,14 @@ protected:
                   std::as_writable_bytes(std::span(memory[i])).first(type.bytes()));
     }
     std::vector<float> expected = memory[2];
-    WinogradConv conv = *WinogradConv::of(implementation, request);
-    CpuMemory workspace(conv.workspaceBytes());
+    std::unique_ptr<const OwnKernel> conv = WinogradConv::of(implementation, request);
+    CpuMemory workspace(conv->workspaceBytes());
     auto resultOn = [&](unsigned team) {
       setTeamSize(team);
       std::fill(memory[2].begin(), memory[2].end() - 16, -1.0F);
       std::vector<void *> buffers{memory[0].data(), memory[1].data(), memory[2].data(),
                                   workspace.bytes().data()};
-      conv.run(buffers);
+      conv->run(buffers);
       setTeamSize(test::teamThreads);
       return memory[2];
     };

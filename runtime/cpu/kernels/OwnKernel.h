@@ -1,0 +1,33 @@
+// Library kernels of this project, beside oneDNN's: in plans by names of their own.
+#pragma once
+
+#include "runtime/core/KernelPlanner.h"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace dlc::rt {
+
+class OwnKernel {
+public:
+  virtual ~OwnKernel() = default;
+
+  /// Of teams of up to the request's threads.
+  virtual uint64_t workspaceBytes() const = 0;
+  /// What the tables' efficiencies are of.
+  virtual uint64_t flops() const = 0;
+  /// Buffers in the order of the request's operands, last the workspace, if there is one. On the
+  /// calling thread's team.
+  virtual void run(std::span<void *const> buffers) const = 0;
+};
+
+/// True of the name of an implementation that is ours.
+bool isOwnKernel(const std::string &implementation);
+
+/// The kernel of that name for a request whose layouts are given; null unless it computes the
+/// request on this processor.
+std::shared_ptr<const OwnKernel> makeOwnKernel(const std::string &implementation,
+                                               const KernelRequest &request);
+
+} // namespace dlc::rt

@@ -1,0 +1,110 @@
+// A convolution's filter gradient in bf16 by AMX's tiles: matrices of 16 rows by 64 bytes, two of
+// which are multiplied in one instruction (Intel SDM volume 1, chapter 18).
+//
+// For each element of the window the gradient is a product of matrices, dy transposed by what the
+// window has of x, summed over the pixels of the result. Where x has few channels it is one for
+// each line of the window, whose elements lie side by side in channels-last images. Tiles want
+// neighbours of what is summed over side by side: of dy a row per channel with 32 pixels, of x a
+// row per pair of pixels with 16 channels. So some hundreds of pixels at a time both are packed,
+// wherever stride, dilation and padding find them, dy once and x for each element or line of the
+// window, and sums of 32 by 32 channels stay in tiles over all these pixels.
+//
+// Pixels are cut into shares that are summed apart, or what the sums are of into parts, so that
+// each thread packs and multiplies alone. All sums are f32, in an order that the request fixes,
+// whatever the team.
+#pragma once
+
+#include "runtime/cpu/kernels/OwnKernel.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dlc::rt {
+
+class TileFilterGradient final : public OwnKernel {
+public:
+  /// The implementation's name in plans.
+  static const char *name();
+
+  /// Layouts of x, dy and the gradient in a family of activations: the gradient lies in blocks of
+  /// 16 by 16 channels, or in rows if its window is one element and `inRows`; where x has no whole
+  /// blocks of 16 channels, in lines of 16 of dy's. Nothing unless the request is for whole blocks
+  /// of dy's channels in bf16 and the processor has tiles.
+  static std::optional<std::vector<Layout>> layouts(const KernelRequest &request,
+                                                    LayoutFamily family, bool inRows);
+  /// Of a request whose layouts are given; null unless they are ones that layouts() gives.
+  static std::unique_ptr<const TileFilterGradient> of(const KernelRequest &request);
+
+  uint64_t workspaceBytes() const override;
+  uint64_t flops() const override;
+  void run(std::span<void *const> buffers) const override;
+
+private:
+  /// x or dy: extents, and steps between neighbours in elements.
+  struct Images {
+    explicit Images(const OperandType &operand);
+    int64_t volumes, depth, rows, columns;
+    int64_t volumeStep, depthStep, rowStep, columnStep;
+    int64_t channels;
+    std::vector<int64_t> blocks; // where each block of 16 channels begins
+    int64_t count() const { return static_cast<int64_t>(blocks.size()); }
+  };
+  /// An element of the window, or a line: how far its first pixel of x is from the window's first
+  /// one, and where its part of the gradient begins.
+  struct Tap {
+    int64_t depth, row, column, step, gradient;
+  };
+  /// A tile's part of a tap: 16 elements of x from one on, fewer at the end of a line, and where
+  /// their part of the gradient is, from the tap's on.
+  struct Column {
+    int64_t element, elements, gradient;
+  };
+  /// What one thread computes at a time: pixels of the result, blocks of dy's channels, and chunks
+  /// of two columns, those of one tap after those of another.
+  struct Task {
+    int64_t share, firstPixel, pixels, firstBlock, blocks, firstChunk, chunks;
+  };
+  /// Of some pixels, 32 for each step of a product: where they are in dy, and where their windows
+  /// begin in x, on what a tap finds there.
+  struct Places {
+    int64_t *ofResult, *windows, *ofSource;
+    int32_t *depth, *row, *column;
+  };
+  struct Memory;
+
+  explicit TileFilterGradient(const KernelRequest &request);
+  void cut();
+  int64_t pixels() const { return dy.volumes * dy.depth * dy.rows * dy.columns; }
+  int64_t columnCount() const { return static_cast<int64_t>(columns.size()); }
+  int64_t chunksOfTap() const { return (columnCount() + 1) / 2; }
+  int64_t sumElements() const;
+  int64_t stepsOf(const Task &task) const;
+  uint64_t packBytes() const;
+  void place(const Task &task, int64_t first, int64_t count, int64_t steps,
+             const Places &places) const;
+  void placeTap(const Tap &tap, int64_t steps, const Places &places) const;
+  void runTask(const Task &task, std::span<void *const> buffers) const;
+  void packColumn(const uint16_t *source, const Column &column, const Places &places, int64_t step,
+                  std::byte *to) const;
+  void writeTile(const float *sums, int64_t tap, int64_t column, int64_t ofDy,
+                 float *gradient) const;
+  void addShares(int64_t tile, std::span<void *const> buffers) const;
+
+  Images x, dy;
+  int64_t strideDepth = 1, strideRow = 1, strideColumn = 1;
+  int64_t paddingDepth = 0, paddingRow = 0, paddingColumn = 0;
+  std::vector<Tap> taps;
+  std::vector<Column> columns; // of each
+  int64_t lineElements = 0;    // of x, in a line of the window; 0: taps are elements
+  bool inRows = false;         // the gradient
+  int64_t dyStep = 0;          // of the gradient, from block to block
+  int64_t threads;
+  int64_t shares = 1, mostSteps = 0; // of a product
+  bool keepsSums = false;            // in the workspace, from some pixels to the next
+  std::vector<Task> tasks;
+};
+
+} // namespace dlc::rt
