@@ -63,6 +63,21 @@ private:
   Part parts[mostParts];
 };
 
+/// Calls `body(task, thread)` for all of [0, tasks) on the calling thread's team.
+template <typename Body> void onThreads(int64_t tasks, Body &&body) {
+  struct Context {
+    ChunkQueue queue;
+    std::remove_reference_t<Body> *body;
+  } context{{tasks, 1, teamSize()}, std::addressof(body)};
+  runOnTeam(
+      [](void *opaque, unsigned thread) {
+        auto &shared = *static_cast<Context *>(opaque);
+        shared.queue.drain(thread,
+                           [&](int64_t task, int64_t) { (*shared.body)(task, int64_t{thread}); });
+      },
+      &context);
+}
+
 /// Calls `body(begin, end)` for consecutive chunks of [0, extent). Chunk bounds depend on `chunk`
 /// alone, not on the team.
 template <typename Body> void parallelFor(int64_t extent, int64_t chunk, Body &&body) {

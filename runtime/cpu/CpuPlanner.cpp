@@ -11,7 +11,9 @@
 #include "runtime/cpu/KnownDefects.h"
 #include "runtime/cpu/OneDnnOperation.h"
 #include "runtime/cpu/kernels/OwnKernel.h"
+#include "runtime/cpu/kernels/TileConvolution.h"
 #include "runtime/cpu/kernels/TileFilterGradient.h"
+#include "runtime/cpu/kernels/Tiles.h"
 #include "runtime/cpu/kernels/WeightPacking.h"
 #include "runtime/cpu/kernels/WinogradConv.h"
 
@@ -253,9 +255,10 @@ void CpuPlanner::addOwn(const KernelRequest &request, CandidateList &list) const
       addOwn(request, winograd, WinogradConv::layouts(winograd, request, family), list);
     for (bool inRows : {false, true})
       if (costs.multipliesTiles())
-        addOwn(request, TileFilterGradient::name(),
-               TileFilterGradient::layouts(request, family, inRows), list);
+        addOwn(request, tiles::name, TileFilterGradient::layouts(request, family, inRows), list);
   }
+  if (costs.multipliesTiles())
+    addOwn(request, tiles::name, TileConvolution::layouts(request), list);
 }
 
 CandidateList CpuPlanner::search(const KernelRequest &request) {

@@ -5,8 +5,9 @@
 // estimates that rank alternatives and feed forecasts; nothing is timed. A table's efficiencies are
 // shares of peak: a number, or steps [channels, share], [input channels, output channels, share] or
 // [input channels, output channels, pixels of a batch, share], of matrix products [rows, share]. A
-// row may be for one layout, windows that step or are one element, or one dtype only; that of `generated` is for the products that the
-// compiler writes. `families` are the layouts that activations may lie in, all if it is absent.
+// row may be for one layout, windows that step or are one element, or one dtype only; that of
+// `generated` is for the products that the compiler writes. `families` are the layouts that
+// activations may lie in, all if it is absent.
 #pragma once
 
 #include "runtime/core/KernelPlanner.h"

@@ -41,7 +41,7 @@ def main():
     products = directory / "products"
     os.environ |= {"LD_LIBRARY_PATH": str(directory), "LD_PRELOAD": str(emulator), "DLC_TILE_PRODUCTS": str(products)}
 
-    run("cpu-tests", "--gtest_filter=RandomConvolution.BF16*:TileFilterGradients*")
+    run("cpu-tests", "--gtest_filter=RandomConvolution.BF16*:TileKernels*")
     check(products.exists(), "no kernel of the unit tests used tiles")
     products.unlink()
     random = np.random.default_rng(4)

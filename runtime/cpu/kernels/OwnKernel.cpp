@@ -1,6 +1,8 @@
 #include "runtime/cpu/kernels/OwnKernel.h"
 
+#include "runtime/cpu/kernels/TileConvolution.h"
 #include "runtime/cpu/kernels/TileFilterGradient.h"
+#include "runtime/cpu/kernels/Tiles.h"
 #include "runtime/cpu/kernels/WeightPacking.h"
 #include "runtime/cpu/kernels/WinogradConv.h"
 
@@ -8,15 +10,17 @@ namespace dlc::rt {
 
 bool isOwnKernel(const std::string &implementation) {
   return WeightPacking::isName(implementation) || WinogradConv::isName(implementation) ||
-         implementation == TileFilterGradient::name();
+         implementation == tiles::name;
 }
 
 std::shared_ptr<const OwnKernel> makeOwnKernel(const std::string &implementation,
                                                const KernelRequest &request) {
   if (WeightPacking::isName(implementation))
     return WeightPacking::of(request);
-  if (implementation == TileFilterGradient::name())
+  if (implementation == tiles::name && request.op == KernelOp::ConvGradFilter)
     return TileFilterGradient::of(request);
+  if (implementation == tiles::name)
+    return TileConvolution::of(request);
   return WinogradConv::of(implementation, request);
 }
 

@@ -1,38 +1,26 @@
 #include "runtime/cpu/kernels/TileFilterGradient.h"
 
-#include "runtime/core/HostFeatures.h"
 #include "runtime/core/ParallelFor.h"
-
-#include <immintrin.h>
+#include "runtime/cpu/kernels/Lines.h"
+#include "runtime/cpu/kernels/Tiles.h"
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <tuple>
 
 namespace dlc::rt {
 namespace {
 
-constexpr int64_t side = 16;       // of a tile, and channels of a block
-constexpr int64_t tilePixels = 32; // of a row
-constexpr int64_t tileBytes = 1024, tileSums = side * side;
+using namespace tiles;
+
+constexpr int64_t tilePixels = rowElements;
 /// dy as it is packed and the sums of two chunks stay in the second-level cache, x as it is packed
 /// in the first: elements of dy and steps of a product at one time.
 constexpr int64_t packedElements = 256 * 1024, mostStepsAtOnce = 16, leastStepsAtOnce = 8;
 /// Of sums, most that each share has of its own, and pixels that are worth a share.
 constexpr int64_t mostShareElements = 256 * 1024, leastSharePixels = 1024;
-constexpr int64_t mostExtent = int64_t{1} << 30;
-/// The place of a pixel of zeros.
-constexpr int64_t absent = std::numeric_limits<int64_t>::min();
-constexpr size_t lineBytes = 64;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-bool hasTiles() {
-  static const bool has =
-      missingFeatures({"avx512f", "avx512bw", "avx512vl", "amx-tile", "amx-bf16"}).empty();
-  return has;
-}
 
 } // namespace
 
@@ -62,8 +50,6 @@ TileFilterGradient::Images::Images(const OperandType &operand) {
   for (int64_t channel = 0; channel < shape[1]; channel += side)
     blocks.push_back(step(1, channel));
 }
-
-const char *TileFilterGradient::name() { return "tiles:amx_bf16"; }
 
 std::optional<std::vector<Layout>> TileFilterGradient::layouts(const KernelRequest &request,
                                                                LayoutFamily family, bool inRows) {
@@ -231,25 +217,11 @@ void TileFilterGradient::run(std::span<void *const> buffers) const {
 }
 
 // What follows runs where the processor has tiles alone.
-#pragma clang attribute push(                                                                      \
-    __attribute__((target("avx512f,avx512bw,avx512vl,amx-tile,amx-bf16"))), apply_to = function)
+#pragma clang attribute push(DLC_TILES, apply_to = function)
 
 namespace {
 
-/// What LDTILECFG loads: eight tiles of 16 rows by 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, startRow = 0, reserved[14] = {};
-  uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
-
-alignas(lineBytes) constexpr uint16_t zeros[2 * side] = {};
-
-/// Rows of 16 elements of 32 bits.
-struct Rows {
-  __m512i row[side];
-};
+alignas(rowBytes) constexpr uint16_t zeros[2 * side] = {};
 
 /// 16 channels of two pixels, the first in the lower halves.
 __m512i pairOf(const uint16_t *first, const uint16_t *second) {
@@ -263,51 +235,22 @@ const uint16_t *pixelAt(const uint16_t *images, int64_t offset) {
   return offset == absent ? zeros : images + offset;
 }
 
-/// By rows of 32, 64, 128 and 256 bits.
-void transpose(Rows &rows) {
-  __m512i *a = rows.row, b[side];
-#pragma clang loop unroll(full)
-  for (int i = 0; i < side; i += 2) {
-    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
-    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < side; i += 4) {
-    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
-    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
-    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
-    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < side; i += 8)
-#pragma clang loop unroll(full)
-    for (int j = i; j < i + 4; ++j) {
-      b[j] = _mm512_shuffle_i32x4(a[j], a[j + 4], 0x88);
-      b[j + 4] = _mm512_shuffle_i32x4(a[j], a[j + 4], 0xdd);
-    }
-#pragma clang loop unroll(full)
-  for (int j = 0; j < side / 2; ++j) {
-    a[j] = _mm512_shuffle_i32x4(b[j], b[j + 8], 0x88);
-    a[j + 8] = _mm512_shuffle_i32x4(b[j], b[j + 8], 0xdd);
-  }
-}
-
 /// A tile with a row per channel of a block. Offsets are those of 32 pixels.
 void packChannels(const uint16_t *block, const int64_t *offsets, std::byte *to) {
-  Rows rows;
+  Lines<side> rows;
 #pragma clang loop unroll(full)
   for (int i = 0; i < side; ++i)
-    rows.row[i] = pairOf(pixelAt(block, offsets[2 * i]), pixelAt(block, offsets[2 * i + 1]));
+    rows.line[i] = pairOf(pixelAt(block, offsets[2 * i]), pixelAt(block, offsets[2 * i + 1]));
   transpose(rows);
 #pragma clang loop unroll(full)
   for (int i = 0; i < side; ++i)
-    _mm512_store_si512(to + i * static_cast<int64_t>(lineBytes), rows.row[i]);
+    _mm512_store_si512(to + i * rowBytes, rows.line[i]);
 }
 
 /// A tile with a row per pair of pixels.
 void packPairs(const uint16_t *block, const int64_t *offsets, std::byte *to) {
   for (int64_t i = 0; i < side; ++i)
-    _mm512_store_si512(to + i * static_cast<int64_t>(lineBytes),
+    _mm512_store_si512(to + i * rowBytes,
                        pairOf(pixelAt(block, offsets[2 * i]), pixelAt(block, offsets[2 * i + 1])));
 }
 
@@ -316,52 +259,17 @@ __mmask16 lowest(int64_t bits) {
   return static_cast<__mmask16>((1U << std::clamp<int64_t>(bits, 0, side)) - 1);
 }
 
-/// Sums of one or two tiles of channels of dy, 1 KiB apart, by as many of x, `apart` elements
-/// apart. In a and b two tiles for each step.
+/// Sums of one or two tiles of dy's channels by as many columns.
 template <int rows, int columns>
-void multiply(const std::byte *a, const std::byte *b, int64_t steps, float *sums, int64_t apart,
-              bool adds) {
-  constexpr int64_t line = lineBytes;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  if (adds) {
-    _tile_loadd(0, sums, line);
-    if constexpr (columns == 2)
-      _tile_loadd(1, sums + apart, line);
-    if constexpr (rows == 2)
-      _tile_loadd(2, sums + tileSums, line);
-    if constexpr (rows == 2 && columns == 2)
-      _tile_loadd(3, sums + tileSums + apart, line);
-  }
-  for (int64_t step = 0; step < steps; ++step, a += 2 * tileBytes, b += 2 * tileBytes) {
-    _tile_loadd(4, a, line);
-    _tile_loadd(6, b, line);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (columns == 2) {
-      _tile_loadd(7, b + tileBytes, line);
-      _tile_dpbf16ps(1, 4, 7);
-    }
-    if constexpr (rows == 2) {
-      _tile_loadd(5, a + tileBytes, line);
-      _tile_dpbf16ps(2, 5, 6);
-    }
-    if constexpr (rows == 2 && columns == 2)
-      _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_stored(0, sums, line);
-  if constexpr (columns == 2)
-    _tile_stored(1, sums + apart, line);
-  if constexpr (rows == 2)
-    _tile_stored(2, sums + tileSums, line);
-  if constexpr (rows == 2 && columns == 2)
-    _tile_stored(3, sums + tileSums + apart, line);
+void sumPixels(const std::byte *a, const std::byte *b, int64_t steps, float *sums,
+               SumSteps sumSteps, bool adds) {
+  if (adds)
+    loadSums<rows, columns>(sums, sumSteps);
+  else
+    clearSums();
+  multiply<rows, columns>({a, 2 * tileBytes, tileBytes}, {b, 2 * tileBytes, tileBytes}, steps);
+  storeSums<rows, columns>(sums, sumSteps);
 }
-
-using Multiply = void (*)(const std::byte *, const std::byte *, int64_t, float *, int64_t, bool);
-constexpr Multiply multiplications[2][2] = {{multiply<1, 1>, multiply<1, 2>},
-                                            {multiply<2, 1>, multiply<2, 2>}};
 
 } // namespace
 
@@ -428,7 +336,7 @@ void TileFilterGradient::packColumn(const uint16_t *source, const Column &column
     return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(isPixel ? mask : __mmask16{0}, from));
   };
   for (int64_t i = 0; i < side; ++i)
-    _mm512_store_si512(to + i * static_cast<int64_t>(lineBytes),
+    _mm512_store_si512(to + i * rowBytes,
                        _mm512_or_si512(load(2 * i), _mm512_slli_epi32(load(2 * i + 1), 16)));
 }
 
@@ -437,14 +345,14 @@ void TileFilterGradient::writeTile(const float *sums, int64_t tap, int64_t colum
                                    float *gradient) const {
   const Column &part = columns[static_cast<size_t>(column)];
   float *to = gradient + taps[static_cast<size_t>(tap)].gradient + part.gradient + ofDy * dyStep;
-  Rows rows;
+  Lines<side> rows;
   for (int64_t i = 0; i < side; ++i)
-    rows.row[i] = _mm512_loadu_si512(sums + i * side);
+    rows.line[i] = _mm512_loadu_si512(sums + i * side);
   if (!inRows)
     transpose(rows);
   int64_t step = inRows ? x.channels : side, count = inRows ? side : part.elements;
   for (int64_t i = 0; i < count; ++i)
-    _mm512_storeu_si512(to + i * step, rows.row[i]);
+    _mm512_storeu_si512(to + i * step, rows.line[i]);
 }
 
 void TileFilterGradient::runTask(const Task &task, std::span<void *const> buffers) const {
@@ -465,8 +373,8 @@ void TileFilterGradient::runTask(const Task &task, std::span<void *const> buffer
   places.row = places.depth + most;
   places.column = places.row + most;
 
-  alignas(lineBytes) float own[4 * tileSums];
-  constexpr TileConfig config;
+  alignas(rowBytes) float own[4 * tileSums];
+  constexpr Config config;
   _tile_loadconfig(&config);
   int64_t atOnce = stepsOf(task) * tilePixels;
   for (int64_t first = 0; first < task.pixels; first += atOnce) {
@@ -491,12 +399,14 @@ void TileFilterGradient::runTask(const Task &task, std::span<void *const> buffer
         int64_t row = task.firstBlock + i, rows = std::min<int64_t>(2, task.blocks - i);
         int64_t tile = (tap * columnCount() + column) * dy.count() + row;
         float *at = keepsSums ? sums + task.share * sumElements() + tile * tileSums : own;
-        int64_t apart = (keepsSums ? dy.count() : 2) * tileSums;
-        multiplications[rows - 1][width - 1](memory.result + i * steps * tileBytes, memory.source,
-                                             steps, at, apart, first > 0);
+        SumSteps sumSteps{.row = tileSums, .column = (keepsSums ? dy.count() : 2) * tileSums};
+        auto sum = width == 2 ? (rows == 2 ? sumPixels<2, 2> : sumPixels<1, 2>)
+                              : (rows == 2 ? sumPixels<2, 1> : sumPixels<1, 1>);
+        sum(memory.result + i * steps * tileBytes, memory.source, steps, at, sumSteps, first > 0);
         for (int64_t r = 0; isLast && r < rows; ++r)
           for (int64_t c = 0; c < width; ++c)
-            writeTile(at + r * tileSums + c * apart, tap, column + c, row + r, gradient);
+            writeTile(at + r * sumSteps.row + c * sumSteps.column, tap, column + c, row + r,
+                      gradient);
       }
     }
   }
@@ -507,7 +417,7 @@ void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers)
   const auto *sums = reinterpret_cast<const float *>(static_cast<const std::byte *>(buffers[3]) +
                                                      tasks.size() * packBytes()) +
                      tile * tileSums;
-  alignas(lineBytes) float all[tileSums];
+  alignas(rowBytes) float all[tileSums];
   for (int64_t i = 0; i < tileSums; i += side) {
     __m512 sum = _mm512_loadu_ps(sums + i);
     for (int64_t share = 1; share < shares; ++share)

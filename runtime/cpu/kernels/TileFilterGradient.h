@@ -1,5 +1,4 @@
-// A convolution's filter gradient in bf16 by AMX's tiles: matrices of 16 rows by 64 bytes, two of
-// which are multiplied in one instruction (Intel SDM volume 1, chapter 18).
+// A convolution's filter gradient in bf16 by AMX's tiles (Tiles.h).
 //
 // For each element of the window the gradient is a product of matrices, dy transposed by what the
 // window has of x, summed over the pixels of the result. Where x has few channels it is one for
@@ -26,9 +25,6 @@ namespace dlc::rt {
 
 class TileFilterGradient final : public OwnKernel {
 public:
-  /// The implementation's name in plans.
-  static const char *name();
-
   /// Layouts of x, dy and the gradient in a family of activations: the gradient lies in blocks of
   /// 16 by 16 channels, or in rows if its window is one element and `inRows`; where x has no whole
   /// blocks of 16 channels, in lines of 16 of dy's. Nothing unless the request is for whole blocks

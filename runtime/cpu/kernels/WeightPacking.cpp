@@ -2,6 +2,7 @@
 
 #include "runtime/core/HostFeatures.h"
 #include "runtime/core/ParallelFor.h"
+#include "runtime/cpu/kernels/Lines.h"
 
 #include <immintrin.h>
 
@@ -21,11 +22,6 @@ constexpr int64_t pairs = 8; // of a side
 constexpr int64_t tasksAtOnce = 64, tasksAhead = 4;
 constexpr size_t lineBytes = 64;
 
-/// What a block of 16 x 16 becomes: lines of 16 pairs or of 16 elements.
-template <int64_t count> struct Lines {
-  __m512i line[count];
-};
-
 /// Two rows, the first in the lower half.
 AVX512_BF16 inline __m512i narrowed(const float *first, const float *second) {
   return reinterpret_cast<__m512i>(
@@ -43,25 +39,6 @@ AVX512_BF16 Lines<pairs> pairRows(const float *block, int64_t stride) {
     lines.line[k] = _mm512_permutexvar_epi16(
         interleave, narrowed(block + 2 * k * stride, block + (2 * k + 1) * stride));
   return lines;
-}
-
-/// Transposes by interleaving the lines of one half with those of the other, until one is left.
-template <int64_t count> AVX512 inline void transpose(Lines<count> &lines) {
-  alignas(64) int32_t order[2][side];
-  for (int32_t i = 0; i < side; ++i) {
-    order[0][i] = i / 2 + i % 2 * static_cast<int32_t>(side);
-    order[1][i] = order[0][i] + static_cast<int32_t>(side / 2);
-  }
-  __m512i lower = _mm512_load_si512(order[0]), upper = _mm512_load_si512(order[1]);
-  for (int64_t half = count / 2, length = 1; half > 0; half /= 2, length *= 2) {
-    Lines<count> longer;
-    for (int64_t i = 0; i < half * length; ++i) {
-      __m512i first = lines.line[i], second = lines.line[i + half * length];
-      longer.line[2 * i] = _mm512_permutex2var_epi32(first, lower, second);
-      longer.line[2 * i + 1] = _mm512_permutex2var_epi32(first, upper, second);
-    }
-    lines = longer;
-  }
 }
 
 /// Line k has elements 2k and 2k + 1 of all rows.

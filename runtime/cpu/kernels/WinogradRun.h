@@ -437,21 +437,6 @@ void WinogradRun<Unit>::differentiateBundle(const Bundle &bundle, const Step &st
 
 //===- Runs -----------------------------------------------------------------------------------===//
 
-/// `body(task, thread)`
-template <typename Body> static void onThreads(int64_t tasks, Body body) {
-  struct Context {
-    ChunkQueue queue;
-    Body *body;
-  } context{{tasks, 1, teamSize()}, &body};
-  runOnTeam(
-      [](void *opaque, unsigned thread) {
-        auto &shared = *static_cast<Context *>(opaque);
-        shared.queue.drain(thread,
-                           [&](int64_t task, int64_t) { (*shared.body)(task, int64_t{thread}); });
-      },
-      &context);
-}
-
 template <typename Unit>
 void WinogradRun<Unit>::convolveOwnStrips(const Operands &operands, float *workspace) const {
   transformWeights(bundles.front(), operands.weight, workspace);
