@@ -42,15 +42,13 @@ TileConvolution::Images::Images(const std::vector<int64_t> &shape)
 std::optional<std::vector<Layout>> TileConvolution::layouts(const KernelRequest &request) {
   bool isData = request.op == KernelOp::ConvGradData;
   if ((request.op != KernelOp::Conv && !isData) || request.groups != 1 || request.threads < 1 ||
-      !hasTiles())
+      !hasTiles() || !isBounded(request))
     return std::nullopt;
   const std::vector<OperandType> &operands = request.operands;
   const OperandType &source = operands[0], &weight = operands[1],
                     &result = operands[resultOf(request)];
   size_t summed = isData ? 0 : 1, kept = isData ? 1 : 0; // dimensions of the weight
-  auto isFit = [](const OperandType &operand) {
-    return operand.dtype == DType::BF16 && std::ranges::max(operand.shape) < mostExtent;
-  };
+  auto isFit = [](const OperandType &operand) { return operand.dtype == DType::BF16; };
   if (!isFit(source) || !isFit(weight) || !isFit(result) || source.shape[0] != result.shape[0] ||
       source.shape[1] != weight.shape[summed] || result.shape[1] != weight.shape[kept] ||
       weight.shape[0] % side != 0 || weight.shape[1] % side != 0 ||
@@ -107,11 +105,13 @@ void TileConvolution::addPhases(const KernelRequest &request, const std::vector<
         for (at[2] = 0; at[2] < most[2]; ++at[2])
           body();
   };
-  forAll(resultStride, first, [&] {
+  Triple steps;
+  for (size_t i = 0; i < 3; ++i)
+    steps[i] = std::min(resultStride[i], result.extents[i]);
+  forAll(steps, first, [&] {
     Phase phase{first, {}, {}};
     for (size_t i = 0; i < 3; ++i)
-      phase.counts[i] =
-          ceilDiv(std::max<int64_t>(result.extents[i] - first[i], 0), resultStride[i]);
+      phase.counts[i] = ceilDiv(result.extents[i] - first[i], resultStride[i]);
     int64_t number = 0;
     Triple at{};
     forAll(extents, at, [&] {
@@ -125,8 +125,7 @@ void TileConvolution::addPhases(const KernelRequest &request, const std::vector<
       if (isOfPhase)
         phase.taps.push_back(tap);
     });
-    if (phase.counts[0] * phase.counts[1] * phase.counts[2] > 0)
-      phases.push_back(std::move(phase));
+    phases.push_back(std::move(phase));
   });
 }
 

@@ -54,7 +54,7 @@ TileFilterGradient::Images::Images(const OperandType &operand) {
 std::optional<std::vector<Layout>> TileFilterGradient::layouts(const KernelRequest &request,
                                                                LayoutFamily family, bool inRows) {
   if (request.op != KernelOp::ConvGradFilter || request.groups != 1 || request.threads < 1 ||
-      family == LayoutFamily::Plain || !hasTiles())
+      family == LayoutFamily::Plain || !hasTiles() || !isBounded(request))
     return std::nullopt;
   const std::vector<OperandType> &operands = request.operands;
   const std::vector<int64_t> &window = operands[2].shape;
@@ -69,8 +69,6 @@ std::optional<std::vector<Layout>> TileFilterGradient::layouts(const KernelReque
   else
     isFit =
         isFit && !inRows && family == LayoutFamily::ChannelsLast && request.dilations.back() == 1;
-  for (const OperandType &operand : operands)
-    isFit = isFit && std::ranges::max(operand.shape) < mostExtent;
   if (!isFit)
     return std::nullopt;
   size_t rank = window.size();

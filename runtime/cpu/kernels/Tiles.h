@@ -5,12 +5,15 @@
 #pragma once
 
 #include "runtime/core/HostFeatures.h"
+#include "runtime/core/KernelPlanner.h"
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 /// Between `#pragma clang attribute push(DLC_TILES, apply_to = function)` and `pop`: functions that
 /// run where hasTiles() alone.
@@ -24,8 +27,10 @@ inline constexpr const char *name = "tiles:amx_bf16";
 constexpr int64_t side = 16;        // rows, columns of a product, channels of a block
 constexpr int64_t rowElements = 32; // of bf16, along what is summed over
 constexpr int64_t rowBytes = 64, tileBytes = side * rowBytes, tileSums = side * side;
-/// Images are smaller, so that places in them and in windows around them fit 32 bits.
-constexpr int64_t mostExtent = int64_t{1} << 30;
+/// Of images, windows and all that is between them, so that places fit 32 bits.
+constexpr int64_t mostExtent = int64_t{1} << 28;
+/// Elements of a window, and phases of a data gradient's steps, each of which is planned by itself.
+constexpr int64_t mostTaps = 4096, mostPhases = 64;
 /// The place of a pixel of zeros.
 constexpr int64_t absent = std::numeric_limits<int64_t>::min();
 
@@ -35,6 +40,26 @@ inline bool hasTiles() {
       missingFeatures({"avx512f", "avx512bw", "avx512vl", "avx512bf16", "amx-tile", "amx-bf16"})
           .empty();
   return has;
+}
+
+/// False of windows of very many elements or steps, and if a place in an image or in a window
+/// around it could need more than 32 bits.
+inline bool isBounded(const KernelRequest &request) {
+  auto areSmall = [](const std::vector<int64_t> &values) {
+    return std::ranges::all_of(values, [](int64_t value) { return value < mostExtent; });
+  };
+  const std::vector<int64_t> &window = request.operands[*weightOperand(request.op)].shape;
+  int64_t taps = 1, phases = 1;
+  for (size_t i = 0; i < request.dilations.size(); ++i) {
+    if (window[i + 2] > mostTaps || request.dilations[i] > mostExtent / mostTaps ||
+        request.strides[i] > mostTaps)
+      return false;
+    taps *= window[i + 2];
+    phases *= request.strides[i];
+  }
+  return taps <= mostTaps && (request.op != KernelOp::ConvGradData || phases <= mostPhases) &&
+         areSmall(request.paddingLow) && areSmall(request.paddingHigh) &&
+         std::ranges::all_of(request.operands, areSmall, &OperandType::shape);
 }
 
 /// What LDTILECFG loads: eight whole tiles.

@@ -198,6 +198,31 @@ TEST_F(TileKernels, HaveEqualBitsOnAnyTeam) {
   EXPECT_GT(compared, 3 * std::size(cases) / 2);
 }
 
+// What a damaged artifact may ask for: places beyond 32 bits, more to plan than there is memory.
+TEST_F(TileKernels, ComputeNoWindowsOfUnboundedReach) {
+  const Case whole{"", {2, 32, 6, 6}, {32, 32, 3, 3}, {1, 1, 1, 1}};
+  for (const Operation &operation : operationsOf(whole)) {
+    KernelRequest good = operation.request;
+    std::vector<Layout> layouts = offered(good).front().layouts;
+    for (size_t i = 0; i < layouts.size(); ++i)
+      good.operands[i].layout = layouts[i];
+    EXPECT_TRUE(makeOwnKernel(tiles::name, good));
+    auto expectNone = [&](const auto &change) {
+      KernelRequest changed = good;
+      change(changed);
+      EXPECT_FALSE(makeOwnKernel(tiles::name, changed));
+    };
+    expectNone([](KernelRequest &request) { request.paddingLow[0] += int64_t{1} << 32; });
+    expectNone([](KernelRequest &request) { request.paddingHigh[1] += int64_t{1} << 32; });
+    expectNone([](KernelRequest &request) { request.dilations[0] += int64_t{1} << 32; });
+    expectNone([](KernelRequest &request) { request.strides[1] += int64_t{1} << 20; });
+    expectNone([&](KernelRequest &request) {
+      request.operands[*weightOperand(request.op)].shape[2] = int64_t{1} << 32;
+    });
+    expectNone([](KernelRequest &request) { request.operands[0].shape[2] = int64_t{1} << 32; });
+  }
+}
+
 TEST_F(TileKernels, AreOfferedForWholeBlocksInBF16) {
   const Case whole{"", {2, 32, 6, 6}, {32, 32, 3, 3}, {1, 1, 1, 1}};
   for (Operation &operation : operationsOf(whole)) {
