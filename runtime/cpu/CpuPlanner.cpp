@@ -237,14 +237,13 @@ void CpuPlanner::addOwn(const KernelRequest &request, const char *implementation
                         CandidateList &list) const {
   if (!layouts)
     return;
-  KernelCandidate candidate{*layouts, implementation};
-  candidate.workspaceBytes = *workspaceOf(engine, request, *layouts, implementation);
-  candidate.flops = flopsOf(request);
+  auto kernel = makeOwnKernel(implementation, settled(request, *layouts));
+  KernelCandidate candidate{*layouts, implementation, kernel->workspaceBytes(), flopsOf(request)};
   for (size_t i = 0; i < layouts->size(); ++i)
     candidate.bytes +=
         physicalBytes(request.operands[i].dtype, request.operands[i].shape, (*layouts)[i]);
   candidate.nanoseconds = costs.kernelCost(kernelTraits(request, *layouts, implementation),
-                                           pricedFlops(request, candidate), candidate.bytes);
+                                           kernel->flops(), candidate.bytes);
   list.add(std::move(candidate));
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/data/Batches.h"
 
 #include "runtime/artifact/Error.h"
+#include "runtime/core/CeilDiv.h"
 #include "runtime/core/Philox.h"
 
 #include <algorithm>
@@ -38,8 +39,6 @@ BatchPlan::BatchPlan(std::vector<int64_t> order, const RankBatch &shape, int64_t
   if (this->order.empty())
     throw Error(ErrorCode::BadInput, "there are no samples to take batches from");
 }
-
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 BatchPlan BatchPlan::training(const std::vector<int64_t> &samples, const RankBatch &shape,
                               uint64_t seed, uint32_t epoch, bool shuffle, int64_t stepsPerEpoch) {

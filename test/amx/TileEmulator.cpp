@@ -1,7 +1,8 @@
 // AMX for processors without it: preloaded into a program, it computes each tile instruction when
 // the processor traps on it (Intel SDM volume 2, chapter 3 "AMX"), and lets the kernel and oneDNN
 // report AMX. oneDNN's `cpuid` is replaced by ud2 and its `xgetbv` by ud0 beforehand
-// (test/e2e/amx.py), so that they trap, too. Numbers are right, times mean nothing.
+// (test/e2e/amx.py), so that they trap, too. Numbers are right up to the order of
+// sums, times mean nothing.
 
 #include <algorithm>
 #include <bit>
@@ -133,7 +134,8 @@ bool move(const Instruction &op) {
 }
 
 /// LDTILECFG, STTILECFG, TILERELEASE, TILEZERO.
-bool configure(const Instruction &op) {
+bool configure(Instruction op) {
+  op.address += op.stride; // an index here, which is added once
   if (op.inMemory && op.prefix == 1) {
     std::memcpy(op.address, &tiles.config, sizeof tiles.config);
   } else if (!op.inMemory && op.prefix == 3) {

@@ -13,9 +13,9 @@ class OwnKernel {
 public:
   virtual ~OwnKernel() = default;
 
-  /// Of teams of up to the request's threads.
+  /// Enough for teams of up to the request's threads.
   virtual uint64_t workspaceBytes() const = 0;
-  /// What the tables' efficiencies are of.
+  /// Of a run: what the efficiencies in tables are shares of.
   virtual uint64_t flops() const = 0;
   /// Buffers in the order of the request's operands, last the workspace, if there is one. On the
   /// calling thread's team.

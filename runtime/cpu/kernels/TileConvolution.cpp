@@ -1,5 +1,6 @@
 #include "runtime/cpu/kernels/TileConvolution.h"
 
+#include "runtime/core/CeilDiv.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/kernels/Tiles.h"
 
@@ -15,8 +16,6 @@ constexpr int64_t gatheredElements = 256 * 1024, leastTaskPixels = 64, mostTaskP
 constexpr int64_t tasksOfThread = 4;
 constexpr int64_t blockPair = 2 * side;
 constexpr int64_t mostChannelsInPlace = 512;
-
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Of two leading dimensions that signals lack, or one that images lack.
 std::array<int64_t, 3> lifted(std::span<const int64_t> values, int64_t missing) {
@@ -41,8 +40,8 @@ TileConvolution::Images::Images(const std::vector<int64_t> &shape)
 
 std::optional<std::vector<Layout>> TileConvolution::layouts(const KernelRequest &request) {
   bool isData = request.op == KernelOp::ConvGradData;
-  if ((request.op != KernelOp::Conv && !isData) || request.groups != 1 || request.threads < 1 ||
-      !hasTiles() || !isBounded(request))
+  if ((request.op != KernelOp::Conv && !isData) || request.groups != 1 || !hasTiles() ||
+      !isBounded(request))
     return std::nullopt;
   const std::vector<OperandType> &operands = request.operands;
   const OperandType &source = operands[0], &weight = operands[1],
@@ -246,8 +245,9 @@ void TileConvolution::place(const Task &task, const Places &places) const {
   }
 }
 
-/// True if a task's pixels follow each other in the source, whose rows tiles can load as they lie:
-/// there are no others, and not so far apart that they share a line of the cache's sets.
+/// True if tiles can load a task's rows where they lie: its windows are one element, they leave out
+/// no pixel of the source, and the rows are not so long that they would contend for the same sets
+/// of the cache.
 bool TileConvolution::isInPlace(const Task &task) const {
   const Phase &phase = *task.phase;
   return phase.taps.size() == 1 && phase.taps.front().from == Triple{} &&

@@ -1,11 +1,13 @@
 #include "runtime/cpu/kernels/TileFilterGradient.h"
 
+#include "runtime/core/CeilDiv.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/kernels/Lines.h"
 #include "runtime/cpu/kernels/Tiles.h"
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <tuple>
 
 namespace dlc::rt {
@@ -14,21 +16,15 @@ namespace {
 using namespace tiles;
 
 constexpr int64_t tilePixels = rowElements;
+/// The place of a pixel of zeros.
+constexpr int64_t absent = std::numeric_limits<int64_t>::min();
 /// dy as it is packed and the sums of two chunks stay in the second-level cache, x as it is packed
 /// in the first: elements of dy and steps of a product at one time.
 constexpr int64_t packedElements = 256 * 1024, mostStepsAtOnce = 16, leastStepsAtOnce = 8;
 /// Of sums, most that each share has of its own, and pixels that are worth a share.
 constexpr int64_t mostShareElements = 256 * 1024, leastSharePixels = 1024;
 
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 } // namespace
-
-/// Of one task, in the workspace.
-struct TileFilterGradient::Memory {
-  std::byte *result, *source; // as they are packed
-  Places places;
-};
 
 TileFilterGradient::Images::Images(const OperandType &operand) {
   const std::vector<int64_t> &shape = operand.shape;
@@ -53,7 +49,7 @@ TileFilterGradient::Images::Images(const OperandType &operand) {
 
 std::optional<std::vector<Layout>> TileFilterGradient::layouts(const KernelRequest &request,
                                                                LayoutFamily family, bool inRows) {
-  if (request.op != KernelOp::ConvGradFilter || request.groups != 1 || request.threads < 1 ||
+  if (request.op != KernelOp::ConvGradFilter || request.groups != 1 ||
       family == LayoutFamily::Plain || !hasTiles() || !isBounded(request))
     return std::nullopt;
   const std::vector<OperandType> &operands = request.operands;
@@ -168,6 +164,7 @@ void TileFilterGradient::cut() {
         task.blocks = std::min(2 * (pairs * (part + 1) / parts), dy.count()) - task.firstBlock;
       }
       mostSteps = std::max(mostSteps, stepsOf(task));
+      mostBlocks = std::max(mostBlocks, task.blocks);
       keepsSums = keepsSums || shares > 1 || stepsOf(task) * tilePixels < task.pixels;
       tasks.push_back(task);
     }
@@ -185,10 +182,9 @@ int64_t TileFilterGradient::stepsOf(const Task &task) const {
   return ceilDiv(all, ceilDiv(all, most));
 }
 
-/// What a task has of its own, in lines of a cache.
+/// What a task has of its own.
 uint64_t TileFilterGradient::packBytes() const {
-  int64_t blocks = std::ranges::max(tasks, {}, &Task::blocks).blocks;
-  int64_t tiles = mostSteps * (2 * ceilDiv(blocks, 2) + 2);
+  int64_t tiles = mostSteps * (2 * ceilDiv(mostBlocks, 2) + 2);
   int64_t ofPixel = 3 * sizeof(int64_t) + 3 * sizeof(int32_t);
   return static_cast<uint64_t>(tiles * tileBytes + mostSteps * tilePixels * ofPixel);
 }
@@ -329,7 +325,7 @@ void TileFilterGradient::packColumn(const uint16_t *source, const Column &column
   auto load = [&](int64_t i) {
     int64_t first = firsts[i] * x.channels + column.element, end = x.columns * x.channels - first;
     __mmask16 mask = lowest(std::min(end, column.elements)) & ~lowest(-first);
-    bool isPixel = offsets[i] != absent;
+    bool isPixel = offsets[i] != absent && mask != 0;
     const uint16_t *from = source + (isPixel ? offsets[i] + column.element : 0);
     return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(isPixel ? mask : __mmask16{0}, from));
   };
@@ -353,64 +349,80 @@ void TileFilterGradient::writeTile(const float *sums, int64_t tap, int64_t colum
     _mm512_storeu_si512(to + i * step, rows.line[i]);
 }
 
-void TileFilterGradient::runTask(const Task &task, std::span<void *const> buffers) const {
-  const auto *source = static_cast<const uint16_t *>(buffers[0]);
-  const auto *result = static_cast<const uint16_t *>(buffers[1]);
-  auto *gradient = static_cast<float *>(buffers[2]);
-  auto *workspace = buffers.size() > 3 ? static_cast<std::byte *>(buffers[3]) : nullptr;
-  int64_t number = &task - tasks.data();
-  auto *sums = reinterpret_cast<float *>(workspace + tasks.size() * packBytes());
+TileFilterGradient::Memory TileFilterGradient::memoryOf(const Task &task, void *workspace) const {
+  auto *packs = static_cast<std::byte *>(workspace);
   Memory memory{};
-  memory.result = workspace + static_cast<uint64_t>(number) * packBytes();
-  memory.source = memory.result + mostSteps * 2 * ceilDiv(task.blocks, 2) * tileBytes;
+  memory.result = packs + static_cast<uint64_t>(&task - tasks.data()) * packBytes();
+  memory.source = memory.result + mostSteps * 2 * ceilDiv(mostBlocks, 2) * tileBytes;
   auto *numbers = reinterpret_cast<int64_t *>(memory.source + mostSteps * 2 * tileBytes);
   int64_t most = mostSteps * tilePixels;
-  Places &places = memory.places;
-  places = {numbers, numbers + most, numbers + 2 * most, nullptr, nullptr, nullptr};
-  places.depth = reinterpret_cast<int32_t *>(numbers + 3 * most);
-  places.row = places.depth + most;
-  places.column = places.row + most;
+  auto *coordinates = reinterpret_cast<int32_t *>(numbers + 3 * most);
+  memory.places = {numbers,     numbers + most,     numbers + 2 * most,
+                   coordinates, coordinates + most, coordinates + 2 * most};
+  memory.sums =
+      reinterpret_cast<float *>(packs + tasks.size() * packBytes()) + task.share * sumElements();
+  return memory;
+}
 
+/// Two tiles of blocks for each step, one pair of blocks after the other.
+void TileFilterGradient::packBlocks(const Task &task, const uint16_t *result, int64_t steps,
+                                    const Memory &memory) const {
+  for (int64_t step = 0; step < steps; ++step)
+    for (int64_t i = 0; i < task.blocks; ++i)
+      packChannels(result + dy.blocks[static_cast<size_t>(task.firstBlock + i)],
+                   memory.places.ofResult + step * tilePixels,
+                   memory.result + ((i / 2 * steps + step) * 2 + i % 2) * tileBytes);
+}
+
+/// Sums of a chunk over the pixels that are packed.
+void TileFilterGradient::sumChunk(const Task &task, const Chunk &chunk, const Pass &pass,
+                                  const Memory &memory, float *gradient) const {
   alignas(rowBytes) float own[4 * tileSums];
+  SumSteps sumSteps{.row = tileSums, .column = (keepsSums ? dy.count() : 2) * tileSums};
+  for (int64_t i = 0; i < task.blocks; i += 2) {
+    int64_t row = task.firstBlock + i, rows = std::min<int64_t>(2, task.blocks - i);
+    int64_t tile = (chunk.tap * columnCount() + chunk.column) * dy.count() + row;
+    float *sums = keepsSums ? memory.sums + tile * tileSums : own;
+    auto sum = chunk.columns == 2 ? (rows == 2 ? sumPixels<2, 2> : sumPixels<1, 2>)
+                                  : (rows == 2 ? sumPixels<2, 1> : sumPixels<1, 1>);
+    sum(memory.result + i * pass.steps * tileBytes, memory.source, pass.steps, sums, sumSteps,
+        !pass.isFirst);
+    for (int64_t r = 0; pass.isLast && r < rows; ++r)
+      for (int64_t c = 0; c < chunk.columns; ++c)
+        writeTile(sums + r * sumSteps.row + c * sumSteps.column, chunk.tap, chunk.column + c,
+                  row + r, gradient);
+  }
+}
+
+void TileFilterGradient::runTask(const Task &task, std::span<void *const> buffers) const {
+  const auto *source = static_cast<const uint16_t *>(buffers[0]);
+  Memory memory = memoryOf(task, buffers[3]);
   constexpr Config config;
   _tile_loadconfig(&config);
   int64_t atOnce = stepsOf(task) * tilePixels;
   for (int64_t first = 0; first < task.pixels; first += atOnce) {
-    int64_t count = std::min(atOnce, task.pixels - first), steps = ceilDiv(count, tilePixels);
-    place(task, first, count, steps, places);
-    for (int64_t step = 0; step < steps; ++step)
-      for (int64_t i = 0; i < task.blocks; ++i)
-        packChannels(result + dy.blocks[static_cast<size_t>(task.firstBlock + i)],
-                     places.ofResult + step * tilePixels,
-                     memory.result + ((i / 2 * steps + step) * 2 + i % 2) * tileBytes);
-    bool isLast = shares == 1 && first + atOnce >= task.pixels;
-    for (int64_t chunk = task.firstChunk; chunk < task.firstChunk + task.chunks; ++chunk) {
-      int64_t tap = chunk / chunksOfTap(), column = chunk % chunksOfTap() * 2;
-      int64_t width = std::min<int64_t>(2, columnCount() - column);
-      if (column == 0 || chunk == task.firstChunk)
-        placeTap(taps[static_cast<size_t>(tap)], steps, places);
-      for (int64_t step = 0; step < steps; ++step)
-        for (int64_t i = 0; i < width; ++i)
-          packColumn(source, columns[static_cast<size_t>(column + i)], places, step,
-                     memory.source + (2 * step + i) * tileBytes);
-      for (int64_t i = 0; i < task.blocks; i += 2) {
-        int64_t row = task.firstBlock + i, rows = std::min<int64_t>(2, task.blocks - i);
-        int64_t tile = (tap * columnCount() + column) * dy.count() + row;
-        float *at = keepsSums ? sums + task.share * sumElements() + tile * tileSums : own;
-        SumSteps sumSteps{.row = tileSums, .column = (keepsSums ? dy.count() : 2) * tileSums};
-        auto sum = width == 2 ? (rows == 2 ? sumPixels<2, 2> : sumPixels<1, 2>)
-                              : (rows == 2 ? sumPixels<2, 1> : sumPixels<1, 1>);
-        sum(memory.result + i * steps * tileBytes, memory.source, steps, at, sumSteps, first > 0);
-        for (int64_t r = 0; isLast && r < rows; ++r)
-          for (int64_t c = 0; c < width; ++c)
-            writeTile(at + r * sumSteps.row + c * sumSteps.column, tap, column + c, row + r,
-                      gradient);
+    int64_t count = std::min(atOnce, task.pixels - first);
+    // Of more than one share the sums are added up first.
+    Pass pass{ceilDiv(count, tilePixels), first == 0, shares == 1 && first + count == task.pixels};
+    place(task, first, count, pass.steps, memory.places);
+    packBlocks(task, static_cast<const uint16_t *>(buffers[1]), pass.steps, memory);
+    for (int64_t number = task.firstChunk; number < task.firstChunk + task.chunks; ++number) {
+      Chunk chunk{number / chunksOfTap(), number % chunksOfTap() * 2, 2};
+      chunk.columns = std::min<int64_t>(2, columnCount() - chunk.column);
+      if (chunk.column == 0 || number == task.firstChunk)
+        placeTap(taps[static_cast<size_t>(chunk.tap)], pass.steps, memory.places);
+      for (int64_t i = 0; i < pass.steps * chunk.columns; ++i) {
+        int64_t step = i / chunk.columns, column = i % chunk.columns;
+        packColumn(source, columns[static_cast<size_t>(chunk.column + column)], memory.places, step,
+                   memory.source + (2 * step + column) * tileBytes);
       }
+      sumChunk(task, chunk, pass, memory, static_cast<float *>(buffers[2]));
     }
   }
   _tile_release();
 }
 
+/// A tile of the sums of all shares, in their order.
 void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers) const {
   const auto *sums = reinterpret_cast<const float *>(static_cast<const std::byte *>(buffers[3]) +
                                                      tasks.size() * packBytes()) +

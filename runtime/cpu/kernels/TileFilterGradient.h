@@ -63,13 +63,27 @@ private:
   struct Task {
     int64_t share, firstPixel, pixels, firstBlock, blocks, firstChunk, chunks;
   };
-  /// Of some pixels, 32 for each step of a product: where they are in dy, and where their windows
-  /// begin in x, on what a tap finds there.
+  /// Of some pixels, 32 for each step of a product: where they are in dy, where their windows begin
+  /// in x, in its memory and by its dimensions, and what a tap finds there.
   struct Places {
     int64_t *ofResult, *windows, *ofSource;
     int32_t *depth, *row, *column;
   };
-  struct Memory;
+  /// A task's part of the workspace: dy and x as they are packed, and the sums of its share.
+  struct Memory {
+    std::byte *result, *source;
+    Places places;
+    float *sums;
+  };
+  /// One or two columns of a tap.
+  struct Chunk {
+    int64_t tap, column, columns;
+  };
+  /// Of some pixels, and whether they are a task's first or the last of all.
+  struct Pass {
+    int64_t steps;
+    bool isFirst, isLast;
+  };
 
   explicit TileFilterGradient(const KernelRequest &request);
   void cut();
@@ -82,7 +96,12 @@ private:
   void place(const Task &task, int64_t first, int64_t count, int64_t steps,
              const Places &places) const;
   void placeTap(const Tap &tap, int64_t steps, const Places &places) const;
+  Memory memoryOf(const Task &task, void *workspace) const;
   void runTask(const Task &task, std::span<void *const> buffers) const;
+  void packBlocks(const Task &task, const uint16_t *result, int64_t steps,
+                  const Memory &memory) const;
+  void sumChunk(const Task &task, const Chunk &chunk, const Pass &pass, const Memory &memory,
+                float *gradient) const;
   void packColumn(const uint16_t *source, const Column &column, const Places &places, int64_t step,
                   std::byte *to) const;
   void writeTile(const float *sums, int64_t tap, int64_t column, int64_t ofDy,
@@ -98,8 +117,8 @@ private:
   bool inRows = false;         // the gradient
   int64_t dyStep = 0;          // of the gradient, from block to block
   int64_t threads;
-  int64_t shares = 1, mostSteps = 0; // of a product
-  bool keepsSums = false;            // in the workspace, from some pixels to the next
+  int64_t shares = 1, mostSteps = 0, mostBlocks = 0; // of a product, of a task
+  bool keepsSums = false; // in the workspace, from some pixels to the next
   std::vector<Task> tasks;
 };
 

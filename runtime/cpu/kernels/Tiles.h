@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 /// Between `#pragma clang attribute push(DLC_TILES, apply_to = function)` and `pop`: functions that
@@ -27,12 +26,12 @@ inline constexpr const char *name = "tiles:amx_bf16";
 constexpr int64_t side = 16;        // rows, columns of a product, channels of a block
 constexpr int64_t rowElements = 32; // of bf16, along what is summed over
 constexpr int64_t rowBytes = 64, tileBytes = side * rowBytes, tileSums = side * side;
-/// Of images, windows and all that is between them, so that places fit 32 bits.
-constexpr int64_t mostExtent = int64_t{1} << 28;
+/// Bounds of extents, paddings and how far a window reaches, so that places fit 32 bits, and of
+/// what a request's plan grows with.
+constexpr int64_t mostExtent = int64_t{1} << 28, mostElements = int64_t{1} << 31;
+constexpr unsigned mostThreads = 1024;
 /// Elements of a window, and phases of a data gradient's steps, each of which is planned by itself.
 constexpr int64_t mostTaps = 4096, mostPhases = 64;
-/// The place of a pixel of zeros.
-constexpr int64_t absent = std::numeric_limits<int64_t>::min();
 
 /// True if the processor has the instructions.
 inline bool hasTiles() {
@@ -42,8 +41,8 @@ inline bool hasTiles() {
   return has;
 }
 
-/// False of windows of very many elements or steps, and if a place in an image or in a window
-/// around it could need more than 32 bits.
+/// False of windows of very many elements or steps, if a place in an image or in a window around it
+/// could need more than 32 bits, and of what no memory holds.
 inline bool isBounded(const KernelRequest &request) {
   auto areSmall = [](const std::vector<int64_t> &values) {
     return std::ranges::all_of(values, [](int64_t value) { return value < mostExtent; });
@@ -57,9 +56,15 @@ inline bool isBounded(const KernelRequest &request) {
     taps *= window[i + 2];
     phases *= request.strides[i];
   }
-  return taps <= mostTaps && (request.op != KernelOp::ConvGradData || phases <= mostPhases) &&
-         areSmall(request.paddingLow) && areSmall(request.paddingHigh) &&
-         std::ranges::all_of(request.operands, areSmall, &OperandType::shape);
+  for (const OperandType &operand : request.operands) {
+    int64_t elements = 1;
+    for (int64_t extent : operand.shape)
+      if (extent >= mostExtent || (elements *= extent) > mostElements)
+        return false;
+  }
+  return request.threads >= 1 && request.threads <= mostThreads && taps <= mostTaps &&
+         (request.op != KernelOp::ConvGradData || phases <= mostPhases) &&
+         areSmall(request.paddingLow) && areSmall(request.paddingHigh);
 }
 
 /// What LDTILECFG loads: eight whole tiles.

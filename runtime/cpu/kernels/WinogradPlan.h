@@ -2,6 +2,7 @@
 // determines, whatever the team. What runs it, for some instructions, is in WinogradRun.h.
 #pragma once
 
+#include "runtime/core/CeilDiv.h"
 #include "runtime/cpu/kernels/OwnKernel.h"
 #include "runtime/cpu/kernels/ProductPart.h"
 
@@ -76,7 +77,6 @@ protected:
     float *gradient = nullptr;
   };
 
-  static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
   void cut();
   bool planOwnStrips();
   void planSharedStrips();
