@@ -8,7 +8,8 @@ Both train the same network: unless parameter counts and, with equal weights and
 nothing is timed. Batch, threads, SGD with momentum and flushed denormals are the same. bf16 is left out where the
 processor lacks its instructions. PyTorch and numpy come from bench/peers, jemalloc from the system.
 
-    build/peers/bin/python bench/compare.py [--bin build/release/bin] [--rounds 5] [--threads 2] [--no-compile] [MODEL...]
+    build/peers/bin/python bench/compare.py [MODEL...] [--bin build/release/bin] [--rounds 5] [--threads 2]
+        [--variants bf16] [--no-compile]
 """
 
 import argparse
@@ -172,7 +173,7 @@ def compare(name, arguments, folder):
     timed, least = dict(ours), {}
     for precision in dict.fromkeys(variant.precision for variant in ours.values()):
         peer, least[precision] = best_peer(name, precision, steps, arguments, folder)
-        if precision == "f32":
+        if len(least) == 1:
             require_same_network(name, case, list(ours.values()), peer, inputs, folder)
         timed[f"PyTorch {precision}"] = peer
         if arguments.jemalloc:
@@ -214,14 +215,15 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, which takes minutes to start")
     arguments = parser.parse_args()
     arguments.bin = arguments.bin.resolve()
     arguments.jemalloc = next(iter(glob.glob("/usr/lib/*/libjemalloc.so.2")), None)
     print(f"{cpu_name()}; {arguments.threads} threads; PyTorch {torch.__version__}"
           + ("" if arguments.jemalloc else "; no jemalloc here: install libjemalloc2"))
-    arguments.variants = [name for name, (_, precision, _) in VARIANTS.items() if precision == "f32" or has("avx512_bf16")]
-    if len(arguments.variants) < len(VARIANTS):
+    if not has("avx512_bf16") and "bf16" in arguments.variants:
+        arguments.variants.remove("bf16")
         print("skipped in bf16: this processor has no bf16 instructions")
     rows = {}
     for name in arguments.models:
