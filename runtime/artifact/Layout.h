@@ -104,6 +104,13 @@ struct Layout {
     return offset;
   }
 
+  /// Position of the element that is the `at`th along a dimension and the first along all others.
+  int64_t offsetAlong(const std::vector<int64_t> &logical, size_t dim, int64_t at) const {
+    std::vector<int64_t> index(logical.size(), 0);
+    index[dim] = at;
+    return offsetOf(logical, index);
+  }
+
   /// Letters by rank: 1 n, 2 nc, 3 ncw, 4 nchw, 5 ncdhw.
   static std::string_view letters(size_t rank) {
     constexpr std::string_view byRank[] = {"", "n", "nc", "ncw", "nchw", "ncdhw"};

@@ -1,8 +1,8 @@
 // AMX for processors without it: preloaded into a program, it computes each tile instruction when
 // the processor traps on it (Intel SDM volume 2, chapter 3 "AMX"), and lets the kernel and oneDNN
 // report AMX. oneDNN's `cpuid` is replaced by ud2 and its `xgetbv` by ud0 beforehand
-// (test/e2e/amx.py), so that they trap, too. Numbers are right up to the order of
-// sums, times mean nothing.
+// (test/e2e/amx.py), so that they trap, too. Numbers are right up to the order of sums, times mean
+// nothing.
 
 #include <algorithm>
 #include <bit>

@@ -6,7 +6,24 @@
 #include "runtime/cpu/kernels/WeightPacking.h"
 #include "runtime/cpu/kernels/WinogradConv.h"
 
+#include <algorithm>
+
 namespace dlc::rt {
+
+bool hasLayouts(const KernelRequest &request) {
+  return std::ranges::all_of(request.operands,
+                             [](const OperandType &operand) { return operand.layout.has_value(); });
+}
+
+std::optional<std::vector<Layout>> ifWanted(const KernelRequest &request,
+                                            std::vector<Layout> layouts) {
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const std::optional<Layout> &wanted = request.operands[i].layout;
+    if (wanted && *wanted != layouts[i])
+      return std::nullopt;
+  }
+  return layouts;
+}
 
 bool isOwnKernel(const std::string &implementation) {
   return WeightPacking::isName(implementation) || WinogradConv::isName(implementation) ||

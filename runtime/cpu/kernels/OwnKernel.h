@@ -4,8 +4,10 @@
 #include "runtime/core/KernelPlanner.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace dlc::rt {
 
@@ -21,6 +23,13 @@ public:
   /// calling thread's team.
   virtual void run(std::span<void *const> buffers) const = 0;
 };
+
+/// True if all operands of a request have layouts.
+bool hasLayouts(const KernelRequest &request);
+
+/// The layouts, one for each operand; nothing if the request wants another one of some operand.
+std::optional<std::vector<Layout>> ifWanted(const KernelRequest &request,
+                                            std::vector<Layout> layouts);
 
 /// True of the name of an implementation that is ours.
 bool isOwnKernel(const std::string &implementation);

@@ -2,7 +2,6 @@
 
 #include "runtime/core/CeilDiv.h"
 #include "runtime/core/ParallelFor.h"
-#include "runtime/cpu/kernels/Tiles.h"
 
 #include <algorithm>
 
@@ -17,26 +16,9 @@ constexpr int64_t tasksOfThread = 4;
 constexpr int64_t blockPair = 2 * side;
 constexpr int64_t mostChannelsInPlace = 512;
 
-/// Of two leading dimensions that signals lack, or one that images lack.
-std::array<int64_t, 3> lifted(std::span<const int64_t> values, int64_t missing) {
-  std::array<int64_t, 3> result{missing, missing, missing};
-  std::ranges::copy(values, result.end() - static_cast<std::ptrdiff_t>(values.size()));
-  return result;
-}
-
-std::array<int64_t, 3> extentsOf(const std::vector<int64_t> &shape) {
-  return lifted(std::span(shape).subspan(2), 1);
-}
-
 size_t resultOf(const KernelRequest &request) { return request.operands.size() - 1; }
 
 } // namespace
-
-TileConvolution::Images::Images(const std::vector<int64_t> &shape)
-    : volumes(shape[0]), channels(shape[1]), extents(extentsOf(shape)) {
-  steps = {extents[1] * extents[2] * channels, extents[2] * channels, channels};
-  volumeStep = extents[0] * steps[0];
-}
 
 std::optional<std::vector<Layout>> TileConvolution::layouts(const KernelRequest &request) {
   bool isData = request.op == KernelOp::ConvGradData;
@@ -56,8 +38,8 @@ std::optional<std::vector<Layout>> TileConvolution::layouts(const KernelRequest 
     return std::nullopt;
   size_t rank = weight.shape.size();
   Layout ofImages = layoutIn(LayoutFamily::ChannelsLast, rank, side);
-  Layout ofWeight =
-      Layout::rowMajor(rank); // blocks of the result's, window, blocks of the source's
+  // Blocks of the result's channels, the window, blocks of the source's.
+  Layout ofWeight = Layout::rowMajor(rank);
   std::rotate(ofWeight.order.begin() + 1, ofWeight.order.begin() + 2, ofWeight.order.end());
   if (isData)
     std::swap(ofWeight.order.front(), ofWeight.order.back());
@@ -68,22 +50,17 @@ std::optional<std::vector<Layout>> TileConvolution::layouts(const KernelRequest 
   if (request.bias)
     layouts.push_back(Layout::rowMajor(1));
   layouts.push_back(ofImages);
-  for (size_t i = 0; i < layouts.size(); ++i)
-    if (operands[i].layout && *operands[i].layout != layouts[i])
-      return std::nullopt;
-  return layouts;
+  return ifWanted(request, std::move(layouts));
 }
 
 std::unique_ptr<const TileConvolution> TileConvolution::of(const KernelRequest &request) {
-  bool isGiven = std::ranges::all_of(
-      request.operands, [](const OperandType &operand) { return operand.layout.has_value(); });
-  if (!isGiven || !layouts(request))
+  if (!hasLayouts(request) || !layouts(request))
     return nullptr;
   return std::unique_ptr<const TileConvolution>(new TileConvolution(request));
 }
 
 TileConvolution::TileConvolution(const KernelRequest &request)
-    : source(request.operands[0].shape), result(request.operands[resultOf(request)].shape),
+    : source(request.operands[0]), result(request.operands[resultOf(request)]),
       hasBias(request.bias), hasRelu(request.relu), threads(request.threads) {
   addPhases(request, request.operands[1].shape);
   cut();
@@ -92,34 +69,26 @@ TileConvolution::TileConvolution(const KernelRequest &request)
 /// Pixels of the result that are equally far from a step, along each dimension, and the elements of
 /// the window that are as far from it. A convolution has one phase.
 void TileConvolution::addPhases(const KernelRequest &request, const std::vector<int64_t> &window) {
-  Triple extents = extentsOf(window), stride = lifted(request.strides, 1),
+  Triple extents = lifted(std::span(window).subspan(2), 1), stride = lifted(request.strides, 1),
          padding = lifted(request.paddingLow, 0), dilation = lifted(request.dilations, 1);
   bool isData = request.op == KernelOp::ConvGradData;
-  (isData ? resultStride : sourceStride) = stride;
   taps = extents[0] * extents[1] * extents[2];
-  Triple first{};
-  auto forAll = [](const Triple &most, Triple &at, const auto &body) {
-    for (at[0] = 0; at[0] < most[0]; ++at[0])
-      for (at[1] = 0; at[1] < most[1]; ++at[1])
-        for (at[2] = 0; at[2] < most[2]; ++at[2])
-          body();
-  };
+  Triple one{1, 1, 1}, resultStep = isData ? stride : one, sourceStep = isData ? one : stride;
   Triple steps;
-  for (size_t i = 0; i < 3; ++i)
-    steps[i] = std::min(resultStride[i], result.extents[i]);
-  forAll(steps, first, [&] {
-    Phase phase{first, {}, {}};
-    for (size_t i = 0; i < 3; ++i)
-      phase.counts[i] = ceilDiv(result.extents[i] - first[i], resultStride[i]);
+  for (size_t d = 0; d < 3; ++d)
+    steps[d] = std::min(resultStep[d], result.extents[d]);
+  forEachPlace(steps, [&](const Triple &first) {
+    Phase phase{{{}, first, resultStep, sourceStep}, {}};
+    for (size_t d = 0; d < 3; ++d)
+      phase.grid.counts[d] = ceilDiv(result.extents[d] - first[d], resultStep[d]);
     int64_t number = 0;
-    Triple at{};
-    forAll(extents, at, [&] {
+    forEachPlace(extents, [&](const Triple &at) {
       Tap tap{number++, {}};
       bool isOfPhase = true;
-      for (size_t i = 0; i < 3; ++i) {
-        int64_t reach = at[i] * dilation[i] - padding[i];
-        isOfPhase = isOfPhase && (first[i] - reach) % resultStride[i] == 0;
-        tap.from[i] = isData ? (first[i] - reach) / resultStride[i] : reach;
+      for (size_t d = 0; d < 3; ++d) {
+        int64_t reach = at[d] * dilation[d] - padding[d];
+        isOfPhase = isOfPhase && (first[d] - reach) % resultStep[d] == 0;
+        tap.from[d] = isData ? (first[d] - reach) / resultStep[d] : reach;
       }
       if (isOfPhase)
         phase.taps.push_back(tap);
@@ -131,7 +100,8 @@ void TileConvolution::addPhases(const KernelRequest &request, const std::vector<
 void TileConvolution::cut() {
   int64_t blocks = result.channels / side, pairs = ceilDiv(blocks, 2), pieces = 0;
   auto pixelsOf = [&](const Phase &phase) {
-    return result.volumes * phase.counts[0] * phase.counts[1] * phase.counts[2];
+    const Triple &counts = phase.grid.counts;
+    return result.volumes * counts[0] * counts[1] * counts[2];
   };
   auto atOnceOf = [&](const Phase &phase) {
     int64_t row = std::max<int64_t>(static_cast<int64_t>(phase.taps.size()), 1) * source.channels;
@@ -160,8 +130,7 @@ void TileConvolution::cut() {
 int64_t TileConvolution::stepsOfTap() const { return ceilDiv(source.channels, rowElements); }
 
 uint64_t TileConvolution::ownBytes() const {
-  int64_t ofPixel = 2 * sizeof(int64_t) + 3 * sizeof(int32_t);
-  return static_cast<uint64_t>(mostPixels * (mostSteps * rowBytes + ofPixel));
+  return static_cast<uint64_t>(mostPixels * (mostSteps * rowBytes + placeBytes));
 }
 
 uint64_t TileConvolution::workspaceBytes() const {
@@ -169,8 +138,8 @@ uint64_t TileConvolution::workspaceBytes() const {
 }
 
 uint64_t TileConvolution::flops() const {
-  const Images &windows = resultStride == Triple{1, 1, 1} ? result : source;
-  int64_t pixels = windows.volumes * windows.extents[0] * windows.extents[1] * windows.extents[2];
+  bool isDense = phases.front().grid.resultStep == Triple{1, 1, 1};
+  int64_t pixels = (isDense ? result : source).pixels();
   return static_cast<uint64_t>(2 * pixels * taps * source.channels * result.channels);
 }
 
@@ -220,62 +189,35 @@ void writePixel(const float *sums, bool isPair, bool hasRelu, uint16_t *to) {
 
 } // namespace
 
-/// Row by row of the phase.
-void TileConvolution::place(const Task &task, const Places &places) const {
-  const Phase &phase = *task.phase;
-  auto [down, on, along] = phase.counts;
-  for (int64_t done = 0; done < task.pixels;) {
-    int64_t pixel = task.firstPixel + done, line = pixel / along, slice = line / on;
-    Triple at{slice % down, line % on, pixel % along}, from{}, to{};
-    for (size_t d = 0; d < 3; ++d) {
-      from[d] = at[d] * sourceStride[d];
-      to[d] = phase.first[d] + at[d] * resultStride[d];
-    }
-    int64_t volume = slice / down, count = std::min(along - at[2], task.pixels - done);
-    int64_t ofResult = volume * result.volumeStep + result.offset(to);
-    int64_t ofSource = volume * source.volumeStep + source.offset(from);
-    for (int64_t i = 0; i < count; ++i) {
-      places.ofResult[done + i] = ofResult + i * resultStride[2] * result.channels;
-      places.ofSource[done + i] = ofSource + i * sourceStride[2] * source.channels;
-      places.depth[done + i] = static_cast<int32_t>(from[0]);
-      places.row[done + i] = static_cast<int32_t>(from[1]);
-      places.column[done + i] = static_cast<int32_t>(from[2] + i * sourceStride[2]);
-    }
-    done += count;
-  }
-}
-
 /// True if tiles can load a task's rows where they lie: its windows are one element, they leave out
 /// no pixel of the source, and the rows are not so long that they would contend for the same sets
 /// of the cache.
 bool TileConvolution::isInPlace(const Task &task) const {
   const Phase &phase = *task.phase;
   return phase.taps.size() == 1 && phase.taps.front().from == Triple{} &&
-         phase.counts == source.extents && sourceStride == Triple{1, 1, 1} &&
+         phase.grid.counts == source.extents && phase.grid.sourceStep == Triple{1, 1, 1} &&
          source.channels % rowElements == 0 && source.channels <= mostChannelsInPlace &&
          task.pixels % side == 0;
 }
 
 /// Two tiles of rows for each step, one after the other. Rows beyond the pixels are zeros.
-void TileConvolution::gather(const Task &task, const uint16_t *images, const Places &places) const {
+void TileConvolution::gather(const Task &task, const uint16_t *images, const Places &places,
+                             std::byte *rows) const {
   const std::vector<Tap> &found = task.phase->taps;
   int64_t steps = stepsOfTap(), allSteps = steps * static_cast<int64_t>(found.size());
-  auto isInside = [](int32_t at, int64_t from, int64_t extent) {
-    return static_cast<uint32_t>(at + static_cast<int32_t>(from)) < static_cast<uint32_t>(extent);
-  };
   int64_t rest = source.channels - (steps - 1) * rowElements;
   auto last = static_cast<__mmask32>((uint64_t{1} << rest) - 1);
   for (int64_t t = 0; t < static_cast<int64_t>(found.size()); ++t) {
     const Tap &tap = found[static_cast<size_t>(t)];
     int64_t shift = source.offset(tap.from);
     for (int64_t i = 0; i < ceilDiv(task.pixels, side) * side; ++i) {
-      bool isPixel = i < task.pixels && isInside(places.depth[i], tap.from[0], source.extents[0]) &&
-                     isInside(places.row[i], tap.from[1], source.extents[1]) &&
-                     isInside(places.column[i], tap.from[2], source.extents[2]);
+      bool isPixel = i < task.pixels && isWithin(places.depth[i], tap.from[0], source.extents[0]) &&
+                     isWithin(places.row[i], tap.from[1], source.extents[1]) &&
+                     isWithin(places.column[i], tap.from[2], source.extents[2]);
       const uint16_t *from = images + (isPixel ? places.ofSource[i] + shift : 0);
       __mmask32 all = isPixel ? ~__mmask32{0} : 0;
-      std::byte *to = places.rows + (i / blockPair * allSteps + t * steps) * 2 * tileBytes +
-                      i % blockPair * rowBytes;
+      std::byte *to =
+          rows + (i / blockPair * allSteps + t * steps) * 2 * tileBytes + i % blockPair * rowBytes;
       for (int64_t step = 0; step + 1 < steps; ++step, from += rowElements, to += 2 * tileBytes)
         _mm512_store_si512(to, _mm512_maskz_loadu_epi16(all, from));
       _mm512_store_si512(to, _mm512_maskz_loadu_epi16(all & last, from));
@@ -291,25 +233,18 @@ void TileConvolution::runTask(const Task &task, std::span<void *const> buffers,
   auto *to = static_cast<uint16_t *>(buffers[resultOperand]);
   std::byte *own = static_cast<std::byte *>(buffers[resultOperand + 1]) +
                    static_cast<uint64_t>(thread) * ownBytes();
-  auto *numbers = reinterpret_cast<int64_t *>(own + mostPixels * mostSteps * rowBytes);
-  auto *coordinates = reinterpret_cast<int32_t *>(numbers + 2 * mostPixels);
-  Places places{numbers,
-                numbers + mostPixels,
-                coordinates,
-                coordinates + mostPixels,
-                coordinates + 2 * mostPixels,
-                own};
-  place(task, places);
+  Places places = placesIn(own + mostPixels * mostSteps * rowBytes, mostPixels);
+  place(task.phase->grid, result, source, task.firstPixel, task.pixels, places);
   const std::vector<Tap> &found = task.phase->taps;
   int64_t steps = stepsOfTap();
-  Factor rows{places.rows, 2 * tileBytes, tileBytes};
+  Factor rows{own, 2 * tileBytes, tileBytes};
   int64_t pixelBytes = steps * static_cast<int64_t>(found.size()) * rowBytes;
   if (isInPlace(task)) {
     rows.first = static_cast<const std::byte *>(buffers[0]) +
                  task.firstPixel * source.channels * static_cast<int64_t>(sizeof(uint16_t));
     rows = {rows.first, rowBytes, side * pixelBytes, pixelBytes};
   } else {
-    gather(task, static_cast<const uint16_t *>(buffers[0]), places);
+    gather(task, static_cast<const uint16_t *>(buffers[0]), places, own);
   }
 
   alignas(rowBytes) float products[4 * tileSums];

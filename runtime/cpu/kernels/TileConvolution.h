@@ -11,8 +11,8 @@
 #pragma once
 
 #include "runtime/cpu/kernels/OwnKernel.h"
+#include "runtime/cpu/kernels/Tiles.h"
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,27 +33,15 @@ public:
   void run(std::span<void *const> buffers) const override;
 
 private:
-  using Triple = std::array<int64_t, 3>; // depth, row, column
-
-  /// Images, channels last: steps between neighbours in elements.
-  struct Images {
-    explicit Images(const std::vector<int64_t> &shape);
-    int64_t volumes, channels;
-    Triple extents, steps;
-    int64_t volumeStep;
-    int64_t offset(const Triple &at) const {
-      return at[0] * steps[0] + at[1] * steps[1] + at[2] * steps[2];
-    }
-  };
   /// An element of the window, and how far its pixel of the source is from where a pixel of the
   /// result is in the source.
   struct Tap {
     int64_t number;
-    Triple from;
+    tiles::Triple from;
   };
   /// Pixels of the result with the same taps.
   struct Phase {
-    Triple first, counts;
+    tiles::Grid grid;
     std::vector<Tap> taps;
   };
   /// What a thread computes at a time.
@@ -61,26 +49,19 @@ private:
     const Phase *phase;
     int64_t firstPixel, pixels, firstBlock, blocks; // of the result's channels
   };
-  /// Of some pixels of the result: where they are in it and in the source, and their rows.
-  struct Places {
-    int64_t *ofResult, *ofSource;
-    int32_t *depth, *row, *column;
-    std::byte *rows;
-  };
 
   explicit TileConvolution(const KernelRequest &request);
   void addPhases(const KernelRequest &request, const std::vector<int64_t> &window);
   void cut();
   int64_t stepsOfTap() const;
   uint64_t ownBytes() const;
-  void place(const Task &task, const Places &places) const;
   bool isInPlace(const Task &task) const;
-  void gather(const Task &task, const uint16_t *source, const Places &places) const;
+  void gather(const Task &task, const uint16_t *source, const tiles::Places &places,
+              std::byte *rows) const;
   void runTask(const Task &task, std::span<void *const> buffers, int64_t thread) const;
 
-  Images source, result;
+  tiles::Images source, result;
   bool hasBias, hasRelu;
-  Triple resultStride{1, 1, 1}, sourceStride{1, 1, 1}; // from pixel to pixel of a phase
   std::vector<Phase> phases;
   int64_t taps = 0; // of the window
   int64_t threads;

@@ -3,12 +3,9 @@
 #include "runtime/core/CeilDiv.h"
 #include "runtime/core/ParallelFor.h"
 #include "runtime/cpu/kernels/Lines.h"
-#include "runtime/cpu/kernels/Tiles.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <tuple>
 
 namespace dlc::rt {
 namespace {
@@ -25,27 +22,6 @@ constexpr int64_t packedElements = 256 * 1024, mostStepsAtOnce = 16, leastStepsA
 constexpr int64_t mostShareElements = 256 * 1024, leastSharePixels = 1024;
 
 } // namespace
-
-TileFilterGradient::Images::Images(const OperandType &operand) {
-  const std::vector<int64_t> &shape = operand.shape;
-  size_t rank = shape.size();
-  auto step = [&](size_t dim, int64_t elements) {
-    std::vector<int64_t> index(rank, 0);
-    index[dim] = elements;
-    return operand.layout->offsetOf(shape, index);
-  };
-  volumes = shape[0];
-  depth = rank == 5 ? shape[2] : 1;
-  rows = rank >= 4 ? shape[rank - 2] : 1;
-  columns = shape[rank - 1];
-  volumeStep = step(0, 1);
-  depthStep = rank == 5 ? step(2, 1) : 0;
-  rowStep = rank >= 4 ? step(rank - 2, 1) : 0;
-  columnStep = step(rank - 1, 1);
-  channels = shape[1];
-  for (int64_t channel = 0; channel < shape[1]; channel += side)
-    blocks.push_back(step(1, channel));
-}
 
 std::optional<std::vector<Layout>> TileFilterGradient::layouts(const KernelRequest &request,
                                                                LayoutFamily family, bool inRows) {
@@ -76,92 +52,80 @@ std::optional<std::vector<Layout>> TileFilterGradient::layouts(const KernelReque
     gradient.blocks = {{1, side}, {0, side}};
   }
   std::vector<Layout> layouts{layoutIn(family, rank, side), layoutIn(family, rank, side), gradient};
-  for (size_t i = 0; i < layouts.size(); ++i)
-    if (operands[i].layout && *operands[i].layout != layouts[i])
-      return std::nullopt;
-  return layouts;
+  return ifWanted(request, std::move(layouts));
 }
 
 std::unique_ptr<const TileFilterGradient> TileFilterGradient::of(const KernelRequest &request) {
-  bool isGiven = std::ranges::all_of(
-      request.operands, [](const OperandType &operand) { return operand.layout.has_value(); });
   for (LayoutFamily family : {LayoutFamily::Blocked, LayoutFamily::ChannelsLast})
     for (bool inRows : {false, true})
-      if (isGiven && layouts(request, family, inRows))
+      if (hasLayouts(request) && layouts(request, family, inRows))
         return std::unique_ptr<const TileFilterGradient>(new TileFilterGradient(request));
   return nullptr;
 }
 
 TileFilterGradient::TileFilterGradient(const KernelRequest &request)
-    : x(request.operands[0]), dy(request.operands[1]), threads(request.threads) {
-  const OperandType &gradient = request.operands[2];
-  const std::vector<int64_t> &window = gradient.shape;
-  inRows = gradient.layout->blocks.empty();
-  size_t rank = window.size();
-  std::vector<int64_t> index(rank, 0);
-  auto offset = [&] { return gradient.layout->offsetOf(window, index); };
-  index[0] = side;
-  dyStep = offset();
-  // Of images two, of signals three leading dimensions of extent 1 are missing.
-  std::array<int64_t, 3> extent{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
-  size_t missing = 5 - rank;
-  for (size_t i = 0; i + 2 < rank; ++i) {
-    extent[missing + i] = window[i + 2];
-    stride[missing + i] = request.strides[i];
-    padding[missing + i] = request.paddingLow[i];
-    dilation[missing + i] = request.dilations[i];
-  }
-  std::tie(strideDepth, strideRow, strideColumn) = std::tuple_cat(stride);
-  std::tie(paddingDepth, paddingRow, paddingColumn) = std::tuple_cat(padding);
+    : x(request.operands[0]), dy(request.operands[1]),
+      grid{.counts = dy.extents, .sourceStep = lifted(request.strides, 1)},
+      threads(request.threads) {
+  const Layout &layout = *request.operands[2].layout;
+  const std::vector<int64_t> &window = request.operands[2].shape;
+  inRows = layout.blocks.empty();
+  dyStep = layout.offsetAlong(window, 0, side);
+  for (int64_t channel = 0; channel < dy.channels; channel += side)
+    blocks.push_back(
+        request.operands[1].layout->offsetAlong(request.operands[1].shape, 1, channel));
+  Triple extents = lifted(std::span(window).subspan(2), 1), padding = lifted(request.paddingLow, 0),
+         dilation = lifted(request.dilations, 1);
   if (x.channels % side != 0) {
-    lineElements = extent[2] * x.channels;
-    extent[2] = 1;
+    lineElements = extents[2] * x.channels;
+    extents[2] = 1;
     for (int64_t element = 0; element < lineElements; element += side)
       columns.push_back({element, std::min(side, lineElements - element), element * side});
+  } else {
+    const OperandType &source = request.operands[0];
+    for (int64_t channel = 0; channel < x.channels; channel += side)
+      columns.push_back({source.layout->offsetAlong(source.shape, 1, channel), side,
+                         layout.offsetAlong(window, 1, channel)});
   }
-  for (int64_t block = 0; block < x.count() && lineElements == 0; ++block) {
-    index = std::vector<int64_t>(rank, 0);
-    index[1] = block * side;
-    columns.push_back({x.blocks[static_cast<size_t>(block)], side, offset()});
-  }
-  for (int64_t depth = 0; depth < extent[0]; ++depth)
-    for (int64_t row = 0; row < extent[1]; ++row)
-      for (int64_t column = 0; column < extent[2]; ++column) {
-        std::array<int64_t, 3> at{depth, row, column};
-        index = std::vector<int64_t>(rank, 0);
-        std::copy(at.begin() + static_cast<std::ptrdiff_t>(missing), at.end(), index.begin() + 2);
-        int64_t down = depth * dilation[0], on = row * dilation[1], along = column * dilation[2];
-        taps.push_back({down, on, along, down * x.depthStep + on * x.rowStep + along * x.columnStep,
-                        offset()});
-      }
+  forEachPlace(extents, [&](const Triple &at) {
+    Tap tap{};
+    for (size_t d = 0; d < 3; ++d)
+      tap.from[d] = at[d] * dilation[d] - padding[d];
+    std::vector<int64_t> index(window.size(), 0);
+    std::copy(at.end() - static_cast<std::ptrdiff_t>(window.size() - 2), at.end(),
+              index.begin() + 2);
+    tap.gradient = layout.offsetOf(window, index);
+    taps.push_back(tap);
+  });
   cut();
 }
 
 void TileFilterGradient::cut() {
-  auto chunks = static_cast<int64_t>(taps.size()) * chunksOfTap(), pairs = ceilDiv(dy.count(), 2);
+  auto chunks = static_cast<int64_t>(taps.size()) * chunksOfTap(), pairs = ceilDiv(blockCount(), 2);
   if (sumElements() <= mostShareElements)
-    shares = std::clamp<int64_t>(pixels() / leastSharePixels, 1, threads * (threads > 4 ? 1 : 2));
+    shares =
+        std::clamp<int64_t>(dy.pixels() / leastSharePixels, 1, threads * (threads > 4 ? 1 : 2));
   // What is cut is packed once, the other once for each part.
-  bool cutsChunks = 2 * chunks >= dy.count();
+  bool cutsChunks = 2 * chunks >= blockCount();
   int64_t parts = std::min(ceilDiv(threads, shares), cutsChunks ? chunks : pairs);
-  int64_t allSteps = ceilDiv(pixels(), tilePixels);
+  int64_t allSteps = ceilDiv(dy.pixels(), tilePixels);
   for (int64_t share = 0; share < shares; ++share)
     for (int64_t part = 0; part < parts; ++part) {
       Task task{.share = share,
                 .firstPixel = allSteps * share / shares * tilePixels,
                 .pixels = 0,
                 .firstBlock = 0,
-                .blocks = dy.count(),
+                .blocks = blockCount(),
                 .firstChunk = 0,
                 .chunks = chunks};
-      int64_t end = std::min(allSteps * (share + 1) / shares * tilePixels, pixels());
+      int64_t end = std::min(allSteps * (share + 1) / shares * tilePixels, dy.pixels());
       task.pixels = end - task.firstPixel;
       if (cutsChunks) {
         task.firstChunk = chunks * part / parts;
         task.chunks = chunks * (part + 1) / parts - task.firstChunk;
       } else {
         task.firstBlock = 2 * (pairs * part / parts);
-        task.blocks = std::min(2 * (pairs * (part + 1) / parts), dy.count()) - task.firstBlock;
+        task.blocks = std::min(2 * (pairs * (part + 1) / parts), blockCount()) - task.firstBlock;
       }
       mostSteps = std::max(mostSteps, stepsOf(task));
       mostBlocks = std::max(mostBlocks, task.blocks);
@@ -171,7 +135,7 @@ void TileFilterGradient::cut() {
 }
 
 int64_t TileFilterGradient::sumElements() const {
-  return static_cast<int64_t>(taps.size()) * columnCount() * dy.count() * tileSums;
+  return static_cast<int64_t>(taps.size()) * columnCount() * blockCount() * tileSums;
 }
 
 /// Of a product over the pixels that a task has packed at one time, in as even parts as there are.
@@ -185,7 +149,7 @@ int64_t TileFilterGradient::stepsOf(const Task &task) const {
 /// What a task has of its own.
 uint64_t TileFilterGradient::packBytes() const {
   int64_t tiles = mostSteps * (2 * ceilDiv(mostBlocks, 2) + 2);
-  int64_t ofPixel = 3 * sizeof(int64_t) + 3 * sizeof(int32_t);
+  int64_t ofPixel = sizeof(int64_t) + placeBytes;
   return static_cast<uint64_t>(tiles * tileBytes + mostSteps * tilePixels * ofPixel);
 }
 
@@ -195,14 +159,12 @@ uint64_t TileFilterGradient::workspaceBytes() const {
 }
 
 uint64_t TileFilterGradient::flops() const {
-  return 2 * static_cast<uint64_t>(sumElements() * pixels());
+  return 2 * static_cast<uint64_t>(sumElements() * dy.pixels());
 }
 
 void TileFilterGradient::run(std::span<void *const> buffers) const {
-  parallelFor(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      runTask(tasks[static_cast<size_t>(i)], buffers);
-  });
+  parallelFor(static_cast<int64_t>(tasks.size()), 1,
+              [&](int64_t task, int64_t) { runTask(tasks[static_cast<size_t>(task)], buffers); });
   if (shares > 1)
     parallelFor(sumElements() / tileSums, side, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile)
@@ -215,7 +177,7 @@ void TileFilterGradient::run(std::span<void *const> buffers) const {
 
 namespace {
 
-alignas(rowBytes) constexpr uint16_t zeros[2 * side] = {};
+alignas(rowBytes) constexpr uint16_t zeros[side] = {};
 
 /// 16 channels of two pixels, the first in the lower halves.
 __m512i pairOf(const uint16_t *first, const uint16_t *second) {
@@ -267,67 +229,35 @@ void sumPixels(const std::byte *a, const std::byte *b, int64_t steps, float *sum
 
 } // namespace
 
-/// Of `count` pixels from the first on, and of zeros up to whole steps.
-void TileFilterGradient::place(const Task &task, int64_t first, int64_t count, int64_t steps,
-                               const Places &places) const {
-  int64_t pixel = task.firstPixel + first;
-  int64_t column = pixel % dy.columns, row = pixel / dy.columns % dy.rows;
-  int64_t slice = pixel / dy.columns / dy.rows, depth = slice % dy.depth, volume = slice / dy.depth;
-  for (int64_t i = 0; i < steps * tilePixels; ++i) {
-    if (i >= count) {
-      places.ofResult[i] = absent;
-      places.windows[i] = 0;
-      places.column[i] = places.row[i] = places.depth[i] = static_cast<int32_t>(-mostExtent);
-      continue;
-    }
-    int64_t down = depth * strideDepth - paddingDepth, on = row * strideRow - paddingRow,
-            along = column * strideColumn - paddingColumn;
-    places.ofResult[i] =
-        volume * dy.volumeStep + depth * dy.depthStep + row * dy.rowStep + column * dy.columnStep;
-    places.windows[i] =
-        volume * x.volumeStep + down * x.depthStep + on * x.rowStep + along * x.columnStep;
-    places.depth[i] = static_cast<int32_t>(down);
-    places.row[i] = static_cast<int32_t>(on);
-    places.column[i] = static_cast<int32_t>(along);
-    if (++column < dy.columns)
-      continue;
-    column = 0;
-    if (++row < dy.rows)
-      continue;
-    row = 0;
-    if (++depth < dy.depth)
-      continue;
-    depth = 0;
-    ++volume;
+/// Of a pass's pixels what a tap finds in x, and zeros up to whole steps.
+void TileFilterGradient::placeTap(const Tap &tap, const Pass &pass, const Memory &memory) const {
+  const Places &places = memory.places;
+  int64_t shift = x.offset(tap.from);
+  for (int64_t i = 0; i < pass.pixels; ++i) {
+    bool isPixel = isWithin(places.depth[i], tap.from[0], x.extents[0]) &&
+                   isWithin(places.row[i], tap.from[1], x.extents[1]) &&
+                   (lineElements > 0 || isWithin(places.column[i], tap.from[2], x.extents[2]));
+    memory.ofTap[i] = isPixel ? places.ofSource[i] + shift : absent;
   }
-}
-
-void TileFilterGradient::placeTap(const Tap &tap, int64_t steps, const Places &places) const {
-  auto isInside = [](int32_t first, int64_t tap, int64_t extent) {
-    return static_cast<uint32_t>(first + static_cast<int32_t>(tap)) < static_cast<uint32_t>(extent);
-  };
-  for (int64_t i = 0; i < steps * tilePixels; ++i) {
-    bool isPixel = isInside(places.depth[i], tap.depth, x.depth) &&
-                   isInside(places.row[i], tap.row, x.rows) &&
-                   (lineElements > 0 || isInside(places.column[i], tap.column, x.columns));
-    places.ofSource[i] = isPixel ? places.windows[i] + tap.step : absent;
-  }
+  std::fill(memory.ofTap + pass.pixels, memory.ofTap + pass.steps * tilePixels, absent);
 }
 
 /// The pixels of a step. Of a line those elements that the image has, which is cut off at its
 /// columns.
-void TileFilterGradient::packColumn(const uint16_t *source, const Column &column,
-                                    const Places &places, int64_t step, std::byte *to) const {
-  const int64_t *offsets = places.ofSource + step * tilePixels;
+void TileFilterGradient::packColumn(const uint16_t *source, const Tap &tap, const Column &column,
+                                    const Memory &memory, int64_t step, std::byte *to) const {
+  const int64_t *offsets = memory.ofTap + step * tilePixels;
   if (lineElements == 0)
     return packPairs(source + column.element, offsets, to);
-  const int32_t *firsts = places.column + step * tilePixels;
+  const int32_t *coordinates = memory.places.column + step * tilePixels;
   auto load = [&](int64_t i) {
-    int64_t first = firsts[i] * x.channels + column.element, end = x.columns * x.channels - first;
+    if (offsets[i] == absent)
+      return _mm512_setzero_si512();
+    int64_t first = (coordinates[i] + tap.from[2]) * x.channels + column.element;
+    int64_t end = x.extents[2] * x.channels - first;
     __mmask16 mask = lowest(std::min(end, column.elements)) & ~lowest(-first);
-    bool isPixel = offsets[i] != absent && mask != 0;
-    const uint16_t *from = source + (isPixel ? offsets[i] + column.element : 0);
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(isPixel ? mask : __mmask16{0}, from));
+    const uint16_t *from = source + (mask ? offsets[i] + column.element : 0);
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
   };
   for (int64_t i = 0; i < side; ++i)
     _mm512_store_si512(to + i * rowBytes,
@@ -354,11 +284,10 @@ TileFilterGradient::Memory TileFilterGradient::memoryOf(const Task &task, void *
   Memory memory{};
   memory.result = packs + static_cast<uint64_t>(&task - tasks.data()) * packBytes();
   memory.source = memory.result + mostSteps * 2 * ceilDiv(mostBlocks, 2) * tileBytes;
-  auto *numbers = reinterpret_cast<int64_t *>(memory.source + mostSteps * 2 * tileBytes);
   int64_t most = mostSteps * tilePixels;
-  auto *coordinates = reinterpret_cast<int32_t *>(numbers + 3 * most);
-  memory.places = {numbers,     numbers + most,     numbers + 2 * most,
-                   coordinates, coordinates + most, coordinates + 2 * most};
+  std::byte *behind = memory.source + mostSteps * 2 * tileBytes;
+  memory.places = placesIn(behind, most);
+  memory.ofTap = reinterpret_cast<int64_t *>(behind + most * placeBytes);
   memory.sums =
       reinterpret_cast<float *>(packs + tasks.size() * packBytes()) + task.share * sumElements();
   return memory;
@@ -369,7 +298,7 @@ void TileFilterGradient::packBlocks(const Task &task, const uint16_t *result, in
                                     const Memory &memory) const {
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t i = 0; i < task.blocks; ++i)
-      packChannels(result + dy.blocks[static_cast<size_t>(task.firstBlock + i)],
+      packChannels(result + blocks[static_cast<size_t>(task.firstBlock + i)],
                    memory.places.ofResult + step * tilePixels,
                    memory.result + ((i / 2 * steps + step) * 2 + i % 2) * tileBytes);
 }
@@ -378,10 +307,10 @@ void TileFilterGradient::packBlocks(const Task &task, const uint16_t *result, in
 void TileFilterGradient::sumChunk(const Task &task, const Chunk &chunk, const Pass &pass,
                                   const Memory &memory, float *gradient) const {
   alignas(rowBytes) float own[4 * tileSums];
-  SumSteps sumSteps{.row = tileSums, .column = (keepsSums ? dy.count() : 2) * tileSums};
+  SumSteps sumSteps{.row = tileSums, .column = (keepsSums ? blockCount() : 2) * tileSums};
   for (int64_t i = 0; i < task.blocks; i += 2) {
     int64_t row = task.firstBlock + i, rows = std::min<int64_t>(2, task.blocks - i);
-    int64_t tile = (chunk.tap * columnCount() + chunk.column) * dy.count() + row;
+    int64_t tile = (chunk.tap * columnCount() + chunk.column) * blockCount() + row;
     float *sums = keepsSums ? memory.sums + tile * tileSums : own;
     auto sum = chunk.columns == 2 ? (rows == 2 ? sumPixels<2, 2> : sumPixels<1, 2>)
                                   : (rows == 2 ? sumPixels<2, 1> : sumPixels<1, 1>);
@@ -403,17 +332,21 @@ void TileFilterGradient::runTask(const Task &task, std::span<void *const> buffer
   for (int64_t first = 0; first < task.pixels; first += atOnce) {
     int64_t count = std::min(atOnce, task.pixels - first);
     // Of more than one share the sums are added up first.
-    Pass pass{ceilDiv(count, tilePixels), first == 0, shares == 1 && first + count == task.pixels};
-    place(task, first, count, pass.steps, memory.places);
+    Pass pass{count, ceilDiv(count, tilePixels), first == 0,
+              shares == 1 && first + count == task.pixels};
+    place(grid, dy, x, task.firstPixel + first, count, memory.places);
+    std::fill(memory.places.ofResult + count, memory.places.ofResult + pass.steps * tilePixels,
+              absent);
     packBlocks(task, static_cast<const uint16_t *>(buffers[1]), pass.steps, memory);
     for (int64_t number = task.firstChunk; number < task.firstChunk + task.chunks; ++number) {
       Chunk chunk{number / chunksOfTap(), number % chunksOfTap() * 2, 2};
       chunk.columns = std::min<int64_t>(2, columnCount() - chunk.column);
+      const Tap &tap = taps[static_cast<size_t>(chunk.tap)];
       if (chunk.column == 0 || number == task.firstChunk)
-        placeTap(taps[static_cast<size_t>(chunk.tap)], pass.steps, memory.places);
+        placeTap(tap, pass, memory);
       for (int64_t i = 0; i < pass.steps * chunk.columns; ++i) {
         int64_t step = i / chunk.columns, column = i % chunk.columns;
-        packColumn(source, columns[static_cast<size_t>(chunk.column + column)], memory.places, step,
+        packColumn(source, tap, columns[static_cast<size_t>(chunk.column + column)], memory, step,
                    memory.source + (2 * step + column) * tileBytes);
       }
       sumChunk(task, chunk, pass, memory, static_cast<float *>(buffers[2]));
@@ -434,8 +367,8 @@ void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers)
       sum = _mm512_add_ps(sum, _mm512_loadu_ps(sums + share * sumElements() + i));
     _mm512_store_ps(all + i, sum);
   }
-  int64_t column = tile / dy.count();
-  writeTile(all, column / columnCount(), column % columnCount(), tile % dy.count(),
+  int64_t column = tile / blockCount();
+  writeTile(all, column / columnCount(), column % columnCount(), tile % blockCount(),
             static_cast<float *>(buffers[2]));
 }
 

@@ -14,11 +14,11 @@
 #pragma once
 
 #include "runtime/cpu/kernels/OwnKernel.h"
+#include "runtime/cpu/kernels/Tiles.h"
 
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace dlc::rt {
@@ -39,19 +39,11 @@ public:
   void run(std::span<void *const> buffers) const override;
 
 private:
-  /// x or dy: extents, and steps between neighbours in elements.
-  struct Images {
-    explicit Images(const OperandType &operand);
-    int64_t volumes, depth, rows, columns;
-    int64_t volumeStep, depthStep, rowStep, columnStep;
-    int64_t channels;
-    std::vector<int64_t> blocks; // where each block of 16 channels begins
-    int64_t count() const { return static_cast<int64_t>(blocks.size()); }
-  };
-  /// An element of the window, or a line: how far its first pixel of x is from the window's first
-  /// one, and where its part of the gradient begins.
+  /// An element of the window, or a line: how far its first pixel of x is from where a pixel of dy
+  /// is in x, and where its part of the gradient begins.
   struct Tap {
-    int64_t depth, row, column, step, gradient;
+    tiles::Triple from;
+    int64_t gradient;
   };
   /// A tile's part of a tap: 16 elements of x from one on, fewer at the end of a line, and where
   /// their part of the gradient is, from the tap's on.
@@ -63,16 +55,12 @@ private:
   struct Task {
     int64_t share, firstPixel, pixels, firstBlock, blocks, firstChunk, chunks;
   };
-  /// Of some pixels, 32 for each step of a product: where they are in dy, where their windows begin
-  /// in x, in its memory and by its dimensions, and what a tap finds there.
-  struct Places {
-    int64_t *ofResult, *windows, *ofSource;
-    int32_t *depth, *row, *column;
-  };
-  /// A task's part of the workspace: dy and x as they are packed, and the sums of its share.
+  /// A task's part of the workspace: dy and x as they are packed, 32 pixels for each step of a
+  /// product, where the pixels are, and what a tap finds there, and the sums of its share.
   struct Memory {
     std::byte *result, *source;
-    Places places;
+    tiles::Places places;
+    int64_t *ofTap;
     float *sums;
   };
   /// One or two columns of a tap.
@@ -81,36 +69,34 @@ private:
   };
   /// Of some pixels, and whether they are a task's first or the last of all.
   struct Pass {
-    int64_t steps;
+    int64_t pixels, steps;
     bool isFirst, isLast;
   };
 
   explicit TileFilterGradient(const KernelRequest &request);
   void cut();
-  int64_t pixels() const { return dy.volumes * dy.depth * dy.rows * dy.columns; }
+  int64_t blockCount() const { return static_cast<int64_t>(blocks.size()); }
   int64_t columnCount() const { return static_cast<int64_t>(columns.size()); }
   int64_t chunksOfTap() const { return (columnCount() + 1) / 2; }
   int64_t sumElements() const;
   int64_t stepsOf(const Task &task) const;
   uint64_t packBytes() const;
-  void place(const Task &task, int64_t first, int64_t count, int64_t steps,
-             const Places &places) const;
-  void placeTap(const Tap &tap, int64_t steps, const Places &places) const;
+  void placeTap(const Tap &tap, const Pass &pass, const Memory &memory) const;
   Memory memoryOf(const Task &task, void *workspace) const;
   void runTask(const Task &task, std::span<void *const> buffers) const;
   void packBlocks(const Task &task, const uint16_t *result, int64_t steps,
                   const Memory &memory) const;
   void sumChunk(const Task &task, const Chunk &chunk, const Pass &pass, const Memory &memory,
                 float *gradient) const;
-  void packColumn(const uint16_t *source, const Column &column, const Places &places, int64_t step,
-                  std::byte *to) const;
+  void packColumn(const uint16_t *source, const Tap &tap, const Column &column,
+                  const Memory &memory, int64_t step, std::byte *to) const;
   void writeTile(const float *sums, int64_t tap, int64_t column, int64_t ofDy,
                  float *gradient) const;
   void addShares(int64_t tile, std::span<void *const> buffers) const;
 
-  Images x, dy;
-  int64_t strideDepth = 1, strideRow = 1, strideColumn = 1;
-  int64_t paddingDepth = 0, paddingRow = 0, paddingColumn = 0;
+  tiles::Images x, dy;
+  tiles::Grid grid;            // of dy's pixels
+  std::vector<int64_t> blocks; // where each of dy's begins
   std::vector<Tap> taps;
   std::vector<Column> columns; // of each
   int64_t lineElements = 0;    // of x, in a line of the window; 0: taps are elements

@@ -4,15 +4,14 @@
 // columns.
 #pragma once
 
-#include "runtime/core/HostFeatures.h"
 #include "runtime/core/KernelPlanner.h"
 
 #include <immintrin.h>
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 /// Between `#pragma clang attribute push(DLC_TILES, apply_to = function)` and `pop`: functions that
 /// run where hasTiles() alone.
@@ -26,46 +25,68 @@ inline constexpr const char *name = "tiles:amx_bf16";
 constexpr int64_t side = 16;        // rows, columns of a product, channels of a block
 constexpr int64_t rowElements = 32; // of bf16, along what is summed over
 constexpr int64_t rowBytes = 64, tileBytes = side * rowBytes, tileSums = side * side;
-/// Bounds of extents, paddings and how far a window reaches, so that places fit 32 bits, and of
-/// what a request's plan grows with.
-constexpr int64_t mostExtent = int64_t{1} << 28, mostElements = int64_t{1} << 31;
-constexpr unsigned mostThreads = 1024;
-/// Elements of a window, and phases of a data gradient's steps, each of which is planned by itself.
-constexpr int64_t mostTaps = 4096, mostPhases = 64;
 
 /// True if the processor has the instructions.
-inline bool hasTiles() {
-  static const bool has =
-      missingFeatures({"avx512f", "avx512bw", "avx512vl", "avx512bf16", "amx-tile", "amx-bf16"})
-          .empty();
-  return has;
-}
+bool hasTiles();
 
 /// False of windows of very many elements or steps, if a place in an image or in a window around it
 /// could need more than 32 bits, and of what no memory holds.
-inline bool isBounded(const KernelRequest &request) {
-  auto areSmall = [](const std::vector<int64_t> &values) {
-    return std::ranges::all_of(values, [](int64_t value) { return value < mostExtent; });
-  };
-  const std::vector<int64_t> &window = request.operands[*weightOperand(request.op)].shape;
-  int64_t taps = 1, phases = 1;
-  for (size_t i = 0; i < request.dilations.size(); ++i) {
-    if (window[i + 2] > mostTaps || request.dilations[i] > mostExtent / mostTaps ||
-        request.strides[i] > mostTaps)
-      return false;
-    taps *= window[i + 2];
-    phases *= request.strides[i];
-  }
-  for (const OperandType &operand : request.operands) {
-    int64_t elements = 1;
-    for (int64_t extent : operand.shape)
-      if (extent >= mostExtent || (elements *= extent) > mostElements)
-        return false;
-  }
-  return request.threads >= 1 && request.threads <= mostThreads && taps <= mostTaps &&
-         (request.op != KernelOp::ConvGradData || phases <= mostPhases) &&
-         areSmall(request.paddingLow) && areSmall(request.paddingHigh);
+bool isBounded(const KernelRequest &request);
+
+//===- Pixels ---------------------------------------------------------------------------------===//
+
+/// Depth, row and column, of which images and signals lack the first ones.
+using Triple = std::array<int64_t, 3>;
+
+/// One entry for each spatial dimension, and `missing` for those that are lacked.
+Triple lifted(std::span<const int64_t> values, int64_t missing);
+
+/// `body(at)` for each place in a box of these extents, in row-major order.
+template <typename Body> void forEachPlace(const Triple &extents, const Body &body) {
+  for (int64_t depth = 0; depth < extents[0]; ++depth)
+    for (int64_t row = 0; row < extents[1]; ++row)
+      for (int64_t column = 0; column < extents[2]; ++column)
+        body(Triple{depth, row, column});
 }
+
+/// Extents, and steps between neighbours in elements.
+struct Images {
+  explicit Images(const OperandType &operand); // with its layout
+  int64_t volumes, channels, volumeStep;
+  Triple extents, steps;
+  int64_t pixels() const { return volumes * extents[0] * extents[1] * extents[2]; }
+  int64_t offset(const Triple &at) const {
+    return at[0] * steps[0] + at[1] * steps[1] + at[2] * steps[2];
+  }
+};
+
+/// Pixels of a result whose windows step evenly through a source: their number along each
+/// dimension, and where the first is and how far apart they are in either.
+struct Grid {
+  Triple counts, first{}, resultStep{1, 1, 1}, sourceStep{1, 1, 1};
+};
+
+/// Of some pixels of a grid: offsets of them in the result and of where they are in the source, and
+/// their coordinates there.
+struct Places {
+  int64_t *ofResult, *ofSource;
+  int32_t *depth, *row, *column;
+};
+constexpr int64_t placeBytes = 2 * sizeof(int64_t) + 3 * sizeof(int32_t);
+
+/// Places of so many pixels each, in memory of placeBytes a pixel.
+Places placesIn(std::byte *memory, int64_t pixels);
+
+/// Writes those of `count` pixels from one on, in the order of images, rows and columns.
+void place(const Grid &grid, const Images &result, const Images &source, int64_t firstPixel,
+           int64_t count, const Places &places);
+
+/// True if what is so far from a coordinate is in the image.
+inline bool isWithin(int32_t at, int64_t from, int64_t extent) {
+  return static_cast<uint32_t>(at + static_cast<int32_t>(from)) < static_cast<uint32_t>(extent);
+}
+
+//===- Products -------------------------------------------------------------------------------===//
 
 /// What LDTILECFG loads: eight whole tiles.
 struct alignas(64) Config {

@@ -82,9 +82,9 @@ bool isProcessorFit(DType packed) {
 /// Where every `step`th element of a dimension lies.
 std::vector<int64_t> offsetsAlong(uint8_t dim, int64_t step, int64_t extent,
                                   const std::vector<int64_t> &shape, const Layout &layout) {
-  std::vector<int64_t> offsets, index(shape.size(), 0);
-  for (; index[dim] < extent; index[dim] += step)
-    offsets.push_back(layout.offsetOf(shape, index));
+  std::vector<int64_t> offsets;
+  for (int64_t at = 0; at < extent; at += step)
+    offsets.push_back(layout.offsetAlong(shape, dim, at));
   return offsets;
 }
 

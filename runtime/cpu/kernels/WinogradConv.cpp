@@ -64,19 +64,14 @@ std::optional<std::vector<Layout>> WinogradConv::layouts(const std::string &impl
     size_t rank = request.operands[i].shape.size();
     layouts.push_back(i == *weightOperand(request.op) ? winograd::weightLayout(rank, block)
                                                       : layoutIn(family, rank, block));
-    const std::optional<Layout> &wanted = request.operands[i].layout;
-    if (wanted && *wanted != layouts.back())
-      return std::nullopt;
   }
-  return layouts;
+  return ifWanted(request, std::move(layouts));
 }
 
 std::unique_ptr<const OwnKernel> WinogradConv::of(const std::string &implementation,
                                                   const KernelRequest &request) {
-  if (!std::ranges::all_of(request.operands,
-                           [](const OperandType &type) { return type.layout.has_value(); }) ||
-      (!layouts(implementation, request, LayoutFamily::Blocked) &&
-       !layouts(implementation, request, LayoutFamily::ChannelsLast)))
+  if (!hasLayouts(request) || (!layouts(implementation, request, LayoutFamily::Blocked) &&
+                               !layouts(implementation, request, LayoutFamily::ChannelsLast)))
     return nullptr;
   return find(implementation)->make(request);
 }

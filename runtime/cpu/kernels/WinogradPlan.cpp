@@ -27,9 +27,7 @@ WinogradPlan::Images WinogradPlan::Images::of(const OperandType &operand, int64_
   const std::vector<int64_t> &shape = operand.shape;
   size_t rank = shape.size();
   auto step = [&](size_t dim, int64_t elements) {
-    std::vector<int64_t> index(rank, 0);
-    index[dim] = elements;
-    return operand.layout->offsetOf(shape, index);
+    return operand.layout->offsetAlong(shape, dim, elements);
   };
   Images images{.dtype = operand.dtype,
                 .volumes = shape[0],
