@@ -225,6 +225,8 @@ def main():
     if not has("avx512_bf16") and "bf16" in arguments.variants:
         arguments.variants.remove("bf16")
         print("skipped in bf16: this processor has no bf16 instructions")
+    if not arguments.variants:
+        sys.exit("no variant is left: name others with --variants")
     rows = {}
     for name in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
