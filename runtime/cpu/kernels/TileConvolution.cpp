@@ -167,7 +167,7 @@ void sumTaps(Factor gathered, Factor weight, int64_t steps, std::span<const Tap>
   for (const Tap &tap : taps) {
     Factor ofTap = weight;
     ofTap.first += tap.number * steps * weight.step;
-    multiply<rows, columns>(gathered, ofTap, steps);
+    multiply<rows, columns>(gathered, ofTap, steps, [] {});
     gathered.first += steps * gathered.step;
   }
   storeSums<rows, columns>(to, productSteps);

@@ -15,9 +15,10 @@ using namespace tiles;
 constexpr int64_t tilePixels = rowElements;
 /// The place of a pixel of zeros.
 constexpr int64_t absent = std::numeric_limits<int64_t>::min();
-/// dy as it is packed and the sums of two chunks stay in the second-level cache, x as it is packed
-/// in the first: elements of dy and steps of a product at one time.
-constexpr int64_t packedElements = 256 * 1024, mostStepsAtOnce = 16, leastStepsAtOnce = 8;
+/// dy as it is packed stays in the second-level cache: its elements and steps of a product at one
+/// time. Of few blocks of dy's channels x as it is packed for two chunks stays in the first.
+constexpr int64_t packedElements = 512 * 1024, mostStepsAtOnce = 64, leastStepsAtOnce = 8,
+                  fewBlocks = 11, stepsOfFewBlocks = 12;
 /// Of sums, most that each share has of its own, and pixels that are worth a share.
 constexpr int64_t mostShareElements = 256 * 1024, leastSharePixels = 1024;
 
@@ -141,35 +142,33 @@ int64_t TileFilterGradient::sumElements() const {
 /// Of a product over the pixels that a task has packed at one time, in as even parts as there are.
 int64_t TileFilterGradient::stepsOf(const Task &task) const {
   int64_t all = ceilDiv(task.pixels, tilePixels);
-  int64_t most = std::clamp(packedElements / (task.blocks * side * tilePixels), leastStepsAtOnce,
-                            mostStepsAtOnce);
+  int64_t most = task.blocks <= fewBlocks
+                     ? stepsOfFewBlocks
+                     : std::clamp(packedElements / (task.blocks * side * tilePixels),
+                                  leastStepsAtOnce, mostStepsAtOnce);
   return ceilDiv(all, ceilDiv(all, most));
 }
 
-/// What a task has of its own.
-uint64_t TileFilterGradient::packBytes() const {
-  int64_t tiles = mostSteps * (2 * ceilDiv(mostBlocks, 2) + 2);
+TileFilterGradient::Chunk TileFilterGradient::chunkOf(int64_t number) const {
+  int64_t column = number % chunksOfTap() * 2;
+  return {number / chunksOfTap(), column, std::min<int64_t>(2, columnCount() - column)};
+}
+
+/// What a thread has of its own: dy as it is packed, x for two chunks, where the pixels are, and
+/// what a tap finds there.
+uint64_t TileFilterGradient::ownBytes() const {
+  int64_t tiles = mostSteps * (2 * ceilDiv(mostBlocks, 2) + 2 * 2);
   int64_t ofPixel = sizeof(int64_t) + placeBytes;
   return static_cast<uint64_t>(tiles * tileBytes + mostSteps * tilePixels * ofPixel);
 }
 
 uint64_t TileFilterGradient::workspaceBytes() const {
   auto sums = static_cast<uint64_t>(keepsSums ? shares * sumElements() : 0) * sizeof(float);
-  return sums + tasks.size() * packBytes();
+  return sums + static_cast<uint64_t>(threads) * ownBytes();
 }
 
 uint64_t TileFilterGradient::flops() const {
   return 2 * static_cast<uint64_t>(sumElements() * dy.pixels());
-}
-
-void TileFilterGradient::run(std::span<void *const> buffers) const {
-  parallelFor(static_cast<int64_t>(tasks.size()), 1,
-              [&](int64_t task, int64_t) { runTask(tasks[static_cast<size_t>(task)], buffers); });
-  if (shares > 1)
-    parallelFor(sumElements() / tileSums, side, [&](int64_t begin, int64_t end) {
-      for (int64_t tile = begin; tile < end; ++tile)
-        addShares(tile, buffers);
-    });
 }
 
 // What follows runs where the processor has tiles alone.
@@ -203,68 +202,36 @@ void packChannels(const uint16_t *block, const int64_t *offsets, std::byte *to) 
     _mm512_store_si512(to + i * rowBytes, rows.line[i]);
 }
 
-/// A tile with a row per pair of pixels.
-void packPairs(const uint16_t *block, const int64_t *offsets, std::byte *to) {
-  for (int64_t i = 0; i < side; ++i)
-    _mm512_store_si512(to + i * rowBytes,
-                       pairOf(pixelAt(block, offsets[2 * i]), pixelAt(block, offsets[2 * i + 1])));
-}
-
 /// The lowest bits, up to 16.
 __mmask16 lowest(int64_t bits) {
   return static_cast<__mmask16>((1U << std::clamp<int64_t>(bits, 0, side)) - 1);
 }
 
+/// Where a product's factors and sums are.
+struct Product {
+  const std::byte *a, *b;
+  int64_t steps;
+  float *sums;
+  SumSteps sumSteps;
+  bool adds;
+};
+
 /// Sums of one or two tiles of dy's channels by as many columns.
-template <int rows, int columns>
-void sumPixels(const std::byte *a, const std::byte *b, int64_t steps, float *sums,
-               SumSteps sumSteps, bool adds) {
-  if (adds)
-    loadSums<rows, columns>(sums, sumSteps);
+template <int rows, int columns, typename Between>
+void sumPixels(const Product &product, Between &&between) {
+  if (product.adds)
+    loadSums<rows, columns>(product.sums, product.sumSteps);
   else
     clearSums();
-  multiply<rows, columns>({a, 2 * tileBytes, tileBytes}, {b, 2 * tileBytes, tileBytes}, steps);
-  storeSums<rows, columns>(sums, sumSteps);
+  multiply<rows, columns>({product.a, 2 * tileBytes, tileBytes},
+                          {product.b, 2 * tileBytes, tileBytes}, product.steps, between);
+  storeSums<rows, columns>(product.sums, product.sumSteps);
 }
 
 } // namespace
 
-/// Of a pass's pixels what a tap finds in x, and zeros up to whole steps.
-void TileFilterGradient::placeTap(const Tap &tap, const Pass &pass, const Memory &memory) const {
-  const Places &places = memory.places;
-  int64_t shift = x.offset(tap.from);
-  for (int64_t i = 0; i < pass.pixels; ++i) {
-    bool isPixel = isWithin(places.depth[i], tap.from[0], x.extents[0]) &&
-                   isWithin(places.row[i], tap.from[1], x.extents[1]) &&
-                   (lineElements > 0 || isWithin(places.column[i], tap.from[2], x.extents[2]));
-    memory.ofTap[i] = isPixel ? places.ofSource[i] + shift : absent;
-  }
-  std::fill(memory.ofTap + pass.pixels, memory.ofTap + pass.steps * tilePixels, absent);
-}
-
-/// The pixels of a step. Of a line those elements that the image has, which is cut off at its
-/// columns.
-void TileFilterGradient::packColumn(const uint16_t *source, const Tap &tap, const Column &column,
-                                    const Memory &memory, int64_t step, std::byte *to) const {
-  const int64_t *offsets = memory.ofTap + step * tilePixels;
-  if (lineElements == 0)
-    return packPairs(source + column.element, offsets, to);
-  const int32_t *coordinates = memory.places.column + step * tilePixels;
-  auto load = [&](int64_t i) {
-    if (offsets[i] == absent)
-      return _mm512_setzero_si512();
-    int64_t first = (coordinates[i] + tap.from[2]) * x.channels + column.element;
-    int64_t end = x.extents[2] * x.channels - first;
-    __mmask16 mask = lowest(std::min(end, column.elements)) & ~lowest(-first);
-    const uint16_t *from = source + (mask ? offsets[i] + column.element : 0);
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from));
-  };
-  for (int64_t i = 0; i < side; ++i)
-    _mm512_store_si512(to + i * rowBytes,
-                       _mm512_or_si512(load(2 * i), _mm512_slli_epi32(load(2 * i + 1), 16)));
-}
-
-/// Rows of the tile are dy's channels.
+/// Rows of the tile are dy's channels. A gradient that is too large for shares passes by the
+/// caches.
 void TileFilterGradient::writeTile(const float *sums, int64_t tap, int64_t column, int64_t ofDy,
                                    float *gradient) const {
   const Column &part = columns[static_cast<size_t>(column)];
@@ -275,90 +242,225 @@ void TileFilterGradient::writeTile(const float *sums, int64_t tap, int64_t colum
   if (!inRows)
     transpose(rows);
   int64_t step = inRows ? x.channels : side, count = inRows ? side : part.elements;
+  bool passesBy = shares == 1 && reinterpret_cast<uintptr_t>(to) % rowBytes == 0;
   for (int64_t i = 0; i < count; ++i)
-    _mm512_storeu_si512(to + i * step, rows.line[i]);
+    if (passesBy)
+      _mm512_stream_si512(reinterpret_cast<__m512i *>(to + i * step), rows.line[i]);
+    else
+      _mm512_storeu_si512(to + i * step, rows.line[i]);
 }
 
-TileFilterGradient::Memory TileFilterGradient::memoryOf(const Task &task, void *workspace) const {
-  auto *packs = static_cast<std::byte *>(workspace);
-  Memory memory{};
-  memory.result = packs + static_cast<uint64_t>(&task - tasks.data()) * packBytes();
-  memory.source = memory.result + mostSteps * 2 * ceilDiv(mostBlocks, 2) * tileBytes;
-  int64_t most = mostSteps * tilePixels;
-  std::byte *behind = memory.source + mostSteps * 2 * tileBytes;
-  memory.places = placesIn(behind, most);
-  memory.ofTap = reinterpret_cast<int64_t *>(behind + most * placeBytes);
-  memory.sums =
-      reinterpret_cast<float *>(packs + tasks.size() * packBytes()) + task.share * sumElements();
-  return memory;
-}
-
-/// Two tiles of blocks for each step, one pair of blocks after the other.
-void TileFilterGradient::packBlocks(const Task &task, const uint16_t *result, int64_t steps,
-                                    const Memory &memory) const {
-  for (int64_t step = 0; step < steps; ++step)
-    for (int64_t i = 0; i < task.blocks; ++i)
-      packChannels(result + blocks[static_cast<size_t>(task.firstBlock + i)],
-                   memory.places.ofResult + step * tilePixels,
-                   memory.result + ((i / 2 * steps + step) * 2 + i % 2) * tileBytes);
-}
-
-/// Sums of a chunk over the pixels that are packed.
-void TileFilterGradient::sumChunk(const Task &task, const Chunk &chunk, const Pass &pass,
-                                  const Memory &memory, float *gradient) const {
-  alignas(rowBytes) float own[4 * tileSums];
-  SumSteps sumSteps{.row = tileSums, .column = (keepsSums ? blockCount() : 2) * tileSums};
-  for (int64_t i = 0; i < task.blocks; i += 2) {
-    int64_t row = task.firstBlock + i, rows = std::min<int64_t>(2, task.blocks - i);
-    int64_t tile = (chunk.tap * columnCount() + chunk.column) * blockCount() + row;
-    float *sums = keepsSums ? memory.sums + tile * tileSums : own;
-    auto sum = chunk.columns == 2 ? (rows == 2 ? sumPixels<2, 2> : sumPixels<1, 2>)
-                                  : (rows == 2 ? sumPixels<2, 1> : sumPixels<1, 1>);
-    sum(memory.result + i * pass.steps * tileBytes, memory.source, pass.steps, sums, sumSteps,
-        !pass.isFirst);
-    for (int64_t r = 0; pass.isLast && r < rows; ++r)
-      for (int64_t c = 0; c < chunk.columns; ++c)
-        writeTile(sums + r * sumSteps.row + c * sumSteps.column, chunk.tap, chunk.column + c,
-                  row + r, gradient);
+/// A task on a thread. What a chunk's products want of x is packed between those of the chunk
+/// before.
+class TileFilterGradient::TaskRun {
+public:
+  TaskRun(const TileFilterGradient &kernel, const Task &task, std::span<void *const> buffers,
+          int64_t thread)
+      : kernel(kernel), task(task), x(static_cast<const uint16_t *>(buffers[0])),
+        dy(static_cast<const uint16_t *>(buffers[1])), gradient(static_cast<float *>(buffers[2])) {
+    auto *workspace = static_cast<std::byte *>(buffers[3]);
+    int64_t most = kernel.mostSteps * tilePixels;
+    packedDy = workspace + static_cast<uint64_t>(thread) * kernel.ownBytes();
+    packedX[0] = packedDy + kernel.mostSteps * 2 * ceilDiv(kernel.mostBlocks, 2) * tileBytes;
+    packedX[1] = packedX[0] + kernel.mostSteps * 2 * tileBytes;
+    std::byte *behind = packedX[1] + kernel.mostSteps * 2 * tileBytes;
+    places = placesIn(behind, most);
+    ofTap = reinterpret_cast<int64_t *>(behind + most * placeBytes);
+    kept = reinterpret_cast<float *>(workspace +
+                                     static_cast<uint64_t>(kernel.threads) * kernel.ownBytes()) +
+           task.share * kernel.sumElements();
   }
-}
 
-void TileFilterGradient::runTask(const Task &task, std::span<void *const> buffers) const {
-  const auto *source = static_cast<const uint16_t *>(buffers[0]);
-  Memory memory = memoryOf(task, buffers[3]);
-  constexpr Config config;
-  _tile_loadconfig(&config);
-  int64_t atOnce = stepsOf(task) * tilePixels;
-  for (int64_t first = 0; first < task.pixels; first += atOnce) {
-    int64_t count = std::min(atOnce, task.pixels - first);
+  void run() {
+    constexpr Config config;
+    _tile_loadconfig(&config);
+    int64_t atOnce = kernel.stepsOf(task) * tilePixels;
+    for (int64_t first = 0; first < task.pixels; first += atOnce)
+      runPass(first, std::min(atOnce, task.pixels - first));
+    _tile_release();
+    _mm_sfence();
+  }
+
+private:
+  /// Of a chunk, in rows of its tiles.
+  struct Packing {
+    Chunk chunk;
+    std::byte *to;
+    int64_t row;
+  };
+  /// One or two blocks of dy's by a chunk's columns.
+  struct Sums {
+    Chunk chunk;
+    int64_t block, blocks;
+    const float *from;
+  };
+
+  void runPass(int64_t first, int64_t count) {
+    steps = ceilDiv(count, tilePixels);
+    pixels = count;
+    isFirst = first == 0;
     // Of more than one share the sums are added up first.
-    Pass pass{count, ceilDiv(count, tilePixels), first == 0,
-              shares == 1 && first + count == task.pixels};
-    place(grid, dy, x, task.firstPixel + first, count, memory.places);
-    std::fill(memory.places.ofResult + count, memory.places.ofResult + pass.steps * tilePixels,
-              absent);
-    packBlocks(task, static_cast<const uint16_t *>(buffers[1]), pass.steps, memory);
-    for (int64_t number = task.firstChunk; number < task.firstChunk + task.chunks; ++number) {
-      Chunk chunk{number / chunksOfTap(), number % chunksOfTap() * 2, 2};
-      chunk.columns = std::min<int64_t>(2, columnCount() - chunk.column);
-      const Tap &tap = taps[static_cast<size_t>(chunk.tap)];
-      if (chunk.column == 0 || number == task.firstChunk)
-        placeTap(tap, pass, memory);
-      for (int64_t i = 0; i < pass.steps * chunk.columns; ++i) {
-        int64_t step = i / chunk.columns, column = i % chunk.columns;
-        packColumn(source, tap, columns[static_cast<size_t>(chunk.column + column)], memory, step,
-                   memory.source + (2 * step + column) * tileBytes);
+    isLast = kernel.shares == 1 && first + count == task.pixels;
+    place(kernel.grid, kernel.dy, kernel.x, task.firstPixel + first, count, places);
+    std::fill(places.ofResult + count, places.ofResult + steps * tilePixels, absent);
+    packBlocks();
+    int64_t end = task.firstChunk + task.chunks;
+    Packing next = packingOf(task.firstChunk);
+    packRows(next, steps * side);
+    for (int64_t number = task.firstChunk; number < end; ++number) {
+      Packing ready = next;
+      if (number + 1 < end)
+        next = packingOf(number + 1);
+      sumChunk(ready, next);
+      packRows(next, steps * side);
+    }
+    writeDone();
+  }
+
+  /// Two tiles of blocks for each step, one pair of blocks after the other.
+  void packBlocks() {
+    for (int64_t step = 0; step < steps; ++step)
+      for (int64_t i = 0; i < task.blocks; ++i)
+        packChannels(dy + kernel.blocks[static_cast<size_t>(task.firstBlock + i)],
+                     places.ofResult + step * tilePixels,
+                     packedDy + ((i / 2 * steps + step) * 2 + i % 2) * tileBytes);
+  }
+
+  Packing packingOf(int64_t number) {
+    Chunk chunk = kernel.chunkOf(number);
+    if (chunk.column == 0 || number == task.firstChunk)
+      placeTap(kernel.taps[static_cast<size_t>(chunk.tap)]);
+    return {chunk, packedX[number % 2], 0};
+  }
+
+  /// Of a pass's pixels what a tap finds in x, and zeros up to whole steps.
+  void placeTap(const Tap &tap) const {
+    __m512i shift = _mm512_set1_epi64(kernel.x.offset(tap.from)), none = _mm512_set1_epi64(absent);
+    auto areWithin = [&](const int32_t *coordinates, size_t d) {
+      __m512i at = _mm512_add_epi32(_mm512_loadu_si512(coordinates),
+                                    _mm512_set1_epi32(static_cast<int32_t>(tap.from[d])));
+      return _mm512_cmplt_epu32_mask(at,
+                                     _mm512_set1_epi32(static_cast<int32_t>(kernel.x.extents[d])));
+    };
+    for (int64_t i = 0; i < steps * tilePixels; i += side) {
+      uint32_t within =
+          areWithin(places.depth + i, 0) & areWithin(places.row + i, 1) & lowest(pixels - i);
+      if (kernel.lineElements == 0)
+        within &= areWithin(places.column + i, 2);
+      for (int64_t half : {int64_t{0}, side / 2}) {
+        __m512i found = _mm512_add_epi64(_mm512_loadu_si512(places.ofSource + i + half), shift);
+        auto mask = static_cast<__mmask8>(within >> half);
+        _mm512_storeu_si512(ofTap + i + half, _mm512_mask_mov_epi64(none, mask, found));
       }
-      sumChunk(task, chunk, pass, memory, static_cast<float *>(buffers[2]));
     }
   }
-  _tile_release();
-}
+
+  /// So many more rows of each tile, if there are.
+  void packRows(Packing &packing, int64_t count) const {
+    count = std::min(count, steps * side - packing.row);
+    if (kernel.lineElements > 0)
+      packLines(packing, count);
+    else if (packing.chunk.columns == 2)
+      packPairs<2>(packing, count);
+    else
+      packPairs<1>(packing, count);
+    packing.row += count;
+  }
+
+  template <int columns> void packPairs(const Packing &packing, int64_t count) const {
+    std::array<const uint16_t *, columns> from;
+    for (size_t i = 0; i < columns; ++i)
+      from[i] = x + kernel.columns[static_cast<size_t>(packing.chunk.column) + i].element;
+    const int64_t *offset = ofTap + 2 * packing.row;
+    uint64_t row = static_cast<uint64_t>(packing.row), end = row + static_cast<uint64_t>(count);
+    std::byte *const to = packing.to;
+    for (; row < end; ++row, offset += 2) {
+      std::byte *line = to + row / side * (2 * tileBytes) + row % side * rowBytes;
+      int64_t first = offset[0], second = offset[1];
+#pragma clang loop unroll(full)
+      for (size_t i = 0; i < columns; ++i)
+        _mm512_store_si512(line + i * tileBytes,
+                           pairOf(pixelAt(from[i], first), pixelAt(from[i], second)));
+    }
+  }
+
+  /// Of lines those elements that the image has, which is cut off at its columns.
+  void packLines(const Packing &packing, int64_t count) const {
+    int64_t channels = kernel.x.channels, width = kernel.x.extents[2] * channels;
+    int64_t ofLine = kernel.taps[static_cast<size_t>(packing.chunk.tap)].from[2] * channels;
+    for (int64_t i = 0; i < packing.chunk.columns; ++i) {
+      const Column &column = kernel.columns[static_cast<size_t>(packing.chunk.column + i)];
+      __mmask16 whole = lowest(column.elements);
+      auto load = [&](int64_t pixel) {
+        if (ofTap[pixel] == absent)
+          return _mm512_setzero_si512();
+        int64_t first = places.column[pixel] * channels + ofLine + column.element;
+        __mmask16 mask = whole;
+        if (first < 0 || first + column.elements > width)
+          mask &= lowest(width - first) & ~lowest(-first);
+        const uint16_t *line = x + (mask ? ofTap[pixel] + column.element : 0);
+        return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, line));
+      };
+      for (int64_t row = packing.row; row < packing.row + count; ++row)
+        _mm512_store_si512(
+            packing.to + (row / side * 2 + i) * tileBytes + row % side * rowBytes,
+            _mm512_or_si512(load(2 * row), _mm512_slli_epi32(load(2 * row + 1), 16)));
+    }
+  }
+
+  /// Sums of a chunk over the pass's pixels, some of the next one packed at each step.
+  void sumChunk(const Packing &ready, Packing &next) {
+    const Chunk &chunk = ready.chunk;
+    SumSteps sumSteps = stepsOfSums();
+    int64_t rowsAtOnce = ceilDiv(side, ceilDiv(task.blocks, 2));
+    auto between = [&] { packRows(next, rowsAtOnce); };
+    for (int64_t i = 0; i < task.blocks; i += 2) {
+      int64_t row = task.firstBlock + i, rows = std::min<int64_t>(2, task.blocks - i);
+      int64_t tile = (chunk.tap * kernel.columnCount() + chunk.column) * kernel.blockCount() + row;
+      float *sums = kernel.keepsSums ? kept + tile * tileSums : own[done.from == own[0]];
+      Product product{packedDy + i * steps * tileBytes, ready.to, steps, sums, sumSteps, !isFirst};
+      if (chunk.columns == 2)
+        rows == 2 ? sumPixels<2, 2>(product, between) : sumPixels<1, 2>(product, between);
+      else
+        rows == 2 ? sumPixels<2, 1>(product, between) : sumPixels<1, 1>(product, between);
+      writeDone();
+      if (isLast)
+        done = {chunk, row, rows, sums};
+    }
+  }
+
+  SumSteps stepsOfSums() const {
+    return {.row = tileSums, .column = (kernel.keepsSums ? kernel.blockCount() : 2) * tileSums};
+  }
+
+  /// Writes what the product before has summed, which by then need not be waited for.
+  void writeDone() {
+    SumSteps sumSteps = stepsOfSums();
+    for (int64_t r = 0; r < done.blocks; ++r)
+      for (int64_t c = 0; c < done.chunk.columns; ++c)
+        kernel.writeTile(done.from + r * sumSteps.row + c * sumSteps.column, done.chunk.tap,
+                         done.chunk.column + c, done.block + r, gradient);
+    done.blocks = 0;
+  }
+
+  const TileFilterGradient &kernel;
+  const Task &task;
+  const uint16_t *x, *dy;
+  float *gradient;
+  std::byte *packedDy, *packedX[2];
+  Places places;
+  int64_t *ofTap;
+  float *kept;                   // sums of the share
+  int64_t steps = 0, pixels = 0; // of the pass
+  bool isFirst = false, isLast = false;
+  Sums done{};
+  alignas(rowBytes) float own[2][4 * tileSums];
+};
 
 /// A tile of the sums of all shares, in their order.
 void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers) const {
   const auto *sums = reinterpret_cast<const float *>(static_cast<const std::byte *>(buffers[3]) +
-                                                     tasks.size() * packBytes()) +
+                                                     static_cast<uint64_t>(threads) * ownBytes()) +
                      tile * tileSums;
   alignas(rowBytes) float all[tileSums];
   for (int64_t i = 0; i < tileSums; i += side) {
@@ -373,5 +475,16 @@ void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers)
 }
 
 #pragma clang attribute pop
+
+void TileFilterGradient::run(std::span<void *const> buffers) const {
+  onThreads(static_cast<int64_t>(tasks.size()), [&](int64_t task, int64_t thread) {
+    TaskRun(*this, tasks[static_cast<size_t>(task)], buffers, thread).run();
+  });
+  if (shares > 1)
+    parallelFor(sumElements() / tileSums, side, [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile)
+        addShares(tile, buffers);
+    });
+}
 
 } // namespace dlc::rt

@@ -55,23 +55,11 @@ private:
   struct Task {
     int64_t share, firstPixel, pixels, firstBlock, blocks, firstChunk, chunks;
   };
-  /// A task's part of the workspace: dy and x as they are packed, 32 pixels for each step of a
-  /// product, where the pixels are, and what a tap finds there, and the sums of its share.
-  struct Memory {
-    std::byte *result, *source;
-    tiles::Places places;
-    int64_t *ofTap;
-    float *sums;
-  };
   /// One or two columns of a tap.
   struct Chunk {
     int64_t tap, column, columns;
   };
-  /// Of some pixels, and whether they are a task's first or the last of all.
-  struct Pass {
-    int64_t pixels, steps;
-    bool isFirst, isLast;
-  };
+  class TaskRun;
 
   explicit TileFilterGradient(const KernelRequest &request);
   void cut();
@@ -80,16 +68,8 @@ private:
   int64_t chunksOfTap() const { return (columnCount() + 1) / 2; }
   int64_t sumElements() const;
   int64_t stepsOf(const Task &task) const;
-  uint64_t packBytes() const;
-  void placeTap(const Tap &tap, const Pass &pass, const Memory &memory) const;
-  Memory memoryOf(const Task &task, void *workspace) const;
-  void runTask(const Task &task, std::span<void *const> buffers) const;
-  void packBlocks(const Task &task, const uint16_t *result, int64_t steps,
-                  const Memory &memory) const;
-  void sumChunk(const Task &task, const Chunk &chunk, const Pass &pass, const Memory &memory,
-                float *gradient) const;
-  void packColumn(const uint16_t *source, const Tap &tap, const Column &column,
-                  const Memory &memory, int64_t step, std::byte *to) const;
+  Chunk chunkOf(int64_t number) const;
+  uint64_t ownBytes() const;
   void writeTile(const float *sums, int64_t tap, int64_t column, int64_t ofDy,
                  float *gradient) const;
   void addShares(int64_t tile, std::span<void *const> buffers) const;

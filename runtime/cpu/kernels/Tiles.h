@@ -104,8 +104,10 @@ struct Factor {
 };
 
 /// Adds to the sums in tiles 0 to 3, rows of two columns, those of one or two tiles of a by one or
-/// two of b over some steps.
-template <int rows, int columns> DLC_TILES inline void multiply(Factor a, Factor b, int64_t steps) {
+/// two of b over some steps. `between()` is other work for the core's vector units, which the tiles
+/// leave idle, once a step.
+template <int rows, int columns, typename Between>
+DLC_TILES inline void multiply(Factor a, Factor b, int64_t steps, Between &&between) {
   for (int64_t step = 0; step < steps; ++step, a.first += a.step, b.first += b.step) {
     _tile_loadd(4, a.first, a.line);
     _tile_loadd(6, b.first, b.line);
@@ -120,6 +122,7 @@ template <int rows, int columns> DLC_TILES inline void multiply(Factor a, Factor
     }
     if constexpr (rows == 2 && columns == 2)
       _tile_dpbf16ps(3, 5, 7);
+    between();
   }
 }
 
