@@ -6,7 +6,8 @@
 // neighbours of what is summed over side by side: of dy a row per channel with 32 pixels, of x a
 // row per pair of pixels with 16 channels. So some hundreds of pixels at a time both are packed,
 // wherever stride, dilation and padding find them, dy once and x for each element or line of the
-// window, and sums of 32 by 32 channels stay in tiles over all these pixels.
+// window, and sums of 32 by 32 channels stay in tiles over all these pixels. x is packed for the
+// next products between those before, when the core's vector units have little else to do.
 //
 // Pixels are cut into shares that are summed apart, or what the sums are of into parts, so that
 // each thread packs and multiplies alone. All sums are f32, in an order that the request fixes,
