@@ -244,14 +244,21 @@ void ProgramVerifier::verifyApart(const artifact::Kernel &kernel, uint32_t writt
           " over buffer " + std::to_string(other) + ", which it uses otherwise");
 }
 
-/// Generated kernels of a GPU access whole vectors.
+/// Generated kernels of a GPU access whole vectors, library kernels their workspace as they like.
 void ProgramVerifier::verifyAligned(const artifact::Kernel &kernel,
                                     const artifact::Dispatch &dispatch) {
-  constexpr uint64_t vectorBytes = 16;
-  for (uint32_t buffer : *dispatch.buffers())
-    if (isVisible(buffer) && buffers[buffer].begin % vectorBytes != 0)
+  constexpr uint64_t vectorBytes = 16, lineBytes = 64;
+  uint32_t count = countOf(dispatch.buffers());
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t buffer = dispatch.buffers()->Get(i);
+    bool isWorkspace = kernel.kind() == artifact::KernelKind::Library && i + 1 == count &&
+                       isVisible(buffer) &&
+                       root.buffers()->Get(buffer)->type()->dtype() == artifact::DType::U8;
+    uint64_t alignment = isWorkspace ? lineBytes : kernel.launch() ? vectorBytes : 1;
+    if (isVisible(buffer) && buffers[buffer].begin % alignment != 0)
       fault("buffer " + std::to_string(buffer) + " of kernel '" + kernel.name()->str() +
-            "' is at no multiple of " + std::to_string(vectorBytes) + " bytes");
+            "' is at no multiple of " + std::to_string(alignment) + " bytes");
+  }
 }
 
 void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
@@ -287,8 +294,7 @@ void ProgramVerifier::verifyDispatch(const artifact::Dispatch &dispatch) {
     for (uint32_t k = 0; k < countOf(dispatch.buffers()); ++k)
       if (i != k && accessOf(i) != artifact::Access::Read)
         verifyApart(*kernel, dispatch.buffers()->Get(i), dispatch.buffers()->Get(k));
-  if (kernel->launch())
-    verifyAligned(*kernel, dispatch);
+  verifyAligned(*kernel, dispatch);
   for (uint32_t i = 0; i < countOf(dispatch.variables()); ++i)
     if (uint32_t variable = dispatch.variables()->Get(i); variable >= countOf(root.variables()))
       fault("computes for variable " + std::to_string(variable) + ", which there is not");

@@ -45,6 +45,11 @@ std::shared_ptr<const OwnKernel> makeOwn(const std::string &name, const CpuPlan 
   auto kernel = makeOwnKernel(plan.implementation, plan.request);
   if (kernel && kernel->workspaceBytes() == plan.workspaceBytes)
     return kernel;
+  if (kernel)
+    throw Error(ErrorCode::Artifact,
+                "kernel " + name + " was planned as " + plan.implementation + " with " +
+                    std::to_string(plan.workspaceBytes) + " bytes of workspace and takes " +
+                    std::to_string(kernel->workspaceBytes()) + "; compile the model again");
   throw Error(ErrorCode::Artifact, "kernel " + name + " was planned as " + plan.implementation +
                                        ", which does not compute its operands on this processor; "
                                        "compile the model on this machine");

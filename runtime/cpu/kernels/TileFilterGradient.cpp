@@ -5,7 +5,7 @@
 #include "runtime/cpu/kernels/Lines.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 
 namespace dlc::rt {
 namespace {
@@ -13,13 +13,17 @@ namespace {
 using namespace tiles;
 
 constexpr int64_t tilePixels = rowElements;
-/// The place of a pixel of zeros.
-constexpr int64_t absent = std::numeric_limits<int64_t>::min();
 /// dy as it is packed stays in the second-level cache: its elements and steps of a product at one
-/// time. Of few blocks of dy's channels x as it is packed for two chunks stays in the first.
+/// time. Of few blocks of dy's channels x as it is packed for a chunk of one tap stays in the
+/// first.
 constexpr int64_t packedElements = 512 * 1024, mostStepsAtOnce = 64, leastStepsAtOnce = 8,
                   fewBlocks = 11, stepsOfFewBlocks = 12;
-/// Of sums, most that each share has of its own, and pixels that are worth a share.
+/// Of a pair of pixels of x, of a chunk's columns.
+constexpr int64_t pairBytes = 2 * rowBytes;
+/// Of a step of two columns of x, in products of two blocks of dy's channels.
+constexpr double packingCost = 1.5;
+/// Of sums, most that each share has of its own and the caches keep, and pixels that are worth a
+/// share.
 constexpr int64_t mostShareElements = 256 * 1024, leastSharePixels = 1024;
 
 } // namespace
@@ -97,19 +101,68 @@ TileFilterGradient::TileFilterGradient(const KernelRequest &request)
               index.begin() + 2);
     tap.gradient = layout.offsetOf(window, index);
     taps.push_back(tap);
+    groups.push_back({.firstTap = static_cast<int64_t>(taps.size()) - 1, .taps = 1});
   });
+  group(request);
   cut();
 }
 
+/// Where windows do not step, and images with margins between them are not much larger, x is packed
+/// once for a slice of the window: pairs of pixels that begin with an even one and, where taps are
+/// at odd distances, with an odd one.
+void TileFilterGradient::group(const KernelRequest &request) {
+  bool stepsOnce = std::ranges::all_of(request.strides, [](int64_t step) { return step == 1; });
+  if (!stepsOnce || lineElements > 0 || taps.size() == 1 || sumElements() > mostShareElements)
+    return;
+  Triple low = lifted(request.paddingLow, 0), high = lifted(request.paddingHigh, 0), extents{};
+  auto pixels = static_cast<double>(x.volumes), needed = static_cast<double>(dy.pixels());
+  for (size_t d = 0; d < 3; ++d) {
+    extents[d] = x.extents[d] + std::max(low[d], high[d]); // of dy's, all that see a pixel of x
+    pixels *= static_cast<double>(extents[d]);
+  }
+  if (pixels > 2 * needed)
+    return;
+  std::vector<Tap> distant = taps;
+  std::vector<Group> slices;
+  int64_t odd = 0;
+  for (size_t i = 0; i < distant.size(); ++i) {
+    const Triple &from = distant[i].from;
+    int64_t at = (from[0] * extents[1] + from[1]) * extents[2] + from[2];
+    if (i == 0 || from[0] != distant[i - 1].from[0])
+      slices.push_back({.firstTap = static_cast<int64_t>(i), .taps = 0, .from = at});
+    Group &slice = slices.back();
+    distant[i].distance = slice.span = at - slice.from;
+    odd |= slice.span % 2;
+    ++slice.taps;
+  }
+  int64_t most = mostStepsAtOnce * tilePixels, span = slices[0].span;
+  // Of a tap and a step, in products of two blocks of dy's channels.
+  auto pairs = static_cast<double>(ceilDiv(blockCount(), 2));
+  double packings = (1 + static_cast<double>(span) / static_cast<double>(most)) *
+                    static_cast<double>(1 + odd) / static_cast<double>(slices[0].taps);
+  if (span > most || (pairs + packingCost * packings) * pixels >= (pairs + packingCost) * needed)
+    return;
+  taps = std::move(distant);
+  groups = std::move(slices);
+  apart = extents;
+  parities = 1 + odd;
+}
+
+/// That products are summed over.
+int64_t TileFilterGradient::pixelCount() const {
+  return apart ? x.volumes * (*apart)[0] * (*apart)[1] * (*apart)[2] : dy.pixels();
+}
+
 void TileFilterGradient::cut() {
-  auto chunks = static_cast<int64_t>(taps.size()) * chunksOfTap(), pairs = ceilDiv(blockCount(), 2);
+  auto chunks = static_cast<int64_t>(groups.size()) * chunksOfGroup(),
+       pairs = ceilDiv(blockCount(), 2);
   if (sumElements() <= mostShareElements)
     shares =
-        std::clamp<int64_t>(dy.pixels() / leastSharePixels, 1, threads * (threads > 4 ? 1 : 2));
+        std::clamp<int64_t>(pixelCount() / leastSharePixels, 1, threads * (threads > 4 ? 1 : 2));
   // What is cut is packed once, the other once for each part.
   bool cutsChunks = 2 * chunks >= blockCount();
   int64_t parts = std::min(ceilDiv(threads, shares), cutsChunks ? chunks : pairs);
-  int64_t allSteps = ceilDiv(dy.pixels(), tilePixels);
+  int64_t allSteps = ceilDiv(pixelCount(), tilePixels);
   for (int64_t share = 0; share < shares; ++share)
     for (int64_t part = 0; part < parts; ++part) {
       Task task{.share = share,
@@ -119,7 +172,7 @@ void TileFilterGradient::cut() {
                 .blocks = blockCount(),
                 .firstChunk = 0,
                 .chunks = chunks};
-      int64_t end = std::min(allSteps * (share + 1) / shares * tilePixels, dy.pixels());
+      int64_t end = std::min(allSteps * (share + 1) / shares * tilePixels, pixelCount());
       task.pixels = end - task.firstPixel;
       if (cutsChunks) {
         task.firstChunk = chunks * part / parts;
@@ -142,7 +195,7 @@ int64_t TileFilterGradient::sumElements() const {
 /// Of a product over the pixels that a task has packed at one time, in as even parts as there are.
 int64_t TileFilterGradient::stepsOf(const Task &task) const {
   int64_t all = ceilDiv(task.pixels, tilePixels);
-  int64_t most = task.blocks <= fewBlocks
+  int64_t most = task.blocks <= fewBlocks && !apart
                      ? stepsOfFewBlocks
                      : std::clamp(packedElements / (task.blocks * side * tilePixels),
                                   leastStepsAtOnce, mostStepsAtOnce);
@@ -150,21 +203,27 @@ int64_t TileFilterGradient::stepsOf(const Task &task) const {
 }
 
 TileFilterGradient::Chunk TileFilterGradient::chunkOf(int64_t number) const {
-  int64_t column = number % chunksOfTap() * 2;
-  return {number / chunksOfTap(), column, std::min<int64_t>(2, columnCount() - column)};
+  int64_t column = number % chunksOfGroup() * 2;
+  return {number / chunksOfGroup(), column, std::min<int64_t>(2, columnCount() - column)};
 }
 
-/// What a thread has of its own: dy as it is packed, x for two chunks, where the pixels are, and
-/// what a tap finds there.
+/// Of a column as it is packed, a pair of pixels each, so that columns do not begin alike in a
+/// cache.
+int64_t TileFilterGradient::mostRows() const { return mostSteps * side + groups[0].span / 2 + 1; }
+
+/// What a thread has of its own, or a task where there are fewer: dy as it is packed, x for two
+/// chunks, where the pixels are, and what a group of taps finds there.
 uint64_t TileFilterGradient::ownBytes() const {
-  int64_t tiles = mostSteps * (2 * ceilDiv(mostBlocks, 2) + 2 * 2);
-  int64_t ofPixel = sizeof(int64_t) + placeBytes;
-  return static_cast<uint64_t>(tiles * tileBytes + mostSteps * tilePixels * ofPixel);
+  int64_t ofDy = mostSteps * 2 * ceilDiv(mostBlocks, 2) * tileBytes;
+  int64_t ofX = 2 * parities * mostRows() * pairBytes;
+  int64_t ofPixels = mostSteps * tilePixels * placeBytes;
+  int64_t ofGroup = (2 * mostRows() + 1) * static_cast<int64_t>(sizeof(int64_t));
+  return static_cast<uint64_t>(ofDy + ofX + ceilDiv(ofPixels + ofGroup, rowBytes) * rowBytes);
 }
 
 uint64_t TileFilterGradient::workspaceBytes() const {
   auto sums = static_cast<uint64_t>(keepsSums ? shares * sumElements() : 0) * sizeof(float);
-  return sums + static_cast<uint64_t>(threads) * ownBytes();
+  return sums + static_cast<uint64_t>(places()) * ownBytes();
 }
 
 uint64_t TileFilterGradient::flops() const {
@@ -209,7 +268,7 @@ __mmask16 lowest(int64_t bits) {
 
 /// Where a product's factors and sums are.
 struct Product {
-  const std::byte *a, *b;
+  Factor a, b;
   int64_t steps;
   float *sums;
   SumSteps sumSteps;
@@ -223,8 +282,7 @@ void sumPixels(const Product &product, Between &&between) {
     loadSums<rows, columns>(product.sums, product.sumSteps);
   else
     clearSums();
-  multiply<rows, columns>({product.a, 2 * tileBytes, tileBytes},
-                          {product.b, 2 * tileBytes, tileBytes}, product.steps, between);
+  multiply<rows, columns>(product.a, product.b, product.steps, between);
   storeSums<rows, columns>(product.sums, product.sumSteps);
 }
 
@@ -242,7 +300,8 @@ void TileFilterGradient::writeTile(const float *sums, int64_t tap, int64_t colum
   if (!inRows)
     transpose(rows);
   int64_t step = inRows ? x.channels : side, count = inRows ? side : part.elements;
-  bool passesBy = shares == 1 && reinterpret_cast<uintptr_t>(to) % rowBytes == 0;
+  bool passesBy =
+      sumElements() > mostShareElements && reinterpret_cast<uintptr_t>(to) % rowBytes == 0;
   for (int64_t i = 0; i < count; ++i)
     if (passesBy)
       _mm512_stream_si512(reinterpret_cast<__m512i *>(to + i * step), rows.line[i]);
@@ -255,19 +314,19 @@ void TileFilterGradient::writeTile(const float *sums, int64_t tap, int64_t colum
 class TileFilterGradient::TaskRun {
 public:
   TaskRun(const TileFilterGradient &kernel, const Task &task, std::span<void *const> buffers,
-          int64_t thread)
+          int64_t place)
       : kernel(kernel), task(task), x(static_cast<const uint16_t *>(buffers[0])),
         dy(static_cast<const uint16_t *>(buffers[1])), gradient(static_cast<float *>(buffers[2])) {
     auto *workspace = static_cast<std::byte *>(buffers[3]);
     int64_t most = kernel.mostSteps * tilePixels;
-    packedDy = workspace + static_cast<uint64_t>(thread) * kernel.ownBytes();
+    packedDy = workspace + static_cast<uint64_t>(place) * kernel.ownBytes();
     packedX[0] = packedDy + kernel.mostSteps * 2 * ceilDiv(kernel.mostBlocks, 2) * tileBytes;
-    packedX[1] = packedX[0] + kernel.mostSteps * 2 * tileBytes;
-    std::byte *behind = packedX[1] + kernel.mostSteps * 2 * tileBytes;
+    packedX[1] = packedX[0] + kernel.parities * parityBytes();
+    std::byte *behind = packedX[1] + kernel.parities * parityBytes();
     places = placesIn(behind, most);
-    ofTap = reinterpret_cast<int64_t *>(behind + most * placeBytes);
+    ofGroup = reinterpret_cast<int64_t *>(behind + most * placeBytes);
     kept = reinterpret_cast<float *>(workspace +
-                                     static_cast<uint64_t>(kernel.threads) * kernel.ownBytes()) +
+                                     static_cast<uint64_t>(kernel.places()) * kernel.ownBytes()) +
            task.share * kernel.sumElements();
   }
 
@@ -282,18 +341,20 @@ public:
   }
 
 private:
-  /// Of a chunk, in rows of its tiles.
+  /// Of a chunk, in rows of a pair of pixels each: those of a parity, how many of them are left, of
+  /// which pixels, and where they go; first those of the even one.
   struct Packing {
     Chunk chunk;
-    std::byte *to;
-    int64_t row;
+    std::byte *packed, *to;
+    int64_t rows, left, pixel = 0, parity = 0;
   };
   /// One or two blocks of dy's by a chunk's columns.
   struct Sums {
-    Chunk chunk;
-    int64_t block, blocks;
+    int64_t tap, column, columns, block, blocks;
     const float *from;
   };
+
+  int64_t parityBytes() const { return kernel.mostRows() * pairBytes; }
 
   void runPass(int64_t first, int64_t count) {
     steps = ceilDiv(count, tilePixels);
@@ -301,18 +362,21 @@ private:
     isFirst = first == 0;
     // Of more than one share the sums are added up first.
     isLast = kernel.shares == 1 && first + count == task.pixels;
-    place(kernel.grid, kernel.dy, kernel.x, task.firstPixel + first, count, places);
+    firstPixel = task.firstPixel + first;
+    if (kernel.apart)
+      placeApart(kernel.dy, *kernel.apart, firstPixel, count, places.ofResult);
+    else
+      place(kernel.grid, kernel.dy, kernel.x, firstPixel, count, places);
     std::fill(places.ofResult + count, places.ofResult + steps * tilePixels, absent);
     packBlocks();
     int64_t end = task.firstChunk + task.chunks;
     Packing next = packingOf(task.firstChunk);
-    packRows(next, steps * side);
+    packRows(next, kernel.parities * next.rows);
     for (int64_t number = task.firstChunk; number < end; ++number) {
       Packing ready = next;
       if (number + 1 < end)
         next = packingOf(number + 1);
       sumChunk(ready, next);
-      packRows(next, steps * side);
     }
     writeDone();
   }
@@ -328,9 +392,15 @@ private:
 
   Packing packingOf(int64_t number) {
     Chunk chunk = kernel.chunkOf(number);
-    if (chunk.column == 0 || number == task.firstChunk)
-      placeTap(kernel.taps[static_cast<size_t>(chunk.tap)]);
-    return {chunk, packedX[number % 2], 0};
+    const Group &group = kernel.groups[static_cast<size_t>(chunk.group)];
+    int64_t rows = steps * side + group.span / 2;
+    if (chunk.column == 0 || number == task.firstChunk) {
+      if (kernel.apart)
+        placeApart(kernel.x, *kernel.apart, firstPixel + group.from, 2 * rows + 1, ofGroup);
+      else
+        placeTap(kernel.taps[static_cast<size_t>(group.firstTap)]);
+    }
+    return {chunk, packedX[number % 2], packedX[number % 2], rows, rows};
   }
 
   /// Of a pass's pixels what a tap finds in x, and zeros up to whole steps.
@@ -350,82 +420,107 @@ private:
       for (int64_t half : {int64_t{0}, side / 2}) {
         __m512i found = _mm512_add_epi64(_mm512_loadu_si512(places.ofSource + i + half), shift);
         auto mask = static_cast<__mmask8>(within >> half);
-        _mm512_storeu_si512(ofTap + i + half, _mm512_mask_mov_epi64(none, mask, found));
+        _mm512_storeu_si512(ofGroup + i + half, _mm512_mask_mov_epi64(none, mask, found));
       }
     }
   }
 
-  /// So many more rows of each tile, if there are.
+  /// So many more rows, if there are.
   void packRows(Packing &packing, int64_t count) const {
-    count = std::min(count, steps * side - packing.row);
-    if (kernel.lineElements > 0)
-      packLines(packing, count);
-    else if (packing.chunk.columns == 2)
-      packPairs<2>(packing, count);
-    else
-      packPairs<1>(packing, count);
-    packing.row += count;
+    while (count > 0 && packing.left > 0) {
+      int64_t rows = std::min(count, packing.left);
+      if (kernel.lineElements > 0)
+        packLines(packing, rows);
+      else if (packing.chunk.columns == 2)
+        packPairs<2>(packing, rows);
+      else
+        packPairs<1>(packing, rows);
+      count -= rows;
+      packing.left -= rows;
+      packing.pixel += 2 * rows;
+      packing.to += rows * pairBytes;
+      if (packing.left == 0 && ++packing.parity < kernel.parities) {
+        packing.left = packing.rows;
+        packing.pixel = packing.parity;
+        packing.to = packing.packed + packing.parity * parityBytes();
+      }
+    }
   }
 
-  template <int columns> void packPairs(const Packing &packing, int64_t count) const {
+  template <int columns> void packPairs(const Packing &packing, int64_t rows) const {
     std::array<const uint16_t *, columns> from;
     for (size_t i = 0; i < columns; ++i)
       from[i] = x + kernel.columns[static_cast<size_t>(packing.chunk.column) + i].element;
-    const int64_t *offset = ofTap + 2 * packing.row;
-    uint64_t row = static_cast<uint64_t>(packing.row), end = row + static_cast<uint64_t>(count);
-    std::byte *const to = packing.to;
-    for (; row < end; ++row, offset += 2) {
-      std::byte *line = to + row / side * (2 * tileBytes) + row % side * rowBytes;
+    const int64_t *offset = ofGroup + packing.pixel;
+    std::byte *to = packing.to;
+    for (int64_t row = 0; row < rows; ++row, offset += 2, to += pairBytes) {
       int64_t first = offset[0], second = offset[1];
 #pragma clang loop unroll(full)
       for (size_t i = 0; i < columns; ++i)
-        _mm512_store_si512(line + i * tileBytes,
+        _mm512_store_si512(to + i * rowBytes,
                            pairOf(pixelAt(from[i], first), pixelAt(from[i], second)));
     }
   }
 
   /// Of lines those elements that the image has, which is cut off at its columns.
-  void packLines(const Packing &packing, int64_t count) const {
+  void packLines(const Packing &packing, int64_t rows) const {
+    const Chunk &chunk = packing.chunk;
     int64_t channels = kernel.x.channels, width = kernel.x.extents[2] * channels;
-    int64_t ofLine = kernel.taps[static_cast<size_t>(packing.chunk.tap)].from[2] * channels;
-    for (int64_t i = 0; i < packing.chunk.columns; ++i) {
-      const Column &column = kernel.columns[static_cast<size_t>(packing.chunk.column + i)];
+    int64_t ofLine = kernel.taps[static_cast<size_t>(chunk.group)].from[2] * channels;
+    for (int64_t i = 0; i < chunk.columns; ++i) {
+      const Column &column = kernel.columns[static_cast<size_t>(chunk.column + i)];
       __mmask16 whole = lowest(column.elements);
       auto load = [&](int64_t pixel) {
-        if (ofTap[pixel] == absent)
+        if (ofGroup[pixel] == absent)
           return _mm512_setzero_si512();
         int64_t first = places.column[pixel] * channels + ofLine + column.element;
         __mmask16 mask = whole;
         if (first < 0 || first + column.elements > width)
           mask &= lowest(width - first) & ~lowest(-first);
-        const uint16_t *line = x + (mask ? ofTap[pixel] + column.element : 0);
+        const uint16_t *line = x + (mask ? ofGroup[pixel] + column.element : 0);
         return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, line));
       };
-      for (int64_t row = packing.row; row < packing.row + count; ++row)
-        _mm512_store_si512(
-            packing.to + (row / side * 2 + i) * tileBytes + row % side * rowBytes,
-            _mm512_or_si512(load(2 * row), _mm512_slli_epi32(load(2 * row + 1), 16)));
+      for (int64_t row = 0; row < rows; ++row) {
+        int64_t pixel = packing.pixel + 2 * row;
+        _mm512_store_si512(packing.to + row * pairBytes + i * rowBytes,
+                           _mm512_or_si512(load(pixel), _mm512_slli_epi32(load(pixel + 1), 16)));
+      }
     }
   }
 
   /// Sums of a chunk over the pass's pixels, some of the next one packed at each step.
   void sumChunk(const Packing &ready, Packing &next) {
-    const Chunk &chunk = ready.chunk;
-    SumSteps sumSteps = stepsOfSums();
-    int64_t rowsAtOnce = ceilDiv(side, ceilDiv(task.blocks, 2));
+    const Group &group = kernel.groups[static_cast<size_t>(ready.chunk.group)];
+    int64_t products = group.taps * ceilDiv(task.blocks, 2);
+    int64_t rowsAtOnce = ceilDiv(kernel.parities * next.rows, products * steps);
     auto between = [&] { packRows(next, rowsAtOnce); };
+    for (int64_t tap = group.firstTap; tap < group.firstTap + group.taps; ++tap)
+      sumTap(tap, ready, between);
+  }
+
+  template <typename Between>
+  void sumTap(int64_t tap, const Packing &ready, const Between &between) {
+    const Chunk &chunk = ready.chunk;
+    int64_t distance = kernel.taps[static_cast<size_t>(tap)].distance;
+    const std::byte *b = ready.packed + distance % 2 * parityBytes() + distance / 2 * pairBytes;
     for (int64_t i = 0; i < task.blocks; i += 2) {
       int64_t row = task.firstBlock + i, rows = std::min<int64_t>(2, task.blocks - i);
-      int64_t tile = (chunk.tap * kernel.columnCount() + chunk.column) * kernel.blockCount() + row;
+      int64_t tile = (tap * kernel.columnCount() + chunk.column) * kernel.blockCount() + row;
+      // While the sums before wait to be written, they have one half of their own memory.
       float *sums = kernel.keepsSums ? kept + tile * tileSums : own[done.from == own[0]];
-      Product product{packedDy + i * steps * tileBytes, ready.to, steps, sums, sumSteps, !isFirst};
+      Product product{{packedDy + i * steps * tileBytes, 2 * tileBytes, tileBytes},
+                      {b, side * pairBytes, rowBytes, pairBytes},
+                      steps,
+                      sums,
+                      stepsOfSums(),
+                      !isFirst};
       if (chunk.columns == 2)
         rows == 2 ? sumPixels<2, 2>(product, between) : sumPixels<1, 2>(product, between);
       else
         rows == 2 ? sumPixels<2, 1>(product, between) : sumPixels<1, 1>(product, between);
       writeDone();
       if (isLast)
-        done = {chunk, row, rows, sums};
+        done = {tap, chunk.column, chunk.columns, row, rows, sums};
     }
   }
 
@@ -437,9 +532,9 @@ private:
   void writeDone() {
     SumSteps sumSteps = stepsOfSums();
     for (int64_t r = 0; r < done.blocks; ++r)
-      for (int64_t c = 0; c < done.chunk.columns; ++c)
-        kernel.writeTile(done.from + r * sumSteps.row + c * sumSteps.column, done.chunk.tap,
-                         done.chunk.column + c, done.block + r, gradient);
+      for (int64_t c = 0; c < done.columns; ++c)
+        kernel.writeTile(done.from + r * sumSteps.row + c * sumSteps.column, done.tap,
+                         done.column + c, done.block + r, gradient);
     done.blocks = 0;
   }
 
@@ -449,9 +544,9 @@ private:
   float *gradient;
   std::byte *packedDy, *packedX[2];
   Places places;
-  int64_t *ofTap;
-  float *kept;                   // sums of the share
-  int64_t steps = 0, pixels = 0; // of the pass
+  int64_t *ofGroup;
+  float *kept;                                   // sums of the share
+  int64_t firstPixel = 0, pixels = 0, steps = 0; // of the pass
   bool isFirst = false, isLast = false;
   Sums done{};
   alignas(rowBytes) float own[2][4 * tileSums];
@@ -460,7 +555,7 @@ private:
 /// A tile of the sums of all shares, in their order.
 void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers) const {
   const auto *sums = reinterpret_cast<const float *>(static_cast<const std::byte *>(buffers[3]) +
-                                                     static_cast<uint64_t>(threads) * ownBytes()) +
+                                                     static_cast<uint64_t>(places()) * ownBytes()) +
                      tile * tileSums;
   alignas(rowBytes) float all[tileSums];
   for (int64_t i = 0; i < tileSums; i += side) {
@@ -478,7 +573,8 @@ void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers)
 
 void TileFilterGradient::run(std::span<void *const> buffers) const {
   onThreads(static_cast<int64_t>(tasks.size()), [&](int64_t task, int64_t thread) {
-    TaskRun(*this, tasks[static_cast<size_t>(task)], buffers, thread).run();
+    int64_t place = places() < threads ? task : thread;
+    TaskRun(*this, tasks[static_cast<size_t>(task)], buffers, place).run();
   });
   if (shares > 1)
     parallelFor(sumElements() / tileSums, side, [&](int64_t begin, int64_t end) {

@@ -97,4 +97,23 @@ void place(const Grid &grid, const Images &result, const Images &source, int64_t
   }
 }
 
+void placeApart(const Images &images, const Triple &extents, int64_t firstPixel, int64_t count,
+                int64_t *offsets) {
+  int64_t before = std::clamp<int64_t>(-firstPixel, 0, count);
+  std::fill_n(offsets, before, absent);
+  for (int64_t done = before; done < count;) { // a row, or the part of one
+    int64_t pixel = firstPixel + done, row = pixel / extents[2], slice = row / extents[1];
+    int64_t volume = slice / extents[0], column = pixel % extents[2];
+    Triple at{slice % extents[0], row % extents[1], column};
+    int64_t ofRow = std::min(extents[2] - column, count - done), present = 0;
+    if (volume < images.volumes && at[0] < images.extents[0] && at[1] < images.extents[1])
+      present = std::clamp<int64_t>(images.extents[2] - column, 0, ofRow);
+    int64_t offset = volume * images.volumeStep + images.offset(at);
+    for (int64_t i = 0; i < present; ++i)
+      offsets[done + i] = offset + i * images.steps[2];
+    std::fill(offsets + done + present, offsets + done + ofRow, absent);
+    done += ofRow;
+  }
+}
+
 } // namespace dlc::rt::tiles

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 /// Between `#pragma clang attribute push(DLC_TILES, apply_to = function)` and `pop`: functions that
@@ -81,6 +82,14 @@ Places placesIn(std::byte *memory, int64_t pixels);
 void place(const Grid &grid, const Images &result, const Images &source, int64_t firstPixel,
            int64_t count, const Places &places);
 
+/// The offset of a pixel that an image lacks.
+constexpr int64_t absent = std::numeric_limits<int64_t>::min();
+
+/// Offsets of `count` pixels from one on, which may be negative, of images whose rows, slices and
+/// volumes are followed by so many absent ones that they have these extents.
+void placeApart(const Images &images, const Triple &extents, int64_t firstPixel, int64_t count,
+                int64_t *offsets);
+
 /// True if what is so far from a coordinate is in the image.
 inline bool isWithin(int32_t at, int64_t from, int64_t extent) {
   return static_cast<uint32_t>(at + static_cast<int32_t>(from)) < static_cast<uint32_t>(extent);
@@ -104,8 +113,7 @@ struct Factor {
 };
 
 /// Adds to the sums in tiles 0 to 3, rows of two columns, those of one or two tiles of a by one or
-/// two of b over some steps. `between()` is other work for the core's vector units, which the tiles
-/// leave idle, once a step.
+/// two of b over some steps. `between()` is other work for the core, once a step.
 template <int rows, int columns, typename Between>
 DLC_TILES inline void multiply(Factor a, Factor b, int64_t steps, Between &&between) {
   for (int64_t step = 0; step < steps; ++step, a.first += a.step, b.first += b.step) {

@@ -219,6 +219,20 @@ static const FaultCase faultCases[] = {
     {"RangeOfOthersAlone", [](TinyArtifact &t) { t.root.inputs[0]->others = {255}; },
      "none besides a range"},
     {"ArenaSize", [](TinyArtifact &t) { t.root.arenas[0]->bytes = 1000; }, "multiple of 64"},
+    {"WorkspaceAlignment",
+     [](TinyArtifact &t) {
+       // Of a library kernel, in bytes: the image, and behind its first element the workspace.
+       uint32_t whole = t.addBuffer("x", 2, 128, {256}, 0, 0, 20);
+       uint32_t workspace = t.addBuffer("workspace", 2, 144, {32}, 0, 0, 20);
+       t.root.buffers[whole]->type->dtype = t.root.buffers[workspace]->type->dtype = DType::U8;
+       t.root.buffers[workspace]->alias_of = static_cast<int32_t>(whole);
+       t.root.arenas[2]->bytes = 384;
+       t.addKernel("library", "", {workspace}, {artifact::Access::Write});
+       t.root.kernels.back()->kind = artifact::KernelKind::Library;
+       t.root.kernels.back()->plan = {1};
+       t.addDispatch(3, {workspace});
+     },
+     "is at no multiple of 64 bytes"},
     {"ArenaOfBuffer", [](TinyArtifact &t) { t.root.buffers[0]->arena = 9; }, "no arena 9"},
     {"Alignment", [](TinyArtifact &t) { t.root.buffers[1]->offset = 452; }, "not aligned"},
     {"ArenaTooLarge", [](TinyArtifact &t) { t.root.arenas[2]->bytes *= 512; },

@@ -30,7 +30,17 @@ const Case cases[] = {
     {"one block by one", {1, 16, 4, 4}, {16, 16, 1, 1}, {1, 0, 1, 1}},
     {"tiles in several shares", {2, 48, 45, 47}, {32, 48, 1, 1}, {1, 0, 1, 1}},
     {"lines in several shares", {2, 3, 45, 47}, {32, 3, 7, 7}, {1, 3, 1, 1}},
-    {"few steps at once", {1, 16, 23, 23}, {544, 16, 1, 1}, {1, 0, 1, 1}},
+    {"few steps at once", {1, 16, 23, 23}, {2048, 16, 1, 1}, {1, 0, 1, 1}},
+    {"an odd block's sums kept", {1, 32, 23, 23}, {48, 32, 3, 3}, {2, 1, 1, 1}},
+    {"x packed across steps", {1, 64, 11, 13}, {80, 64, 3, 3}, {2, 1, 1, 1}},
+    {"lines packed across steps", {1, 3, 11, 13}, {80, 3, 3, 3}, {1, 1, 1, 1}},
+    {"x packed for a window", {2, 64, 19, 21}, {80, 64, 3, 3}, {1, 1, 1, 1}},
+    {"for one that is cut off", {2, 48, 20, 21}, {32, 48, 3, 2}, {1, 0, 1, 1}},
+    {"for one at even distances", {1, 32, 18, 21}, {16, 32, 7, 1}, {1, 0, 1, 1}},
+    {"for one with holes", {1, 32, 40, 31}, {16, 32, 3, 3}, {1, 2, 2, 1}},
+    {"for slices of one", {2, 32, 7, 18, 19}, {32, 32, 3, 3, 3}, {1, 1, 1, 1}},
+    {"for one in wide padding", {1, 32, 18, 21}, {16, 32, 3, 3}, {1, 3, 1, 1}},
+    {"for one along signals", {3, 32, 70}, {16, 32, 5}, {1, 2, 1, 1}},
     {"rows in place", {2, 64, 8, 8}, {32, 64, 1, 1}, {1, 0, 1, 1}},
     {"rows too long to be in place", {1, 576, 4, 8}, {32, 576, 1, 1}, {1, 0, 1, 1}},
     {"rows in place of a step's phase", {2, 32, 16, 16}, {64, 32, 1, 1}, {2, 0, 1, 1}},
@@ -195,28 +205,31 @@ static Tensor taken(const Tensor &outer, const std::vector<int64_t> &inner,
 
 // Windows, steps and paddings that differ from rows to columns and from one end to the other.
 TEST_F(TileKernels, AgreeWhereDimensionsDiffer) {
-  const std::vector<int64_t> one{1, 1}, none{0, 0}, strides{2, 1}, low{1, 0}, high{2, 3};
-  for (int64_t channels : {3, 32}) {
-    Tensor x = roundedRandom({2, channels, 11, 14}, 1), w = roundedRandom({16, channels, 3, 2}, 2);
-    Tensor padded = placed(x, {2, channels, 14, 17}, low, one);
-    test::ConvShape dense{1, 0, 1, 1};
-    Tensor all = test::conv(padded, w, dense);
-    Tensor y = taken(all, {2, 16, 6, 16}, none, strides), dy = roundedRandom(y.shape, 3);
-    Tensor spread = placed(dy, all.shape, none, strides);
-    Tensor dx = taken(test::convGradData(spread, w, padded.shape, dense), x.shape, low, one);
-    std::vector<Operation> operations;
-    operations.push_back(makeOperation(KernelOp::Conv, dense, {x, w}, y));
-    operations.push_back(makeOperation(KernelOp::ConvGradData, dense, {dy, w}, dx));
-    operations.push_back(makeOperation(KernelOp::ConvGradFilter, dense, {x, dy},
-                                       test::convGradFilter(padded, spread, w.shape, dense)));
-    for (Operation &operation : operations) {
-      operation.request.strides = strides;
-      operation.request.paddingLow = low;
-      operation.request.paddingHigh = high;
-      bool isFilter = operation.request.op == KernelOp::ConvGradFilter;
-      EXPECT_EQ(expectAgreement(operation), channels == 32 ? (isFilter ? 2 : 1) : isFilter);
+  const std::vector<int64_t> one{1, 1}, none{0, 0}, low{1, 0}, high{2, 3};
+  for (int64_t step : {1, 2})
+    for (int64_t channels : {3, 32}) {
+      const std::vector<int64_t> strides{step, 1};
+      Tensor x = roundedRandom({2, channels, 11, 14}, 1);
+      Tensor w = roundedRandom({16, channels, 3, 2}, 2);
+      Tensor padded = placed(x, {2, channels, 14, 17}, low, one);
+      test::ConvShape dense{1, 0, 1, 1};
+      Tensor all = test::conv(padded, w, dense);
+      Tensor y = taken(all, {2, 16, 12 / step, 16}, none, strides);
+      Tensor dy = roundedRandom(y.shape, 3), spread = placed(dy, all.shape, none, strides);
+      Tensor dx = taken(test::convGradData(spread, w, padded.shape, dense), x.shape, low, one);
+      std::vector<Operation> operations;
+      operations.push_back(makeOperation(KernelOp::Conv, dense, {x, w}, y));
+      operations.push_back(makeOperation(KernelOp::ConvGradData, dense, {dy, w}, dx));
+      operations.push_back(makeOperation(KernelOp::ConvGradFilter, dense, {x, dy},
+                                         test::convGradFilter(padded, spread, w.shape, dense)));
+      for (Operation &operation : operations) {
+        operation.request.strides = strides;
+        operation.request.paddingLow = low;
+        operation.request.paddingHigh = high;
+        bool isFilter = operation.request.op == KernelOp::ConvGradFilter;
+        EXPECT_EQ(expectAgreement(operation), channels == 32 ? (isFilter ? 2 : 1) : isFilter);
+      }
     }
-  }
 }
 
 // The same plan, for three threads or eight, on one thread, two and three; nothing is written
@@ -242,26 +255,31 @@ TEST_F(TileKernels, HaveEqualBitsOnAnyTeam) {
         }
         auto kernel = makeOwnKernel(candidate.implementation, request);
         ASSERT_TRUE(kernel);
-        auto resultOn = [&](unsigned team) {
+        size_t bytes = memory.back().size(), workspaceBytes = kernel->workspaceBytes();
+        // The result may begin at no line of the cache, the workspace hold what looks like places.
+        auto resultOn = [&](unsigned team, size_t offset, int32_t before) {
           setTeamSize(team);
-          CpuMemory workspace(kernel->workspaceBytes() + guard);
-          std::ranges::fill(workspace.bytes(), std::byte{0x55});
-          std::ranges::fill(memory.back(), std::byte{0x55});
+          CpuMemory workspace(workspaceBytes + guard), result(offset + bytes);
+          std::vector<int32_t> held(workspaceBytes / sizeof(before), before);
+          std::ranges::copy(std::as_bytes(std::span(held)), workspace.bytes().begin());
+          std::ranges::fill(workspace.bytes().last(guard), std::byte{0x55});
+          std::ranges::fill(result.bytes(), std::byte{0x55});
           std::vector<void *> buffers;
           for (std::vector<std::byte> &operand : memory)
             buffers.push_back(operand.data());
+          buffers.back() = result.bytes().data() + offset;
           buffers.push_back(workspace.bytes().data());
           kernel->run(buffers);
           setTeamSize(test::teamThreads);
           auto isUntouched = [](std::byte value) { return value == std::byte{0x55}; };
-          EXPECT_TRUE(std::ranges::all_of(
-              workspace.bytes().subspan(kernel->workspaceBytes(), guard), isUntouched));
-          EXPECT_TRUE(std::ranges::all_of(std::span(memory.back()).last(guard), isUntouched));
-          return memory.back();
+          EXPECT_TRUE(std::ranges::all_of(workspace.bytes().last(guard), isUntouched));
+          EXPECT_TRUE(std::ranges::all_of(result.bytes().last(guard), isUntouched));
+          std::span<std::byte> written = result.bytes().subspan(offset, bytes - guard);
+          return std::vector<std::byte>(written.begin(), written.end());
         };
-        std::vector<std::byte> one = resultOn(1);
-        EXPECT_EQ(one, resultOn(2));
-        EXPECT_EQ(one, resultOn(3));
+        std::vector<std::byte> one = resultOn(1, 0, -1);
+        EXPECT_EQ(one, resultOn(2, sizeof(float), -1));
+        EXPECT_EQ(one, resultOn(3, 0, 1));
         ++compared;
         for (OperandType &operand : request.operands)
           operand.layout.reset();
