@@ -251,11 +251,12 @@ void ProgramVerifier::verifyAligned(const artifact::Kernel &kernel,
   uint32_t count = countOf(dispatch.buffers());
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t buffer = dispatch.buffers()->Get(i);
+    if (!isVisible(buffer))
+      continue;
     bool isWorkspace = kernel.kind() == artifact::KernelKind::Library && i + 1 == count &&
-                       isVisible(buffer) &&
                        root.buffers()->Get(buffer)->type()->dtype() == artifact::DType::U8;
     uint64_t alignment = isWorkspace ? lineBytes : kernel.launch() ? vectorBytes : 1;
-    if (isVisible(buffer) && buffers[buffer].begin % alignment != 0)
+    if (buffers[buffer].begin % alignment != 0)
       fault("buffer " + std::to_string(buffer) + " of kernel '" + kernel.name()->str() +
             "' is at no multiple of " + std::to_string(alignment) + " bytes");
   }

@@ -5,7 +5,6 @@
 #include "runtime/cpu/kernels/Lines.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace dlc::rt {
 namespace {
@@ -103,14 +102,14 @@ TileFilterGradient::TileFilterGradient(const KernelRequest &request)
     taps.push_back(tap);
     groups.push_back({.firstTap = static_cast<int64_t>(taps.size()) - 1, .taps = 1});
   });
-  group(request);
+  groupTaps(request);
   cut();
 }
 
 /// Where windows do not step, and images with margins between them are not much larger, x is packed
 /// once for a slice of the window: pairs of pixels that begin with an even one and, where taps are
-/// at odd distances, with an odd one.
-void TileFilterGradient::group(const KernelRequest &request) {
+/// at odd distances, with an odd one. That leaves few chunks, so that threads need shares.
+void TileFilterGradient::groupTaps(const KernelRequest &request) {
   bool stepsOnce = std::ranges::all_of(request.strides, [](int64_t step) { return step == 1; });
   if (!stepsOnce || lineElements > 0 || taps.size() == 1 || sumElements() > mostShareElements)
     return;
@@ -207,9 +206,8 @@ TileFilterGradient::Chunk TileFilterGradient::chunkOf(int64_t number) const {
   return {number / chunksOfGroup(), column, std::min<int64_t>(2, columnCount() - column)};
 }
 
-/// Of a column as it is packed, a pair of pixels each, so that columns do not begin alike in a
-/// cache.
-int64_t TileFilterGradient::mostRows() const { return mostSteps * side + groups[0].span / 2 + 1; }
+/// Pairs of pixels of a parity that are packed for a chunk.
+int64_t TileFilterGradient::mostRows() const { return mostSteps * side + groups[0].span / 2; }
 
 /// What a thread has of its own, or a task where there are fewer: dy as it is packed, x for two
 /// chunks, where the pixels are, and what a group of taps finds there.
@@ -223,7 +221,7 @@ uint64_t TileFilterGradient::ownBytes() const {
 
 uint64_t TileFilterGradient::workspaceBytes() const {
   auto sums = static_cast<uint64_t>(keepsSums ? shares * sumElements() : 0) * sizeof(float);
-  return sums + static_cast<uint64_t>(places()) * ownBytes();
+  return sums + static_cast<uint64_t>(workers()) * ownBytes();
 }
 
 uint64_t TileFilterGradient::flops() const {
@@ -314,19 +312,19 @@ void TileFilterGradient::writeTile(const float *sums, int64_t tap, int64_t colum
 class TileFilterGradient::TaskRun {
 public:
   TaskRun(const TileFilterGradient &kernel, const Task &task, std::span<void *const> buffers,
-          int64_t place)
+          int64_t worker)
       : kernel(kernel), task(task), x(static_cast<const uint16_t *>(buffers[0])),
         dy(static_cast<const uint16_t *>(buffers[1])), gradient(static_cast<float *>(buffers[2])) {
     auto *workspace = static_cast<std::byte *>(buffers[3]);
     int64_t most = kernel.mostSteps * tilePixels;
-    packedDy = workspace + static_cast<uint64_t>(place) * kernel.ownBytes();
+    packedDy = workspace + static_cast<uint64_t>(worker) * kernel.ownBytes();
     packedX[0] = packedDy + kernel.mostSteps * 2 * ceilDiv(kernel.mostBlocks, 2) * tileBytes;
     packedX[1] = packedX[0] + kernel.parities * parityBytes();
     std::byte *behind = packedX[1] + kernel.parities * parityBytes();
     places = placesIn(behind, most);
     ofGroup = reinterpret_cast<int64_t *>(behind + most * placeBytes);
     kept = reinterpret_cast<float *>(workspace +
-                                     static_cast<uint64_t>(kernel.places()) * kernel.ownBytes()) +
+                                     static_cast<uint64_t>(kernel.workers()) * kernel.ownBytes()) +
            task.share * kernel.sumElements();
   }
 
@@ -466,7 +464,8 @@ private:
   void packLines(const Packing &packing, int64_t rows) const {
     const Chunk &chunk = packing.chunk;
     int64_t channels = kernel.x.channels, width = kernel.x.extents[2] * channels;
-    int64_t ofLine = kernel.taps[static_cast<size_t>(chunk.group)].from[2] * channels;
+    const Group &group = kernel.groups[static_cast<size_t>(chunk.group)];
+    int64_t ofLine = kernel.taps[static_cast<size_t>(group.firstTap)].from[2] * channels;
     for (int64_t i = 0; i < chunk.columns; ++i) {
       const Column &column = kernel.columns[static_cast<size_t>(chunk.column + i)];
       __mmask16 whole = lowest(column.elements);
@@ -554,9 +553,10 @@ private:
 
 /// A tile of the sums of all shares, in their order.
 void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers) const {
-  const auto *sums = reinterpret_cast<const float *>(static_cast<const std::byte *>(buffers[3]) +
-                                                     static_cast<uint64_t>(places()) * ownBytes()) +
-                     tile * tileSums;
+  const auto *sums =
+      reinterpret_cast<const float *>(static_cast<const std::byte *>(buffers[3]) +
+                                      static_cast<uint64_t>(workers()) * ownBytes()) +
+      tile * tileSums;
   alignas(rowBytes) float all[tileSums];
   for (int64_t i = 0; i < tileSums; i += side) {
     __m512 sum = _mm512_loadu_ps(sums + i);
@@ -573,8 +573,8 @@ void TileFilterGradient::addShares(int64_t tile, std::span<void *const> buffers)
 
 void TileFilterGradient::run(std::span<void *const> buffers) const {
   onThreads(static_cast<int64_t>(tasks.size()), [&](int64_t task, int64_t thread) {
-    int64_t place = places() < threads ? task : thread;
-    TaskRun(*this, tasks[static_cast<size_t>(task)], buffers, place).run();
+    int64_t worker = workers() < threads ? task : thread;
+    TaskRun(*this, tasks[static_cast<size_t>(task)], buffers, worker).run();
   });
   if (shares > 1)
     parallelFor(sumElements() / tileSums, side, [&](int64_t begin, int64_t end) {

@@ -70,7 +70,7 @@ private:
   class TaskRun;
 
   explicit TileFilterGradient(const KernelRequest &request);
-  void group(const KernelRequest &request);
+  void groupTaps(const KernelRequest &request);
   void cut();
   int64_t blockCount() const { return static_cast<int64_t>(blocks.size()); }
   int64_t columnCount() const { return static_cast<int64_t>(columns.size()); }
@@ -80,7 +80,8 @@ private:
   int64_t stepsOf(const Task &task) const;
   Chunk chunkOf(int64_t number) const;
   int64_t mostRows() const;
-  int64_t places() const { return std::min(threads, static_cast<int64_t>(tasks.size())); }
+  /// That have memory of their own.
+  int64_t workers() const { return std::min(threads, static_cast<int64_t>(tasks.size())); }
   uint64_t ownBytes() const;
   void writeTile(const float *sums, int64_t tap, int64_t column, int64_t ofDy,
                  float *gradient) const;

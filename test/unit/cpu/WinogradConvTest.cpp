@@ -1,5 +1,6 @@
 // Winograd: images and volumes, beside plain loops.
 
+#include "test/unit/ErrorOf.h"
 #include "test/unit/cpu/KernelFixture.h"
 
 #include "runtime/artifact/Error.h"
@@ -200,6 +201,24 @@ TEST_F(WinogradConvolution, RefusesTeamsThatItWasNotPlannedFor) {
   }
   request.threads = 0;
   EXPECT_FALSE(WinogradConv::layouts(ours(), request, LayoutFamily::Blocked));
+}
+
+TEST_F(WinogradConvolution, RefusesAnotherWorkspaceThanItTakes) {
+  KernelRequest request = forwardOf({4, 32, 64, 64}, {32, 32, 3, 3}, {4, 32, 64, 64});
+  request.threads = test::teamThreads;
+  CandidateList list = planner->candidates(request);
+  auto candidate = std::ranges::find_if(list.candidates, isWinograd);
+  ASSERT_NE(candidate, list.candidates.end()) << list.reason;
+  std::string reason;
+  CpuPlan plan = CpuPlan::deserialize(planner->finalise(request, *candidate, reason), "conv.1");
+  plan.workspaceBytes += 64;
+  Artifact artifact = wrap(plan.serialize(), candidate->implementation, plan);
+  std::string said = test::errorOf([&] { device->load(artifact, *artifact->kernels()->Get(0)); });
+  EXPECT_NE(said.find("with " + std::to_string(plan.workspaceBytes) +
+                      " bytes of workspace and takes " + std::to_string(plan.workspaceBytes - 64) +
+                      "; compile the model again"),
+            std::string::npos)
+      << said;
 }
 
 // The same plan on one thread and on three; by all code that the processor has the instructions
